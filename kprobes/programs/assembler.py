@@ -73,6 +73,10 @@ class Assembler:
         assert number in _I32, number
         self._put(_OPERATIONS[operation] | isa.ALU64, register, imm=number)
 
+    def divide_signed(self, operation: str, register: int, source: int) -> None:
+        """`/` or `%` of signed numbers of 64 bits, the quotient truncated toward zero."""
+        self._put(_OPERATIONS[operation] | isa.X | isa.ALU64, register, source, offset=1)
+
     def negate(self, register: int) -> None:
         """The two's complement of a register."""
         self._put(isa.NEG | isa.ALU64, register)
@@ -150,6 +154,7 @@ class Assembler:
 
         A conditional jump reaches 32,767 instructions; one that leads farther is turned around to pass over a far jump.
         """
+        self._prune()
         while self._widen():
             pass
         for pc, label in self._jumps:
@@ -157,6 +162,32 @@ class Assembler:
             far = i.opcode == isa.JA | isa.JMP32
             self._code[pc] = evolve(i, imm=distance) if far else evolve(i, offset=distance)
         return tuple(self._code), dict(self._lines)
+
+    def _prune(self) -> None:
+        """Leave out what no path reaches: verifiers refuse it."""
+        jumps, seen, todo = dict(self._jumps), set[int](), [0]
+        while todo:
+            pc = todo.pop()
+            if pc in seen or pc >= len(self._code):
+                continue
+            seen.add(pc)
+            i = self._code[pc]
+            if i.wide:
+                seen.add(pc + 1)
+            if pc in jumps:
+                todo.append(self._labels[jumps[pc]])
+            if not i.is_exit and not (i.is_jump and not i.is_conditional):
+                todo.append(pc + (2 if i.wide else 1))
+        kept = sorted(seen)
+        places = {pc: n for n, pc in enumerate(kept)}
+        following, at = dict[int, int](), len(kept)
+        for pc in range(len(self._code), -1, -1):
+            at = places.get(pc, at)
+            following[pc] = at
+        self._code = [self._code[pc] for pc in kept]
+        self._labels = {name: following[pc] for name, pc in self._labels.items()}
+        self._jumps = [(places[pc], label) for pc, label in self._jumps if pc in places]
+        self._lines = {following[pc]: line for pc, line in self._lines.items()}
 
     def _widen(self) -> bool:
         """Turn one conditional jump that leads too far into two; False: there is none."""

@@ -217,6 +217,11 @@ class Hash(Map, MutableMapping[Any, Any]):
                 return number + 1, bytes(self._key(number))
         return 0, bytes(self.key_size)
 
+    def value_bytes(self, entry: int, cpu: int = 0) -> bytes:
+        """The bytes of an entry's value, by the entry's number."""
+        at = self._value(entry, cpu)
+        return bytes(self._view[at:at + self.value_size])
+
     def drop(self) -> None:
         """All entries go, and are counted as lost: they are none."""
         self._view[:HEADER] = self.made

@@ -1,0 +1,217 @@
+"""Code for `count()`, `hist()` and their like: values of maps that are changed in place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from . import layout, tree, types
+from .inference import MapFacts
+
+if TYPE_CHECKING:
+    from .generator import Generator
+
+_POINTER: Final = 7
+_OFF: Final = 8  #: bytes from a total to its count, or from an extreme to the word that says it is one
+
+
+def update(g: Generator, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: tree.Expression) -> None:
+    """Write `@x[key] = count()` and its like."""
+    asm, kind = g.asm, facts.value
+    skip = asm.label()
+    arguments = value.arguments if isinstance(value, tree.Call) else []
+    place = None
+    if arguments:
+        g.number(arguments[0])
+        place = g.push()
+    g.entry(target, facts, skip)
+    if place is not None:
+        asm.load(0, 10, place, 8)
+    if isinstance(kind, types.Count):
+        asm.load(1, _POINTER, 0, 8)
+        asm.compute_with("+", 1, 1)
+        asm.store(_POINTER, 0, 1, 8)
+    elif isinstance(kind, types.Sum):
+        _add(g, 0)
+    elif isinstance(kind, (types.Average, types.Stats)):
+        _add(g, 0)
+        asm.load(1, _POINTER, _OFF, 8)
+        asm.compute_with("+", 1, 1)
+        asm.store(_POINTER, _OFF, 1, 8)
+    elif isinstance(kind, (types.Minimum, types.Maximum)):
+        _extreme(g, kind)
+    elif isinstance(kind, types.Histogram):
+        _log2(g, kind)
+    elif isinstance(kind, types.LinearHistogram):
+        _linear(g, kind)
+    else:
+        assert isinstance(kind, types.TimeSeries)
+        _series(g, kind)
+    asm.place(skip)
+    if place is not None:
+        g.pop(place, 0)
+
+
+def _add(g: Generator, offset: int) -> None:
+    """Add r0 to a word of the value."""
+    g.asm.load(1, _POINTER, offset, 8)
+    g.asm.compute("+", 1, 0)
+    g.asm.store(_POINTER, offset, 1, 8)
+
+
+def _extreme(g: Generator, kind: types.Minimum | types.Maximum) -> None:
+    """Keep r0 if it is the first number, or smaller or larger than what is there."""
+    asm = g.asm
+    keep, done = asm.label(), asm.label()
+    asm.load(1, _POINTER, _OFF, 8)
+    asm.jump_if_number("==", 1, 0, keep)
+    asm.load(1, _POINTER, 0, 8)
+    condition = "<" if isinstance(kind, types.Minimum) else ">"
+    asm.jump_if(f"s{condition}" if kind.signed else condition, 0, 1, keep)
+    asm.jump(done)
+    asm.place(keep)
+    asm.store(_POINTER, 0, 0, 8)
+    asm.store_number(_POINTER, _OFF, 1, 8)
+    asm.place(done)
+
+
+def _log2(g: Generator, kind: types.Histogram) -> None:
+    """Count r0 in its row. The bits below the highest are set, and counted: no branch, so no paths to verify."""
+    asm, bits = g.asm, kind.bits
+    negative, row = asm.label(), asm.label()
+    asm.jump_if_number("s<", 0, 0, negative)
+    # r1: number of bits of (r0 | 1 << bits); r2: that less one and less `bits`, the power
+    asm.move(1, 0)
+    if bits:
+        asm.compute_with("|", 1, 1 << bits)
+    for distance in (1, 2, 4, 8, 16, 32):
+        asm.move(2, 1)
+        asm.compute_with(">>", 2, distance)
+        asm.compute("|", 1, 2)
+    _count_ones(g)
+    if not bits:
+        asm.compute_with("+", 1, 1)  # bucket i is row 1 + i; bucket: number of bits
+    else:
+        asm.compute_with("-", 1, 1 + bits)
+        asm.compute(">>", 0, 1)
+        asm.compute_with("<<", 1, bits)
+        asm.compute("+", 1, 0)
+        asm.compute_with("+", 1, 1)
+    asm.jump(row)
+    asm.place(negative)
+    asm.set(1, 0)
+    asm.place(row)
+    _row(g, layout.rows(kind))
+
+
+def _count_ones(g: Generator) -> None:
+    """r1: how many bits of r1 are set."""
+    asm = g.asm
+    asm.move(2, 1)
+    asm.compute_with(">>", 2, 1)
+    asm.set(3, 0x5555555555555555)
+    asm.compute("&", 2, 3)
+    asm.compute("-", 1, 2)
+    asm.set(3, 0x3333333333333333)
+    asm.move(2, 1)
+    asm.compute_with(">>", 2, 2)
+    asm.compute("&", 2, 3)
+    asm.compute("&", 1, 3)
+    asm.compute("+", 1, 2)
+    asm.move(2, 1)
+    asm.compute_with(">>", 2, 4)
+    asm.compute("+", 1, 2)
+    asm.set(3, 0x0F0F0F0F0F0F0F0F)
+    asm.compute("&", 1, 3)
+    asm.set(3, 0x0101010101010101)
+    asm.compute("*", 1, 3)
+    asm.compute_with(">>", 1, 56)
+
+
+def _row(g: Generator, rows: int) -> None:
+    """Count one in row r1 of a histogram."""
+    asm = g.asm
+    out = asm.label()
+    asm.jump_if_number(">=", 1, rows, out)
+    asm.compute_with("<<", 1, 3)
+    asm.compute("+", _POINTER, 1)
+    asm.load(1, _POINTER, 0, 8)
+    asm.compute_with("+", 1, 1)
+    asm.store(_POINTER, 0, 1, 8)
+    asm.place(out)
+
+
+def _linear(g: Generator, kind: types.LinearHistogram) -> None:
+    asm = g.asm
+    rows = (kind.high - kind.low) // kind.step + 2
+    below, above, row = asm.label(), asm.label(), asm.label()
+    asm.jump_if_number("s<", 0, kind.low, below)
+    asm.jump_if_number("s>=", 0, kind.high, above)
+    asm.move(1, 0)
+    asm.compute_with("-", 1, kind.low)
+    asm.compute_with("/", 1, kind.step)
+    asm.compute_with("+", 1, 1)
+    asm.jump(row)
+    asm.place(below)
+    asm.set(1, 0)
+    asm.jump(row)
+    asm.place(above)
+    asm.set(1, rows - 1)
+    asm.place(row)
+    _row(g, rows)
+
+
+def _series(g: Generator, kind: types.TimeSeries) -> None:
+    """Entries of four words: interval's number plus 1, total or number, count, unused."""
+    asm = g.asm
+    place = g.push()
+    asm.call("ktime_get_ns")
+    asm.set(1, kind.interval)
+    asm.compute("/", 0, 1)  # the interval's number
+    asm.move(2, 0)
+    asm.compute_with("%", 2, kind.intervals)
+    out, fresh, same, done = asm.label(), asm.label(), asm.label(), asm.label()
+    asm.jump_if_number(">=", 2, kind.intervals, out)
+    asm.compute_with("<<", 2, 5)
+    asm.compute("+", _POINTER, 2)
+    asm.compute_with("+", 0, 1)
+    asm.load(1, _POINTER, 0, 8)
+    asm.load(3, 10, place, 8)
+    asm.jump_if("==", 1, 0, same)
+    asm.store(_POINTER, 0, 0, 8)
+    asm.jump(fresh)
+    asm.place(same)
+    asm.load(1, _POINTER, 8, 8)
+    sign = "s" if kind.signed else ""
+    if kind.aggregation in ("sum", "avg"):
+        asm.compute("+", 1, 3)
+        asm.store(_POINTER, 8, 1, 8)
+    elif kind.aggregation in ("min", "max"):
+        asm.jump_if(f"{sign}{'<' if kind.aggregation == 'max' else '>'}", 3, 1, done)
+        asm.store(_POINTER, 8, 3, 8)
+    else:
+        asm.store(_POINTER, 8, 3, 8)
+    asm.load(1, _POINTER, 16, 8)
+    asm.compute_with("+", 1, 1)
+    asm.store(_POINTER, 16, 1, 8)
+    asm.jump(done)
+    asm.place(fresh)
+    asm.store(_POINTER, 8, 3, 8)
+    asm.store_number(_POINTER, 16, 1, 8)
+    asm.place(done)
+    asm.place(out)
+    g.pop(place, 0)
+
+
+def read(g: Generator, kind: types.ValueType) -> None:
+    """r0: the number that an aggregate at r7 counts as."""
+    asm = g.asm
+    asm.load(0, _POINTER, 0, 8)
+    if isinstance(kind, types.Average):
+        done = asm.label()
+        asm.load(1, _POINTER, _OFF, 8)
+        asm.jump_if_number("==", 1, 0, done)
+        if kind.signed:
+            asm.divide_signed("/", 0, 1)
+        else:
+            asm.compute("/", 0, 1)
+        asm.place(done)

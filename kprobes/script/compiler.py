@@ -1,0 +1,166 @@
+"""From a script's text to programs: the passes, one after the other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from attrs import define, evolve
+
+from ..programs import maps as kinds
+from ..programs.code import Line
+from ..programs.isa import Instruction
+from ..programs.linker import link
+from ..programs.maps import Map, MapType, Spec
+from ..programs.program import Program
+from . import definitions, folding, layout, macros, points, tree
+from .definitions import Definitions
+from .folding import Parameters
+from .generator import Generator
+from .inference import MapFacts, TypedProbe, Typing, infer
+from .parser import parse
+from .points import Point
+from .settings import Settings, configured
+from .source import Diagnostics, ScriptError, Source
+from .storage import Storage
+from .values import Decoder
+from .world import World
+
+#: bytes of the ring through which programs speak to Python
+RING: int = 1 << 20
+#: kinds of declared maps -> types of maps here; values for each CPU are one value here
+_KINDS: dict[str, MapType] = {"hash": MapType.HASH, "percpuhash": MapType.HASH, "lruhash": MapType.LRU_HASH,
+                              "percpulruhash": MapType.LRU_HASH, "array": MapType.HASH,
+                              "percpuarray": MapType.HASH}
+
+
+@define
+class Front:
+    """A script, read and taken apart, before its probes are looked up in the guest.
+
+    Attributes:
+        source: the text.
+        script: the tree, without macros and parameters.
+        points: what stands before each block, taken apart.
+        settings: from its config block and the environment.
+        definitions: C types and constants.
+        found: warnings so far.
+    """
+
+    source: Source
+    script: tree.Script
+    points: list[list[Point]]
+    settings: Settings
+    definitions: Definitions
+    found: Diagnostics
+
+
+@define
+class Compiled:
+    """A script's programs.
+
+    Attributes:
+        typing: the types of everything.
+        programs: one for each block and kind of attach points, in the order of the text.
+        maps: the script's maps with keys, by name.
+        ring, variables, globals: maps of the script as a whole.
+        storage: what is where.
+    """
+
+    typing: Typing
+    programs: list[tuple[TypedProbe, Program]]
+    maps: dict[str, Map]
+    ring: Map
+    variables: Map
+    globals: Map
+    storage: Storage
+
+
+def read(source: Source, parameters: Parameters, environment: Mapping[str, str], bits: int) -> Front:
+    """Read a script.
+
+    Args:
+        source: its text.
+        parameters: what was given behind it.
+        environment: the process's.
+        bits: of the guest's addresses.
+
+    Raises:
+        ScriptError: it is wrong.
+    """
+    found = Diagnostics(source)
+    script = parse(source, found)
+    settings = configured(script.settings, environment, found)
+    for one in script.imports:
+        found.error(f'import "{one.path}": imports are not supported', one.span, "put its text into the script")
+    known = definitions.read(script.definitions, bits, found)
+    script = folding.fold(macros.expand(script, found), parameters, found)
+    taken = [[made for point in probe.points for made in points.read(point, found)] for probe in script.probes]
+    found.check()
+    return Front(source, script, taken, settings, known, found)
+
+
+def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool, wakes: bool,
+              decoder: Callable[[Storage], Decoder]) -> Compiled:
+    """Compile a script's blocks.
+
+    Args:
+        front: the script.
+        probes: its blocks, one for each kind of attach points, with the types of the guest.
+        world: the guest.
+        unsafe: see `infer`.
+        wakes: see `Generator`.
+        decoder: makes what decodes its values.
+
+    Raises:
+        ScriptError: it is wrong.
+        ProgramError: it cannot be put into a program.
+    """
+    found = front.found
+    typing = infer(front.script, probes, front.definitions, world, front.settings, unsafe, found)
+    found.check()
+    storage = Storage(wakes=wakes)
+    for facts in sorted(typing.maps.values(), key=lambda facts: facts.name):
+        if facts.value is not None:
+            storage.take(facts)
+    codes = []
+    for probe in probes:
+        generator = Generator(storage, typing, probe, world, front.settings, front.definitions, front.source, wakes)
+        codes.append((probe, generator.program()))
+    return _linked(codes, typing, storage, front.settings, decoder(storage))
+
+
+def _linked(codes: list[tuple[TypedProbe, tuple[Sequence[Instruction], dict[int, Line]]]], typing: Typing, storage: Storage, settings: Settings,
+            decoder: Decoder) -> Compiled:
+    ring = kinds.create(Spec(type=MapType.RINGBUF, name="ring", max_entries=RING))
+    variables = _array("variables", storage.variables)
+    constants = _array("constants", len(storage.constants), bytes(storage.constants))
+    globals_ = _array("globals", storage.globals)
+    scratch = _array("scratch", storage.scratch)
+    keyed = {name: _keyed(typing.maps[name], settings, decoder) for name in storage.keyed}
+    every = [ring, variables, constants, globals_, scratch, *keyed.values()]
+    programs = []
+    for probe, (code, lines) in codes:
+        name = probe.points[0].text if probe.points else "script"
+        made = evolve(link(code, dict(enumerate(every)), name, sys.byteorder), lines=lines)
+        program = Program(name, {name: made}, {m.name: m for m in every})
+        programs.append((probe, program))
+    return Compiled(typing, programs, keyed, ring, variables, globals_, storage)
+
+
+def _array(name: str, size: int, data: bytes = b"") -> Map:
+    made = kinds.create(Spec(type=MapType.ARRAY, name=name, key_size=4, value_size=max(8, size), max_entries=1,
+                             readonly=bool(data), order=sys.byteorder))
+    made.block.view[:len(data)] = data
+    return made
+
+
+def _keyed(facts: MapFacts, settings: Settings, decoder: Decoder) -> Map:
+    assert facts.key is not None and facts.value is not None
+    return kinds.create(Spec(type=_KINDS[facts.kind], name=facts.name, key_size=layout.room_of(facts.key),
+                             value_size=layout.room_of(facts.value),
+                             max_entries=facts.entries or settings.max_map_keys, key=decoder.codec(facts.key),
+                             value=decoder.codec(facts.value), order=sys.byteorder))
+
+
+__all__ = ["Compiled", "Front", "ScriptError", "read", "translate"]

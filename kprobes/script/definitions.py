@@ -1,0 +1,432 @@
+"""C definitions of a script: structures, unions, enumerations, typedefs, and constants by `#define`.
+
+A small reader of declarations. What is behind `#include` is not read: headers of the guest's are in its debug information.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import evolve
+
+from . import layout, types, world
+from .scanner import integer
+from .source import Diagnostics, Span
+from .types import ValueType
+
+_TOKEN: Final = re.compile(r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d+\w*|<<|>>|[{}()\[\];:,*=+\-|&~^%/.!<>]|\"[^\"]*\"|'.'")
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_WORDS: Final = frozenset({"unsigned", "signed", "long", "short", "int", "char", "_Bool", "bool", "void", "float",
+                           "double"})
+_QUALIFIERS: Final = frozenset({"const", "volatile", "static", "inline", "__restrict", "restrict"})
+
+
+class Definitions:
+    """What a script's C definitions say.
+
+    Attributes:
+        constants: names of `#define` and of enumerators -> their numbers.
+        enumerators: names of enumerators -> the enumeration's type.
+        texts: names of `#define` -> string literals.
+        macros: names of `#define` -> the text that stands for them, for those that are neither.
+    """
+
+    def __init__(self, bits: int = 64) -> None:
+        """
+        Args:
+            bits: of an address of the guest's.
+        """
+        self._bits = bits
+        self._types: dict[str, ValueType] = {}
+        self.constants: dict[str, int] = {}
+        self.enumerators: dict[str, types.Enumeration] = {}
+        self.texts: dict[str, bytes] = {}
+        self.macros: dict[str, str] = {}
+
+    def type(self, name: str) -> ValueType | None:
+        """A type by its name: `struct foo`, a typedef, a C integer type; None: not here."""
+        return self._types.get(name) or world.integer(name, self._bits)
+
+    def names(self) -> Sequence[str]:
+        """Names of types, for suggestions."""
+        return [*self._types, *world.INTEGERS]
+
+    def add(self, name: str, type: ValueType) -> None:
+        """Define a type."""
+        self._types[name] = type
+
+
+def read(parts: Sequence[tuple[str, Span]], bits: int, found: Diagnostics) -> Definitions:
+    """Read C definitions.
+
+    Args:
+        parts: texts and where they stand.
+        bits: of an address.
+        found: where errors go.
+    """
+    out = Definitions(bits)
+    for text, span in parts:
+        plain = _COMMENT.sub(" ", text)
+        try:
+            if plain.startswith("#"):
+                _directive(plain, out)
+            else:
+                _Reader(plain, out, bits).all()
+        except _Wrong as wrong:
+            found.error(f"C definition: {wrong}", span, *wrong.hints)
+    return out
+
+
+class _Wrong(Exception):
+    """Why a definition is not understood."""
+
+    def __init__(self, reason: str, *hints: str) -> None:
+        super().__init__(reason)
+        self.hints = hints
+
+
+def _directive(text: str, out: Definitions) -> None:
+    """A preprocessor line."""
+    text = text.replace("\\\n", " ")
+    match = re.match(r"#\s*(\w+)\s*(.*)", text, re.DOTALL)
+    if match is None:
+        return
+    word, rest = match.group(1), match.group(2).strip()
+    if word == "include":
+        raise _Wrong(f"#include {rest}: headers are not read",
+                     "types of the guest come from its debug information; write others into the script")
+    if word != "define":
+        if word in ("if", "ifdef", "ifndef", "else", "elif", "endif", "undef", "pragma"):
+            raise _Wrong(f"#{word}: conditions of the preprocessor are not supported")
+        return
+    named = re.match(r"([A-Za-z_]\w*)(\()?\s*(.*)", rest, re.DOTALL)
+    if named is None or named.group(2):
+        raise _Wrong(f"#define {rest}: only constants can be defined", "write a macro of the script's")
+    name, value = named.group(1), named.group(3).strip()
+    if value.startswith('"') and value.endswith('"') and len(value) > 1:
+        out.texts[name] = value[1:-1].encode("utf-8", "surrogateescape").decode("unicode_escape").encode("latin-1")
+        return
+    number = constant(value, out.constants)
+    if number is None:
+        out.macros[name] = value
+    else:
+        out.constants[name] = number
+
+
+def constant(text: str, known: dict[str, int]) -> int | None:
+    """The value of a constant expression in C; None: it is none."""
+    tokens = _TOKEN.findall(text)
+    parser = _Constant(tokens, known)
+    try:
+        value = parser.expression(0)
+    except _Wrong:
+        return None
+    return value if parser.at == len(tokens) else None
+
+
+class _Constant:
+    """Reads constant expressions."""
+
+    RANKS: Final = {"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
+
+    def __init__(self, tokens: Sequence[str], known: dict[str, int]) -> None:
+        self.tokens, self.known, self.at = tokens, known, 0
+
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def expression(self, least: int) -> int:
+        value = self.operand()
+        while (rank := self.RANKS.get(self.peek(), -1)) > least:
+            operator = self.peek()
+            self.at += 1
+            other = self.expression(rank)
+            if operator in "/%" and not other:
+                raise _Wrong("a division by zero")
+            if operator in ("<<", ">>") and not 0 <= other < 64:
+                raise _Wrong("a shift too far")
+            value = {"|": value | other, "^": value ^ other, "&": value & other, "+": value + other,
+                     "-": value - other, "*": value * other,
+                     "<<": value << other if operator == "<<" else 0,
+                     ">>": value >> other if operator == ">>" else 0,
+                     "/": value // other if other else 0, "%": value % other if other else 0}[operator]
+        return value
+
+    def operand(self) -> int:
+        token = self.peek()
+        self.at += 1
+        if token == "(":
+            value = self.expression(0)
+            if self.peek() != ")":
+                raise _Wrong("expected ')'")
+            self.at += 1
+            return value
+        if token in ("-", "~", "+"):
+            value = self.operand()
+            return {"-": -value, "~": ~value, "+": value}[token]
+        if token in self.known:
+            return self.known[token]
+        if token[:1] == "'":
+            return ord(token[1])
+        number = integer(token) if token[:1].isdigit() else ""
+        if not isinstance(number, int):
+            raise _Wrong(f"{token or 'nothing'} is no number")
+        return number
+
+
+class _Reader:
+    """Reads declarations."""
+
+    def __init__(self, text: str, out: Definitions, bits: int) -> None:
+        self._tokens = _TOKEN.findall(text)
+        self._at, self._out, self._bits = 0, out, bits
+
+    def all(self) -> None:
+        """Read all declarations."""
+        while self._peek():
+            if self._take(";"):
+                continue
+            if self._take("typedef"):
+                base, packed = self._specifier()
+                for name, kind, _ in self._declarators(base):
+                    self._out.add(name, kind)
+                del packed
+            else:
+                self._specifier()
+            self._attributes()
+            if self._peek():
+                self._expect(";")
+
+    # --- tokens
+
+    def _peek(self, ahead: int = 0) -> str:
+        at = self._at + ahead
+        return self._tokens[at] if at < len(self._tokens) else ""
+
+    def _take(self, token: str) -> bool:
+        if self._peek() == token:
+            self._at += 1
+            return True
+        return False
+
+    def _expect(self, token: str) -> None:
+        if not self._take(token):
+            raise _Wrong(f"expected '{token}' where '{self._peek() or 'the end'}' stands")
+
+    def _attributes(self) -> tuple[bool, int]:
+        """`__attribute__((packed, aligned(4)))`: (packed, alignment or 0)."""
+        packed, aligned = False, 0
+        while self._take("__attribute__"):
+            depth = 0
+            while self._peek():
+                token = self._peek()
+                packed = packed or token in ("packed", "__packed__")
+                if token in ("aligned", "__aligned__") and self._peek(1) == "(":
+                    number = integer(self._peek(2))
+                    aligned = number if isinstance(number, int) else 0
+                depth += (token == "(") - (token == ")")
+                self._at += 1
+                if not depth:
+                    break
+        return packed, aligned
+
+    # --- types
+
+    def _specifier(self) -> tuple[ValueType, bool]:
+        """The type before declarators, and whether it is a bare definition."""
+        while self._peek() in _QUALIFIERS:
+            self._at += 1
+        word = self._peek()
+        if word in ("struct", "union", "enum"):
+            self._at += 1
+            return self._tagged(word)
+        words = []
+        while self._peek() in _WORDS or self._peek() in _QUALIFIERS:
+            if self._peek() not in _QUALIFIERS:
+                words.append(self._peek())
+            self._at += 1
+        if not words:
+            self._at += 1
+            words = [word]
+        name = _normal(words)
+        found = self._out.type(name)
+        if found is None:
+            raise _Wrong(f"there is no type {name or 'of nothing'}")
+        return found, False
+
+    def _tagged(self, kind: str) -> tuple[ValueType, bool]:
+        packed, _ = self._attributes()
+        name = ""
+        if self._peek() not in ("{", ""):
+            name = self._peek()
+            self._at += 1
+        label = f"{kind} {name}" if name else f"{kind} (anonymous)"
+        if not self._take("{"):
+            known = self._out.type(label)
+            if known is None and kind == "enum":
+                raise _Wrong(f"there is no {label}")
+            return known or types.Structure(label, 0, ()), False
+        if kind == "enum":
+            made: ValueType = self._enumeration(name)
+        else:
+            made = self._structure(kind, label, packed)
+        if name:
+            self._out.add(label, made)
+            if kind == "enum":
+                self._out.add(name, made)
+        return made, True
+
+    def _enumeration(self, name: str) -> ValueType:
+        members, value = dict[int, str](), 0
+        while not self._take("}"):
+            member = self._peek()
+            self._at += 1
+            if self._take("="):
+                parser = _Constant(self._tokens[self._at:], self._out.constants)
+                value = parser.expression(0)
+                self._at += parser.at
+            members.setdefault(value, member)
+            self._out.constants[member] = value
+            value += 1
+            if not self._take(","):
+                self._expect("}")
+                break
+        low, high = min(members, default=0), max(members, default=0)
+        wide = high >= 1 << 32 or low < -(1 << 31)
+        made = types.Enumeration(name, 64 if wide else 32, low < 0, members)
+        self._out.enumerators |= dict.fromkeys(members.values(), made)
+        return made
+
+    def _structure(self, kind: str, label: str, packed: bool) -> ValueType:
+        parts: list[tuple[str, ValueType, int | None]] = []
+        while not self._take("}"):
+            if not self._peek():
+                raise _Wrong("expected '}'")
+            base, defined = self._specifier()
+            declared = self._declarators(base)
+            if not declared and defined:
+                declared = [("", base, None)]
+            parts.extend(declared)
+            self._attributes()
+            self._expect(";")
+        behind, aligned = self._attributes()
+        return placed(kind, label, parts, self._bits, packed or behind, aligned)
+
+    def _declarators(self, base: ValueType) -> list[tuple[str, ValueType, int | None]]:
+        """`*a, b[4], c : 3`: (name, type, bits of a bit field)."""
+        out: list[tuple[str, ValueType, int | None]] = []
+        while self._peek() not in (";", ""):
+            kind = base
+            while self._peek() in ("*", *_QUALIFIERS):
+                kind = types.Pointer(kind) if self._take("*") else kind
+                while self._peek() in _QUALIFIERS:
+                    self._at += 1
+            if self._peek() == "(":
+                name, kind = self._function()
+            else:
+                name = self._peek()
+                self._at += 1
+            sizes = []
+            while self._take("["):
+                if self._take("]"):
+                    sizes.append(0)
+                    continue
+                parser = _Constant(self._tokens[self._at:], self._out.constants)
+                sizes.append(parser.expression(0))
+                self._at += parser.at
+                self._expect("]")
+            for size in reversed(sizes):
+                text = kind == types.Integer(8, True)
+                kind = types.String(size + 1) if text else types.Array(kind, size)
+            bits = None
+            if self._take(":"):
+                parser = _Constant(self._tokens[self._at:], self._out.constants)
+                bits = parser.expression(0)
+                self._at += parser.at
+            self._attributes()
+            out.append((name, kind, bits))
+            if not self._take(","):
+                break
+        return out
+
+    def _function(self) -> tuple[str, ValueType]:
+        """`(*name)(...)`: a pointer to a function."""
+        name, depth = "", 0
+        while self._peek() not in (";", ","):
+            token = self._peek()
+            if not token:
+                raise _Wrong("expected ')'")
+            depth += (token == "(") - (token == ")")
+            if not name and token.isidentifier():
+                name = token
+            self._at += 1
+            if not depth and self._peek() != "(":
+                break
+        return name, types.Pointer(types.Nothing())
+
+
+def _normal(words: Sequence[str]) -> str:
+    """C's integer types with their words in one order."""
+    if len(words) == 1:
+        return words[0]
+    unsigned = "unsigned " if "unsigned" in words else ""
+    rest = [word for word in words if word not in ("unsigned", "signed")]
+    if "char" in rest:
+        return "unsigned char" if unsigned else "char" if "signed" not in words else "signed char"
+    if "double" in rest:
+        return "double"
+    rest = [word for word in rest if word != "int"] or ["int"]
+    return unsigned + " ".join(rest)
+
+
+def placed(kind: str, label: str, parts: Sequence[tuple[str, ValueType, int | None]], bits: int, packed: bool,
+           aligned: int) -> types.Structure:
+    """A structure or union with its members where C puts them.
+
+    Args:
+        kind: "struct" or "union".
+        label: its name.
+        parts: (name, type, bits of a bit field) of each.
+        bits: of an address.
+        packed: there is no padding.
+        aligned: the least alignment that is asked for, or 0.
+    """
+    fields, at, size, most = list[types.Field](), 0, 0, max(aligned, 1)
+    bit = 0
+    for name, type, width in parts:
+        unit = layout.held(type, bits // 8)
+        align = 1 if packed else alignment(type, bits)
+        most = max(most, align)
+        if kind == "union":
+            at = bit = 0
+        if width is not None:
+            if width == 0 or bit // (8 * unit) != (bit + width - 1) // (8 * unit):
+                bit = -(-bit // (8 * unit)) * 8 * unit
+            start = bit // (8 * unit) * unit
+            if width:
+                fields.append(types.Field(name, type, start, bit - 8 * start, width))
+            bit += width
+            at = -(-bit // 8)
+        else:
+            at = -(-at // align) * align
+            if not name and isinstance(type, types.Structure):
+                fields += [evolve(part, offset=part.offset + at) for part in type.fields]
+            else:
+                fields.append(types.Field(name, type, at))
+            at += unit
+            bit = 8 * at
+        size = max(size, at)
+    return types.Structure(label, -(-size // most) * most, tuple(fields))
+
+
+def alignment(type: ValueType, bits: int) -> int:
+    """C's alignment of a type."""
+    if isinstance(type, types.Array):
+        return alignment(type.element, bits)
+    if isinstance(type, types.String):
+        return 1
+    if isinstance(type, types.Structure):
+        return max((alignment(field.type, bits) for field in type.fields), default=1)
+    return max(1, layout.size_of(type, bits // 8))

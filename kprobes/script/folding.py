@@ -1,0 +1,242 @@
+"""Parameters and constants: what is known before a script runs becomes a literal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+from attrs import define, evolve, field
+
+from . import tree
+from .scanner import integer
+from .source import Diagnostics
+from .tree import Expression, Node
+
+_FLOW: Final = "unable to fold literals due to overflow or underflow"
+_MOST: Final = (1 << 64) - 1
+_LEAST: Final = -(1 << 63)
+
+
+@define
+class Parameters:
+    """What was given behind a script.
+
+    Attributes:
+        positional: texts of `$1`, `$2` ...
+        named: `--name=value`; True where no value was given.
+        asked: names that the script asked for -> (default, description).
+    """
+
+    positional: Sequence[str] = ()
+    named: Mapping[str, str | bool] = field(factory=dict)
+    asked: dict[str, tuple[object, str]] = field(factory=dict)
+
+    def text(self, number: int) -> str | None:
+        """A positional parameter's text; None: it was not given."""
+        return self.positional[number - 1] if number <= len(self.positional) else None
+
+
+def fold(script: tree.Script, parameters: Parameters, found: Diagnostics) -> tree.Script:
+    """The script with literals in place of parameters and of arithmetic on literals."""
+    folder = _Folder(parameters, found)
+    probes = [evolve(probe, predicate=folder.fold(probe.predicate), body=folder.fold(probe.body),
+                     points=[folder.point(point) for point in probe.points]) for probe in script.probes]
+    return evolve(script, probes=probes)
+
+
+def number_of(text: str) -> int | None:
+    """The number that a parameter's text is, or None."""
+    sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
+    value = integer(digits) if digits else ""
+    return sign * value if isinstance(value, int) else None
+
+
+@define
+class _Folder:
+    parameters: Parameters
+    found: Diagnostics
+
+    def point(self, point: tree.AttachPoint) -> tree.AttachPoint:
+        """An attach point with its `$1` replaced."""
+        text = point.text
+        for number in range(len(self.parameters.positional), 0, -1):
+            text = text.replace(f"${number}", self.parameters.positional[number - 1])
+        return evolve(point, text=text)
+
+    def fold(self, value: Any) -> Any:
+        """A node, or a list of nodes, with its literals folded from the leaves up."""
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.fold(one) for one in value)
+        if not isinstance(value, Node):
+            return value
+        if isinstance(value, tree.Call) and value.name == "str" and value.arguments:
+            folded = self._string(value)
+            if folded is not None:
+                return folded
+        if isinstance(value, tree.Parameter):
+            return self._parameter(value)
+        changes = {f.name: self.fold(getattr(value, f.name)) for f in attrs.fields(type(value)) if f.name != "span"}
+        made = evolve(value, **changes) if changes else value
+        rule = _RULES.get(type(made))
+        return made if rule is None else rule(self, made)
+
+    # --- parameters
+
+    def _parameter(self, value: tree.Parameter) -> Expression:
+        if value.number == 0:
+            count = len(self.parameters.positional)
+            return tree.Number(span=value.span, value=count)
+        text = self.parameters.text(value.number)
+        if text is None:
+            self.found.warn(f"Positional parameter ${value.number} is empty or not provided.", value.span)
+            return tree.Number(span=value.span, value=0)
+        number = number_of(text)
+        if number is None:
+            return tree.Text(span=value.span, value=text.encode("utf-8", "surrogateescape"))
+        return tree.Number(span=value.span, value=number)
+
+    def _string(self, call: tree.Call) -> Expression | None:
+        """`str($1)` and `str($1 + 2)` are literals."""
+        of, skip = call.arguments[0], 0
+        if isinstance(of, tree.Binary) and of.operator == "+":
+            parts = (of.left, of.right) if isinstance(of.left, tree.Parameter) else (of.right, of.left)
+            if isinstance(parts[0], tree.Parameter) and isinstance(parts[1], tree.Number):
+                of, skip = parts[0], parts[1].value
+        if not isinstance(of, tree.Parameter) or of.number == 0:
+            return None
+        text = (self.parameters.text(of.number) or "").encode("utf-8", "surrogateescape")
+        if skip > len(text):
+            self.found.error(f"cannot use offset that exceeds string size ({skip} > {len(text)})", call.span)
+            skip = 0
+        text = text[skip:]
+        size = call.arguments[1] if len(call.arguments) > 1 else None
+        if isinstance(size, tree.Number):
+            text = text[:max(size.value, 0)]
+        return tree.Text(span=call.span, value=text)
+
+    def _option(self, call: tree.Call) -> Expression:
+        """`getopt(name, default, description)`."""
+        texts = [argument for argument in call.arguments if isinstance(argument, tree.Text)]
+        if not call.arguments or not isinstance(call.arguments[0], tree.Text):
+            self.found.error("First argument to 'getopt' must be a string literal", call.span)
+            return call
+        name = call.arguments[0].value.decode("utf-8", "replace")
+        default = call.arguments[1] if len(call.arguments) > 1 else tree.Truth(span=call.span, value=False)
+        about = texts[-1].value.decode("utf-8", "replace") if len(call.arguments) == 3 else ""
+        if not isinstance(default, tree.Number | tree.Text | tree.Truth):
+            self.found.error("Second argument to 'getopt' must be a string literal, integer literal, or a boolean "
+                             "literal.", default.span)
+            return call
+        self.parameters.asked[name] = (default.value, about)
+        given = self.parameters.named.get(name)
+        if given is None:
+            return evolve(default, span=call.span)
+        if isinstance(default, tree.Truth):
+            if given is True or given in ("true", "1"):
+                return tree.Truth(span=call.span, value=True)
+            if given in ("false", "0"):
+                return tree.Truth(span=call.span, value=False)
+            self.found.error(f"Invalid value for named parameter '{name}': {given}. Expected a boolean.", call.span)
+        elif isinstance(default, tree.Number):
+            number = number_of(str(given))
+            if number is not None:
+                return tree.Number(span=call.span, value=number)
+            self.found.error(f"Invalid value for named parameter '{name}': {given}. Expected an integer.", call.span)
+        elif given is True:
+            self.found.error(f"Named parameter '{name}' needs a value: --{name}=...", call.span)
+        else:
+            return tree.Text(span=call.span, value=str(given).encode("utf-8", "surrogateescape"))
+        return default
+
+    # --- literals
+
+    def _call(self, value: tree.Call) -> Expression:
+        return self._option(value) if value.name == "getopt" else value
+
+    def _unary(self, value: tree.Unary) -> Expression:
+        of = value.operand
+        if isinstance(of, tree.Truth) and value.operator == "!":
+            return tree.Truth(span=value.span, value=not of.value)
+        if not isinstance(of, tree.Number):
+            return value
+        if value.operator == "!":
+            return tree.Truth(span=value.span, value=not of.value)
+        if value.operator == "-":
+            return self._number(value, -of.value)
+        if value.operator == "~":
+            result = ~of.value & _MOST if of.value >= 0 else ~of.value
+            return tree.Number(span=value.span, value=result)
+        return value
+
+    def _number(self, at: Expression, value: int) -> Expression:
+        if not _LEAST <= value <= _MOST:
+            self.found.error(_FLOW, at.span)
+            value = 0
+        return tree.Number(span=at.span, value=value)
+
+    def _binary(self, value: tree.Binary) -> Expression:
+        a, b = value.left, value.right
+        if value.operator in ("&&", "||"):
+            return self._logical(value, a, b)
+        if isinstance(a, tree.Text) and isinstance(b, tree.Text) and value.operator in ("==", "!="):
+            same = a.value.partition(b"\0")[0] == b.value.partition(b"\0")[0]
+            return tree.Truth(span=value.span, value=same == (value.operator == "=="))
+        if isinstance(a, tree.Truth) and isinstance(b, tree.Truth) and value.operator in ("==", "!="):
+            return tree.Truth(span=value.span, value=(a.value == b.value) == (value.operator == "=="))
+        if not isinstance(a, tree.Number) or not isinstance(b, tree.Number):
+            return value
+        compare = _COMPARISONS.get(value.operator)
+        if compare is not None:
+            return tree.Truth(span=value.span, value=compare(a.value, b.value))
+        if value.operator in ("/", "%") and not b.value:
+            self.found.error(_FLOW, value.span)
+            return a
+        if value.operator in ("<<", ">>") and not 0 <= b.value < 64:
+            self.found.error(_FLOW, value.span)
+            return a
+        result = _ARITHMETIC[value.operator](a.value, b.value)
+        return self._number(value, result)
+
+    def _logical(self, value: tree.Binary, a: Expression, b: Expression) -> Expression:
+        known = [bool(one.value) if isinstance(one, tree.Number | tree.Truth) else None for one in (a, b)]
+        if None in known:
+            return value
+        both = all(known) if value.operator == "&&" else any(known)
+        return tree.Truth(span=value.span, value=both)
+
+    def _index(self, value: tree.Index) -> Expression:
+        if isinstance(value.of, tree.Text) and isinstance(value.index, tree.Number):
+            text = value.of.value + b"\0"
+            if 0 <= value.index.value < len(text):
+                return tree.Number(span=value.span, value=text[value.index.value])
+            self.found.error(f"the index {value.index.value} is out of bounds for array of size {len(text)}",
+                             value.span)
+        return value
+
+    def _conditional(self, value: tree.Conditional) -> Expression:
+        """A branch whose condition is known at compile time."""
+        known = value.condition
+        if not isinstance(known, tree.Number | tree.Truth):
+            return value
+        chosen = value.then if known.value else value.otherwise
+        return chosen if chosen is not None else tree.Block(span=value.span, statements=[])
+
+    def _compile_time(self, value: tree.CompileTime) -> Expression:
+        known = isinstance(value.operand, tree.Number | tree.Truth | tree.Text)
+        return value.operand if known else value
+
+
+def _quotient(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+_COMPARISONS: Final[dict[str, Callable[[int, int], bool]]] = {
+    "==": int.__eq__, "!=": int.__ne__, "<": int.__lt__, "<=": int.__le__, ">": int.__gt__, ">=": int.__ge__}
+_ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
+    "+": int.__add__, "-": int.__sub__, "*": int.__mul__, "&": int.__and__, "|": int.__or__, "^": int.__xor__,
+    "<<": int.__lshift__, ">>": int.__rshift__, "/": _quotient, "%": lambda a, b: a - _quotient(a, b) * b}
+_RULES: Final[dict[type, Callable[..., Expression]]] = {
+    tree.Call: _Folder._call, tree.Unary: _Folder._unary, tree.Binary: _Folder._binary, tree.Index: _Folder._index,
+    tree.Conditional: _Folder._conditional, tree.CompileTime: _Folder._compile_time}

@@ -1,0 +1,703 @@
+"""Code for builtins and functions.
+
+A function gives a number (`number`), a value in memory (`store`), or is called for its effect (`effect`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..errors import ProgramError
+from ..programs.context import ARGUMENT, PC, RESULT, SP
+from . import layout, signatures, texts, tree, types
+from .promotion import promoted
+from .storage import FLAG, VARIABLES, Area
+from .types import Integer, ValueType
+
+if TYPE_CHECKING:
+    from .generator import Generator
+
+_CONTEXT: Final = 6
+_POINTER: Final = 7
+_ENOENT: Final = -2
+#: nanoseconds of one of Linux's ticks, at 250 a second
+_TICK: Final = 4_000_000
+_U64, _I64 = Integer(64, False), Integer(64, True)
+
+
+def _arguments(node: tree.Name | tree.Call) -> list[tree.Expression]:
+    return node.arguments if isinstance(node, tree.Call) else []
+
+
+def _word(node: tree.Name | tree.Call) -> str:
+    return node.name.removeprefix("__builtin_")
+
+
+# --- for the effect
+
+def effect(g: Generator, node: tree.Call | tree.Name, used: bool) -> None:
+    """Write a call for what it does. used: see Generator.effect."""
+    word = _word(node)
+    rule = _EFFECTS.get(word)
+    if rule is not None:
+        rule(g, node)
+    elif word == "delete":
+        number(g, node)
+        if not used:
+            done = g.asm.label()
+            g.asm.jump_if_number("!=", 0, 0, done)
+            g.asm.set(0, _ENOENT)
+            g.failed("map_delete_elem", node.span)
+            g.asm.place(done)
+    elif layout.is_number(g.type(node)):
+        number(g, node)
+    elif not isinstance(g.type(node), types.Nothing):
+        g.place(node)
+
+
+def _values(g: Generator, arguments: Sequence[tree.Expression]) -> list[tuple[tree.Expression, ValueType]]:
+    """Values with the types that they are sent as."""
+    out = list[tuple[tree.Expression, ValueType]]()
+    for argument in arguments:
+        kind = g.type(argument)
+        if isinstance(kind, types.Aggregate):
+            kind = Integer(64, getattr(kind, "signed", True))
+        out.append((argument, kind))
+    return out
+
+
+def _format(g: Generator, node: tree.Call) -> None:
+    text = node.arguments[0]
+    assert isinstance(text, tree.Text)
+    g.act(node.name, node.span, _values(g, node.arguments[1:]),
+          format=text.value.decode("utf-8", "surrogateescape"))
+
+
+def _print(g: Generator, node: tree.Call) -> None:
+    first = node.arguments[0]
+    if isinstance(first, tree.MapName):
+        numbers = [one.value for one in node.arguments[1:] if isinstance(one, tree.Number)]
+        top, div = [*numbers, *(0, 1)[len(numbers):]]
+        g.act("print_map", node.span, map=first.name, top=top, div=div)
+        return
+    kind = g.type(first)
+    if isinstance(kind, types.Aggregate):
+        assert isinstance(first, tree.MapAccess)
+        size = layout.room_of(kind)
+        area = g.temporary(8 + size)
+        g.copy_aggregate(first, g.facts(first), area.at(8))
+        from .storage import Action
+
+        g.send(area, 8 + size, Action("print", node.span, ((8, kind),)))
+        return
+    g.act("print", node.span, [(first, kind)])
+
+
+def _of_map(g: Generator, node: tree.Call) -> None:
+    first = node.arguments[0]
+    assert isinstance(first, tree.MapName)
+    g.act(node.name, node.span, map=first.name)
+
+
+def _exit(g: Generator, node: tree.Call | tree.Name) -> None:
+    values: list[tuple[tree.Expression, ValueType]] = [(argument, _I64) for argument in _arguments(node)]
+    g.act("exit", node.span, values)
+    g.wake()
+    g.asm.jump(g.end)
+
+
+def _time(g: Generator, node: tree.Call | tree.Name) -> None:
+    given = _arguments(node)
+    text = given[0].value.decode("utf-8", "surrogateescape") if given and isinstance(given[0], tree.Text) \
+        else "%H:%M:%S\n"
+    g.act("time", node.span, format=text)
+
+
+def _assert(g: Generator, node: tree.Call) -> None:
+    wrong, done = g.asm.label(), g.asm.label()
+    g.jump_unless(node.arguments[0], wrong)
+    g.asm.jump(done)
+    g.asm.place(wrong)
+    g.act("errorf", node.span, _values(g, node.arguments[1:]), format="assert failed: %s")
+    one = tree.Number(span=node.span, value=1)
+    g.typing.of[one] = _I64
+    g.act("exit", node.span, [(one, _I64)])
+    g.wake()
+    g.asm.jump(g.end)
+    g.asm.place(done)
+
+
+def _override(g: Generator, node: tree.Call) -> None:
+    g.number(node.arguments[0])
+    g.asm.move(2, 0)
+    g.asm.move(1, _CONTEXT)
+    g.asm.call("override_return")
+
+
+def _ignore(g: Generator, node: tree.Call) -> None:
+    """What was settled at compile time."""
+
+
+_EFFECTS: Final[dict[str, Callable[..., None]]] = {
+    **dict.fromkeys(("printf", "errorf", "warnf", "cat", "system"), _format), "print": _print, "clear": _of_map,
+    "zero": _of_map, "exit": _exit, "time": _time, "assert": _assert, "override": _override,
+    **dict.fromkeys(("static_assert", "assert_str", "fail"), _ignore)}
+
+
+# --- numbers
+
+def number(g: Generator, node: tree.Name | tree.Call) -> None:
+    """Compute a builtin or a function into r0."""
+    word = _word(node)
+    definitions = g.definitions
+    if word in definitions.constants and isinstance(node, tree.Name):
+        g.asm.set(0, definitions.constants[word])
+    elif word.startswith("arg") and word[3:].isdigit():
+        g.asm.load(0, _CONTEXT, 8 * (ARGUMENT + int(word[3:])), 8)
+    elif word.startswith("sarg") and word[4:].isdigit():
+        g.asm.load(0, _CONTEXT, 8 * SP, 8)
+        g.asm.compute_with("+", 0, g.world.stacked + int(word[4:]) * g.world.bits // 8)
+        g.read_number(Integer(g.world.bits, False))
+    elif word in signatures._PREDICATES:
+        kind = g.type(_arguments(node)[0])
+        literal = isinstance(_arguments(node)[0], tree.Number | tree.Text | tree.Truth)
+        g.asm.set(0, int(literal if word == "is_literal" else signatures._PREDICATES[word](kind)))
+    else:
+        rule = _NUMBERS.get(word)
+        if rule is None:
+            raise ProgramError(f"{word} gives no number")
+        rule(g, node)
+
+
+def argument(g: Generator, node: tree.FieldAccess) -> None:
+    """`args.name`: r0."""
+    source = g.probe.sources.get(node.name)
+    if source is None:
+        raise ProgramError(f"args.{node.name} is nowhere at this place", hint="use arg0, arg1 ... or reg()")
+    kind = g.type(node)
+    g.asm.load(0, _CONTEXT, 8 * source.word, 8)
+    if source.offset is not None:
+        if source.offset:
+            g.asm.compute_with("+", 0, source.offset)
+        g.read_number(kind)
+        return
+    bits, signed = layout.width(kind)
+    g.asm.extend(0, min(bits, g.world.bits) if not signed else bits, signed)
+
+
+def _result(g: Generator, node: tree.Name) -> None:
+    g.asm.load(0, _CONTEXT, 8 * RESULT, 8)
+    bits, signed = layout.width(g.type(node))
+    g.asm.extend(0, bits, signed)
+
+
+def _pid(g: Generator, node: tree.Name) -> None:
+    g.asm.call("get_current_pid_tgid")
+    if _word(node) in ("pid", "curtask"):
+        g.asm.compute_with(">>", 0, 32)
+    else:
+        g.asm.extend(0, 32, False)
+
+
+def _helper(name: str) -> Callable[[Generator, tree.Name], None]:
+    def write(g: Generator, node: tree.Name) -> None:
+        g.asm.call(name)
+    return write
+
+
+def _constant(value: int) -> Callable[[Generator, tree.Name], None]:
+    def write(g: Generator, node: tree.Name) -> None:
+        g.asm.set(0, value)
+    return write
+
+
+def _elapsed(g: Generator, node: tree.Name) -> None:
+    g.asm.call("ktime_get_ns")
+    g.point(1, Area(VARIABLES, 0))
+    g.asm.load(1, 1, 0, 8)
+    g.asm.compute("-", 0, 1)
+
+
+def _jiffies(g: Generator, node: tree.Name) -> None:
+    g.asm.call("ktime_get_ns")
+    g.asm.compute_with("/", 0, _TICK)
+
+
+def _cpus(g: Generator, node: tree.Name) -> None:
+    g.asm.set(0, g.world.cpus)
+
+
+def _longest(g: Generator, node: tree.Name) -> None:
+    g.asm.set(0, g.settings.max_strlen)
+
+
+def _register(g: Generator, node: tree.Call) -> None:
+    name = node.arguments[0]
+    assert isinstance(name, tree.Text)
+    word = g.world.register(name.value.decode("utf-8", "replace"))
+    assert word is not None
+    g.asm.load(0, _CONTEXT, 8 * word, 8)
+
+
+def _address(g: Generator, node: tree.Call) -> None:
+    name = node.arguments[0]
+    assert isinstance(name, tree.Text)
+    found = g.world.symbol(name.value.decode("utf-8", "replace"))
+    assert found is not None
+    g.asm.set(0, found[0])
+
+
+def _length(g: Generator, node: tree.Call) -> None:
+    first, asm = node.arguments[0], g.asm
+    if not isinstance(first, tree.MapName):
+        g.point(1, g.place(first))
+        asm.load(0, 1, 0, 8)
+        return
+    facts = g.typing.maps[first.name]
+    assert facts.key is not None
+    key, state = g.temporary(layout.room_of(facts.key)), g.storage.variable(16)
+    g.clear(state, 16)
+    top, out = asm.label(), asm.label()
+    asm.place(top)
+    asm.call("may_loop")
+    asm.jump_if_number("==", 0, 0, out)
+    asm.map(1, g.storage.keyed[facts.name])
+    g.point(2, key)
+    g.point(3, state)
+    asm.load(3, 3, 0, 8)
+    asm.call("map_next_key")
+    asm.jump_if_number("==", 0, 0, out)
+    g.point(1, state)
+    asm.store(1, 0, 0, 8)
+    asm.load(2, 1, 8, 8)
+    asm.compute_with("+", 2, 1)
+    asm.store(1, 8, 2, 8)
+    asm.jump(top)
+    asm.place(out)
+    g.point(1, state)
+    asm.load(0, 1, 8, 8)
+
+
+def _has_key(g: Generator, node: tree.Call) -> None:
+    first = node.arguments[0]
+    assert isinstance(first, tree.MapName)
+    facts = g.typing.maps[first.name]
+    g.lookup(facts, g.key(facts, node.arguments[1]))
+    _is_set(g)
+
+
+def _is_set(g: Generator) -> None:
+    """r0: 1 where it is not 0. An address becomes a number on both ways."""
+    missing, done = g.asm.label(), g.asm.label()
+    g.asm.jump_if_number("==", 0, 0, missing)
+    g.asm.set(0, 1)
+    g.asm.jump(done)
+    g.asm.place(missing)
+    g.asm.set(0, 0)
+    g.asm.place(done)
+
+
+def _delete(g: Generator, node: tree.Call) -> None:
+    """r0: 1 where there was such a key."""
+    asm, first = g.asm, node.arguments[0]
+    if isinstance(first, tree.MapName) and len(node.arguments) == 1:
+        flag = g.storage.scalars[first.name]
+        kind = g.typing.maps[first.name].value
+        assert kind is not None
+        g.point(2, flag)
+        asm.load(0, 2, 0, 8)
+        g.clear(flag, FLAG + layout.room_of(kind))
+        return
+    if isinstance(first, tree.MapAccess):
+        facts, key = g.facts(first), first.key
+    else:
+        assert isinstance(first, tree.MapName)
+        facts, key = g.typing.maps[first.name], node.arguments[1]
+    area = g.key(facts, key)
+    asm.map(1, g.storage.keyed[facts.name])
+    g.point(2, area)
+    asm.call("map_delete_elem")
+    missing, done = asm.label(), asm.label()
+    asm.jump_if_number("!=", 0, 0, missing)
+    asm.set(0, 1)
+    asm.jump(done)
+    asm.place(missing)
+    asm.set(0, 0)
+    asm.place(done)
+
+
+def _find(g: Generator, node: tree.Call) -> None:
+    asm, (first, key, target) = g.asm, node.arguments
+    assert isinstance(first, tree.MapName) and isinstance(target, tree.Variable)
+    facts, slot = g.typing.maps[first.name], g.typing.slots[target]
+    assert facts.value is not None and slot.type is not None
+    missing, done = asm.label(), asm.label()
+    g.lookup(facts, g.key(facts, key))
+    asm.jump_if_number("==", 0, 0, missing)
+    asm.move(_POINTER, 0)
+    if isinstance(facts.value, types.Aggregate):
+        from . import aggregates
+
+        aggregates.read(g, facts.value)
+        g.point(1, g.storage.slot(slot))
+        asm.store(1, 0, 0, layout.size_of(slot.type))
+    else:
+        between = g.temporary(layout.room_of(facts.value))
+        g.copy_from(_POINTER, between, layout.room_of(facts.value))
+        g.transfer(between, facts.value, g.storage.slot(slot), slot.type)
+    asm.set(0, 1)
+    asm.jump(done)
+    asm.place(missing)
+    asm.set(0, 0)
+    asm.place(done)
+
+
+def _swap(g: Generator, node: tree.Call) -> None:
+    g.number(node.arguments[0])
+    bits, _ = layout.width(g.type(node))
+    if bits > 8:
+        g.asm.swap(0, bits)
+    else:
+        g.asm.extend(0, 8, False)
+
+
+def _same(g: Generator, node: tree.Call) -> None:
+    g.number(node.arguments[0])
+
+
+def _is_error(g: Generator, node: tree.Call) -> None:
+    g.number(node.arguments[0])
+    g.asm.extend(0, g.world.bits, True)
+    yes, done = g.asm.label(), g.asm.label()
+    g.asm.jump_if_number(">=", 0, -4095, yes)
+    g.asm.set(0, 0)
+    g.asm.jump(done)
+    g.asm.place(yes)
+    g.asm.set(0, 1)
+    g.asm.place(done)
+
+
+def _place_of(g: Generator, node: tree.Expression) -> tuple[Area, int]:
+    kind = g.type(node)
+    assert isinstance(kind, types.String)
+    return g.place(node), kind.size
+
+
+def _string_length(g: Generator, node: tree.Call) -> None:
+    texts.length(g, *_place_of(g, node.arguments[0]))
+
+
+def _capacity(g: Generator, node: tree.Call) -> None:
+    kind = g.type(node.arguments[0])
+    assert isinstance(kind, types.String)
+    g.asm.set(0, kind.size)
+
+
+def _position(g: Generator, node: tree.Call) -> None:
+    texts.position(g, *_place_of(g, node.arguments[0]), *_place_of(g, node.arguments[1]))
+
+
+def _contains(g: Generator, node: tree.Call) -> None:
+    _position(g, node)
+    yes, done = g.asm.label(), g.asm.label()
+    g.asm.jump_if_number("s>=", 0, 0, yes)
+    g.asm.set(0, 0)
+    g.asm.jump(done)
+    g.asm.place(yes)
+    g.asm.set(0, 1)
+    g.asm.place(done)
+
+
+def _begins(g: Generator, node: tree.Call) -> None:
+    most = node.arguments[2]
+    assert isinstance(most, tree.Number)
+    texts.differs(g, *_place_of(g, node.arguments[0]), *_place_of(g, node.arguments[1]), most.value)
+
+
+_NUMBERS: Final[dict[str, Callable[..., None]]] = {
+    "retval": _result, "pid": _pid, "tid": _pid, "curtask": _pid, "nsecs": _helper("ktime_get_ns"),
+    "elapsed": _elapsed, "cpu": _helper("get_smp_processor_id"), "rand": _helper("get_prandom_u32"),
+    "uid": _constant(0), "gid": _constant(0), "numaid": _constant(0), "usermode": _constant(1),
+    "cpid": _constant(0), "has_cpid": _constant(0), "jiffies": _jiffies, "ncpus": _cpus,
+    "default_str_length": _longest, "reg": _register, "kaddr": _address, "uaddr": _address, "len": _length,
+    "has_key": _has_key, "delete": _delete, "find": _find, "bswap": _swap, "kptr": _same, "uptr": _same,
+    "is_err": _is_error, "strlen": _string_length, "strcap": _capacity, "strstr": _position,
+    "strcontains": _contains, "strncmp": _begins}
+
+
+# --- values in memory
+
+def store(g: Generator, node: tree.Name | tree.Call, kind: ValueType, area: Area) -> None:
+    """Put a builtin's or function's value into an area of a type."""
+    word = _word(node)
+    own = g.type(node)
+    if isinstance(node, tree.Name) and word in g.definitions.texts:
+        text = tree.Text(span=node.span, value=g.definitions.texts[word])
+        g.typing.of[text] = own
+        g.store(text, kind, area)
+        return
+    rule = _STORES.get(word)
+    if rule is None:
+        raise ProgramError(f"{word} gives no value that can be kept", hint="use it where it is printed")
+    if own == kind:
+        rule(g, node, own, area)
+    else:
+        between = g.temporary(layout.room_of(own))
+        rule(g, node, own, between)
+        g.transfer(between, own, area, kind)
+
+
+def _comm(g: Generator, node: tree.Name, kind: ValueType, area: Area) -> None:
+    g.point(1, area)
+    g.asm.set(2, 16)
+    g.asm.call("get_current_comm")
+
+
+def _probe(g: Generator, node: tree.Name, kind: types.String, area: Area) -> None:
+    points = g.probe.points
+    if len(points) == 1:
+        g._text(points[0].text.encode("utf-8", "surrogateescape"), kind, area)
+        return
+    room, asm = layout.room_of(kind), g.asm
+    names = g.storage.constant(b"".join(point.text.encode("utf-8", "surrogateescape").ljust(room, b"\0")
+                                        for point in points))
+    out = asm.label()
+    asm.move(1, _CONTEXT)
+    asm.call("get_attach_cookie")
+    asm.jump_if_number(">=", 0, len(points), out)
+    asm.compute_with("*", 0, room)
+    g.point(2, names)
+    asm.compute("+", 2, 0)
+    g.copy_from(2, area, room)
+    asm.place(out)
+
+
+def _probe_type(g: Generator, node: tree.Name, kind: types.String, area: Area) -> None:
+    g._text(signatures.probe_type(g.probe.points[0].kind).encode(), kind, area)
+
+
+def _string(g: Generator, node: tree.Call, kind: types.String, area: Area) -> None:
+    first, asm = node.arguments[0], g.asm
+    of = g.type(first)
+    if isinstance(of, types.String) and not g.in_guest(first):
+        size = min(of.size, kind.size)
+        g.transfer(g.place(first), of, area, kind)
+        if of.size > kind.size:
+            g.point(1, area)
+            asm.store_number(1, size - 1, 0, 1)
+        return
+    if isinstance(of, (types.Array, types.String)):
+        if not g.in_guest(first):
+            g.transfer(g.place(first), of, area, kind)
+            return
+        g.address(first)
+    else:
+        g.number(first)
+    most = node.arguments[1] if len(node.arguments) == 2 else None
+    if most is None or isinstance(most, tree.Number):
+        g.read(area, kind.size, True)
+        return
+    place = g.push()
+    g.clear(area, layout.room_of(kind))
+    g.number(most)
+    fits, none = asm.label(), asm.label()
+    asm.compute_with("+", 0, 1)
+    asm.jump_if_number("<=", 0, kind.size, fits)
+    asm.set(0, kind.size)
+    asm.place(fits)
+    asm.move(2, 0)
+    g.pop(place, 3)
+    g._guest_address(3)
+    asm.jump_if_number("==", 2, 0, none)
+    g.point(1, area)
+    asm.call("probe_read_user_str")
+    asm.place(none)
+
+
+def _buffer(g: Generator, node: tree.Call, kind: types.Buffer, area: Area) -> None:
+    first, asm = node.arguments[0], g.asm
+    of = g.type(first)
+    g.clear(area, layout.room_of(kind))
+    length = node.arguments[1] if len(node.arguments) == 2 else None
+    own = isinstance(of, (types.String, types.Array)) and not g.in_guest(first)
+    if own:
+        source = g.place(first)
+        size = min(kind.size, layout.held(of, g.world.bits // 8) if not isinstance(of, types.String) else of.size)
+        if isinstance(length, tree.Number):
+            size = min(size, length.value)
+        g.copy(source, area.at(8), size)
+        g.point(1, area)
+        asm.store_number(1, 0, size, 8)
+        return
+    if isinstance(of, (types.String, types.Array)):
+        g.address(first)
+    else:
+        g.number(first)
+    place = g.push()
+    if length is None:
+        asm.set(0, kind.size)
+    else:
+        g.number(length)
+    fits, none = asm.label(), asm.label()
+    asm.jump_if_number("<=", 0, kind.size, fits)
+    asm.set(0, kind.size)
+    asm.place(fits)
+    g.point(1, area)
+    asm.store(1, 0, 0, 8)
+    asm.move(2, 0)
+    g.pop(place, 3)
+    g._guest_address(3)
+    asm.jump_if_number("==", 2, 0, none)
+    g.point(1, area.at(8))
+    asm.call("probe_read_user")
+    asm.place(none)
+
+
+def _symbol(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
+    g.number(node.arguments[0])
+    g.point(1, area)
+    g.asm.store(1, 0, 0, 8)
+
+
+def _function(g: Generator, node: tree.Name, kind: ValueType, area: Area) -> None:
+    asm, done = g.asm, g.asm.label()
+    asm.move(1, _CONTEXT)
+    asm.call("get_func_ip")
+    asm.jump_if_number("!=", 0, 0, done)
+    asm.load(0, _CONTEXT, 8 * PC, 8)
+    asm.place(done)
+    g.point(1, area)
+    asm.store(1, 0, 0, 8)
+
+
+def _stack(g: Generator, node: tree.Name, kind: types.Stack, area: Area) -> None:
+    asm, fine = g.asm, g.asm.label()
+    g.clear(area, layout.room_of(kind))
+    asm.move(1, _CONTEXT)
+    g.point(2, area.at(8))
+    asm.set(3, 8 * kind.limit)
+    asm.set(4, 0)
+    asm.call("get_stack")
+    asm.jump_if_number("s>=", 0, 0, fine)
+    asm.set(0, 0)
+    asm.place(fine)
+    asm.compute_with(">>", 0, 3)
+    g.point(1, area)
+    asm.store(1, 0, 0, 8)
+
+
+def _inet(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
+    last, asm = node.arguments[-1], g.asm
+    of = g.type(last)
+    g.clear(area, layout.room_of(kind))
+    size = 4
+    if isinstance(of, (types.Array, types.String)):
+        size = layout.held(of, g.world.bits // 8)
+        g.copy(g.place(last), area.at(8), size)
+    else:
+        g.number(last)
+        if g.world.order != sys.byteorder:
+            asm.swap(0, 32)
+        g.point(1, area)
+        asm.store(1, 8, 0, 4)
+    g.point(1, area)
+    asm.store_number(1, 0, 2 if size == 4 else 10, 8)
+    if len(node.arguments) == 2:
+        g.number(node.arguments[0])
+        g.point(1, area)
+        asm.store(1, 0, 0, 8)
+
+
+def _pton(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
+    text = node.arguments[0]
+    assert isinstance(text, tree.Text)
+    packed = ipaddress.ip_address(text.value.decode("utf-8", "replace")).packed
+    g.copy(g.storage.constant(packed), area, layout.room_of(kind))
+
+
+def _mac(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
+    first = node.arguments[0]
+    g.clear(area, layout.room_of(kind))
+    if isinstance(g.type(first), types.Pointer):
+        g.number(first)
+        g.read(area, 6)
+    else:
+        g.copy(g.place(first), area, 6)
+
+
+def _strftime(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
+    text = node.arguments[0]
+    assert isinstance(text, tree.Text)
+    g.storage.texts.append(text.value.decode("utf-8", "surrogateescape"))
+    g.number(node.arguments[1])
+    g.point(1, area)
+    g.asm.store(1, 0, 0, 8)
+    g.asm.store_number(1, 8, len(g.storage.texts) - 1, 8)
+
+
+def _concatenation(g: Generator, node: tree.Call, kind: types.String, area: Area) -> None:
+    g.clear(area, layout.room_of(kind))
+    texts.join(g, area, kind.size, [_place_of(g, argument) for argument in node.arguments])
+
+
+_STORES: Final[dict[str, Callable[..., None]]] = {
+    "comm": _comm, "probe": _probe, "probetype": _probe_type, "str": _string, "buf": _buffer, "ksym": _symbol,
+    "usym": _symbol, "func": _function, "kstack": _stack, "ustack": _stack, "ntop": _inet, "pton": _pton,
+    "macaddr": _mac, "strftime": _strftime, "str_concat": _concatenation}
+
+
+# --- comparisons of what is no number
+
+def compare(g: Generator, node: tree.Binary, label: str) -> None:
+    """Go on at a label if `==` or `!=` of two values in memory does not hold."""
+    left, right = g.type(node.left), g.type(node.right)
+    asm = g.asm
+    differ, done = asm.label(), asm.label()
+    if isinstance(left, types.String) and isinstance(right, types.String):
+        a, b = _text_place(g, node.left), _text_place(g, node.right)
+        rooms = layout.room_of(left), layout.room_of(right)
+        _words(g, a, b, min(rooms), differ)
+        if rooms[0] != rooms[1]:
+            g.point(1, (a if rooms[0] > rooms[1] else b).at(min(rooms)))
+            asm.load(1, 1, 0, 1)
+            asm.jump_if_number("!=", 1, 0, differ)
+    else:
+        kind = promoted(left, right)
+        assert kind is not None
+        room = layout.room_of(kind)
+        a, b = g.temporary(room), g.temporary(room)
+        g.store(node.left, kind, a)
+        g.store(node.right, kind, b)
+        _words(g, a, b, layout.size_of(kind, g.world.bits // 8) if isinstance(kind, types.Array) else room, differ)
+    if node.operator == "==":
+        asm.jump(done)
+        asm.place(differ)
+        asm.jump(label)
+        asm.place(done)
+    else:
+        asm.jump(label)
+        asm.place(differ)
+
+
+def _text_place(g: Generator, node: tree.Expression) -> Area:
+    if isinstance(node, tree.Text):
+        kind = g.type(node)
+        return g.storage.constant(node.value.partition(b"\0")[0].ljust(layout.room_of(kind), b"\0"))
+    return g.place(node)
+
+
+def _words(g: Generator, a: Area, b: Area, size: int, differ: str) -> None:
+    """Go on at a label where two areas differ."""
+    asm = g.asm
+    g.point(1, a)
+    g.point(2, b)
+    at = 0
+    for width in (8, 4, 2, 1):
+        while size - at >= width:
+            asm.load(3, 1, at, width)
+            asm.load(4, 2, at, width)
+            asm.jump_if("!=", 3, 4, differ)
+            at += width

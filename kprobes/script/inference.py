@@ -1,0 +1,998 @@
+"""Types of all expressions, variables and maps of a script.
+
+Variables, keys and values of maps take the type that holds everything assigned to them anywhere in the script. So the
+script is walked until no type changes any more, and once more to say what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from attrs import define, field
+
+from . import layout, signatures, tree, types
+from .definitions import Definitions
+from .points import Point
+from .promotion import Flexible, both, literal, name_of, promoted, settled
+from .settings import Settings
+from .source import Diagnostics, Span, did_you_mean
+from .tree import Expression, Statement
+from .types import Integer, ValueType
+from .world import World
+
+#: how often a script is walked at most
+ROUNDS: Final = 40
+_COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
+_BOOLEAN: Final = types.Boolean()
+_INT64, _UINT64 = Integer(64, True), Integer(64, False)
+
+
+@define(eq=False)
+class Slot:
+    """A scratch variable of one block.
+
+    Attributes:
+        name: with its `$`.
+        span: where it was first.
+        type: found so far.
+        fixed: True where a declaration says the type.
+    """
+
+    name: str
+    span: Span
+    type: ValueType | None = None
+    fixed: bool = False
+
+
+@define(eq=False)
+class MapFacts:
+    """A map.
+
+    Attributes:
+        name: with its `@`.
+        span: where it was first.
+        key: type of its keys; None where there are none, or not known yet.
+        value: type of its values, found so far.
+        keyed: True for a map with keys, False for a scalar one, None: not known yet.
+        kind: `hash` or what the declaration says.
+        entries: the most keys; None: what the settings say.
+    """
+
+    name: str
+    span: Span
+    key: ValueType | None = None
+    value: ValueType | None = None
+    keyed: bool | None = None
+    kind: str = "hash"
+    entries: int | None = None
+
+
+@define(eq=False)
+class ArgumentSource:
+    """Where a named argument of a probe is.
+
+    Attributes:
+        word: of the context, that has it, or the address of where it lies.
+        offset: bytes behind that address; None: the word itself is the argument.
+    """
+
+    word: int
+    offset: int | None = None
+
+
+@define(eq=False)
+class TypedProbe:
+    """A probe's block for attach points that have the same types.
+
+    Attributes:
+        probe: the tree.
+        points: the attach points.
+        arguments: type of `args`, or None.
+        result: type of `retval`, or None for a plain word.
+        sources: name of an argument -> where it is.
+    """
+
+    probe: tree.Probe
+    points: list[Point]
+    arguments: types.Structure | None = None
+    result: ValueType | None = None
+    sources: Mapping[str, ArgumentSource] = field(factory=dict)
+
+
+@define(eq=False)
+class Typing:
+    """What is known about a script's types.
+
+    Attributes:
+        of: expression -> type.
+        slots: variable -> what it stands for.
+        maps: name -> map.
+        probes: the blocks.
+        sizes: SizeOf, OffsetOf -> number.
+    """
+
+    probes: list[TypedProbe]
+    of: dict[Expression, ValueType] = field(factory=dict)
+    slots: dict[tree.Variable, Slot] = field(factory=dict)
+    maps: dict[str, MapFacts] = field(factory=dict)
+    sizes: dict[Expression, int] = field(factory=dict)
+
+
+def infer(script: tree.Script, probes: list[TypedProbe], definitions: Definitions, world: World, settings: Settings,
+          unsafe: bool, found: Diagnostics) -> Typing:
+    """Find the types of a script.
+
+    Args:
+        script: the tree, without macros.
+        probes: its blocks, one for each kind of attach points.
+        definitions: C types and constants of the script.
+        world: the guest.
+        settings: the script's.
+        unsafe: functions that change the guest, or run programs of the host, are allowed.
+        found: where errors and warnings go.
+    """
+    typing = Typing(probes)
+    inference = Inference(typing, definitions, world, settings, unsafe, Diagnostics(found.source))
+    for declaration in script.maps:
+        inference.declare(declaration)
+    for _ in range(ROUNDS):
+        inference.changed = False
+        inference.walk()
+        if not inference.changed and not inference.default():
+            break
+    inference.found = found
+    for declaration in script.maps:
+        inference.declare(declaration)
+    inference.final = True
+    inference.walk()
+    typing.of = {node: settled(type) for node, type in typing.of.items()}
+    for slot in {id(slot): slot for slot in typing.slots.values()}.values():
+        slot.type = settled(slot.type) if slot.type is not None else None
+    for facts in typing.maps.values():
+        facts.key = settled(facts.key) if facts.key is not None else None
+        facts.value = settled(facts.value) if facts.value is not None else None
+    return typing
+
+
+class Inference:
+    """One walk after the other through a script.
+
+    Attributes:
+        typing: what is found out.
+        definitions, world, settings, unsafe: see `infer`.
+        found: where errors go.
+        final: the last walk, whose errors count.
+        changed: a type has changed in this walk.
+        probe: the block that is walked.
+    """
+
+    def __init__(self, typing: Typing, definitions: Definitions, world: World, settings: Settings, unsafe: bool,
+                 found: Diagnostics) -> None:
+        self.typing, self.definitions, self.world = typing, definitions, world
+        self.settings, self.unsafe, self.found = settings, unsafe, found
+        self.final = self.changed = False
+        self.probe: TypedProbe
+        self._scopes: list[dict[str, Slot]] = []
+        self._loops = 0
+        self._known: dict[str, int] = {}
+
+    # --- messages
+
+    def error(self, text: str, at: tree.Node | Span, *hints: str) -> None:
+        """Note an error."""
+        self.found.error(text, at if isinstance(at, Span) else at.span, *hints)
+
+    def warn(self, text: str, at: tree.Node, *hints: str) -> None:
+        """Note a warning, once the types are final."""
+        if self.final:
+            self.found.warn(text, at.span, *hints)
+
+    # --- walking
+
+    def declare(self, declaration: tree.MapDeclaration) -> None:
+        """A map declaration."""
+        known = ("hash", "lruhash", "percpuhash", "percpulruhash", "percpuarray", "array")
+        if declaration.kind not in known:
+            self.error(f"Invalid bpf map type: {declaration.kind}", declaration,
+                       f"Valid map types: {', '.join(known[:4])}")
+            return
+        if declaration.entries < 1:
+            self.error("max entries of a map is a number above 0", declaration)
+        facts = self.map(declaration.name, declaration.span)
+        facts.kind, facts.entries = declaration.kind, declaration.entries
+
+    def walk(self) -> None:
+        """Walk through all blocks once."""
+        for probe in self.typing.probes:
+            self.probe = probe
+            self._scopes, self._loops = [{}], 0
+            if probe.probe.predicate is not None:
+                self.condition(probe.probe.predicate)
+            self.block(probe.probe.body)
+
+    def default(self) -> bool:
+        """Give maps that only count themselves up a type; True if there was one."""
+        some = False
+        for facts in self.typing.maps.values():
+            if facts.value is None and facts.keyed is not None and facts.name in self._known:
+                facts.value, some = Flexible(8, True), True
+        return some
+
+    def block(self, block: tree.Block) -> ValueType | None:
+        """Walk through a block; the type of its value."""
+        self._scopes.append({})
+        for statement in block.statements:
+            self.statement(statement)
+        result: ValueType | None = types.Nothing()
+        if block.value is not None:
+            result = self.type(block.value)
+        self._scopes.pop()
+        return result
+
+    def statement(self, statement: Statement) -> None:
+        """Walk through one statement."""
+        _STATEMENTS[type(statement)](self, statement)
+
+    def _evaluate(self, statement: tree.Evaluate) -> None:
+        expression = statement.expression
+        if isinstance(expression, tree.Call) and expression.name in signatures.AGGREGATES:
+            self.error(f"{expression.name}() must be assigned directly to a map", expression,
+                       f"@ = {expression.name}({'...' if expression.arguments else ''})")
+            return
+        result = self.type(expression)
+        useful = isinstance(expression, tree.Number | tree.Text | tree.Truth | tree.Variable | tree.Binary | tree.Name)
+        named = isinstance(expression, tree.Name) and isinstance(result, types.Nothing)
+        if useful and not statement.discarded and result is not None and not named:
+            self.warn("Return value discarded.", expression)
+
+    def _declare(self, statement: tree.Declare) -> None:
+        variable = statement.variable
+        if self._find(variable.name) is not None and variable not in self.typing.slots:
+            self.error(f"Variable {variable.name} was already declared. Variable shadowing is not allowed.", variable)
+        slot = self.typing.slots.get(variable) or Slot(variable.name, variable.span)
+        self._scopes[-1][variable.name] = slot
+        self.typing.slots[variable] = slot
+        value = self.type(statement.value) if statement.value is not None else None
+        if statement.type is not None:
+            written = self.written(statement.type)
+            if written is not None and _sized(written):
+                slot.fixed = True
+                self._set(slot, written)
+                if statement.value is not None and value is not None:
+                    self._fits(slot, value, statement.value, statement)
+                return
+        if statement.value is not None and value is not None:
+            self.assign(slot, value, statement)
+
+    def _fits(self, slot: Slot, value: ValueType, node: Expression, at: tree.Node) -> None:
+        """A value is assigned to a variable whose type a declaration says."""
+        assert slot.type is not None
+        kind = slot.type
+        if isinstance(kind, Integer) and isinstance(node, tree.Number):
+            low, high = (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if kind.signed else (0, (1 << kind.bits) - 1)
+            if not low <= node.value <= high:
+                self.error(f"Type mismatch for {slot.name}: trying to assign value of type '{name_of(value)}' when "
+                           f"variable already has a type '{name_of(kind)}'", at)
+            return
+        if isinstance(kind, Integer) and isinstance(value, Integer):
+            if value.bits > kind.bits:
+                self.error(f"Type mismatch for {slot.name}: trying to assign value of type '{name_of(value)}' when "
+                           f"variable already has a type '{name_of(kind)}'", at)
+            return
+        together = promoted(kind, value)
+        if together is None or settled(together) != kind:
+            self.error(f"Type mismatch for {slot.name}: trying to assign value of type '{name_of(value)}' when "
+                       f"variable already has a type '{name_of(kind)}'", at)
+
+    def assign(self, slot: Slot, value: ValueType, at: tree.Node) -> None:
+        """Widen a variable's type so that it holds a value, too."""
+        if isinstance(value, types.Nothing):
+            self.error(f"Invalid expression for assignment: {slot.name} is given no value", at)
+            return
+        if isinstance(value, types.Aggregate):
+            value = self.readable(value, at) or value
+        if slot.fixed:
+            return
+        together = value if slot.type is None else promoted(slot.type, value)
+        if together is None:
+            self.error(f"Type mismatch for {slot.name}: trying to assign value of type '{name_of(value)}' when "
+                       f"variable already has a type '{name_of(slot.type)}'", at)
+        else:
+            self._set(slot, together)
+
+    def _set(self, slot: Slot, value: ValueType) -> None:
+        if slot.type != value:
+            slot.type, self.changed = value, True
+
+    def _assign(self, statement: tree.Assign) -> None:
+        target = statement.target
+        if isinstance(target, tree.Variable):
+            value = self.type(statement.value)
+            slot = self._find(target.name)
+            if slot is None:
+                slot = self.typing.slots.get(target) or Slot(target.name, target.span)
+                self._scopes[-1][target.name] = slot
+            self.typing.slots[target] = slot
+            if value is not None:
+                self.assign(slot, value, statement)
+                if slot.fixed:
+                    self._fits(slot, value, statement.value, statement)
+                self.typing.of[target] = slot.type or value
+            return
+        key = self.key(target)
+        value = self._assigned(statement.value, target)
+        if value is not None:
+            self.assign_map(target, value, statement)
+        del key
+
+    def _assigned(self, value: Expression, target: tree.MapName | tree.MapAccess) -> ValueType | None:
+        """The type of what is assigned to a map."""
+        if isinstance(value, tree.Call) and value.name in signatures.AGGREGATES:
+            made = signatures.aggregate(self, value)
+            if made is not None:
+                self.typing.of[value] = made
+            return made
+        if isinstance(value, tree.Name) and value.name == "count":
+            made = types.Count()
+            self.typing.of[value] = made
+            return made
+        return self.type(value)
+
+    def assign_map(self, target: tree.MapName | tree.MapAccess, value: ValueType, at: tree.Node) -> None:
+        """Widen the type of a map's values."""
+        facts = self._facts(target)
+        whole = isinstance(at, tree.Assign) and isinstance(at.value, tree.Call | tree.Name) \
+            and isinstance(value, types.Aggregate)
+        if isinstance(value, types.Nothing):
+            self.error(f"Invalid expression for assignment: {facts.name} is given no value", at)
+            return
+        if isinstance(value, types.Aggregate) and not whole:
+            value = self.readable(value, at) or value
+        if isinstance(facts.value, types.Aggregate) and not isinstance(value, types.Aggregate):
+            self.error(f"Type mismatch for {facts.name}: trying to assign value of type '{name_of(value)}' when map "
+                       f"already has a type '{name_of(facts.value)}'", at)
+            return
+        together = value if facts.value is None else promoted(facts.value, value)
+        if together is None:
+            self.error(f"Type mismatch for {facts.name}: trying to assign value of type '{name_of(value)}' when map "
+                       f"already has a type '{name_of(facts.value)}'", at)
+        elif facts.value != together:
+            facts.value, self.changed = together, True
+
+    def map(self, name: str, span: Span) -> MapFacts:
+        """A map's facts."""
+        facts = self.typing.maps.get(name)
+        if facts is None:
+            facts = self.typing.maps[name] = MapFacts(name, span)
+        return facts
+
+    def _facts(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
+        named = target if isinstance(target, tree.MapName) else target.map
+        return self.map(named.name, named.span)
+
+    def key(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
+        """Widen the type of a map's keys by an access."""
+        facts = self._facts(target)
+        self._known.setdefault(facts.name, 1)
+        keyed = isinstance(target, tree.MapAccess)
+        if facts.keyed is None:
+            facts.keyed, self.changed = keyed, True
+        elif facts.keyed != keyed:
+            if keyed:
+                self.error(f"{facts.name} used as a map with an explicit key (non-scalar map), previously used without "
+                           "an explicit key (scalar map)", target)
+            else:
+                self.error(f"{facts.name} used as a map without an explicit key (scalar map), previously used with an "
+                           "explicit key (non-scalar map)", target)
+            return facts
+        if isinstance(target, tree.MapAccess):
+            self.widen_key(facts, target.key, target)
+        return facts
+
+    def widen_key(self, facts: MapFacts, node: Expression, at: tree.Node) -> None:
+        """Widen the type of a map's keys by one key."""
+        key = self.type(node)
+        if key is None:
+            return
+        if isinstance(key, types.Aggregate):
+            key = self.readable(key, node) or key
+        if isinstance(key, (types.Nothing, types.Aggregate)):
+            self.error(f"Invalid map key type: {name_of(key)}", node)
+            return
+        together = key if facts.key is None else promoted(facts.key, key)
+        if together is None:
+            assert facts.key is not None
+            self.error(f"Argument mismatch for {facts.name}: trying to access with arguments: '{name_of(key)}' when "
+                       f"map expects arguments: '{name_of(facts.key)}'", at)
+        elif facts.key != together:
+            facts.key, self.changed = together, True
+
+    def _while(self, statement: tree.While) -> None:
+        self.condition(statement.condition)
+        self._loop(statement.body)
+
+    def _loop(self, body: tree.Block) -> None:
+        self._loops += 1
+        self.block(body)
+        self._loops -= 1
+
+    def _unroll(self, statement: tree.Unroll) -> None:
+        count = statement.count
+        if not isinstance(count, tree.Number):
+            self.error("unroll() expects an integer literal" if not isinstance(count, tree.Number) else "", count)
+        elif not 1 <= count.value <= 1000:
+            self.error("unroll minimum value is 1" if count.value < 1 else "unroll maximum value is 1000", count)
+        self._loop(statement.body)
+
+    def _for_range(self, statement: tree.ForRange) -> None:
+        for bound in (statement.first, statement.last):
+            kind = self.type(bound)
+            if kind is not None and not isinstance(kind, (Integer, types.Enumeration)):
+                self.error(f"Loop range requires an integer for the {'start' if bound is statement.first else 'end'} "
+                           f"value, got '{name_of(kind)}'", bound)
+        self._each(statement.variable, _INT64, statement.body)
+
+    def _each(self, variable: tree.Variable, value: ValueType, body: tree.Block) -> None:
+        if self._find(variable.name) is not None and variable not in self.typing.slots:
+            self.error(f"Loop declaration shadows existing variable: {variable.name}", variable)
+        slot = self.typing.slots.get(variable) or Slot(variable.name, variable.span)
+        self.typing.slots[variable] = slot
+        self._set(slot, value)
+        self._scopes.append({variable.name: slot})
+        self._loop(body)
+        self._scopes.pop()
+
+    def _for_map(self, statement: tree.ForMap) -> None:
+        facts = self.map(statement.map.name, statement.map.span)
+        if facts.keyed is False:
+            self.error(f"{facts.name} has no explicit keys (scalar map), and cannot be used for iteration", statement.map)
+            return
+        if facts.key is None or facts.value is None:
+            if self.final:
+                self.error(f"Undefined map: {facts.name}", statement.map, *did_you_mean(facts.name, self._maps()))
+            self._each(statement.variable, types.Tuple((_INT64, _INT64)), statement.body)
+            return
+        value = facts.value
+        if isinstance(value, types.Aggregate):
+            readable = self.readable(value, statement.map)
+            value = readable if readable is not None else _INT64
+        self._each(statement.variable, types.Tuple((settled(facts.key), settled(value))), statement.body)
+
+    def _jump(self, statement: tree.Jump) -> None:
+        if statement.value is not None:
+            self.type(statement.value)
+        if statement.kind != "return" and not self._loops:
+            self.error(f"{statement.kind} statement can only be used inside a loop" if False else
+                       f"The {statement.kind} statement can only be used inside of a loop.", statement)
+
+    # --- names
+
+    def _find(self, name: str) -> Slot | None:
+        return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
+
+    def _maps(self) -> list[str]:
+        return [name for name, facts in self.typing.maps.items() if facts.value is not None]
+
+    # --- expressions
+
+    def type(self, node: Expression) -> ValueType | None:
+        """The type of an expression; None: not known yet, or wrong."""
+        result: ValueType | None = _EXPRESSIONS[type(node)](self, node)
+        if result is not None:
+            self.typing.of[node] = result
+        return result
+
+    def number(self, node: Expression, what: str) -> Integer | None:
+        """The type of an expression that is an integer, or becomes one; an error, and None: it does not."""
+        result = self.type(node)
+        if result is None:
+            return None
+        found = self.as_integer(result, node)
+        if found is None:
+            self.error(what.format(name_of(result)), node)
+        return found
+
+    def as_integer(self, type: ValueType, at: tree.Node) -> Integer | None:
+        """The integer type that a value counts as; None for none."""
+        if isinstance(type, Integer):
+            return type
+        if isinstance(type, types.Enumeration):
+            return Integer(type.bits, type.signed)
+        if isinstance(type, types.Boolean):
+            return Integer(8, False)
+        if isinstance(type, types.Aggregate):
+            readable = self.readable(type, at, False)
+            return readable if isinstance(readable, Integer) else None
+        return None
+
+    def readable(self, type: ValueType, at: tree.Node, loud: bool = True) -> ValueType | None:
+        """The type as which a script reads an aggregate; None, and an error: it cannot."""
+        if isinstance(type, types.Count):
+            return _UINT64 if False else _INT64
+        if isinstance(type, (types.Sum, types.Average, types.Minimum, types.Maximum)):
+            return Integer(64, type.signed)
+        if loud:
+            self.error(f"Map value '{name_of(type)}' cannot be assigned from one map to another, or read by a script. "
+                       "The function that returns this type must be called directly on a map", at,
+                       "print() shows it")
+        return None
+
+    def condition(self, node: Expression) -> None:
+        """Walk through a condition: a number, a pointer or a truth value."""
+        result = self.type(node)
+        if result is None or isinstance(result, types.Pointer) or self.as_integer(result, node) is not None:
+            return
+        self.error(f"Invalid condition: {name_of(result)}", node)
+
+    def _number(self, node: tree.Number) -> ValueType:
+        return literal(node.value)
+
+    def _text(self, node: tree.Text) -> ValueType:
+        return types.String(len(node.value) + 1)
+
+    def _variable(self, node: tree.Variable) -> ValueType | None:
+        slot = self._find(node.name)
+        if slot is None:
+            names = {name for scope in self._scopes for name in scope}
+            self.error(f"Undefined or undeclared variable: {node.name.partition('#')[0]}", node,
+                       *did_you_mean(node.name, names))
+            return None
+        self.typing.slots[node] = slot
+        if slot.type is None and self.final:
+            self._set(slot, Integer(8, True))
+        return slot.type
+
+    def _whole_map(self, node: tree.MapName) -> ValueType | None:
+        facts = self.key(node)
+        return self._value_of(facts, node)
+
+    def _value_of(self, facts: MapFacts, node: tree.Node) -> ValueType | None:
+        if facts.value is None and self.final:
+            self.error(f"Undefined map: {facts.name}", node, *did_you_mean(facts.name, self._maps()))
+        return facts.value
+
+    def _map_access(self, node: tree.MapAccess) -> ValueType | None:
+        return self._value_of(self.key(node), node.map)
+
+    def _parameter(self, node: tree.Parameter) -> ValueType:
+        return _INT64
+
+    def _name(self, node: tree.Name) -> ValueType | None:
+        return signatures.name(self, node)
+
+    def _call(self, node: tree.Call) -> ValueType | None:
+        return signatures.call(self, node)
+
+    def _type_argument(self, node: tree.TypeArgument) -> ValueType | None:
+        return self.written(node.type)
+
+    def _unary(self, node: tree.Unary) -> ValueType | None:
+        operator = node.operator
+        if operator in ("++x", "--x", "x++", "x--"):
+            return self._count(node)
+        if operator == "&":
+            result = self.type(node.operand)
+            if isinstance(node.operand, tree.MapName):
+                return types.Pointer(types.Nothing())
+            return types.Pointer(result) if result is not None else None
+        result = self.type(node.operand)
+        if result is None:
+            return None
+        if operator == "!":
+            if isinstance(result, types.Pointer) or self.as_integer(result, node) is not None:
+                return _BOOLEAN
+        elif operator == "*":
+            if isinstance(result, types.Pointer):
+                return result.target
+            if isinstance(result, Integer):
+                return _UINT64
+            if isinstance(result, types.Structure) and isinstance(node.operand, tree.Name):
+                return result
+            self.error(f"Can not dereference type '{name_of(result)}'. It is not a pointer.", node)
+            return None
+        elif (number := self.as_integer(result, node)) is not None and not isinstance(result, types.Boolean):
+            if operator == "-":
+                return _INT64
+            return Integer(64, number.signed and not isinstance(number, Flexible)) \
+                if not isinstance(number, Flexible) else _INT64
+        self.error(f"The {operator} operator can not be used on expressions of type '{name_of(result)}'", node)
+        return None
+
+    def _count(self, node: tree.Unary) -> ValueType | None:
+        """`++` and `--`: the variable or map becomes 64 bits wide."""
+        operand = node.operand
+        down = "-" in node.operator
+        if isinstance(operand, tree.Variable):
+            result = self.type(operand)
+            if result is None or isinstance(result, types.Pointer):
+                return result
+            if not isinstance(result, Integer):
+                self.error(f"The {node.operator.strip('x')} operator can not be used on expressions of type "
+                           f"'{name_of(result)}'", node)
+                return None
+            slot = self.typing.slots[operand]
+            if slot.fixed:
+                return slot.type
+            wide = Integer(64, down or result.signed)
+            self.assign(slot, wide, node)
+            return wide
+        assert isinstance(operand, tree.MapName | tree.MapAccess)
+        facts = self.key(operand)
+        value = facts.value
+        if isinstance(value, types.Pointer):
+            return value
+        if value is not None and not isinstance(value, Integer):
+            self.error(f"Type mismatch for {facts.name}: trying to assign value of type 'int64' when map already has a "
+                       f"type '{name_of(value)}'", node)
+            return None
+        wide = Integer(64, True if down or value is None else value.signed)
+        if value is None and not down:
+            self._known[facts.name] = 1
+            return None
+        self.assign_map(operand, wide, node)
+        self.typing.of[operand] = facts.value or wide
+        return wide
+
+    def _binary(self, node: tree.Binary) -> ValueType | None:
+        left, right = self.type(node.left), self.type(node.right)
+        if left is None or right is None:
+            return None
+        if node.operator in ("&&", "||"):
+            for side, kind in ((node.left, left), (node.right, right)):
+                if not isinstance(kind, types.Pointer) and self.as_integer(kind, side) is None:
+                    self._mismatch(node, left, right)
+                    return None
+            return _BOOLEAN
+        if node.operator in _COMPARISONS:
+            return self._comparison(node, left, right)
+        if isinstance(left, types.Pointer) or isinstance(right, types.Pointer):
+            return self._pointer(node, left, right)
+        a, b = self.as_integer(left, node.left), self.as_integer(right, node.right)
+        if a is None or b is None or isinstance(left, types.Boolean) or isinstance(right, types.Boolean):
+            self._mismatch(node, left, right)
+            return None
+        return self._arithmetic(node, a, b)
+
+    def _arithmetic(self, node: tree.Binary, a: Integer, b: Integer) -> ValueType:
+        if node.operator in ("/", "%"):
+            signed = [isinstance(kind, Integer) and kind.signed and not isinstance(kind, Flexible) for kind in (a, b)]
+            if any(signed) and a.signed != b.signed:
+                self.warn(f"signed operands for '{node.operator}' can lead to undefined behavior (cast to unsigned to "
+                          "silence warning)", node)
+        if node.operator == "-":
+            return _INT64
+        if node.operator in ("<<", ">>"):
+            return Integer(64, a.signed)
+        together = both(a, b)
+        return Integer(64, together.signed)
+
+    def _mismatch(self, node: tree.Binary, left: ValueType, right: ValueType) -> None:
+        if isinstance(left, types.Array) or isinstance(right, types.Array):
+            self.error(f"The {node.operator} operator cannot be used on arrays.", node)
+            return
+        self.error(f"The {node.operator} operator can not be used on expressions of types {name_of(left)}, "
+                   f"{name_of(right)}", node)
+
+    def _pointer(self, node: tree.Binary, left: ValueType, right: ValueType) -> ValueType | None:
+        """`+` and `-` with a pointer."""
+        if isinstance(left, types.Pointer) and isinstance(right, types.Pointer) or node.operator not in ("+", "-"):
+            self._mismatch(node, left, right)
+            return None
+        pointer, number = (left, right) if isinstance(left, types.Pointer) else (right, left)
+        if self.as_integer(number, node) is None or (node.operator == "-" and pointer is right):
+            self._mismatch(node, left, right)
+            return None
+        return pointer
+
+    def _comparison(self, node: tree.Binary, left: ValueType, right: ValueType) -> ValueType | None:
+        whole = node.operator in ("==", "!=")
+        numbers = [isinstance(kind, types.Pointer) or self.as_integer(kind, node) is not None
+                   for kind in (left, right)]
+        if all(numbers):
+            return _BOOLEAN
+        same = promoted(left, right) is not None
+        texts = (types.String, types.Buffer, types.Array, types.Tuple, types.Record)
+        if isinstance(left, types.Text) and left == right and left.kind == "inet" and whole:
+            return _BOOLEAN
+        if isinstance(left, texts) and isinstance(right, texts) and whole:
+            if isinstance(left, types.Array) and isinstance(right, types.Array) and left != right:
+                self.error("Only arrays of same size support comparison operators.", node)
+            elif not same and not (isinstance(left, types.String) and isinstance(right, types.String)):
+                self.error(f"Type mismatch for '{node.operator}': comparing {name_of(left)} with {name_of(right)}", node)
+            return _BOOLEAN
+        if isinstance(left, texts) and isinstance(right, texts) and same:
+            self.error(f"The {node.operator} operator can not be used on expressions of types {name_of(left)}, "
+                       f"{name_of(right)}", node)
+            return None
+        self.error(f"Type mismatch for '{node.operator}': comparing {name_of(left)} with {name_of(right)}", node)
+        return None
+
+    def _conditional(self, node: tree.Conditional) -> ValueType | None:
+        if isinstance(node.condition, tree.CompileTime):
+            known = self.known(node.condition.operand)
+            if known is not None:
+                chosen = node.then if known else node.otherwise
+                return self.type(chosen) if chosen is not None else types.Nothing()
+            if self.final:
+                self.error("Unable to evaluate at compile time.", node.condition)
+            return None
+        self.condition(node.condition)
+        then = self.type(node.then)
+        otherwise = self.type(node.otherwise) if node.otherwise is not None else types.Nothing()
+        if then is None or otherwise is None:
+            return then or otherwise
+        if isinstance(then, types.Nothing) and isinstance(otherwise, types.Nothing):
+            return then
+        if isinstance(then, types.Nothing) != isinstance(otherwise, types.Nothing):
+            return types.Nothing()
+        then = (self.readable(then, node) or then) if isinstance(then, types.Aggregate) else then
+        otherwise = (self.readable(otherwise, node) or otherwise) if isinstance(otherwise, types.Aggregate) \
+            else otherwise
+        together = promoted(then, otherwise)
+        if together is None:
+            self.error(f"Branches must return the same type or compatible types: have '{name_of(then)}' and "
+                       f"'{name_of(otherwise)}'", node)
+            return None
+        if isinstance(together, Integer) and not isinstance(together, Flexible):
+            return together
+        return together
+
+    def known(self, node: Expression) -> bool | None:
+        """What a condition is at compile time; None: it is not known."""
+        if isinstance(node, tree.Number | tree.Truth):
+            return bool(node.value)
+        if isinstance(node, tree.Unary) and node.operator == "!":
+            inner = self.known(node.operand)
+            return None if inner is None else not inner
+        if isinstance(node, tree.Binary) and node.operator in ("&&", "||"):
+            left, right = self.known(node.left), self.known(node.right)
+            if None in (left, right):
+                return None
+            return bool(left and right) if node.operator == "&&" else bool(left or right)
+        if isinstance(node, tree.Binary) and node.operator in ("==", "!="):
+            texts = [signatures.constant(self, side) for side in (node.left, node.right)]
+            if None in texts:
+                return None
+            return (texts[0] == texts[1]) == (node.operator == "==")
+        value = signatures.constant(self, node)
+        return None if value is None else bool(value)
+
+    def _field(self, node: tree.FieldAccess) -> ValueType | None:
+        if isinstance(node.of, tree.TypeInfo):
+            self.type(node.of)
+            return types.String(64)
+        of = self.type(node.of)
+        if of is None:
+            return None
+        if isinstance(of, types.Pointer):
+            of = of.target
+        if isinstance(of, types.Record):
+            fields = {one.name: one.type for one in of.fields}
+        elif isinstance(of, types.Structure):
+            of = self.complete(of)
+            fields = {one.name: one.type for one in of.fields}
+            if not of.fields and not of.size:
+                self.error(f"Unknown struct/union: '{of.name}'", node)
+                return None
+        else:
+            self.error(f"Can not access field '{node.name}' on expression of type '{name_of(of)}'", node)
+            return None
+        if node.name not in fields:
+            kind = "Record" if isinstance(of, types.Record) else f"Struct/union of type '{name_of(of)}'"
+            if of is self.probe.arguments:
+                self.error(f"Can't find function parameter {node.name}", node, *did_you_mean(node.name, fields))
+            else:
+                self.error(f"{kind} does not contain a field named '{node.name}'", node,
+                           *did_you_mean(node.name, fields))
+            return None
+        return fields[node.name]
+
+    def complete(self, of: types.Structure) -> types.Structure:
+        """A structure with its fields, where only its name was known."""
+        if of.fields:
+            return of
+        found = self.definitions.type(of.name) or self.world.type(of.name)
+        return found if isinstance(found, types.Structure) else of
+
+    def _tuple_access(self, node: tree.TupleAccess) -> ValueType | None:
+        of = self.type(node.of)
+        if of is None:
+            return None
+        items = of.items if isinstance(of, types.Tuple) else ()
+        if isinstance(of, types.Record):
+            items = tuple(one.type for one in of.fields)
+        if not items and not isinstance(of, types.Tuple):
+            self.error(f"Can not access index '{node.index}' on expression of type '{name_of(of)}'", node)
+            return None
+        if node.index >= len(items):
+            self.error(f"Invalid tuple index: {node.index}. Found {len(items)} elements in tuple.", node)
+            return None
+        return items[node.index]
+
+    def _index(self, node: tree.Index) -> ValueType | None:
+        of, at = self.type(node.of), self.type(node.index)
+        if of is None or at is None:
+            return None
+        if isinstance(of, types.Tuple) and isinstance(node.index, tree.Number):
+            if node.index.value >= len(of.items):
+                self.error(f"Invalid tuple index: {node.index.value}. Found {len(of.items)} elements in tuple.", node)
+                return None
+            return of.items[node.index.value]
+        if self.as_integer(at, node.index) is None:
+            self.error(f"The array index operator [] only accepts positive (unsigned) integer indices. Got {name_of(at)}",
+                       node)
+            return None
+        if isinstance(of, types.Array):
+            if isinstance(node.index, tree.Number) and of.count and node.index.value >= of.count:
+                self.error(f"the index {node.index.value} is out of bounds for array of size {of.count}", node)
+            return of.element
+        if isinstance(of, types.Pointer):
+            return of.target
+        if isinstance(of, types.String):
+            return Integer(8, True)
+        self.error(f"The array index operator [] cannot be used on type '{name_of(of)}'", node)
+        return None
+
+    def _cast(self, node: tree.Cast) -> ValueType | None:
+        of, to = self.type(node.operand), self.written(node.type)
+        if of is None or to is None:
+            return None
+        if isinstance(of, types.Aggregate):
+            if isinstance(of, types.Stats | types.Histogram | types.LinearHistogram | types.TimeSeries):
+                self.error(f"Cannot cast from \"{name_of(of)}\" to \"{name_of(to)}\"", node)
+                return None
+            return to
+        number = self.as_integer(of, node.operand)
+        if isinstance(to, types.Array) and to.count == 0:
+            size = layout.size_of(settled(of))
+            each = layout.size_of(to.element, self.world.bits // 8)
+            if not each or size % each:
+                self.error("Cannot determine array size: the element size is incompatible with the cast integer size",
+                           node)
+                return None
+            to = types.Array(to.element, size // each)
+        ok = False
+        if isinstance(to, (Integer, types.Enumeration, types.Boolean, types.Pointer)):
+            ok = number is not None or isinstance(of, types.Pointer)
+            if isinstance(of, types.Array) and isinstance(to, Integer):
+                ok = layout.size_of(of, self.world.bits // 8) * 8 == to.bits
+            if isinstance(of, types.Structure) and isinstance(to, types.Pointer):
+                ok = False
+            if isinstance(of, types.String) and isinstance(to, types.Boolean):
+                ok = True
+        elif isinstance(to, types.Array):
+            size = layout.size_of(to, self.world.bits // 8)
+            ok = number is not None or isinstance(of, (types.Array, types.String))
+            if number is not None and size != layout.size_of(settled(of)) and not isinstance(node.operand, tree.Number):
+                ok = False
+        elif isinstance(to, types.String):
+            ok = isinstance(of, (types.String, types.Array))
+        else:
+            ok = promoted(to, of) is not None or isinstance(to, (types.Symbol, types.Text)) and number is not None
+        if not ok:
+            self.error(f'Cannot cast from "{name_of(of)}" to "{name_of(to)}"', node)
+            return None
+        if isinstance(to, Integer) and of == to and not isinstance(of, Flexible):
+            self.warn(f"Unnecessary cast: expression is already of type {name_of(of)}", node)
+        return to
+
+    def _tuple(self, node: tree.Tuple) -> ValueType | None:
+        items = [self.type(item) for item in node.items]
+        out = list[ValueType]()
+        for item, kind in zip(node.items, items, strict=True):
+            if kind is None:
+                return None
+            if isinstance(kind, types.Aggregate):
+                kind = self.readable(kind, item)
+                if kind is None:
+                    return None
+            if isinstance(kind, types.Nothing):
+                self.error("A tuple has values only, and this is none", item)
+                return None
+            out.append(kind)
+        return types.Tuple(tuple(out))
+
+    def _record(self, node: tree.Record) -> ValueType | None:
+        fields = list[tuple[str, ValueType]]()
+        for name, value in node.fields:
+            kind = self.type(value)
+            if isinstance(kind, types.Aggregate):
+                kind = self.readable(kind, value)
+            if kind is None:
+                return None
+            fields.append((name, kind))
+        return layout.record(fields)
+
+    def _size_of(self, node: tree.SizeOf) -> ValueType | None:
+        of = self.written(node.type)
+        if of is not None:
+            self.typing.sizes[node] = layout.size_of(settled(of), self.world.bits // 8 if isinstance(
+                of, (types.Structure, types.Array, types.Pointer)) else 8)
+        return _UINT64
+
+    def _offset_of(self, node: tree.OffsetOf) -> ValueType | None:
+        of, offset = self.written(node.type), 0
+        for name in node.fields:
+            of = self.complete(of) if isinstance(of, types.Structure) else of
+            fields = of.fields if isinstance(of, (types.Structure, types.Record)) else ()
+            part = next((one for one in fields if one.name == name), None)
+            if part is None:
+                if of is not None:
+                    self.error(f"'{name_of(of)}' has no field named '{name}'", node,
+                               *did_you_mean(name, [one.name for one in fields]))
+                return _UINT64
+            offset, of = offset + part.offset, part.type
+        self.typing.sizes[node] = offset
+        return _UINT64
+
+    def _type_info(self, node: tree.TypeInfo) -> ValueType | None:
+        self.written(node.type)
+        text = types.String(64)
+        return layout.record([("btf_id", _UINT64), ("base_type", text), ("full_type", text)])
+
+    def _compile_time(self, node: tree.CompileTime) -> ValueType | None:
+        return self.type(node.operand)
+
+    # --- types as written
+
+    def written(self, name: tree.TypeName) -> ValueType | None:
+        """The type that a script writes; an error, and None: there is no such type."""
+        base = self._base(name)
+        if base is None:
+            return None
+        for _ in range(name.pointers):
+            base = types.Pointer(base)
+        sizes = name.sizes
+        if isinstance(base, types.String) and base.size == 0 and sizes and sizes[0]:
+            base, sizes = types.String(sizes[0]), sizes[1:]
+        for size in reversed(sizes):
+            base = types.Array(base, size or 0)
+        return base
+
+    def _base(self, name: tree.TypeName) -> ValueType | None:
+        text = name.name
+        if text:
+            if text == "string":
+                return types.String(0)
+            if text in signatures.TYPES:
+                return signatures.TYPES[text]
+            if text == "buffer":
+                return types.Buffer(self.settings.max_strlen)
+            known = self.definitions.type(text) or self.world.type(text)
+            if known is not None:
+                return known
+        if name.expression is not None:
+            if isinstance(name.expression, tree.MapName):
+                facts = self.map(name.expression.name, name.expression.span)
+                return facts.key if facts.keyed else facts.value
+            return self.type(name.expression)
+        if name.pointers and text.startswith(("struct ", "union ")):
+            return types.Structure(text, 0, ())
+        if self.final:
+            if text.startswith("enum "):
+                self.error(f"Unknown enum: {text.removeprefix('enum ')}", name)
+            else:
+                self.error(f'Cannot resolve unknown type "{text}"', name,
+                           *did_you_mean(text, self.definitions.names()))
+        return None
+
+
+def _sized(type: ValueType) -> bool:
+    return not (isinstance(type, types.String) and type.size == 0)
+
+
+_STATEMENTS: Final[Mapping[type, Callable[[Inference, Any], None]]] = {
+    tree.Evaluate: Inference._evaluate, tree.Declare: Inference._declare, tree.Assign: Inference._assign,
+    tree.While: Inference._while, tree.Unroll: Inference._unroll, tree.ForRange: Inference._for_range,
+    tree.ForMap: Inference._for_map, tree.Jump: Inference._jump}
+_EXPRESSIONS: Final[Mapping[type, Callable[[Inference, Any], ValueType | None]]] = {
+    tree.Number: Inference._number, tree.Text: Inference._text, tree.Truth: lambda self, node: _BOOLEAN,
+    tree.Name: Inference._name, tree.Variable: Inference._variable, tree.MapName: Inference._whole_map,
+    tree.MapAccess: Inference._map_access, tree.Parameter: Inference._parameter, tree.Call: Inference._call,
+    tree.TypeArgument: Inference._type_argument, tree.Unary: Inference._unary, tree.Binary: Inference._binary,
+    tree.Conditional: Inference._conditional, tree.FieldAccess: Inference._field,
+    tree.TupleAccess: Inference._tuple_access, tree.Index: Inference._index, tree.Cast: Inference._cast,
+    tree.Tuple: Inference._tuple, tree.Record: Inference._record, tree.SizeOf: Inference._size_of,
+    tree.OffsetOf: Inference._offset_of, tree.TypeInfo: Inference._type_info,
+    tree.CompileTime: Inference._compile_time, tree.Block: Inference.block}

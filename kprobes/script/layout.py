@@ -1,0 +1,119 @@
+"""How values lie in a program's memory.
+
+Numbers are in the host's byte order; structures and arrays are bytes as the guest has them. Strings are zero up to the end
+of their room, which is a multiple of 8 bytes: so that they can be copied and compared word by word.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from . import types
+from .types import ValueType
+
+#: bytes of a log2 histogram: one row for negative numbers, then buckets
+WORD: Final = 8
+
+
+def size_of(type: ValueType, word: int = WORD) -> int:
+    """Bytes of a value.
+
+    Args:
+        type: the value's type.
+        word: bytes of a pointer: 8 in the program's own memory, the guest's within structures and arrays.
+    """
+    if isinstance(type, (types.Integer, types.Enumeration, types.Floating)):
+        return type.bits // 8
+    if isinstance(type, types.Boolean):
+        return 1
+    if isinstance(type, types.Pointer):
+        return word
+    if isinstance(type, types.String):
+        return type.size
+    if isinstance(type, types.Array):
+        return type.count * held(type.element, word)
+    if isinstance(type, types.Structure):
+        return type.size
+    if isinstance(type, types.Buffer):
+        return 8 + type.size
+    if isinstance(type, (types.Tuple, types.Record)):
+        parts = members(type)
+        return _up(max((at + room_of(part) for at, part in parts), default=0), alignment(type))
+    if isinstance(type, types.Stack):
+        return 8 + 8 * type.limit
+    if isinstance(type, types.Text):
+        return 24 if type.kind == "inet" else 16
+    return _aggregate(type)
+
+
+def held(type: ValueType, word: int) -> int:
+    """Bytes of a member within a structure: `char s[5]` is a string of 6, with its NUL, and takes 5."""
+    return type.size - 1 if isinstance(type, types.String) else size_of(type, word)
+
+
+def room_of(type: ValueType) -> int:
+    """Bytes that are kept for a value in the program's own memory: strings end at a multiple of 8."""
+    size = size_of(type)
+    return size if is_number(type) else _up(size, 8)
+
+
+def _aggregate(type: ValueType) -> int:
+    if isinstance(type, types.Histogram):
+        return 8 * rows(type)
+    if isinstance(type, types.LinearHistogram):
+        return 8 * ((type.high - type.low) // type.step + 2)
+    if isinstance(type, types.TimeSeries):
+        return 32 * type.intervals
+    if isinstance(type, (types.Average, types.Stats, types.Minimum, types.Maximum)):
+        return 16
+    if isinstance(type, types.Nothing):
+        return 0
+    return 8
+
+
+def rows(type: types.Histogram) -> int:
+    """Rows of a log2 histogram: for negative numbers, and for each bucket."""
+    return 1 + ((65 - type.bits) << type.bits)
+
+
+def is_number(type: ValueType) -> bool:
+    """True for types whose values fit into a register."""
+    return isinstance(type, (types.Integer, types.Boolean, types.Enumeration, types.Pointer))
+
+
+def width(type: ValueType) -> tuple[int, bool]:
+    """Bits and sign of a number."""
+    if isinstance(type, (types.Integer, types.Enumeration)):
+        return type.bits, type.signed
+    return (8, False) if isinstance(type, types.Boolean) else (64, False)
+
+
+def alignment(type: ValueType) -> int:
+    """Bytes of which a value's offset is a multiple."""
+    if is_number(type):
+        return size_of(type)
+    if isinstance(type, (types.Tuple, types.Record)):
+        return max((alignment(part) for _, part in members(type)), default=1)
+    return 8
+
+
+def members(type: types.Tuple | types.Record) -> list[tuple[int, ValueType]]:
+    """(offset, type) of each part of a tuple or record, in order."""
+    parts = type.items if isinstance(type, types.Tuple) else tuple(field.type for field in type.fields)
+    out, at = list[tuple[int, ValueType]](), 0
+    for part in parts:
+        at = _up(at, alignment(part))
+        out.append((at, part))
+        at += room_of(part)
+    return out
+
+
+def record(fields: list[tuple[str, ValueType]]) -> types.Record:
+    """The type of a record with these fields, in order."""
+    places = members(types.Tuple(tuple(type for _, type in fields)))
+    return types.Record(tuple(types.Field(name, type, at)
+                              for (name, type), (at, _) in zip(fields, places, strict=True)))
+
+
+def _up(number: int, step: int) -> int:
+    return -(-number // step) * step

@@ -1,0 +1,151 @@
+"""Macros: calls of them become blocks, in which parameters are what was passed.
+
+A macro's own scratch variables get names that no other block has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+from attrs import define, evolve
+
+from . import tree
+from .source import Diagnostics, did_you_mean
+from .tree import Expression, Macro, Node
+
+#: how deep macros may call macros
+DEEPEST: Final = 64
+
+
+def expand(script: tree.Script, found: Diagnostics) -> tree.Script:
+    """The script without macros."""
+    macros: dict[str, list[Macro]] = {}
+    for macro in script.macros:
+        signatures = [_signature(other.parameters) for other in macros.get(macro.name, [])]
+        if _signature(macro.parameters) in signatures:
+            found.error(f"Redefinition of macro: {macro.name}", macro.span)
+        macros.setdefault(macro.name, []).append(macro)
+    expansion = _Expansion(macros, found)
+    probes = [evolve(probe, predicate=expansion.copy(probe.predicate, {}, ()), body=expansion.copy(probe.body, {}, ()))
+              for probe in script.probes]
+    return evolve(script, probes=probes, macros=[])
+
+
+def _signature(parameters: Sequence[Expression]) -> tuple[type, ...]:
+    return tuple(type(parameter) for parameter in parameters)
+
+
+Bindings = dict[str, Expression]
+
+
+@define
+class _Expansion:
+    """Copies trees, with parameters replaced.
+
+    Attributes:
+        macros: by name.
+        found: where errors go.
+        count: macros expanded so far, for fresh names.
+    """
+
+    macros: dict[str, list[Macro]]
+    found: Diagnostics
+    count: int = 0
+
+    def copy(self, value: Any, bindings: Bindings, inside: tuple[str, ...]) -> Any:
+        """A copy of a node, or of a list of nodes.
+
+        Args:
+            value: what to copy.
+            bindings: parameter -> what stands for it; `$x` of a macro's own -> its fresh name.
+            inside: names of the macros that are being expanded.
+        """
+        if isinstance(value, list):
+            return [self.copy(one, bindings, inside) for one in value]
+        if isinstance(value, tuple):
+            return tuple(self.copy(one, bindings, inside) for one in value)
+        if not isinstance(value, Node):
+            return value
+        if isinstance(value, tree.Variable | tree.MapName) and inside:
+            return self._sigil(value, bindings)
+        if isinstance(value, tree.Name):
+            if value.name in bindings:
+                return bindings[value.name]
+            return self._called(value, value.name, [], bindings, inside)
+        if isinstance(value, tree.Call):
+            arguments = self.copy(value.arguments, bindings, inside)
+            return self._called(evolve(value, arguments=arguments), value.name, arguments, bindings, inside)
+        if isinstance(value, tree.TypeName):
+            return self._type(value, bindings, inside)
+        changes = {field.name: self.copy(getattr(value, field.name), bindings, inside)
+                   for field in attrs.fields(type(value)) if field.name != "span"}
+        return evolve(value, **changes)
+
+    def _type(self, value: tree.TypeName, bindings: Bindings, inside: tuple[str, ...]) -> tree.TypeName:
+        bound = bindings.get(value.name)
+        if isinstance(bound, tree.TypeArgument):
+            inner = bound.type
+            return evolve(inner, pointers=inner.pointers + value.pointers, sizes=(*inner.sizes, *value.sizes))
+        if bound is not None and not value.pointers and not value.sizes:
+            return evolve(value, name="", expression=bound)
+        return evolve(value, expression=self.copy(value.expression, bindings, inside))
+
+    def _sigil(self, value: tree.Variable | tree.MapName, bindings: Bindings) -> Expression:
+        if value.name in bindings:
+            return bindings[value.name]
+        if isinstance(value, tree.MapName):
+            self.found.error(f"Unhygienic access to map: {value.name}. Maps must be passed into the macro as "
+                             "arguments.", value.span)
+            return value
+        self.count += 1
+        fresh = evolve(value, name=f"{value.name}#{self.count}")
+        bindings[value.name] = fresh
+        return fresh
+
+    def _called(self, value: Expression, name: str, arguments: list[Expression], bindings: Bindings,
+                inside: tuple[str, ...]) -> Expression:
+        candidates = self.macros.get(name)
+        if not candidates:
+            return value
+        if name in inside or len(inside) >= DEEPEST:
+            self.found.error(f"Recursive macro call detected. Call chain: {' > '.join([*inside, name])}", value.span)
+            return value
+        fitting = [macro for macro in candidates if self._fits(macro, arguments)]
+        if not fitting:
+            if isinstance(value, tree.Name):
+                return value
+            self._refuse(name, candidates, arguments, value)
+            return value
+        macro = max(fitting, key=lambda one: sum(not isinstance(p, tree.Name) for p in one.parameters))
+        self.count += 1
+        own: Bindings = {}
+        for parameter, argument in zip(macro.parameters, arguments, strict=True):
+            assert isinstance(parameter, tree.Name | tree.Variable | tree.MapName)
+            own[parameter.name] = argument
+        body: tree.Block = self.copy(macro.body, own, (*inside, name))
+        return evolve(body, span=value.span)
+
+    @staticmethod
+    def _fits(macro: Macro, arguments: list[Expression]) -> bool:
+        if len(macro.parameters) != len(arguments):
+            return False
+        return all(isinstance(parameter, tree.Name) or type(parameter) is type(argument)
+                   for parameter, argument in zip(macro.parameters, arguments, strict=True))
+
+    def _refuse(self, name: str, candidates: list[Macro], arguments: list[Expression], at: Expression) -> None:
+        counts = sorted({len(macro.parameters) for macro in candidates})
+        if len(arguments) not in counts:
+            expected = " or ".join(map(str, counts))
+            self.found.error(f"Call to macro has wrong number arguments. Expected: {expected} but got "
+                             f"{len(arguments)}", at.span, *did_you_mean(name, ()))
+            return
+        macro = next(one for one in candidates if len(one.parameters) == len(arguments))
+        for parameter, argument in zip(macro.parameters, arguments, strict=True):
+            if isinstance(parameter, tree.Variable) and not isinstance(argument, tree.Variable):
+                self.found.error(f"Mismatched arg to macro call. Macro expects a variable for arg {parameter.name} "
+                                 "but got something else.", argument.span)
+            elif isinstance(parameter, tree.MapName) and not isinstance(argument, tree.MapName):
+                self.found.error(f"Mismatched arg to macro call. Macro expects a map for arg {parameter.name} "
+                                 "but got something else.", argument.span)

@@ -1,0 +1,198 @@
+"""What programs have Python do: records of the ring, in their order."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from . import layout, types
+from .compiler import Compiled
+from .output import MapShape, ScriptOutput, SourceReference
+from .printf import Format
+from .source import Source, Span
+from .storage import FLAG, Action
+from .times import time_of_day
+from .values import Decoder
+
+if TYPE_CHECKING:
+    from ..programs.maps import Hash, Ring
+    from .script import Script
+
+_ENOENT: Final = -2
+
+
+class Performer:
+    """Does what a script's programs ask for.
+
+    Attributes:
+        status: what exit() was given.
+        ended: exit() was called.
+    """
+
+    def __init__(self, script: Script, compiled: Compiled, decoder: Decoder, output: ScriptOutput) -> None:
+        self._source: Source = script.source
+        self._settings = script.settings
+        self._compiled, self._decoder, self._output = compiled, decoder, output
+        self.status, self.ended = 0, False
+        self._formats: dict[int, Format] = {}
+
+    def drain(self) -> None:
+        """Do what the ring has."""
+        ring: Ring = self._compiled.ring  # type: ignore[assignment]
+        actions = self._compiled.storage.actions
+        for record in ring:
+            number = int.from_bytes(record[:8], sys.byteorder)
+            if number < len(actions):
+                action = actions[number]
+                getattr(self, f"_{action.kind}")(number, action, self._values(action, record))
+
+    def _values(self, action: Action, record: bytes) -> list[tuple[types.ValueType, Any]]:
+        return [(kind, self._decoder.value(kind, record[at:at + layout.room_of(kind)])) for at, kind in action.fields]
+
+    def lost(self) -> None:
+        """Say how many records did not fit."""
+        ring: Ring = self._compiled.ring  # type: ignore[assignment]
+        # a program that finds the ring full has it read, and tries again: what is lost is what it could not put again
+        if ring.lost and self._compiled.storage.wakes is False:
+            self._output.lost_events(ring.lost)
+
+    def _place(self, span: Span) -> list[SourceReference]:
+        return [SourceReference(self._source.mark(span), self._source.name, span.line, span.column,
+                                tuple(self._source.excerpt(span)))]
+
+    # --- one method for each kind of action
+
+    def _text(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> str:
+        if number not in self._formats:
+            self._formats[number] = Format.parse(action.data["format"])
+        return self._formats[number].apply(values)
+
+    def _printf(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        self._output.printf(self._text(number, action, values))
+
+    def _errorf(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        self._output.message(True, self._text(number, action, values), self._place(action.span))
+
+    def _warnf(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        self._output.message(False, self._text(number, action, values), self._place(action.span))
+
+    def _print(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        self._output.value(*values[0])
+
+    def _print_map(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        self.show(action.data["map"], action.data["top"], action.data["div"])
+
+    def _clear(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        name = action.data["map"]
+        if name in self._compiled.maps:
+            table: Hash = self._compiled.maps[name]  # type: ignore[assignment]
+            table.clear()
+        else:
+            view, size = self._scalar(name)
+            view[:FLAG + size] = bytes(FLAG + size)
+
+    def _zero(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        name = action.data["map"]
+        if name in self._compiled.maps:
+            self._zero_all(self._compiled.maps[name])
+        else:
+            view, size = self._scalar(name)
+            if view[0]:
+                view[FLAG:FLAG + size] = bytes(size)
+
+    @staticmethod
+    def _zero_all(table: Any) -> None:
+        at, zero = 0, bytes(table.value_size)
+        while True:
+            at, key = table.next_key(at)
+            if not at:
+                return
+            table.update_elem(key, zero)
+
+    def _exit(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        if not self.ended:
+            self.ended = True
+            self.status = (values[0][1] if values else 0) & 255
+
+    def _time(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        text = time_of_day(action.data["format"], time.time())
+        if text is not None:
+            self._output.time(text)
+
+    def _cat(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        path = self._text(number, action, values)
+        try:
+            with open(path, "rb") as file:
+                data = file.read(self._settings.max_cat_bytes)
+        except OSError as error:
+            self._output.message(True, f"failed to open file '{path}': {error.strerror}", self._place(action.span))
+            return
+        self._output.cat(data.decode("utf-8", "surrogateescape"))
+
+    def _system(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        import subprocess
+
+        done = subprocess.run(self._text(number, action, values), shell=True, capture_output=True, check=False)
+        self._output.syscall(done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n"))
+
+    def _runtime_error(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        self._output.runtime_error(action.data["error"], self._place(action.span))
+
+    def _helper_error(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+        self._output.helper_error(action.data["helper"], values[0][1], self._place(action.span))
+
+    # --- maps
+
+    def names(self) -> list[str]:
+        """Names of the maps that have a type."""
+        return [name for name, facts in self._compiled.typing.maps.items() if facts.value is not None]
+
+    def _scalar(self, name: str) -> tuple[memoryview, int]:
+        """A scalar map's memory from its flag on, and the bytes of its value."""
+        area = self._compiled.storage.scalars[name]
+        kind = self._compiled.typing.maps[name].value
+        assert kind is not None
+        return self._compiled.globals.block.view[area.offset:], layout.room_of(kind)
+
+    def items(self, name: str) -> list[tuple[Any, Any]]:
+        """Keys and values of a map; of a scalar one that is set, (None, value)."""
+        facts = self._compiled.typing.maps[name]
+        assert facts.value is not None
+        if name not in self._compiled.maps:
+            view, size = self._scalar(name)
+            if not view[0]:
+                return []
+            return [(None, self._decoder.value(facts.value, bytes(view[FLAG:FLAG + size])))]
+        table: Any = self._compiled.maps[name]
+        table.settle()
+        assert facts.key is not None
+        out, at = list[tuple[Any, Any]](), 0
+        while True:
+            at, key = table.next_key(at)
+            if not at:
+                return out
+            raw = table.value_bytes(at - 1)
+            out.append((self._decoder.value(facts.key, key), self._decoder.value(facts.value, raw)))
+
+    def show(self, name: str, top: int = 0, div: int = 1, final: bool = False,
+             output: ScriptOutput | None = None) -> None:
+        """Print a map."""
+        facts = self._compiled.typing.maps[name]
+        assert facts.value is not None
+        (output or self._output).map(MapShape(name, facts.key if facts.keyed else None, facts.value),
+                                     self.items(name), top, div, final)
+
+    def contents(self, name: str) -> Any:
+        """A map as Python has it: a mapping, or the value of a scalar one (None where it is not set).
+
+        Raises:
+            KeyError: there is no such map.
+        """
+        if name in self._compiled.maps:
+            return self._compiled.maps[name]
+        if name not in self._compiled.storage.scalars:
+            raise KeyError(name)
+        found = self.items(name)
+        return found[0][1] if found else None

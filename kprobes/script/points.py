@@ -1,0 +1,218 @@
+"""Attach points: what stands before a probe's block, taken apart."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from attrs import evolve, frozen
+
+from .source import Diagnostics, Span, did_you_mean
+from .tree import AttachPoint
+
+#: kinds of probes by all their names
+_KINDS: Final = {
+    "begin": "begin", "end": "end", "self": "self", "test": "test", "bench": "bench",
+    "kprobe": "kprobe", "k": "kprobe", "kretprobe": "kretprobe", "kr": "kretprobe",
+    "uprobe": "uprobe", "u": "uprobe", "uretprobe": "uretprobe", "ur": "uretprobe",
+    "fentry": "fentry", "f": "fentry", "kfunc": "fentry", "fexit": "fexit", "fr": "fexit", "kretfunc": "fexit",
+    "usdt": "usdt", "U": "usdt", "watchpoint": "watchpoint", "w": "watchpoint",
+    "asyncwatchpoint": "asyncwatchpoint", "aw": "asyncwatchpoint",
+    "interval": "interval", "i": "interval", "profile": "profile", "p": "profile",
+    "tracepoint": "tracepoint", "t": "tracepoint", "rawtracepoint": "rawtracepoint", "rt": "rawtracepoint",
+    "software": "software", "s": "software", "hardware": "hardware", "h": "hardware", "iter": "iter", "it": "iter"}
+_REFUSED: Final = {
+    "tracepoint": "tracepoints are places in Linux's kernel that its own build declares",
+    "rawtracepoint": "raw tracepoints are places in Linux's kernel that its own build declares",
+    "software": "software events are counted by Linux's kernel",
+    "hardware": "hardware events are counted by the performance counters of a processor",
+    "iter": "iterators walk through objects of Linux's kernel"}
+_UNITS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+                 "d": 86400 * 10**9}
+_OFFSET: Final = re.compile(r"(.*?)\+(0[xX][0-9a-fA-F]+|[0-9]+)", re.DOTALL)
+_DURATION: Final = re.compile(r"([0-9]+)(ns|us|ms|s|m|h|d)")
+
+
+@frozen(kw_only=True)
+class Point:
+    """One attach point.
+
+    Attributes:
+        kind: `kprobe`, `begin`, ...
+        span: where it stands.
+        text: as bpftrace shows it, its name written out.
+        image: the file or module that is meant; "" for any.
+        function: the function's name, which may be a glob; "" where an address is given.
+        offset: bytes behind the function.
+        address: in place of a function; None otherwise.
+        line: (file, line number) in place of a function; None otherwise.
+        provider: of a USDT marker.
+        period: nanoseconds, or how often in a second for `hz`.
+        unit: `ms`, `s`, `us`, `hz` ... as written.
+        size: bytes of a watchpoint.
+        access: of a watchpoint: letters of `rwx`.
+        signal: of `self:signal`.
+    """
+
+    kind: str
+    span: Span
+    text: str
+    image: str = ""
+    function: str = ""
+    offset: int = 0
+    address: int | None = None
+    line: tuple[str, int] | None = None
+    provider: str = ""
+    period: int = 0
+    unit: str = ""
+    size: int = 0
+    access: str = ""
+    signal: str = ""
+
+    @property
+    def returns(self) -> bool:
+        """True for probes of a function's return."""
+        return self.kind in ("kretprobe", "uretprobe", "fexit")
+
+    @property
+    def at_code(self) -> bool:
+        """True for probes of an instruction or a return."""
+        return self.kind in ("kprobe", "kretprobe", "uprobe", "uretprobe", "fentry", "fexit", "usdt")
+
+    @property
+    def user(self) -> bool:
+        """True for probes of programs and libraries, as opposed to a kernel."""
+        return self.kind in ("uprobe", "uretprobe", "usdt")
+
+
+def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
+    """Take one attach point apart; several come of an offset list. Empty where it is wrong."""
+    parts = _split(point.text)
+    kind = _KINDS.get(parts[0]) or _KINDS.get(parts[0].lower())
+    if kind is None:
+        found.error(f"Invalid probe type: {parts[0]}" if parts[0] else "Invalid probe type: empty", point.span,
+                    *did_you_mean(parts[0], [name for name in _KINDS if len(name) > 2]))
+        return []
+    if kind in _REFUSED:
+        found.error(f"{kind} probes have no meaning in this guest: {_REFUSED[kind]}", point.span,
+                    "probe the function that the event stands for, with kprobe or uprobe")
+        return []
+    text = ":".join([kind, *parts[1:]])
+    made = _READERS[kind](evolve(Point(kind=kind, span=point.span, text=text)), parts[1:], found)
+    return [] if made is None else [made]
+
+
+def _split(text: str) -> list[str]:
+    """Words between colons; quoted ones may have colons."""
+    words, word, quoted = list[str](), "", False
+    for char in text:
+        if char == '"':
+            quoted = not quoted
+        elif char == ":" and not quoted:
+            words.append(word)
+            word = ""
+        else:
+            word += char
+    return [*words, word]
+
+
+def _plain(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    if words and any(words):
+        found.error(f"{point.kind} probe type requires 0 arguments, found {len(words)}", point.span)
+        return None
+    return evolve(point, text=point.kind)
+
+
+def _named(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    if len(words) != 1 or not words[0]:
+        found.error(f"{point.kind} probe type requires 1 argument, found {len(words)}", point.span)
+        return None
+    return evolve(point, function=words[0])
+
+
+def _self(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    if len(words) != 2 or words[0] != "signal":
+        found.error("self probe type only supports signal", point.span, "self:signal:SIGUSR1")
+        return None
+    if words[1] != "SIGUSR1":
+        found.error(f"{words[1]} is not a supported signal", point.span, "self:signal:SIGUSR1")
+        return None
+    return evolve(point, signal=words[1])
+
+
+def _function(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    if not 1 <= len(words) <= 3:
+        found.error(f"{point.kind} probe type requires 1 or 2 arguments, found {len(words)}", point.span)
+        return None
+    target = words[-1]
+    point = evolve(point, image=words[0] if len(words) > 1 else "")
+    if not target:
+        found.error(f"{point.kind} probe needs a function, an address or FILE@SOURCE:LINE", point.span)
+        return None
+    if len(words) == 3 and words[1] not in ("cpp", "") and target.isdigit():  # IMAGE:source.c:22
+        return evolve(point, line=(words[1].removeprefix("@"), int(target)))
+    if "@" in point.image and target.isdigit():  # IMAGE@source.c:22
+        image, _, source = point.image.partition("@")
+        return evolve(point, image=image, line=(source, int(target)))
+    if re.fullmatch(r"0[xX][0-9a-fA-F]+|[0-9]+", target):
+        return evolve(point, address=int(target, 16 if target[:2].lower() == "0x" else 10))
+    match = _OFFSET.fullmatch(target)
+    name, offset = (match.group(1), int(match.group(2), 0)) if match else (target, 0)
+    if offset and point.returns:
+        found.error(f"Offset not allowed on {point.kind}", point.span)
+        return None
+    if offset and "*" in name:
+        found.error("Offset not allowed with wildcards", point.span)
+        return None
+    return evolve(point, function=name, offset=offset)
+
+
+def _marker(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    if not 1 <= len(words) <= 3:
+        found.error(f"usdt probe type requires 2 or 3 arguments, found {len(words)}", point.span)
+        return None
+    image = words[0] if len(words) > 1 else ""
+    provider = words[1] if len(words) == 3 else ""
+    return evolve(point, image=image, provider=provider, function=words[-1])
+
+
+def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    if len(words) == 1 and (match := _DURATION.fullmatch(words[0])):
+        return evolve(point, period=int(match.group(1)) * _UNITS[match.group(2)], unit=match.group(2))
+    if len(words) != 2:
+        found.error(f"{point.kind} probe must be of format '{point.kind}:unit:count'", point.span)
+        return None
+    unit, count = words
+    known = ("ms", "s", "us", "hz") if point.kind == "interval" else ("ms", "s", "us", "hz")
+    if unit not in known:
+        found.error(f"{unit} is not an accepted unit for {point.kind} probes", point.span, *did_you_mean(unit, known))
+        return None
+    if not count.isdigit() or not int(count):
+        found.error(f"{point.kind} duration must be an integer above 0, not '{count}'", point.span)
+        return None
+    period = 10**9 // int(count) if unit == "hz" else int(count) * _UNITS[unit]
+    return evolve(point, period=max(1, period), unit=unit)
+
+
+def _watchpoint(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    if not 3 <= len(words) <= 4:
+        found.error(f"{point.kind} probe type requires 3 arguments (address, length, mode), found {len(words)}",
+                    point.span)
+        return None
+    where, size, access = words[-3:]
+    if not size.isdigit() or size not in ("1", "2", "4", "8"):
+        found.error("watchpoint length must be one of (1, 2, 4, 8)", point.span)
+        return None
+    if not access or not set(access) <= set("rwx"):
+        found.error("watchpoint mode must be combination of (r,w,x)", point.span)
+        return None
+    number = re.fullmatch(r"0[xX][0-9a-fA-F]+|[0-9]+", where)
+    return evolve(point, address=int(where, 0) if number else None, function="" if number else where,
+                  size=int(size), access=access)
+
+
+_READERS: Final = {
+    "begin": _plain, "end": _plain, "self": _self, "test": _named, "bench": _named,
+    **dict.fromkeys(("kprobe", "kretprobe", "uprobe", "uretprobe", "fentry", "fexit"), _function),
+    "usdt": _marker, "interval": _timer, "profile": _timer,
+    "watchpoint": _watchpoint, "asyncwatchpoint": _watchpoint}

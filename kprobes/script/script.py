@@ -1,0 +1,321 @@
+"""A script that runs: its programs at their places, and what they have Python do."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import KprobeError, ProgramError
+from ..programs.maps import Map
+from . import compiler, types, values
+from .folding import Parameters
+from .inference import TypedProbe
+from .output import JsonOutput, MapShape, ScriptOutput, SourceReference, TextOutput
+from .performing import Performer
+from .points import Point
+from .source import ScriptError, Source
+from .storage import FLAG
+from .times import strftime
+from .world import NoGuest, World
+
+if TYPE_CHECKING:
+    from ..core.kprobes import Kprobes
+    from ..programs.attach import Attachment
+    from ..programs.program import Program
+
+#: how long a run without a guest sleeps at most between looks at its timers, in seconds
+_NAP: Final = 0.05
+
+
+class Outside:
+    """Where begin, end and interval probes run: at no place of the guest (a call.Place).
+
+    Attributes:
+        cpu: always 0.
+    """
+
+    cpu = 0
+
+    def __init__(self, read: Callable[[int, int], bytes] | None, clock: Callable[[], int]) -> None:
+        """
+        Args:
+            read: reads guest memory; None: there is no guest.
+            clock: what nsecs is.
+        """
+        self._read = read
+        self.clock = clock
+
+    def read(self, addr: int, size: int) -> bytes:
+        """Guest memory."""
+        if self._read is None:
+            raise ProgramError("there is no guest whose memory could be read")
+        return self._read(addr, size)
+
+    def pid_tgid(self) -> int:
+        """This process."""
+        return os.getpid() << 32 | os.getpid()
+
+    def comm(self) -> bytes:
+        """What scripts expect there."""
+        return b"bpftrace"
+
+    def stack(self, skip: int, depth: int) -> list[int]:
+        """No frames."""
+        return []
+
+    def override(self, value: int) -> None:
+        """There is no function to skip."""
+        raise ProgramError("there is no function to skip outside of the guest")
+
+    def func_ip(self) -> int:
+        """No function."""
+        return 0
+
+    def cookie(self) -> int:
+        """No number."""
+        return 0
+
+
+class Script:
+    """A script at the probes of a guest, or alone. A context manager: entering attaches its probes and runs `begin`,
+    leaving detaches them, runs `end` and prints the maps.
+
+    Attributes:
+        source: its text.
+        settings: from its config block and the environment.
+        warnings: as bpftrace writes them.
+        status: what exit() was given; 0.
+        ended: exit() was called.
+        attachments: of its programs in the guest.
+    """
+
+    def __init__(self, text: str, *, kprobes: Kprobes | None = None, world: World | None = None, name: str = "stdin",
+                 parameters: Parameters | None = None, output: ScriptOutput | None = None, unsafe: bool = False,
+                 clock: Callable[[], int] | str = "host", engine: str | None = None, quiet: bool = False,
+                 environment: Mapping[str, str] = os.environ) -> None:
+        """
+        Args:
+            text: the script.
+            kprobes: of the guest; None: there is none.
+            world: what the script can know of the guest; None: nothing.
+            name: what messages call it: `stdin`, a file's path.
+            parameters: what was given behind it.
+            output: takes what it prints; None: it is kept for `output`.
+            unsafe: it may change the guest, or run programs of the host.
+            clock: what nsecs is, see Kprobes.attach().
+            engine: what runs its programs, see Program.run(); None: the best.
+            quiet: do not say how many probes there are.
+            environment: the process's.
+
+        Raises:
+            ScriptError: it is wrong.
+            ProgramError: it cannot be made into programs.
+        """
+        self._kprobes, self._engine, self._quiet, self._ticks = kprobes, engine, quiet, clock
+        self._world: World = world or NoGuest()
+        self._kept, self._errors = io.StringIO(), io.StringIO()
+        self._output = output or TextOutput(self._kept.write, self._errors.write)
+        self._begun = 0
+        self.attachments: list[Attachment] = []
+        self.source = Source(name, text)
+        front = compiler.read(self.source, parameters or Parameters(), environment, self._world.bits)
+        self.settings = front.settings
+        probes = self._probes(front)
+        front.found.check()
+        wakes = kprobes is None or kprobes.machine.guest_view is None
+        machine = kprobes.machine if kprobes is not None else None
+        self._place = Outside(machine.read if machine is not None else None, self._clock())
+        self._decoders: list[values.Decoder] = []
+        self._compiled = compiler.translate(front, probes, self._world, unsafe, wakes, self._decoder)
+        self.warnings = [message.shown(self.source) for message in front.found.warnings]
+        self._performer = Performer(self, self._compiled, self._decoders[0], self._output)
+        self._drained = False
+
+    # --- making it
+
+    def _clock(self) -> Callable[[], int]:
+        if callable(self._ticks):
+            return self._ticks
+        if self._ticks == "instructions" and self._kprobes is not None and self._kprobes.machine.clock is not None:
+            return self._kprobes.machine.clock
+        return time.monotonic_ns
+
+    def _decoder(self, storage: Any) -> values.Decoder:
+        symbols = self._world.describe if hasattr(self._world, "describe") else values.nowhere
+        since = time.time_ns() - time.monotonic_ns() if self._clock() is time.monotonic_ns else 0
+        made = values.Decoder(self.settings, self._world.bits, self._world.order, symbols, storage.texts, strftime,
+                              since)
+        self._decoders.append(made)
+        return made
+
+    def _probes(self, front: compiler.Front) -> list[TypedProbe]:
+        """The blocks, one for each kind of attach points that have the same types."""
+        from .placing import placed
+
+        return placed(front, self._kprobes, self._world)
+
+    # --- running it
+
+    @property
+    def status(self) -> int:
+        """What exit() was given."""
+        return self._performer.status
+
+    @property
+    def ended(self) -> bool:
+        """True when exit() was called."""
+        return self._performer.ended
+
+    def __enter__(self) -> Script:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.finish()
+
+    def start(self) -> None:
+        """Attach the probes and run `begin`.
+
+        Raises:
+            KprobeError: a probe cannot be where it should; nothing is attached.
+        """
+        from .placing import attach
+
+        self._begun = self._clock()()
+        self._compiled.variables.block.view[:8] = self._begun.to_bytes(8, sys.byteorder)
+        every = [point for probe, _ in self._compiled.programs for point in probe.points]
+        try:
+            if self._kprobes is not None:
+                for probe, program in self._compiled.programs:
+                    attach(self, self._kprobes, probe, program, self._ticks, self._engine)
+        except BaseException:
+            self._detach()
+            raise
+        if not self._quiet:
+            self._output.attached_probes(len(every))
+        self._fire("begin")
+
+    def _detach(self) -> None:
+        for attachment in self.attachments:
+            attachment.detach()
+
+    def _fire(self, kind: str) -> None:
+        """Run the programs of all probes of a kind that is outside of the guest."""
+        for probe, program in self._compiled.programs:
+            for point in probe.points:
+                if point.kind == kind and (kind == "end" or not self.ended):
+                    self.run(program)
+
+    def run(self, program: Program) -> None:
+        """Run one program outside of the guest, and do what it wants done."""
+        program.engine(self._engine).run(b"", self._place, lambda text: None)
+        self.poll()
+
+    def poll(self) -> None:
+        """Do what programs have asked for so far, and fire timers whose time has come."""
+        self._performer.drain()
+
+    def woken(self, text: str) -> None:
+        """A program in the guest wants to be heard now."""
+        self.poll()
+        if self.ended and self._kprobes is not None:
+            self._kprobes.machine.stop()
+
+    @property
+    def timers(self) -> list[tuple[Point, Program]]:
+        """Interval and profile probes with their programs."""
+        return [(point, program) for probe, program in self._compiled.programs for point in probe.points
+                if point.kind in ("interval", "profile")]
+
+    @property
+    def alone(self) -> bool:
+        """True where only begin and end probes are used."""
+        return all(point.kind in ("begin", "end", "self") for probe, _ in self._compiled.programs
+                   for point in probe.points)
+
+    def wait(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Fire timers by the host's clock until the script ends, or `until` says so."""
+        now = time.monotonic_ns
+        due = {id(point): now() + point.period for point, _ in self.timers}
+        while not self.ended and not until():
+            for point, program in self.timers:
+                if now() >= due[id(point)] and not self.ended:
+                    due[id(point)] += point.period
+                    self.run(program)
+            soonest = min((due[id(point)] for point, _ in self.timers), default=0)
+            if not self.timers:
+                return
+            time.sleep(min(_NAP, max(0, soonest - now()) / 1e9))
+
+    def finish(self) -> None:
+        """Detach the probes, run `end`, and print the maps. No effect the second time."""
+        if self._drained:
+            return
+        self._drained = True
+        self._detach()
+        self.poll()
+        self._fire("end")
+        self.poll()
+        self._performer.lost()
+        self._output.end()
+        if self.settings.print_maps_on_exit:
+            for name in sorted(self._compiled.typing.maps, key=str.encode):
+                if self._compiled.typing.maps[name].value is not None:
+                    self._performer.show(name, final=True)
+
+    # --- what came out
+
+    @property
+    def output(self) -> str:
+        """What it has printed so far, where no other output was given."""
+        if not self._drained:
+            self.poll()
+        return self._kept.getvalue()
+
+    @property
+    def errors(self) -> str:
+        """What it has said on standard error, where no other output was given."""
+        return self._errors.getvalue()
+
+    @property
+    def maps(self) -> ScriptMaps:
+        """The maps, by name without `@`: with keys a mapping, without a value."""
+        if not self._drained:
+            self.poll()
+        return ScriptMaps(self._performer)
+
+    def json(self) -> str:
+        """All maps as bpftrace writes them with `-f json`."""
+        out = io.StringIO()
+        shown = JsonOutput(out.write, out.write)
+        for name in sorted(self._compiled.typing.maps, key=str.encode):
+            if self._compiled.typing.maps[name].value is not None:
+                self._performer.show(name, final=True, output=shown)
+        return out.getvalue()
+
+    def __repr__(self) -> str:
+        return f"<Script {self.source.name}: {len(self._compiled.programs)} programs>"
+
+
+class ScriptMaps(Mapping[str, Any]):
+    """A script's maps by name, with or without `@`."""
+
+    def __init__(self, performer: Performer) -> None:
+        self._performer = performer
+
+    def __getitem__(self, name: str) -> Any:
+        name = name if name.startswith("@") else f"@{name}"
+        return self._performer.contents(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._performer.names())
+
+    def __len__(self) -> int:
+        return len(self._performer.names())
+
+
+__all__ = ["FLAG", "KprobeError", "Map", "MapShape", "Script", "ScriptError", "Sequence", "SourceReference", "types"]

@@ -1,0 +1,116 @@
+"""What a script or the environment configures: bpftrace's config variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+from attrs import frozen
+
+from .source import Diagnostics, did_you_mean
+from .tree import Setting
+
+STACK_MODES: Final = ("bpftrace", "perf", "raw", "build_id")
+_CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    "stack_mode": STACK_MODES,
+    "missing_probes": ("error", "warn", "ignore"),
+    "cache_user_symbols": ("PER_PID", "PER_PROGRAM", "NONE"),
+    "unstable_tseries": ("error", "warn", "enable"),
+    "unstable_dw_ustack": ("error", "warn", "enable"),
+}
+
+
+@frozen
+class Settings:
+    """Values of config variables; see bpftrace's documentation for what each means.
+
+    Those that steer a kernel or its symbols only (cache_user_symbols, license, perf_rb_pages ...) are
+    taken and have no effect.
+    """
+
+    max_strlen: int = 1024
+    max_map_keys: int = 4096
+    max_probes: int = 1024
+    max_bpf_progs: int = 1024
+    max_cat_bytes: int = 10240
+    max_type_res_iterations: int = 0
+    log_size: int = 1000000
+    on_stack_limit: int = 32
+    perf_rb_pages: int = 256
+    missing_probes: str = "error"
+    print_maps_on_exit: bool = True
+    stack_mode: str = "bpftrace"
+    str_trunc_trailer: str = ".."
+    cpp_demangle: bool = True
+    lazy_symbolication: bool = False
+    show_debug_info: bool = True
+    cache_user_symbols: str = "PER_PROGRAM"
+    license: str = "GPL"
+    unstable_tseries: str = "warn"
+    unstable_dw_ustack: str = "warn"
+
+
+NAMES: Final = tuple(field.name for field in attrs.fields(Settings))
+
+
+def configured(lines: Iterable[Setting], environment: Mapping[str, str], found: Diagnostics) -> Settings:
+    """The settings of a script.
+
+    Args:
+        lines: of its config block.
+        environment: the process's, whose `BPFTRACE_...` count more.
+        found: where errors go.
+    """
+    values: dict[str, object] = {}
+    for line in lines:
+        name = line.name.lower().removeprefix("bpftrace_")
+        if name not in NAMES:
+            found.error(f"Unrecognized config variable: {line.name}", line.span, *did_you_mean(name, NAMES))
+            continue
+        value = _value(name, line.value)
+        if isinstance(value, _Wrong):
+            found.error(value.reason, line.span)
+        else:
+            values[name] = value
+    for name in NAMES:
+        text = environment.get(f"BPFTRACE_{name.upper()}")
+        if text is not None:
+            value = _value(name, int(text, 0) if text.isdigit() else text)
+            if isinstance(value, _Wrong):
+                found.error(value.reason, None)
+            else:
+                values[name] = value
+    return Settings(**values)  # type: ignore[arg-type]
+
+
+@frozen
+class _Wrong:
+    """Why a value is none of a variable's."""
+
+    reason: str
+
+
+def _value(name: str, value: str | int | bool) -> object:
+    """A value as the variable's type has it."""
+    kind = type(getattr(Settings(), name))
+    if kind is bool:
+        if value in (0, 1, True, False):
+            return bool(value)
+        if isinstance(value, str) and value.lower() in ("true", "false", "0", "1"):
+            return value.lower() in ("true", "1")
+        return _Wrong(f"{name}: Invalid bool value, only false or true allowed.")
+    if kind is int:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        return _Wrong(f"{name}: Expecting a number.")
+    if not isinstance(value, str):
+        return _Wrong(f"{name}: Expecting a string.")
+    choices = _CHOICES.get(name)
+    if choices is not None and value not in choices:
+        known = {choice.lower(): choice for choice in choices}
+        if value.lower() not in known:
+            return _Wrong(f"{name}: Invalid value for {name}: valid values are "
+                          f"{', '.join(choices[:-1])}, and {choices[-1]}.")
+        return known[value.lower()]
+    return value

@@ -1,0 +1,763 @@
+"""Builtins and functions: what they take and which type they give."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from . import layout, tree, types
+from .promotion import name_of, settled
+from .settings import STACK_MODES
+from .source import did_you_mean
+from .types import Integer, ValueType
+
+if TYPE_CHECKING:
+    from .inference import Inference
+
+AGGREGATES: Final = frozenset({"count", "sum", "avg", "min", "max", "stats", "hist", "lhist", "tseries"})
+_U8, _U32, _U64, _I64 = (Integer(8, False), Integer(32, False), Integer(64, False), Integer(64, True))
+_NOTHING, _BOOLEAN = types.Nothing(), types.Boolean()
+#: types that only scripts name
+TYPES: Final[dict[str, ValueType]] = {
+    "count_t": types.Count(), "sum_t": types.Sum(True), "usum_t": types.Sum(False), "avg_t": types.Average(True),
+    "uavg_t": types.Average(False), "min_t": types.Minimum(True), "umin_t": types.Minimum(False),
+    "max_t": types.Maximum(True), "umax_t": types.Maximum(False), "stats_t": types.Stats(True),
+    "ustats_t": types.Stats(False), "ksym_t": types.Symbol(False), "usym_t": types.Symbol(True),
+    "inet": types.Text("inet"), "timestamp": types.Text("timestamp"), "macaddr_t": types.Text("mac_address"),
+    "username_t": types.Text("username"), "cgroup_path_t": types.Text("cgroup_path")}
+#: the longest names of builtins' strings
+_SIMPLE: Final[dict[str, ValueType]] = {
+    "pid": _U32, "tid": _U32, "nsecs": _U64, "elapsed": _U64, "cpu": _U64, "ncpus": _U64, "rand": _U32,
+    "uid": _U64, "gid": _U64, "comm": types.String(16), "jiffies": _U64, "numaid": _U32, "usermode": _U8,
+    "curtask": _U64, "cpid": _U32, "has_cpid": _BOOLEAN, "probetype": types.String(24),
+    "default_str_length": _U64}
+#: names with and without parentheses that have no meaning here -> the reason
+REFUSED: Final = {
+    "cgroup": "control groups are Linux's", "cgroupid": "control groups are Linux's",
+    "cgroup_path": "control groups are Linux's", "username": "user names are an operating system's",
+    "socket_cookie": "sockets are Linux's", "skboutput": "packets of the network are Linux's",
+    "path": "a struct path belongs to Linux's kernel", "percpu_kaddr": "per-CPU symbols are Linux's",
+    "kfunc_exist": "kernel functions for programs are Linux's", "kfunc_allowed": "kernel functions for programs are Linux's",
+    "debugf": "there is no trace pipe here: use printf", "dw_ustack": "ustack unwinds by debug information already",
+    "ppid": "a parent process is Linux's kernel's", "pcomm": "a parent process is Linux's kernel's",
+    "leader_comm": "a thread group is Linux's kernel's", "leader_tid": "a thread group is Linux's kernel's",
+    "unwatch": "a watchpoint goes with its script"}
+_ASYNC: Final = frozenset({"printf", "errorf", "warnf", "print", "clear", "zero", "exit", "time", "join", "cat", "system"})
+_UNSAFE: Final = frozenset({"system", "signal", "signal_thread", "override", "write_user"})
+#: builtins and functions that need a probe in a guest
+_AT_CODE: Final = frozenset({"func", "retval", "args", "reg", "kstack", "ustack", "ctx", "override"})
+_CLOCKS: Final = ("monotonic", "boot", "tai", "sw_tai")
+KNOWN: Final = frozenset({
+    *AGGREGATES, *_SIMPLE, *REFUSED, *_ASYNC, *_UNSAFE, *_AT_CODE, "str", "buf", "kaddr", "uaddr", "ksym", "usym",
+    "ntop", "pton", "macaddr", "strftime", "strncmp", "strcontains", "strlen", "strstr", "len", "has_key", "delete",
+    "find", "bswap", "kptr", "uptr", "assert", "static_assert", "fail", "is_str", "is_ptr", "is_array", "is_integer",
+    "is_unsigned_integer", "is_literal", "is_err", "memcmp", "str_concat", "strcap", "strerror", "signal_name",
+    "container_of", "getopt", "probe", "config", "probetype", "assert_str"})
+
+
+def name(inference: Inference, node: tree.Name) -> ValueType | None:
+    """The type of a name: a builtin, an enumerator or a constant."""
+    word = node.name
+    definitions = inference.definitions
+    if word in definitions.enumerators:
+        return definitions.enumerators[word]
+    if word in definitions.constants:
+        from .promotion import literal
+
+        return literal(definitions.constants[word])
+    if word in definitions.texts:
+        return types.String(len(definitions.texts[word]) + 1)
+    if re.fullmatch(r"s?arg\d+", word):
+        return _argument(inference, node)
+    word = word.removeprefix("__builtin_")
+    if word == "args":
+        return _args(inference, node)
+    if word in KNOWN:
+        return call(inference, tree.Call(span=node.span, name=word, arguments=[]), node)
+    inference.error(f"Unknown identifier: '{node.name}'", node,
+                    *did_you_mean(node.name, {*KNOWN, *definitions.constants, "args", "arg0", "arg1", "arg2"}))
+    return None
+
+
+def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
+    number = int(node.name.lstrip("sarg"))
+    kinds = {point.kind for point in inference.probe.points}
+    stack = node.name.startswith("sarg")
+    if not kinds <= {"kprobe", "uprobe", "usdt", "fentry"} or (stack and "usdt" in kinds):
+        wrong = sorted(kinds - {"kprobe", "uprobe", "usdt", "fentry"}) or sorted(kinds)
+        hint = "keep it in a map at the entry: @x[tid] = arg0" if any(p.returns for p in inference.probe.points) else ""
+        inference.error(f"The {node.name} builtin can only be used with kprobe, uprobe and usdt probes, and this is "
+                        f"{'/'.join(wrong)}", node, *([hint] if hint else []))
+        return None
+    if number > 15:
+        inference.error(f"{node.name}: programs see 16 arguments, arg0 to arg15", node)
+        return None
+    return _U64
+
+
+def _args(inference: Inference, node: tree.Name) -> ValueType | None:
+    found = inference.probe.arguments
+    if found is None:
+        inference.error("Cannot read function parameters: args is for entries of functions that debug information "
+                        "describes", node, "arg0, arg1 ... go by the calling convention alone")
+    return found
+
+
+def _counted(inference: Inference, node: tree.Call, least: int, most: int) -> bool:
+    """Whether a call has as many arguments as the function takes; an error if not."""
+    given = len(node.arguments)
+    if least <= given <= most:
+        return True
+    words = {0: "no arguments", 1: "one argument", 2: "two arguments", 3: "three arguments", 4: "4 arguments"}
+    if given < least and most > least:
+        wanted = f"at least {words[least]}"
+    elif most > least:
+        wanted = f"up to {words[most]}"
+    else:
+        wanted = words.get(least, f"{least} arguments")
+    inference.error(f"{node.name}() requires {wanted} ({given} provided)", node)
+    return False
+
+
+def call(inference: Inference, node: tree.Call, at: tree.Node | None = None) -> ValueType | None:
+    """The type of a call.
+
+    Args:
+        inference: the walk.
+        node: the call.
+        at: the name in the script, where it had no parentheses.
+    """
+    word = node.name.removeprefix("__builtin_")
+    if word in REFUSED:
+        inference.error(f"{word} has no meaning in this guest: {REFUSED[word]}", at or node)
+        return None
+    if word in AGGREGATES:
+        inference.error(f"{word}() must be assigned directly to a map", at or node, f"@ = {word}(...)")
+        return None
+    if word not in KNOWN:
+        inference.error(f"Unknown function: '{node.name}'", node, *did_you_mean(word, KNOWN))
+        return None
+    if word in _UNSAFE and not inference.unsafe:
+        inference.error(f"{word}() is an unsafe function being used in safe mode", at or node, "--unsafe allows it")
+    if word in _AT_CODE and not all(point.at_code or point.kind in ("watchpoint", "asyncwatchpoint", "profile")
+                                    for point in inference.probe.points):
+        kinds = "/".join(sorted({point.kind for point in inference.probe.points}))
+        inference.error(f"{word} can not be used with {kinds} probes: they are at no place of the guest's code",
+                        at or node)
+        return None
+    if word in _SIMPLE and word not in ("nsecs", "comm", "pid", "tid"):
+        return _SIMPLE[word] if _counted(inference, node, 0, 0) else None
+    return _CALLS[word](inference, node)
+
+
+def constant(inference: Inference, node: tree.Expression) -> str | int | None:
+    """What an expression is at compile time; None: it is known only when the script runs."""
+    if isinstance(node, tree.Number | tree.Truth):
+        return int(node.value)
+    if isinstance(node, tree.Text):
+        return node.value.decode("utf-8", "replace")
+    if isinstance(node, tree.FieldAccess) and isinstance(node.of, tree.TypeInfo):
+        kind = inference.written(node.of.type)
+        if kind is None:
+            return None
+        return name_of(settled(kind)) if node.name == "full_type" else _base_name(kind)
+    if isinstance(node, tree.Name) and node.name.removeprefix("__builtin_") == "probetype":
+        return probe_type(inference.probe.points[0].kind)
+    if isinstance(node, tree.Name) and node.name == "__builtin_safe_mode":
+        return int(not inference.unsafe)
+    if isinstance(node, tree.Call) and node.name in _PREDICATES and len(node.arguments) == 1:
+        if node.name == "is_literal":
+            return int(isinstance(node.arguments[0], tree.Number | tree.Text | tree.Truth))
+        kind = inference.type(node.arguments[0])
+        return None if kind is None else int(_PREDICATES[node.name](kind))
+    if isinstance(node, tree.SizeOf):
+        inference.type(node)
+        return inference.typing.sizes.get(node)
+    return None
+
+
+def probe_type(kind: str) -> str:
+    """What `probetype` says of a kind of probe."""
+    return "special" if kind in ("begin", "end", "self") else kind
+
+
+def _base_name(kind: ValueType) -> str:
+    names = {types.String: "string", types.Pointer: "pointer", types.Array: "array", types.Tuple: "tuple",
+             types.Record: "record", types.Boolean: "bool", types.Buffer: "buffer"}
+    if isinstance(kind, (Integer, types.Enumeration)):
+        return "int"
+    return names.get(type(kind), name_of(kind))
+
+
+_PREDICATES: Final[dict[str, Callable[[ValueType], bool]]] = {
+    "is_str": lambda kind: isinstance(kind, types.String),
+    "is_ptr": lambda kind: isinstance(kind, types.Pointer),
+    "is_array": lambda kind: isinstance(kind, types.Array),
+    "is_integer": lambda kind: isinstance(kind, Integer),
+    "is_unsigned_integer": lambda kind: isinstance(kind, Integer) and not kind.signed,
+    "is_literal": lambda kind: False}
+
+
+# --- aggregates
+
+def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
+    """The type of a map that is assigned by `count()` and its like."""
+    word = node.name
+    least, most = {"count": (0, 0), "hist": (1, 2), "lhist": (4, 4), "tseries": (3, 4)}.get(word, (1, 1))
+    if not _counted(inference, node, least, most):
+        return None
+    if word == "count":
+        return types.Count()
+    number = inference.number(node.arguments[0], f"{word}() only supports integer arguments ({{}} provided)")
+    if number is None:
+        return None
+    rest = []
+    for position, argument in enumerate(node.arguments[1:], 1):
+        inference.type(argument)
+        if word == "tseries" and position == 3:
+            continue
+        if not isinstance(argument, tree.Number):
+            kind = inference.type(argument)
+            if kind is not None:
+                inference.error(f"{word}: invalid argument {position + 1}: it is a literal", argument)
+            return None
+        rest.append(argument.value)
+    signed = number.signed
+    simple: dict[str, type] = {"sum": types.Sum, "avg": types.Average, "min": types.Minimum, "max": types.Maximum,
+                               "stats": types.Stats}
+    if word in simple:
+        made: types.Aggregate = simple[word](signed)
+        return made
+    if word == "hist":
+        bits = rest[0] if rest else 0
+        if not 0 <= bits <= 5:
+            inference.error(f"hist: bits {bits} must be 0..5", node)
+            return None
+        return types.Histogram(bits)
+    if word == "lhist":
+        return _linear(inference, node, *rest)
+    return _series(inference, node, rest, signed)
+
+
+def _linear(inference: Inference, node: tree.Call, low: int, high: int, step: int) -> types.Aggregate | None:
+    if step <= 0:
+        inference.error(f"lhist() step must be >= 1 ({step} provided)", node)
+    elif low < 0:
+        inference.error(f"lhist() min must be non-negative (provided min {low})", node)
+    elif high <= low:
+        inference.error(f"lhist() max must be greater than min (provided min {low} and max {high})", node)
+    elif (high - low) // step > 1000:
+        inference.error(f"lhist() too many buckets, must be <= 1000 (would need {(high - low) // step})", node)
+    elif max(high, low) >= 1 << 31:
+        inference.error("lhist() limits have 31 bits here", node)
+    else:
+        return types.LinearHistogram(low, high, step)
+    return None
+
+
+def _series(inference: Inference, node: tree.Call, rest: list[int], signed: bool) -> types.Aggregate | None:
+    interval, count = rest
+    how = node.arguments[3] if len(node.arguments) == 4 else None
+    aggregation = how.value.decode("utf-8", "replace") if isinstance(how, tree.Text) else None
+    if interval <= 0:
+        inference.error(f"tseries() interval_ns must be >= 1 ({interval} provided)", node)
+    elif not 1 <= count <= 1000000:
+        inference.error(f"tseries() num_intervals must be >= 1 ({count} provided)" if count < 1 else
+                        f"tseries() num_intervals must be < 1000000 ({count} provided)", node)
+    elif how is not None and aggregation not in ("avg", "max", "min", "sum"):
+        inference.error("tseries() expects one of the following aggregation functions: avg, max, min, sum "
+                        f'("{aggregation}" provided)', node)
+    elif count > 1000:
+        inference.error("tseries() keeps at most 1000 intervals here", node)
+    else:
+        if inference.final and inference.settings.unstable_tseries == "error":
+            inference.error("Hit an unstable feature: tseries. Enable it with the config variable unstable_tseries",
+                            node)
+        return types.TimeSeries(interval, count, aggregation, signed)
+    return None
+
+
+# --- functions
+
+def _nothing(inference: Inference, node: tree.Call) -> ValueType:
+    for argument in node.arguments:
+        inference.type(argument)
+    return _NOTHING
+
+
+def _format(inference: Inference, node: tree.Call) -> ValueType | None:
+    """printf and its like: a literal, and values."""
+    if not node.arguments:
+        inference.error(f"{node.name}() requires at least one argument (0 provided)", node)
+        return None
+    text = node.arguments[0]
+    kinds = [inference.type(argument) for argument in node.arguments]
+    if not isinstance(text, tree.Text):
+        if kinds[0] is not None:
+            inference.error(f"{node.name}() expects a string literal ({_base_name(kinds[0])} provided)", text)
+        return None
+    values = list[ValueType]()
+    for argument, kind in zip(node.arguments[1:], kinds[1:], strict=True):
+        if kind is None:
+            return _NOTHING
+        if isinstance(kind, types.Aggregate):
+            readable = inference.readable(kind, argument)
+            if readable is None:
+                return _NOTHING
+            kind = readable
+        values.append(settled(kind))
+    if inference.final:
+        from .printf import Format
+
+        wrong = Format.parse(text.value.decode("utf-8", "surrogateescape")).problem(values, name_of)
+        if wrong is not None:
+            inference.error(wrong, node)
+    return _NOTHING
+
+
+def _print(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 3):
+        return None
+    first = node.arguments[0]
+    if isinstance(first, tree.MapName):
+        facts = inference.map(first.name, first.span)
+        if facts.keyed is None and facts.value is None and inference.final:
+            inference.error(f"Undefined map: {first.name}", first, *did_you_mean(first.name, inference.typing.maps))
+        if facts.value is not None:
+            inference.typing.of[first] = facts.value
+        for number in node.arguments[1:]:
+            inference.type(number)
+            if not isinstance(number, tree.Number):
+                inference.error("print() only supports literal arguments for top and div", number)
+        return _NOTHING
+    kind = inference.type(first)
+    if len(node.arguments) > 1:
+        inference.error(f"Non-map print() only takes 1 argument, {len(node.arguments)} found", node)
+    if isinstance(kind, types.Nothing):
+        inference.error(f"{name_of(kind)} type passed to print() is not printable", node)
+    return _NOTHING
+
+
+def _of_map(inference: Inference, node: tree.Call) -> ValueType | None:
+    """clear and zero."""
+    if not _counted(inference, node, 1, 1):
+        return None
+    first = node.arguments[0]
+    if not isinstance(first, tree.MapName):
+        inference.error(f"{node.name}() expects a map argument", first)
+        return None
+    facts = inference.map(first.name, first.span)
+    if facts.value is None and inference.final:
+        inference.error(f"Undefined map: {first.name}", first, *did_you_mean(first.name, inference.typing.maps))
+    return _NOTHING
+
+
+def _exit(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 0, 1):
+        return None
+    for argument in node.arguments:
+        inference.number(argument, "exit() only supports int arguments ({} provided)")
+    return _NOTHING
+
+
+def _time(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 0, 1):
+        return None
+    for argument in node.arguments:
+        if not isinstance(argument, tree.Text):
+            inference.error("time() expects a string literal", argument)
+    return _NOTHING
+
+
+def _string(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 2):
+        return None
+    kind = inference.type(node.arguments[0])
+    most = inference.settings.max_strlen
+    size = most if most >= 1024 else most + 1
+    if len(node.arguments) == 2:
+        length = node.arguments[1]
+        inference.number(length, "str() only supports int arguments ({} provided)")
+        if isinstance(length, tree.Number):
+            if length.value < 0:
+                inference.error(f"str cannot use negative length ({length.value})", node)
+                return None
+            if length.value + 1 > most:
+                inference.warn(f"length param ({length.value}) is too long and will be shortened to {most} bytes (see "
+                               "BPFTRACE_MAX_STRLEN)", node)
+            else:
+                size = length.value + 1
+    if kind is None:
+        return types.String(size)
+    if not isinstance(kind, (Integer, types.Pointer, types.String, types.Array)):
+        inference.error(f"str() expects a string, integer or a pointer type as first argument ({name_of(kind)} "
+                        "provided)", node)
+        return None
+    return types.String(size)
+
+
+def _buffer(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 2):
+        return None
+    kind = inference.type(node.arguments[0])
+    size = inference.settings.max_strlen
+    if len(node.arguments) == 2:
+        length = node.arguments[1]
+        inference.number(length, "buf() only supports int arguments ({} provided)")
+        if isinstance(length, tree.Number):
+            if length.value < 0:
+                inference.error(f"buf cannot use negative length ({length.value})", node)
+                return None
+            size = min(size, length.value)
+    elif isinstance(kind, types.Array):
+        size = min(size, layout.size_of(kind, inference.world.bits // 8))
+    elif isinstance(kind, types.String):
+        size = min(size, kind.size)
+    elif kind is not None:
+        inference.error(f"buf() expects a length argument for non-array type {_base_name(kind)}", node)
+        return None
+    if kind is not None and not isinstance(kind, (Integer, types.Pointer, types.String, types.Array)):
+        inference.error(f"buf() expects an integer, string, or array argument but saw {_base_name(kind)}", node)
+        return None
+    return types.Buffer(max(size, 1))
+
+
+def _register(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 1):
+        return None
+    first = node.arguments[0]
+    if not isinstance(first, tree.Text):
+        inference.error("reg() expects a string literal", first)
+        return None
+    register = first.value.decode("utf-8", "replace")
+    if inference.world.register(register) is None and inference.final:
+        inference.error(f"'{register}' is not a valid register on this architecture", node,
+                        *did_you_mean(register, inference.world.registers()))
+    return _U64
+
+
+def _address(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 1):
+        return None
+    first = node.arguments[0]
+    if not isinstance(first, tree.Text):
+        inference.error(f"{node.name}() expects a string literal", first)
+        return None
+    symbol = first.value.decode("utf-8", "replace")
+    found = inference.world.symbol(symbol)
+    if found is None and inference.final:
+        inference.error(f"Could not resolve symbol: {symbol}", node, *did_you_mean(symbol, inference.world.names()))
+    if node.name == "kaddr":
+        return _U64
+    bits = {1: 8, 2: 16, 4: 32}.get(found[1] if found else 0, 64)
+    return types.Pointer(Integer(bits, True))
+
+
+def _symbol(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 1):
+        return None
+    kind = inference.type(node.arguments[0])
+    if kind is not None and not isinstance(kind, (Integer, types.Pointer)):
+        inference.error(f"{node.name}() expects an integer or pointer argument", node)
+    return types.Symbol(node.name == "usym")
+
+
+def _stack(inference: Inference, node: tree.Call) -> ValueType | None:
+    user = node.name == "ustack"
+    mode, limit = inference.settings.stack_mode, 127
+    arguments = list(node.arguments)
+    if len(arguments) > 2:
+        inference.error("Invalid number of arguments", node)
+        return None
+    if arguments and isinstance(arguments[0], tree.Name):
+        if arguments[0].name not in STACK_MODES:
+            inference.error(f"{node.name}: Invalid value for stack_mode: valid values are bpftrace, raw, perf, and "
+                            "build_id.", arguments[0], *did_you_mean(arguments[0].name, STACK_MODES))
+        else:
+            mode = arguments[0].name
+        arguments = arguments[1:]
+    elif len(arguments) == 2:
+        inference.error("Expected stack mode as first argument", node)
+        return None
+    if arguments:
+        if not isinstance(arguments[0], tree.Number) or arguments[0].value < 1:
+            inference.error(f"{node.name}: invalid limit value", node)
+            return None
+        limit = arguments[0].value
+    if limit > 1024:
+        inference.error(f"{node.name}([int limit]): limit shouldn't exceed 1024, {limit} given", node)
+        return None
+    if mode == "build_id":
+        inference.error("'build_id' stack mode has no meaning here: frames are shown by their symbols", node)
+    return types.Stack(user, mode, limit)
+
+
+def _inet(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 2):
+        return None
+    kinds = [inference.type(argument) for argument in node.arguments]
+    last = kinds[-1]
+    if last is not None:
+        size = layout.size_of(last) if isinstance(last, (types.Array, types.String)) else 4
+        if not isinstance(last, (Integer, types.Array, types.String)):
+            inference.error(f"ntop() expects an integer or array argument, got {name_of(last)}", node)
+        elif size not in (4, 16):
+            inference.error("ntop() argument must be 4 or 16 bytes in size", node)
+    return types.Text("inet")
+
+
+def _pton(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 1):
+        return None
+    first = node.arguments[0]
+    if not isinstance(first, tree.Text):
+        inference.error("pton() expects an string literal at the first argument", node)
+        return None
+    try:
+        packed = ipaddress.ip_address(first.value.decode("utf-8", "replace")).packed
+    except ValueError:
+        inference.error(f"pton() expects a valid IPv4/IPv6 address, got {first.value.decode('utf-8', 'replace')}", node)
+        return None
+    return types.Array(_U8, len(packed))
+
+
+def _mac(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 1):
+        return None
+    kind = inference.type(node.arguments[0])
+    if kind is not None and not isinstance(kind, (types.Array, types.Pointer, types.String)):
+        inference.error(f"macaddr() only supports array or pointer arguments ({name_of(kind)} provided)", node)
+    return types.Text("mac_address")
+
+
+def _strftime(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 2, 2):
+        return None
+    if not isinstance(node.arguments[0], tree.Text):
+        inference.error("strftime() expects a string literal", node.arguments[0])
+    inference.number(node.arguments[1], "strftime() only supports int arguments ({} provided)")
+    return types.Text("timestamp")
+
+
+def _texts(least: int, most: int, result: ValueType) -> Callable[[Inference, tree.Call], ValueType | None]:
+    """A function of strings, the third argument of which is a number."""
+    def check(inference: Inference, node: tree.Call) -> ValueType | None:
+        if not _counted(inference, node, least, most):
+            return None
+        for number, argument in enumerate(node.arguments):
+            kind = inference.type(argument)
+            if number == 2:
+                if not isinstance(argument, tree.Number) or argument.value < 0:
+                    inference.error(f"Builtin {node.name} requires a non-negative literal" if isinstance(
+                        argument, tree.Number) else f"{node.name}() expects a int literal", argument)
+            elif kind is not None and not isinstance(kind, types.String):
+                inference.error(f"{node.name}() only supports string arguments ({_base_name(kind)} provided)", argument)
+        return result
+    return check
+
+
+def _length(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 1):
+        return None
+    first = node.arguments[0]
+    if isinstance(first, tree.MapName):
+        facts = inference.map(first.name, first.span)
+        if facts.keyed is False:
+            inference.error("call to len() expects a map with explicit keys (non-scalar map)", node)
+        return _I64
+    kind = inference.type(first)
+    if kind is not None and not isinstance(kind, types.Stack):
+        inference.error("call to len() expects a map, ustack, or kstack", node)
+    return _I64
+
+
+def _key(inference: Inference, node: tree.Call) -> ValueType | None:
+    """delete, has_key and find."""
+    arguments = node.arguments
+    if node.name == "delete" and len(arguments) == 1:
+        first = arguments[0]
+        if isinstance(first, tree.MapAccess | tree.MapName):
+            facts = inference.map(first.name if isinstance(first, tree.MapName) else first.map.name, first.span)
+            if isinstance(first, tree.MapName) and facts.keyed:
+                inference.error("call to delete() with a single argument expects a map without explicit keys (scalar "
+                                "map)", node)
+                return _BOOLEAN
+            inference.key(first)
+            return _BOOLEAN
+        inference.error("delete() expects a map argument", first)
+        return None
+    if not _counted(inference, node, *((2, 2) if node.name != "find" else (3, 3))):
+        return None
+    first = arguments[0]
+    if not isinstance(first, tree.MapName):
+        inference.error(f"{node.name}() expects a map argument", first)
+        return None
+    facts = inference.map(first.name, first.span)
+    if facts.keyed is False:
+        what = {"delete": "delete() with two arguments", "has_key": "has_key()", "find": "find"}[node.name]
+        inference.error(f"call to {what} expects a map with explicit keys (non-scalar map)", node)
+        return _BOOLEAN
+    if facts.keyed is None:
+        facts.keyed = inference.changed = True
+    inference.widen_key(facts, arguments[1], node)
+    if node.name == "find":
+        target = arguments[2]
+        if not isinstance(target, tree.Variable):
+            inference.error("find() expects a scratch variable as its third argument", target)
+        elif facts.value is not None:
+            value = inference.readable(facts.value, node) if isinstance(facts.value, types.Aggregate) else facts.value
+            inference.type(target)
+            slot = inference.typing.slots.get(target)
+            if slot is not None and value is not None:
+                inference.assign(slot, value, node)
+    return _BOOLEAN
+
+
+def _swap(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 1):
+        return None
+    number = inference.number(node.arguments[0], "bswap() only supports integer arguments ({} provided)")
+    return Integer(number.bits, False) if number is not None else None
+
+
+def _same(inference: Inference, node: tree.Call) -> ValueType | None:
+    return inference.type(node.arguments[0]) if _counted(inference, node, 1, 1) else None
+
+
+def _numbers(least: int, most: int, result: ValueType) -> Callable[[Inference, tree.Call], ValueType | None]:
+    """A function of numbers or pointers."""
+    def check(inference: Inference, node: tree.Call) -> ValueType | None:
+        if not _counted(inference, node, least, most):
+            return None
+        for argument in node.arguments:
+            kind = inference.type(argument)
+            if kind is not None and not isinstance(kind, (types.Pointer, types.String)) \
+                    and inference.as_integer(kind, argument) is None:
+                inference.error(f"{node.name}() only supports integer arguments ({name_of(kind)} provided)", argument)
+        return result
+    return check
+
+
+def _predicate(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 1, 1):
+        return None
+    inference.type(node.arguments[0])
+    return _BOOLEAN
+
+
+def _assert(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 2, 2):
+        return None
+    inference.condition(node.arguments[0])
+    inference.type(node.arguments[1])
+    if node.name == "static_assert" and inference.final and inference.known(node.arguments[0]) is False:
+        message = constant(inference, node.arguments[1])
+        inference.error(str(message), node)
+    return _NOTHING
+
+
+def _fail(inference: Inference, node: tree.Call) -> ValueType | None:
+    if inference.final:
+        text = node.arguments[0] if node.arguments else None
+        if not isinstance(text, tree.Text):
+            inference.error("first argument to fail() must be a string literal", node)
+            return _NOTHING
+        values = [constant(inference, argument) for argument in node.arguments[1:]]
+        message = text.value.decode("utf-8", "replace")
+        for value in values:
+            message = re.sub(r"%[a-z]+", str(value).replace("\\", r"\\"), message, count=1)
+        inference.error(message, node)
+    return _NOTHING
+
+
+def _function(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 0, 0):
+        return None
+    return types.Symbol(all(point.user for point in inference.probe.points))
+
+
+def _result(inference: Inference, node: tree.Call) -> ValueType | None:
+    if not _counted(inference, node, 0, 0):
+        return None
+    if not all(point.returns for point in inference.probe.points):
+        kinds = "/".join(sorted({point.kind for point in inference.probe.points}))
+        inference.error(f"The retval builtin can only be used with kretprobe, uretprobe and fexit probes, and this is "
+                        f"{kinds}", node)
+        return None
+    return inference.probe.result or _U64
+
+
+def _probe(inference: Inference, node: tree.Call) -> ValueType | None:
+    longest = max((len(point.text.encode()) for point in inference.probe.points), default=0)
+    return types.String(longest + 1)
+
+
+def _pid(inference: Inference, node: tree.Call) -> ValueType | None:
+    if _counted(inference, node, 0, 1) and node.arguments:
+        which = node.arguments[0]
+        if not isinstance(which, tree.Name) or which.name not in ("curr_ns", "init"):
+            inference.error(f"Invalid PID namespace mode: {getattr(which, 'name', '?')} (expects: curr_ns or init)", node)
+    return _U32
+
+
+def _comm(inference: Inference, node: tree.Call) -> ValueType | None:
+    if node.arguments:
+        inference.error("comm(PID) asks Linux's kernel for another task's name, and there is none here", node)
+        return None
+    return types.String(16)
+
+
+def _nsecs(inference: Inference, node: tree.Call) -> ValueType | None:
+    if _counted(inference, node, 0, 1) and node.arguments:
+        which = node.arguments[0]
+        if not isinstance(which, tree.Name) or which.name not in _CLOCKS:
+            inference.error(f"Invalid timestamp mode: {getattr(which, 'name', '?')}", node,
+                            *did_you_mean(getattr(which, "name", ""), _CLOCKS))
+    return _U64
+
+
+def _unsafe_number(inference: Inference, node: tree.Call) -> ValueType | None:
+    if _counted(inference, node, 1, 1):
+        inference.number(node.arguments[0], f"{node.name}() only supports int arguments ({{}} provided)")
+    if node.name == "override" and any(point.kind not in ("kprobe", "uprobe") for point in inference.probe.points):
+        inference.error("override() can only be used inside kprobes", node)
+    return _NOTHING
+
+
+def _refused(reason: str) -> Callable[[Inference, tree.Call], ValueType | None]:
+    def refuse(inference: Inference, node: tree.Call) -> None:
+        inference.error(f"{node.name}() is not supported here: {reason}", node)
+    return refuse
+
+
+def _concatenation(inference: Inference, node: tree.Call) -> ValueType | None:
+    if _texts(2, 2, _NOTHING)(inference, node) is None:
+        return None
+    sizes = [inference.typing.of.get(argument) for argument in node.arguments]
+    size = sum(kind.size for kind in sizes if isinstance(kind, types.String))
+    return types.String(min(1024, max(1, size - 1)))
+
+
+_CALLS: Final[dict[str, Callable[["Inference", tree.Call], ValueType | None]]] = {
+    **dict.fromkeys(("printf", "errorf", "warnf", "cat", "system"), _format), "print": _print,
+    "clear": _of_map, "zero": _of_map, "exit": _exit, "time": _time,
+    "join": _refused("it reads an array of pointers of the guest's in one go; use printf of str() of each"),
+    "str": _string, "buf": _buffer, "reg": _register, "kaddr": _address, "uaddr": _address, "ksym": _symbol,
+    "usym": _symbol, "kstack": _stack, "ustack": _stack, "ntop": _inet, "pton": _pton, "macaddr": _mac,
+    "strftime": _strftime, "strncmp": _texts(3, 3, _U64), "strcontains": _texts(2, 2, _BOOLEAN),
+    "strlen": _texts(1, 1, _U64), "strstr": _texts(2, 2, _I64), "strcap": _texts(1, 1, _U64),
+    "str_concat": _concatenation, "len": _length, "has_key": _key, "delete": _key, "find": _key, "bswap": _swap,
+    "kptr": _same, "uptr": _same, **dict.fromkeys(_PREDICATES, _predicate), "is_err": _numbers(1, 1, _BOOLEAN),
+    "assert": _assert, "static_assert": _assert, "assert_str": _nothing, "fail": _fail, "func": _function,
+    "retval": _result, "probe": _probe, "pid": _pid, "tid": _pid, "comm": _comm, "nsecs": _nsecs,
+    "override": _unsafe_number, "signal": _refused("no signal is sent to a guest's task"),
+    "signal_thread": _refused("no signal is sent to a guest's task"),
+    "write_user": _refused("programs do not write to the guest's memory"),
+    "memcmp": _refused("compare strings, arrays and tuples with =="),
+    "strerror": _refused("the numbers of errors are an operating system's"),
+    "signal_name": _refused("the numbers of signals are an operating system's"),
+    "container_of": _refused("subtract offsetof() from the pointer"),
+    "config": _refused("the settings are those of the config block"),
+    "ctx": _refused("registers are read by reg()"), "getopt": _nothing}

@@ -1,0 +1,126 @@
+"""Where a script's programs keep things: areas of memory, constants, maps, and the actions that Python does for them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from . import layout
+from .inference import MapFacts, Slot
+from .source import Span
+from .types import ValueType
+
+#: numbers of the maps that every program of a script has
+RING: Final = 0
+VARIABLES: Final = 1
+CONSTANTS: Final = 2
+GLOBALS: Final = 3
+SCRATCH: Final = 4
+KEYED: Final = 5  #: the first of the script's own maps with keys
+#: bytes before a scalar map's value: 1 where it was set
+FLAG: Final = 8
+
+
+@frozen
+class Area:
+    """A part of the only value of an array map.
+
+    Attributes:
+        map: its number.
+        offset: bytes from the value's beginning.
+    """
+
+    map: int
+    offset: int
+
+    def at(self, offset: int) -> Area:
+        """A place behind this one."""
+        return Area(self.map, self.offset + offset)
+
+
+@frozen
+class Action:
+    """What Python does when it finds a record in the ring.
+
+    A record is the action's number in 8 bytes, then its values.
+
+    Attributes:
+        kind: `printf`, `print`, `clear`, `exit`, ...
+        span: of the call in the script.
+        fields: (offset in the record, type) of the values.
+        data: what else the kind needs: a format, a map's name.
+    """
+
+    kind: str
+    span: Span
+    fields: tuple[tuple[int, ValueType], ...] = ()
+    data: dict[str, Any] = field(factory=dict)
+
+
+@define
+class Storage:
+    """All that the programs of one script share.
+
+    Attributes:
+        variables: bytes of scratch variables so far; the first word is the time when the script began.
+        texts: formats of `strftime()`.
+        scratch: bytes of temporary values at most.
+        constants: bytes that no program changes.
+        globals: bytes of scalar maps so far.
+        scalars: name of a scalar map -> its flag; the value is behind it.
+        keyed: name of a map with keys -> its number.
+        actions: by number.
+        wakes: programs have Python read the ring when it is full.
+    """
+
+    variables: int = 16
+    scratch: int = 8
+    constants: bytearray = field(factory=lambda: bytearray(8))
+    globals: int = 0
+    scalars: dict[str, Area] = field(factory=dict)
+    keyed: dict[str, int] = field(factory=dict)
+    actions: list[Action] = field(factory=list)
+    wakes: bool = True
+    texts: list[str] = field(factory=list)
+    _slots: dict[Slot, Area] = field(factory=dict)
+    _known: dict[bytes, int] = field(factory=dict)
+
+    def take(self, facts: MapFacts) -> None:
+        """Make room for a script's map."""
+        assert facts.value is not None
+        if facts.keyed:
+            self.keyed[facts.name] = KEYED + len(self.keyed)
+        else:
+            self.scalars[facts.name] = Area(GLOBALS, self.globals)
+            self.globals += FLAG + _up(layout.room_of(facts.value))
+
+    def variable(self, size: int) -> Area:
+        """Room that is kept from run to run."""
+        area = Area(VARIABLES, self.variables)
+        self.variables += _up(size)
+        return area
+
+    def slot(self, slot: Slot) -> Area:
+        """The room of a scratch variable."""
+        if slot not in self._slots:
+            assert slot.type is not None
+            self._slots[slot] = self.variable(layout.room_of(slot.type))
+        return self._slots[slot]
+
+    def constant(self, data: bytes) -> Area:
+        """Bytes that no program changes, with zeros up to a multiple of 8."""
+        data = data.ljust(_up(len(data)), b"\0")
+        if data not in self._known:
+            self._known[data] = len(self.constants)
+            self.constants += data
+        return Area(CONSTANTS, self._known[data])
+
+    def action(self, action: Action) -> int:
+        """The number of an action."""
+        self.actions.append(action)
+        return len(self.actions) - 1
+
+
+def _up(size: int) -> int:
+    return size + 7 & ~7

@@ -1,0 +1,150 @@
+"""Code that walks through strings, byte by byte.
+
+Places in strings are kept in memory, where the verifier knows nothing of them, so that each round of a loop looks the same
+to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .storage import Area
+
+if TYPE_CHECKING:
+    from .generator import Generator
+
+
+def _byte(g: Generator, register: int, text: Area, size: int, index: int, behind: str) -> None:
+    """A byte of a string.
+
+    Args:
+        g: the generator.
+        register: gets it.
+        text: the string.
+        size: its bytes.
+        index: the register with the place in it.
+        behind: the label to go on at where the place is behind the string.
+    """
+    g.asm.jump_if_number(">=", index, size, behind)
+    g.point(register, text)
+    g.asm.compute("+", register, index)
+    g.asm.load(register, register, 0, 1)
+
+
+def _top(g: Generator, top: str, out: str) -> None:
+    g.asm.place(top)
+    g.asm.call("may_loop")
+    g.asm.jump_if_number("==", 0, 0, out)
+
+
+def length(g: Generator, text: Area, size: int) -> None:
+    """r0: bytes of a string before its NUL."""
+    asm = g.asm
+    state = g.storage.variable(8)
+    g.clear(state, 8)
+    top, out = asm.label(), asm.label()
+    _top(g, top, out)
+    g.point(1, state)
+    asm.load(2, 1, 0, 8)
+    _byte(g, 3, text, size, 2, out)
+    asm.jump_if_number("==", 3, 0, out)
+    asm.compute_with("+", 2, 1)
+    asm.store(1, 0, 2, 8)
+    asm.jump(top)
+    asm.place(out)
+    g.point(1, state)
+    asm.load(0, 1, 0, 8)
+
+
+def differs(g: Generator, left: Area, left_size: int, right: Area, right_size: int, most: int) -> None:
+    """r0: 1 where two strings differ in their first `most` bytes."""
+    asm = g.asm
+    state = g.storage.variable(16)
+    g.clear(state, 16)
+    top, out, unequal, none, short = (asm.label() for _ in range(5))
+    _top(g, top, out)
+    g.point(1, state)
+    asm.load(2, 1, 0, 8)
+    asm.jump_if_number(">=", 2, min(most, 1 << 30), out)
+    asm.set(3, 0)
+    _byte(g, 3, left, left_size, 2, none)
+    asm.place(none)
+    asm.set(4, 0)
+    asm.jump_if_number(">=", 2, right_size, short)
+    g.point(5, right)
+    asm.compute("+", 5, 2)
+    asm.load(4, 5, 0, 1)
+    asm.place(short)
+    asm.jump_if("!=", 3, 4, unequal)
+    asm.jump_if_number("==", 3, 0, out)
+    asm.compute_with("+", 2, 1)
+    asm.store(1, 0, 2, 8)
+    asm.jump(top)
+    asm.place(unequal)
+    g.point(1, state)
+    asm.store_number(1, 8, 1, 8)
+    asm.place(out)
+    g.point(1, state)
+    asm.load(0, 1, 8, 8)
+
+
+def position(g: Generator, text: Area, size: int, part: Area, part_size: int) -> None:
+    """r0: where a string first stands in another, or -1; 0 for an empty one."""
+    asm = g.asm
+    state = g.storage.variable(24)  # place in the text, place in the part, result
+    g.clear(state, 16)
+    asm.store_number(1, 16, -1, 8)
+    top, out, found, onward = (asm.label() for _ in range(4))
+    _top(g, top, out)
+    g.point(1, state)
+    asm.load(2, 1, 8, 8)
+    _byte(g, 3, part, part_size, 2, found)
+    asm.jump_if_number("==", 3, 0, found)
+    asm.load(4, 1, 0, 8)
+    asm.compute("+", 4, 2)
+    _byte(g, 5, text, size, 4, out)
+    asm.jump_if_number("==", 5, 0, out)
+    asm.jump_if("!=", 3, 5, onward)
+    asm.compute_with("+", 2, 1)
+    asm.store(1, 8, 2, 8)
+    asm.jump(top)
+    asm.place(onward)
+    asm.store_number(1, 8, 0, 8)
+    asm.load(2, 1, 0, 8)
+    asm.compute_with("+", 2, 1)
+    asm.store(1, 0, 2, 8)
+    asm.jump(top)
+    asm.place(found)
+    asm.load(2, 1, 0, 8)
+    asm.store(1, 16, 2, 8)
+    asm.place(out)
+    g.point(1, state)
+    asm.load(0, 1, 16, 8)
+
+
+def join(g: Generator, to: Area, size: int, parts: Sequence[tuple[Area, int]]) -> None:
+    """Put strings one behind the other, into an area of zeros; what does not fit is cut."""
+    asm = g.asm
+    state = g.storage.variable(16)  # place in the result, place in the part
+    g.clear(state, 16)
+    for part, part_size in parts:
+        g.point(1, state)
+        asm.store_number(1, 8, 0, 8)
+        top, out = asm.label(), asm.label()
+        _top(g, top, out)
+        g.point(1, state)
+        asm.load(2, 1, 8, 8)
+        _byte(g, 3, part, part_size, 2, out)
+        asm.jump_if_number("==", 3, 0, out)
+        asm.load(4, 1, 0, 8)
+        asm.jump_if_number(">=", 4, size - 1, out)
+        g.point(5, to)
+        asm.compute("+", 5, 4)
+        asm.store(5, 0, 3, 1)
+        asm.compute_with("+", 2, 1)
+        asm.store(1, 8, 2, 8)
+        asm.compute_with("+", 4, 1)
+        asm.store(1, 0, 4, 8)
+        asm.jump(top)
+        asm.place(out)

@@ -1,0 +1,223 @@
+"""From bytes of programs' memory to Python values, and back for keys and numbers."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from attrs import define, field, frozen
+
+from ..errors import BadArgument
+from . import layout, types
+from .settings import Settings
+from .types import ValueType
+
+
+class Symbolizer(Protocol):
+    """Names of a guest's addresses."""
+
+    def __call__(self, address: int) -> tuple[str | None, int, str]:
+        """Name of the symbol, bytes behind it, and the image."""
+
+
+def nowhere(address: int) -> tuple[str | None, int, str]:
+    """Without a guest no address has a name."""
+    return None, 0, ""
+
+
+@define
+class Decoder:
+    """Decodes values of one script.
+
+    Attributes:
+        settings: the script's.
+        bits, order: of the guest.
+        symbols: names its addresses.
+        texts: formats of strftime(), by number.
+        strftime: formats (format, ns since 1970).
+        since: what is added to the clock of programs to get ns since 1970.
+    """
+
+    settings: Settings
+    bits: int
+    order: str
+    symbols: Symbolizer
+    texts: Sequence[str]
+    strftime: Callable[[str, int], str]
+    since: int = field(factory=lambda: time.time_ns() - time.monotonic_ns())
+
+    def value(self, type: ValueType, raw: bytes) -> Any:
+        """The Python value that `types` describes, of a value's bytes in a program's memory."""
+        return self._value(type, raw, sys.byteorder, 8)
+
+    def _value(self, type: ValueType, raw: bytes, order: Any, word: int) -> Any:
+        if isinstance(type, (types.Integer, types.Enumeration)):
+            return int.from_bytes(raw[:type.bits // 8], order, signed=type.signed)
+        if isinstance(type, types.Boolean):
+            return raw[0] != 0
+        if isinstance(type, types.Pointer):
+            return int.from_bytes(raw[:word], order)
+        if isinstance(type, types.String):
+            return self._string(type, raw, word)
+        if isinstance(type, types.Tuple):
+            return tuple(self.value(part, raw[at:at + layout.room_of(part)]) for at, part in layout.members(type))
+        if isinstance(type, types.Record):
+            return {one.name: self.value(one.type, raw[one.offset:one.offset + layout.room_of(one.type)])
+                    for one in type.fields}
+        if isinstance(type, types.Structure):
+            return {one.name: self._member(one, raw) for one in type.fields}
+        if isinstance(type, types.Array):
+            size = layout.held(type.element, self.bits // 8)
+            return [self._value(type.element, raw[n * size:(n + 1) * size], self.order, self.bits // 8)
+                    for n in range(type.count)]
+        if isinstance(type, types.Buffer):
+            return raw[8:8 + min(_word(raw), type.size)]
+        if isinstance(type, types.Symbol):
+            return self._symbol(_word(raw))
+        if isinstance(type, types.Stack):
+            return tuple(self._frame(_word(raw, 8 + 8 * n)) for n in range(min(_word(raw), type.limit)))
+        if isinstance(type, types.Text):
+            return self._text(type, raw)
+        if isinstance(type, types.Aggregate):
+            return self._aggregate(type, raw)
+        return None
+
+    def _string(self, type: types.String, raw: bytes, word: int) -> bytes:
+        raw = raw[:type.size]
+        text, nul, _ = raw.partition(b"\0")
+        cut = not nul and len(raw) == type.size
+        if not cut and type.size == self.settings.max_strlen and len(text) == type.size - 1 and type.size >= 1024:
+            cut = True  # the helper that reads strings puts a NUL where it cuts them
+        elif not cut and len(text) == self.settings.max_strlen and type.size == self.settings.max_strlen + 1:
+            cut = True
+        return text + self.settings.str_trunc_trailer.encode() if cut and text else text
+
+    def _member(self, one: types.Field, raw: bytes) -> Any:
+        word = self.bits // 8
+        part = raw[one.offset:one.offset + layout.held(one.type, word)]
+        if one.bit_size is None:
+            return self._value(one.type, part, self.order, word)
+        number = int.from_bytes(part, self.order)  # type: ignore[arg-type]
+        bits, signed = layout.width(one.type)
+        shift = one.bit_offset if self.order == "little" else bits - one.bit_offset - one.bit_size
+        number = number >> shift & (1 << one.bit_size) - 1
+        if signed and number >> one.bit_size - 1:
+            number -= 1 << one.bit_size
+        return number
+
+    def _symbol(self, address: int) -> str:
+        name, _, _ = self.symbols(address)
+        return name if name is not None else f"0x{address:x}"
+
+    def _frame(self, address: int) -> types.StackFrame:
+        name, offset, image = self.symbols(address)
+        return types.StackFrame(address, name, offset, image)
+
+    def _text(self, type: types.Text, raw: bytes) -> str:
+        if type.kind == "timestamp":
+            return self.strftime(self.texts[_word(raw, 8)], _word(raw) + self.since)
+        if type.kind == "inet":
+            if _word(raw) in (4, 2):
+                return str(ipaddress.IPv4Address(raw[8:12]))
+            return str(ipaddress.IPv6Address(raw[8:24])) if _word(raw) == 10 else ""
+        if type.kind == "mac_address":
+            return ":".join(f"{byte:02X}" for byte in raw[:6])
+        return str(_word(raw))
+
+    def _aggregate(self, type: types.Aggregate, raw: bytes) -> Any:
+        words = [_word(raw, at) for at in range(0, len(raw) & ~7, 8)]
+        if isinstance(type, types.Count):
+            return words[0]
+        if isinstance(type, (types.Sum, types.Minimum, types.Maximum)):
+            return _signed(words[0], type.signed)
+        if isinstance(type, (types.Average, types.Stats)):
+            return _signed(words[0], type.signed), words[1]
+        if isinstance(type, types.TimeSeries):
+            return self._series(type, words)
+        return words
+
+    def _series(self, type: types.TimeSeries, words: list[int]) -> dict[int, int]:
+        found = dict[int, int]()
+        for at in range(0, len(words), 4):
+            number, total, count, _ = words[at:at + 4]
+            if not number:
+                continue
+            value = _signed(total, type.signed)
+            if type.aggregation == "avg" and count:
+                value = abs(value) // count * (1 if value >= 0 else -1)
+            start = (number - 1) * type.interval
+            found[start + self.since // type.interval * type.interval] = value
+        return dict(sorted(found.items()))
+
+    def codec(self, type: ValueType) -> ScriptCodec:
+        """Between a type's bytes and Python, for maps."""
+        return ScriptCodec(self, type)
+
+
+@frozen
+class ScriptCodec:
+    """How keys or values of a script's map show themselves in Python.
+
+    Attributes:
+        decoder: of the script.
+        type: theirs.
+    """
+
+    decoder: Decoder
+    type: ValueType
+
+    def load(self, raw: bytes) -> Any:
+        """The Python value of bytes; what can be no key of a dictionary is made one."""
+        return _hashable(self.decoder.value(self.type, raw))
+
+    def store(self, value: Any) -> bytes:
+        """The bytes of a Python value.
+
+        Raises:
+            BadArgument: the type is another one.
+        """
+        return encoded(self.type, value)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(_hashable(one) for one in value.values())
+    if isinstance(value, (list, tuple)):
+        return tuple(_hashable(one) for one in value)
+    return value
+
+
+def encoded(type: ValueType, value: Any) -> bytes:
+    """The bytes of a Python value in a program's memory.
+
+    Raises:
+        BadArgument: it is none of the type's.
+    """
+    room = layout.room_of(type)
+    if layout.is_number(type) and isinstance(value, int):
+        bits, _ = layout.width(type)
+        return (value & (1 << bits) - 1).to_bytes(bits // 8, sys.byteorder)
+    if isinstance(type, types.String) and isinstance(value, (bytes, str)):
+        data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+        if len(data) < type.size:
+            return data.ljust(room, b"\0")
+    if isinstance(type, types.Tuple) and isinstance(value, (tuple, list)) and len(value) == len(type.items):
+        out = bytearray(room)
+        for (at, part), one in zip(layout.members(type), value, strict=True):
+            data = encoded(part, one)
+            out[at:at + len(data)] = data
+        return bytes(out)
+    if isinstance(type, (types.Count, types.Sum)) and isinstance(value, int):
+        return (value & (1 << 64) - 1).to_bytes(8, sys.byteorder)
+    raise BadArgument(f"{value!r} is no value of this map's", hint="look at a value that it has")
+
+
+def _word(raw: bytes, at: int = 0) -> int:
+    return int.from_bytes(raw[at:at + 8], sys.byteorder)
+
+
+def _signed(number: int, signed: bool) -> int:
+    return number - (1 << 64) if signed and number >> 63 else number

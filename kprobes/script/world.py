@@ -1,0 +1,102 @@
+"""What a script can know of its guest, before and while it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from . import types
+from .types import ValueType
+
+
+class World(Protocol):
+    """A guest, or none, as a script sees it.
+
+    Attributes:
+        bits: of an address, 32 or 64.
+        order: of the guest's memory, "little" or "big".
+        cpus: how many there are.
+        stacked: bytes from the stack pointer to the first argument on the stack, at a function's entry.
+    """
+
+    bits: int
+    order: str
+    cpus: int
+    stacked: int
+
+    def type(self, name: str) -> ValueType | None:
+        """A C type by its name, as debug information has it: `struct foo`, a typedef; None: there is none."""
+
+    def names(self) -> Sequence[str]:
+        """Names of functions and data, for suggestions."""
+
+    def symbol(self, name: str) -> tuple[int, int] | None:
+        """Address and size of a symbol; None: there is none."""
+
+    def register(self, name: str) -> int | None:
+        """The word of a program's context that a register is; None: there is no such register."""
+
+    def registers(self) -> Sequence[str]:
+        """Names of registers, for messages."""
+
+
+class NoGuest:
+    """No guest at all: what begin, end and interval probes find."""
+
+    bits = 64
+    order = sys.byteorder
+    cpus = 1
+    stacked = 0
+
+    def type(self, name: str) -> ValueType | None:
+        return None
+
+    def names(self) -> Sequence[str]:
+        return ()
+
+    def symbol(self, name: str) -> tuple[int, int] | None:
+        return None
+
+    def register(self, name: str) -> int | None:
+        return None
+
+    def registers(self) -> Sequence[str]:
+        return ()
+
+
+#: integer types by their names in scripts and in C
+INTEGERS: dict[str, ValueType] = {
+    **{f"int{bits}": types.Integer(bits, True) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": types.Integer(bits, False) for bits in (8, 16, 32, 64)},
+    **{f"int{bits}_t": types.Integer(bits, True) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}_t": types.Integer(bits, False) for bits in (8, 16, 32, 64)},
+    **{f"s{bits}": types.Integer(bits, True) for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": types.Integer(bits, False) for bits in (8, 16, 32, 64)},
+    **{f"__s{bits}": types.Integer(bits, True) for bits in (8, 16, 32, 64)},
+    **{f"__u{bits}": types.Integer(bits, False) for bits in (8, 16, 32, 64)},
+    "char": types.Integer(8, True), "signed char": types.Integer(8, True), "unsigned char": types.Integer(8, False),
+    "short": types.Integer(16, True), "short int": types.Integer(16, True),
+    "unsigned short": types.Integer(16, False), "unsigned short int": types.Integer(16, False),
+    "int": types.Integer(32, True), "signed": types.Integer(32, True), "signed int": types.Integer(32, True),
+    "unsigned": types.Integer(32, False), "unsigned int": types.Integer(32, False),
+    "long long": types.Integer(64, True), "long long int": types.Integer(64, True),
+    "unsigned long long": types.Integer(64, False), "unsigned long long int": types.Integer(64, False),
+    "bool": types.Boolean(), "_Bool": types.Boolean(), "void": types.Nothing(),
+}
+
+
+def integer(name: str, bits: int) -> ValueType | None:
+    """A C integer type by its name; None: it is none.
+
+    Args:
+        name: as C writes it.
+        bits: of an address, which `long` has as well.
+    """
+    words = {"long": True, "long int": True, "unsigned long": False, "unsigned long int": False, "size_t": False,
+             "ssize_t": True, "intptr_t": True, "uintptr_t": False}
+    if name in words:
+        return types.Integer(bits, words[name])
+    if name in ("float", "double"):
+        return types.Floating(32 if name == "float" else 64)
+    return INTEGERS.get(name)
