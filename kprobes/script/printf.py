@@ -77,7 +77,9 @@ class Conversion:
         shown = self._cut(value, False)
         if self.letter == "u":
             return str(shown)
-        prefix = "" if not (self.prefix and shown) else {"o": "0", "x": "0x", "X": "0X"}[self.letter]
+        prefix = (
+            "" if not (self.prefix and shown) else {"o": "0", "x": "0x", "X": "0X"}[self.letter]
+        )
         return prefix + format(shown, self.letter)
 
     def apply(self, type: ValueType, value: Any) -> str:

@@ -156,10 +156,7 @@ def _named_pieces(parts: Sequence[tuple[str, list[str]]]) -> list[str]:
 
 def _fields_pieces(type: Any, value: Mapping[str, Any], plus: bool, div: int) -> list[str]:
     return _named_pieces(
-        [
-            (field.name, pieces(field.type, value[field.name], plus, div))
-            for field in type.fields
-        ]
+        [(field.name, pieces(field.type, value[field.name], plus, div)) for field in type.fields]
     )
 
 
