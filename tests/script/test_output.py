@@ -203,6 +203,17 @@ def test_problem(format: str, types: list[ValueType], problem: str | None) -> No
     assert Format.parse(format).problem(types, lambda type: "string[3]") == problem
 
 
+def test_stack_with_source() -> None:
+    frames = (
+        StackFrame(0x10010, "add", 0, "demo", "demo.c:3", inlined=True),
+        StackFrame(0x10010, "fib", 16, "demo", "demo.c:9"),
+    )
+    shown = "\n        [inlined] add@demo.c:3\n        fib+16@demo.c:9\n"
+    assert text(Stack(True, "bpftrace", 127), frames) == shown
+    shown = "\n\t10010 add (inlined)\n\t10010 fib+16 (demo)\n"
+    assert text(Stack(True, "perf", 127), frames) == shown
+
+
 def test_gfp_flags() -> None:
     assert gfp_text(0) == "0"
     assert gfp_text(0xCC0) == "GFP_KERNEL"
