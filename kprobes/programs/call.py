@@ -18,6 +18,7 @@ class Arg(Enum):
     CTX = "ctx"  # the context: r1 at entry, unchanged
     MAP = "map"  # a map, of one of Helper.maps
     KEY = "key"  # initialised memory of the map's key_size bytes
+    KEY_OUT = "key out"  # writable memory of the map's key_size bytes; initialised afterwards
     VALUE = "value"  # initialised memory of the map's value_size bytes
     VALUE_OUT = "value out"  # writable memory of the map's value_size bytes; initialised afterwards
     MEM = "memory"  # initialised memory; the next argument is its size
@@ -78,6 +79,7 @@ class Call(Protocol):
     place: Place
     maps: Mapping[int, Map]  # Map.address -> map
     order: Order  # of the program's memory
+    rounds: int  # of loops that asked whether they may go on
 
     def read(self, addr: int, size: int) -> bytes:
         """Memory of the program: its stack, map values, records, the context."""

@@ -72,6 +72,9 @@ _ALL: Final = (
     Helper(174, "get_attach_cookie", (Arg.CTX,), Ret.SCALAR, meanings.cookie),
     Helper(177, "trace_vprintk", (Arg.MEM, Arg.SIZE, Arg.ARGUMENTS, Arg.SIZE_OR_ZERO), Ret.SCALAR,
            meanings.vprintk, bounds=_LINE, formats=True),
+    Helper(meanings.MAY_LOOP, "may_loop", (), Ret.SCALAR, meanings.may_loop, bounds=(0, 1)),
+    Helper(meanings.NEXT_KEY, "map_next_key", (Arg.MAP, Arg.KEY_OUT, Arg.SCALAR), Ret.SCALAR, meanings.next_key,
+           frozenset({MapType.HASH, MapType.LRU_HASH}), (0, _U32)),
     Helper(182, "strncmp", (Arg.MEM, Arg.SIZE, Arg.CONST_STR), Ret.SCALAR, meanings.strncmp, bounds=(-1, 1)),
 )
 HELPERS: Final[Mapping[int, Helper]] = {helper.number: helper for helper in _ALL}

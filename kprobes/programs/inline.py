@@ -17,7 +17,7 @@ from .keyed import COPIED, Table
 from .maps import EXIST, NOEXIST, Map, MapType, Ring
 from .maps._base import E2BIG, EAGAIN, EEXIST, EINVAL, ENOENT
 from .maps.hash import Hash
-from .meanings import EITHER
+from .meanings import EITHER, MAY_LOOP, ROUNDS
 from .places import Kind
 from .verifier import HelperCall
 from .writer import Writer
@@ -62,12 +62,22 @@ class Inlined:
             support.need(w.module, "commit")
             w.do(f"call void @commit(i64 {w.get(1)}, i32 {_COMMITS[number]})")
             return "0"
+        if number == MAY_LOOP:
+            return _may_loop(w)
         if HELPERS[number].formats and self._calls is not None and pc in self._calls:
             return _format(w, pc, self._calls[pc])
         place = w.module.places.at(pc, 1)
         if number not in _ON_MAPS or place.kind is not Kind.MAP:
             return None
         return _ON_MAPS[number](w, pc, self._maps[place.offset])
+
+
+def _may_loop(w: Writer) -> str:
+    """Count the rounds of all loops of one function together."""
+    counter = w.counter(ROUNDS)
+    left = w.emit(f"load i64, ptr {counter}")
+    w.do(f"store i64 {w.emit(f'sub i64 {left}, 1')}, ptr {counter}")
+    return w.emit(f"zext i1 {w.emit(f'icmp sgt i64 {left}, 0')} to i64")
 
 
 def _format(w: Writer, pc: int, call: HelperCall) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..errors import KprobeError
 from .call import Call, Place
-from .maps import ENOENT, Ring, StackTraces
+from .maps import ENOENT, Hash, Ring, StackTraces
 from .printf import STRING, Own, expand
 
 E2BIG: Final = -7
@@ -25,6 +25,11 @@ EITHER: Final = -1  #: an address of the program's own on one path and a number 
 UNSET: Final = -2  #: nothing was written to it, or it is no memory: it is shown as an address without a text
 #: the most arguments of trace_vprintk
 ARGUMENTS: Final = 12
+#: helpers that Linux does not have, for programs that are made here
+MAY_LOOP: Final = 0x4B50_0001
+NEXT_KEY: Final = 0x4B50_0002
+#: how often may_loop() says yes in one run
+ROUNDS: Final = 1 << 23
 _U32: Final = (1 << 32) - 1
 _U64: Final = (1 << 64) - 1
 
@@ -62,6 +67,21 @@ def peek(call: Call, map_: int, value: int, *_: Any) -> int:
 def _given(call: Call, to: int, value: bytes | None, size: int) -> int:
     call.write(to, bytes(size) if value is None else value)
     return ENOENT if value is None else 0
+
+
+def next_key(call: Call, map_: int, key: int, cursor: int, *_: Any) -> int:
+    """The first key in use from a place in the table on: the place behind it, and the key; 0: there is none."""
+    m = call.maps[map_]
+    assert isinstance(m, Hash)
+    following, found = m.next_key(cursor & _U32)
+    call.write(key, found)
+    return following
+
+
+def may_loop(call: Call, *_: Any) -> int:
+    """1, up to ROUNDS times in a run; a loop ends where it is 0."""
+    call.rounds += 1
+    return int(call.rounds <= ROUNDS)
 
 
 # ---- the guest's memory

@@ -23,6 +23,7 @@ class Memory:
         top: address behind the stack; the entry function's r10.
         context: address of the context.
         depth: frames in use.
+        rounds: of loops that asked whether they may go on, see may_loop.
     """
 
     def __init__(self, maps: Iterable[Map], context: int) -> None:
@@ -34,7 +35,7 @@ class Memory:
         self._bottom = self._block.address
         self.top, self.context = self._bottom + _STACK, self._bottom + _CONTEXT
         self._context_end, self._context_writable = self.context, False
-        self.depth = 1
+        self.depth, self.rounds = 1, 0
 
     def begin(self, context: bytes | bytearray, size: int) -> None:
         """A run begins: the stack is zeroed, the context is this, zeroed up to `size`.
@@ -42,7 +43,7 @@ class Memory:
         It may be written if it is a bytearray.
         """
         self._rings.clear()
-        self.depth = 1
+        self.depth, self.rounds = 1, 0
         self._block.view[:_STACK] = bytes(_STACK)
         self._block.view[_CONTEXT:_CONTEXT + size] = bytes(context).ljust(size, b"\0")
         self._context_end, self._context_writable = self.context + size, isinstance(context, bytearray)

@@ -99,6 +99,7 @@ class Writer:
         self.lines: list[str] = []
         self.rooms: list[str] = []
         self._names = 0
+        self._counter = ""
 
     def emit(self, text: str) -> str:
         """An instruction with a result; its name."""
@@ -116,6 +117,13 @@ class Writer:
         name = f"%room{len(self.rooms)}"
         self.rooms.append(f"  {name} = alloca [{size} x i8], align 16")
         return name
+
+    def counter(self, value: int) -> str:
+        """The function's only counter, an i64 that begins with a value; the name of the pointer."""
+        if not self._counter:
+            self._counter = self.room(8)
+            self.rooms.append(f"  store i64 {value}, ptr {self._counter}")
+        return self._counter
 
     def label(self) -> str:
         """A fresh label, without its percent sign."""

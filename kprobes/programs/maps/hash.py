@@ -207,6 +207,16 @@ class Hash(Map, MutableMapping[Any, Any]):
                 slot = following
         index[slot] = 0
 
+    def next_key(self, entry: int) -> tuple[int, bytes]:
+        """The first entry in use from a number on: (the number behind it, its key).
+
+        (0, zeros) where there is none.
+        """
+        for number in range(entry, min(self._head[FRESH], self.max_entries)):
+            if self._entry(number)[1]:
+                return number + 1, bytes(self._key(number))
+        return 0, bytes(self.key_size)
+
     def drop(self) -> None:
         """All entries go, and are counted as lost: they are none."""
         self._view[:HEADER] = self.made

@@ -66,7 +66,7 @@ class _Arguments:
             self._text(value, name)
         elif kind is Arg.RECORD:
             self.given = self._record(register, name)
-        elif kind in (Arg.KEY, Arg.VALUE, Arg.VALUE_OUT):
+        elif kind in (Arg.KEY, Arg.KEY_OUT, Arg.VALUE, Arg.VALUE_OUT):
             self._of_map(register, kind, name)
         elif kind in (Arg.MEM, Arg.MEM_OUT, Arg.ARGUMENTS):
             self._memory(register, kind, name)
@@ -123,9 +123,9 @@ class _Arguments:
 
     def _of_map(self, register: int, kind: Arg, name: str) -> None:
         assert self.map is not None, f"bpf_{self.helper.name}() has no map before its key or value"
-        size = self.map.key_size if kind is Arg.KEY else self.map.value_size
+        size = self.map.key_size if kind in (Arg.KEY, Arg.KEY_OUT) else self.map.value_size
         if size:
-            self._access(register, size, size, name, kind is Arg.VALUE_OUT)
+            self._access(register, size, size, name, kind in (Arg.KEY_OUT, Arg.VALUE_OUT))
 
     def _memory(self, register: int, kind: Arg, name: str) -> None:
         path, size, at = self.path, self.path.read(register + 1), f"the size in r{register + 1}"

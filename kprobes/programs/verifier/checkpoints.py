@@ -7,7 +7,8 @@ that a path from there on did read.
 
 Why an accepted program ends: done checkpoints were done before the paths that end at them, so a run passes each at most
 once, and executes no more instructions than were walked. A path that comes back to a state which is not done yet, and
-nothing has changed that matters, can do that for ever: it is refused (looked for by Brent's method: one state for
+nothing has changed that matters, can do that for ever: it is refused, unless each round passes a call of may_loop(),
+which engines count, at that very place (looked for by Brent's method: one state for
 each place is remembered, anew after 1, 2, 4, 8 .. visits).
 """
 
@@ -17,6 +18,7 @@ from collections import deque
 from typing import Final
 
 from .. import isa
+from ..meanings import MAY_LOOP
 from .flow import CALLEE_SAVED, Flow
 from .path import FRAME_BITS, Checkpoint, Path
 from .state import Frame, Match, State
@@ -61,6 +63,10 @@ class Checkpoints:
                 return True
         anchor = place.anchor if place.anchor is not None and place.anchor.open else None
         if anchor is not None and self._same(path.pc, anchor.state, state):
+            if self._counted(path.pc):
+                path.reads |= _EVERYTHING & ~path.writes  # what the anchor reads is not known yet
+                self.end(path)
+                return True
             raise path.refuse("loops for ever: it comes back here, and nothing that matters has changed",
                               "give the loop a counter and a constant bound")
         place.visits += 1
@@ -71,6 +77,11 @@ class Checkpoints:
         if place.visits >= place.next or anchor is None:
             place.anchor, place.next = checkpoint, place.visits * 2
         return False
+
+    def _counted(self, pc: int) -> bool:
+        """True where the instruction is a call of may_loop(): engines count how often it is passed."""
+        insn = self._flow.code.instructions[pc]
+        return insn.is_helper_call and insn.imm == MAY_LOOP
 
     def end(self, path: Path) -> None:
         """The path has ended well."""

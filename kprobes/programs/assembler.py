@@ -1,0 +1,184 @@
+"""An assembler of programs: labels, registers, helpers by name, maps by number.
+
+What writes eBPF writes it here. `finish()` gives the instructions, its jumps bound to their labels, and the source
+lines that were named on the way.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import evolve
+
+from . import isa
+from .code import Line
+from .helpers import HELPERS
+from .isa import Instruction, lddw
+
+_HELPERS: Final = {helper.name: helper.number for helper in HELPERS.values()}
+_OPERATIONS: Final = {"+": isa.ADD, "-": isa.SUB, "*": isa.MUL, "/": isa.DIV, "%": isa.MOD, "|": isa.OR, "&": isa.AND,
+                      "^": isa.XOR, "<<": isa.LSH, ">>": isa.RSH, "s>>": isa.ARSH}
+_CONDITIONS: Final = {"==": isa.JEQ, "!=": isa.JNE, "<": isa.JLT, "<=": isa.JLE, ">": isa.JGT, ">=": isa.JGE,
+                      "s<": isa.JSLT, "s<=": isa.JSLE, "s>": isa.JSGT, "s>=": isa.JSGE, "&": isa.JSET}
+_SIZES: Final = {1: isa.B, 2: isa.H, 4: isa.W, 8: isa.DW}
+_I32: Final = range(-(1 << 31), 1 << 31)
+
+
+class Assembler:
+    """Instructions of one program, one after the other.
+
+    Registers are numbers, 0 to 10. Operations are written as in C: `+ - * / % | & ^ << >>`, with `s>>` for the shift
+    that keeps the sign, and conditions `== != < <= > >= &` with `s<` and its like for signed numbers.
+    """
+
+    def __init__(self) -> None:
+        self._code: list[Instruction] = []
+        self._labels: dict[str, int] = {}
+        self._jumps: list[tuple[int, str]] = []
+        self._lines: dict[int, Line] = {}
+        self._count = 0
+
+    # --- numbers
+
+    def set(self, register: int, value: int) -> None:
+        """A constant of 64 bits, signed or unsigned."""
+        value = isa.signed(value, 64)
+        if value in _I32:
+            self._put(isa.MOV | isa.ALU64, register, imm=value)
+        else:
+            self._code += lddw(register, value & isa.U64)
+
+    def move(self, register: int, source: int) -> None:
+        """A copy of another register; nothing if it is the same."""
+        if register != source:
+            self._put(isa.MOV | isa.X | isa.ALU64, register, source)
+
+    def extend(self, register: int, bits: int, signed: bool) -> None:
+        """Keep the lower bits, extended to 64 by their sign or by zeros."""
+        if bits == 64:
+            return
+        if signed:
+            self._put(isa.MOV | isa.X | isa.ALU64, register, register, offset=bits)
+        elif bits == 32:
+            self._put(isa.MOV | isa.X | isa.ALU, register, register)
+        else:
+            self._put(isa.AND | isa.ALU64, register, imm=(1 << bits) - 1)
+
+    def compute(self, operation: str, register: int, source: int) -> None:
+        """`register = register operation source`, 64 bits, of registers."""
+        self._put(_OPERATIONS[operation] | isa.X | isa.ALU64, register, source)
+
+    def compute_with(self, operation: str, register: int, number: int) -> None:
+        """`register = register operation number`; the number has 32 bits with a sign."""
+        assert number in _I32, number
+        self._put(_OPERATIONS[operation] | isa.ALU64, register, imm=number)
+
+    def negate(self, register: int) -> None:
+        """The two's complement of a register."""
+        self._put(isa.NEG | isa.ALU64, register)
+
+    def swap(self, register: int, bits: int) -> None:
+        """Reverse the lower 2, 4 or 8 bytes, and clear those above."""
+        self._put(isa.END | isa.ALU64, register, imm=bits)
+
+    # --- memory
+
+    def load(self, register: int, base: int, offset: int, size: int, signed: bool = False) -> None:
+        """Memory of the program's own, extended to 64 bits."""
+        mode = isa.MEMSX if signed and size < 8 else isa.MEM
+        self._put(mode | _SIZES[size] | isa.LDX, register, base, offset)
+
+    def store(self, base: int, offset: int, register: int, size: int) -> None:
+        """The lower bytes of a register to memory of the program's own."""
+        self._put(isa.MEM | _SIZES[size] | isa.STX, base, register, offset)
+
+    def store_number(self, base: int, offset: int, number: int, size: int) -> None:
+        """A constant, 32 bits with a sign, to memory of the program's own."""
+        self._put(isa.MEM | _SIZES[size] | isa.ST, base, offset=offset, imm=isa.signed(number, 32))
+
+    def map(self, register: int, index: int) -> None:
+        """The address of a map, for helpers."""
+        self._code += lddw(register, index, isa.MAP, 0)
+
+    def value(self, register: int, index: int, offset: int) -> None:
+        """The address of a byte in the only value of an array."""
+        self._code += lddw(register, index, isa.MAP_VALUE, offset)
+
+    # --- control
+
+    def label(self) -> str:
+        """A fresh label, which is nowhere yet."""
+        self._count += 1
+        return f"L{self._count}"
+
+    def place(self, label: str) -> None:
+        """Jumps to the label lead here."""
+        self._labels[label] = len(self._code)
+
+    def jump(self, label: str) -> None:
+        """Go on at a label; far, if need be."""
+        self._jumps.append((len(self._code), label))
+        self._put(isa.JA | isa.JMP32)
+
+    def jump_if(self, condition: str, register: int, source: int, label: str) -> None:
+        """Go on at a label if a comparison of two registers holds."""
+        self._branch(_CONDITIONS[condition] | isa.X, label, register, source, 0)
+
+    def jump_if_number(self, condition: str, register: int, number: int, label: str) -> None:
+        """Go on at a label if a comparison with a constant, 32 bits with a sign, holds."""
+        assert number in _I32, number
+        self._branch(_CONDITIONS[condition], label, register, 0, number)
+
+    def _branch(self, opcode: int, label: str, register: int, source: int, number: int) -> None:
+        self._jumps.append((len(self._code), label))
+        self._put(opcode | isa.JMP, register, source, imm=number)
+
+    def call(self, helper: str) -> None:
+        """Call a helper, by its name without `bpf_`; its arguments are in r1 to r5, its result in r0."""
+        self._put(isa.CALL | isa.JMP, imm=_HELPERS[helper])
+
+    def exit(self) -> None:
+        """End the program, with r0."""
+        self._put(isa.EXIT | isa.JMP)
+
+    def line(self, line: Line) -> None:
+        """What follows was made of this line."""
+        self._lines[len(self._code)] = line
+
+    def finish(self) -> tuple[tuple[Instruction, ...], dict[int, Line]]:
+        """The instructions, and slot -> line from there on.
+
+        A conditional jump reaches 32,767 instructions; one that leads farther is turned around to pass over a far jump.
+        """
+        while self._widen():
+            pass
+        for pc, label in self._jumps:
+            i, distance = self._code[pc], self._labels[label] - pc - 1
+            far = i.opcode == isa.JA | isa.JMP32
+            self._code[pc] = evolve(i, imm=distance) if far else evolve(i, offset=distance)
+        return tuple(self._code), dict(self._lines)
+
+    def _widen(self) -> bool:
+        """Turn one conditional jump that leads too far into two; False: there is none."""
+        for number, (pc, label) in enumerate(self._jumps):
+            i = self._code[pc]
+            distance = self._labels[label] - pc - 1
+            if i.opcode == isa.JA | isa.JMP32 or -32768 <= distance <= 32767:
+                continue
+            # if c goto L  ->  if c goto +1; goto +1; goto L
+            self._insert(pc + 1, 2)
+            self._code[pc] = evolve(i, offset=1)
+            self._code[pc + 1] = Instruction(isa.JA | isa.JMP, offset=1)
+            self._code[pc + 2] = Instruction(isa.JA | isa.JMP32)
+            self._jumps[number] = (pc + 2, label)
+            return True
+        return False
+
+    def _insert(self, at: int, count: int) -> None:
+        self._code[at:at] = [Instruction(0)] * count
+        self._labels = {name: pc + count * (pc >= at) for name, pc in self._labels.items()}
+        self._jumps = [(pc + count * (pc >= at), label) for pc, label in self._jumps]
+        self._lines = {pc + count * (pc >= at): line for pc, line in self._lines.items()}
+
+    def _put(self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, imm: int = 0) -> None:
+        self._code.append(Instruction(opcode, dst, src, offset, imm))

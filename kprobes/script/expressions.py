@@ -1,0 +1,406 @@
+"""Expressions, types as written, and blocks: from text to tree."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from . import tree
+from .scanner import Scanner
+from .tree import Expression, TypeName
+
+#: operators by rank, the weakest first
+_RANKS: Final = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<=", ">=", "<", ">"), ("<<", ">>"),
+                 ("+", "-"), ("*", "/", "%"))
+_RANK: Final = {operator: rank for rank, group in enumerate(_RANKS) for operator in group}
+_OPERATORS: Final = sorted(_RANK, key=len, reverse=True)
+#: what looks like an operator and is none: assignments, increments, arrows
+_OTHERS: Final = ("<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--", "->")
+COMPOUND: Final = ("<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=")
+_BUILTINS: Final = frozenset({"args", "ctx", "kstack", "nsecs", "pid", "tid", "ustack"})
+PLAIN_TYPES: Final = frozenset({
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "string", "void", "buffer",
+    "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "char", "short", "int",
+    "long", "size_t", "ssize_t", "uintptr_t", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64",
+    "min_t", "max_t", "sum_t", "avg_t", "count_t", "stats_t", "umin_t", "umax_t", "usum_t", "uavg_t", "ustats_t",
+    "inet", "timestamp", "username_t", "ksym_t", "usym_t", "kstack_t", "ustack_t", "macaddr_t", "cgroup_path_t",
+    "unsigned", "signed", "float", "double"})
+
+
+def is_builtin(name: str) -> bool:
+    """True for names that are never types."""
+    return name in _BUILTINS or (name.startswith(("arg", "sarg")) and name.lstrip("sarg").isdigit())
+
+
+class ExpressionParser(Scanner):
+    """Reads expressions."""
+
+    def expression(self) -> Expression:
+        """Read one: the weakest operator is `?:`."""
+        start = self.beyond(self.at)
+        condition = self._binary(0, self.unary())
+        return self._conditional(condition, start)
+
+    def continued(self, left: Expression) -> Expression:
+        """Read on behind an operand that was read already."""
+        start = self._start(left)
+        return self._conditional(self._binary(0, left), start)
+
+    def _conditional(self, condition: Expression, start: int) -> Expression:
+        behind = self.at
+        if not self.take("?"):
+            self.at = behind
+            return condition
+        then = condition if self.text[self.beyond(self.at):][:1] == ":" else self.expression()
+        self.expect(":")
+        otherwise = self.expression()
+        return tree.Conditional(span=self.since(start), condition=condition, then=then, otherwise=otherwise)
+
+    def _start(self, node: tree.Node) -> int:
+        return self._starts[node.span.line - 1] + node.span.column - 1
+
+    def _operator(self) -> str:
+        """The binary operator that stands here, not passed; "" for none."""
+        at = self.beyond(self.at)
+        if self.text.startswith(_OTHERS, at):
+            return ""
+        operator = next((one for one in _OPERATORS if self.text.startswith(one, at)), "")
+        if operator == "/" and self.text[self.beyond(at + 1):][:1] == "{":
+            return ""  # the end of a predicate
+        return operator
+
+    def _binary(self, least: int, left: Expression) -> Expression:
+        start = self._start(left)
+        while (operator := self._operator()) and _RANK[operator] >= least:
+            self.at = self.beyond(self.at) + len(operator)
+            right = self._binary(_RANK[operator] + 1, self.unary())
+            left = tree.Binary(span=self.since(start), operator=operator, left=left, right=right)
+        return left
+
+    def unary(self) -> Expression:
+        """Read an operand with what stands before and behind it."""
+        self.skip()
+        start = self.at
+        for operator in ("++", "--"):
+            if self.take(operator):
+                operand = self.unary()
+                self._countable(operand)
+                return tree.Unary(span=self.since(start), operator=f"{operator}x", operand=operand)
+        if self.take("&"):
+            self.skip()
+            here = self.at
+            if self.peek() not in ("$", "@"):
+                raise self.fail("address-of operator (&) can only be used on a map or variable")
+            name = self.sigil()
+            kind = tree.Variable if name[0] == "$" else tree.MapName
+            return tree.Unary(span=self.since(start), operator="&", operand=kind(span=self.since(here), name=name))
+        for operator in ("*", "!", "~", "-"):
+            if self.peek() == operator and not (operator == "!" and self.peek(1) == "="):
+                self.at += 1
+                operand = self.unary()
+                return tree.Unary(span=self.since(start), operator=operator, operand=operand)
+        return self.postfix(self.primary())
+
+    def _countable(self, operand: Expression) -> None:
+        if not isinstance(operand, tree.Variable | tree.MapName | tree.MapAccess):
+            raise self.fail("increment/decrement requires a variable or map", operand.span)
+
+    def postfix(self, operand: Expression) -> Expression:
+        """Read fields, indexes and increments behind an operand."""
+        start = self._start(operand)
+        while True:
+            behind = self.at
+            self.skip()
+            if self.peek() == "." and self.peek(1) != ".":
+                self.at += 1
+                self.skip()
+                if self.peek().isdigit():
+                    number = self.word_digits()
+                    operand = tree.TupleAccess(span=self.since(start), of=operand, index=number)
+                else:
+                    name = self.identifier("expected field name after '.'")
+                    operand = tree.FieldAccess(span=self.since(start), of=operand, name=name)
+            elif self.text.startswith("->", self.at):
+                self.at += 2
+                name = self.identifier("expected field name after '->'")
+                operand = tree.FieldAccess(span=self.since(start), of=operand, name=name)
+            elif self.peek() == "[":
+                self.at += 1
+                index = self.expression()
+                self.expect("]")
+                operand = tree.Index(span=self.since(start), of=operand, index=index)
+            elif self.text.startswith(("++", "--"), self.at):
+                operator = self.text[self.at:self.at + 2]
+                if not isinstance(operand, tree.Variable | tree.MapName | tree.MapAccess):
+                    raise self.fail("increment/decrement requires a variable or map",
+                                    self.between(self.at, self.at + 2))
+                self.at += 2
+                operand = tree.Unary(span=self.since(start), operator=f"x{operator}", operand=operand)
+            else:
+                self.at = behind
+                return operand
+
+    def word_digits(self) -> int:
+        """Pass decimal digits: a tuple's index."""
+        start = self.at
+        while self.peek().isdigit():
+            self.at += 1
+        return int(self.text[start:self.at])
+
+    def primary(self) -> Expression:
+        """Read an operand alone."""
+        self.skip()
+        start = self.at
+        char = self.peek()
+        if char == "(":
+            return self._parentheses()
+        if char == "{":
+            return self.block(True)
+        if char == "@":
+            return self.map()
+        if char == "$":
+            return self._dollar()
+        if char == '"':
+            value = self.string()
+            return tree.Text(span=self.since(start), value=value)
+        if char.isdigit():
+            number, text = self.number()
+            return tree.Number(span=self.since(start), value=number, text=text)
+        word = self.word_at(start)
+        if not word:
+            raise self.fail("expected expression")
+        if word in ("if", "sizeof", "offsetof", "typeinfo", "comptime"):
+            self.at += len(word)
+            return self._keyword(word, start)
+        self.at += len(word)
+        span = self.since(start)
+        if word in ("true", "false"):
+            return tree.Truth(span=span, value=word == "true")
+        if self.text[self.beyond(self.at):][:1] == "(":
+            return self._call(word, start)
+        return tree.Name(span=span, name=word)
+
+    def _keyword(self, word: str, start: int) -> Expression:
+        if word == "if":
+            return self._if(start)
+        if word == "comptime":
+            operand = self.unary()
+            return tree.CompileTime(span=self.since(start), operand=operand)
+        self.expect("(")
+        of = self.type_or_expression()
+        if word == "offsetof":
+            self.expect(",")
+            fields = [self.identifier("expected field name")]
+            while self.take("."):
+                fields.append(self.identifier("expected field name"))
+            self.expect(")")
+            return tree.OffsetOf(span=self.since(start), type=of, fields=fields)
+        self.expect(")")
+        kind = tree.SizeOf if word == "sizeof" else tree.TypeInfo
+        return kind(span=self.since(start), type=of)
+
+    def condition(self) -> Expression:
+        """Read what stands behind `if`, `while` and `unroll`."""
+        if self.take("("):
+            condition = self.expression()
+            self.expect(")")
+            return condition
+        return self.unary()
+
+    def _if(self, start: int) -> Expression:
+        condition = self.condition()
+        then = self.block(True)
+        behind = self.at
+        otherwise: Expression | None = None
+        if self.take("else"):
+            self.skip()
+            if self.peek() == "{":
+                otherwise = self.block(True)
+            elif self.word_ahead() == "if":
+                otherwise = self.primary()
+            else:
+                raise self.fail("expected '{' or 'if' after 'else'")
+        else:
+            self.at = behind
+        return tree.Conditional(span=self.since(start), condition=condition, then=then, otherwise=otherwise)
+
+    def map(self) -> Expression:
+        """Read a map, or an entry of one."""
+        start = self.at
+        name = self.sigil()
+        whole = tree.MapName(span=self.since(start), name=name)
+        behind = self.at
+        if not self.take("["):
+            self.at = behind
+            return whole
+        keys = [self.expression()]
+        while self.take(","):
+            keys.append(self.expression())
+        self.expect("]")
+        span = self.since(start)
+        key = keys[0] if len(keys) == 1 else tree.Tuple(span=span, items=keys)
+        return tree.MapAccess(span=span, map=whole, key=key)
+
+    def _dollar(self) -> Expression:
+        start = self.at
+        if self.peek(1) == "#":
+            self.at += 2
+            return tree.Parameter(span=self.since(start), number=0)
+        if self.peek(1).isdigit():
+            self.at += 1
+            number = self.word_digits()
+            if not 1 <= number < 1 << 63:
+                raise self.fail(f"param ${number} is out of integer range [1, {(1 << 63) - 1}]", self.since(start))
+            return tree.Parameter(span=self.since(start), number=number)
+        name = self.sigil()
+        return tree.Variable(span=self.since(start), name=name)
+
+    def _call(self, name: str, start: int) -> Expression:
+        self.expect("(")
+        arguments: list[Expression] = []
+        if not self.take(")"):
+            arguments.append(self._argument())
+            while self.take(","):
+                arguments.append(self._argument())
+            self.expect(")")
+        return tree.Call(span=self.since(start), name=name, arguments=arguments)
+
+    def _argument(self) -> Expression:
+        start = self.beyond(self.at)
+        if self.word_ahead() == "typeof":
+            of = self.type_or_expression()
+            return tree.TypeArgument(span=self.since(start), type=of)
+        return self.expression()
+
+    # --- what stands in parentheses
+
+    def _parentheses(self) -> Expression:
+        start = self.at
+        self.at += 1
+        if self.take(")"):
+            return tree.Tuple(span=self.since(start), items=[])
+        return self._record(start) or self._cast(start) or self._group(start)
+
+    def _record(self, start: int) -> Expression | None:
+        at = self.beyond(self.at)
+        word = self.word_at(at)
+        behind = self.beyond(at + len(word))
+        if not word or is_builtin(word) or self.text[behind:behind + 1] != "=" \
+                or self.text[behind + 1:behind + 2] == "=":
+            return None
+        fields: list[tuple[str, Expression]] = []
+        while True:
+            here = self.beyond(self.at)
+            name = self.identifier("expected identifier")
+            self.expect("=")
+            value = self.expression()
+            if name in dict(fields):
+                raise self.fail(f"Named argument list already contains name: {name}", self.since(here))
+            fields.append((name, value))
+            if not self.take(","):
+                break
+        self.expect(")")
+        return tree.Record(span=self.since(start), fields=fields)
+
+    def _cast(self, start: int) -> Expression | None:
+        behind = self.at
+        type_name = self._type_before(")")
+        if type_name is None:
+            self.at = behind
+            return None
+        self.expect(")")
+        span = self.since(start)
+        ahead = self.text[self.beyond(self.at):][:1]
+        if not (ahead and (ahead.isalnum() or ahead in '_$@"(-!~*&')):
+            self.at = behind
+            return None
+        operand = self.unary()
+        return tree.Cast(span=span, type=type_name, operand=operand)
+
+    def _group(self, start: int) -> Expression:
+        first = self.expression()
+        if not self.take(","):
+            self.expect(")")
+            return first
+        items = [first]
+        while not self.take(")"):
+            items.append(self.expression())
+            if not self.take(","):
+                self.expect(")")
+                break
+        return tree.Tuple(span=self.since(start), items=items)
+
+    # --- types
+
+    def type_name(self) -> TypeName:
+        """Read a type."""
+        start = self.beyond(self.at)
+        name = self.identifier("expected type name")
+        if name in ("struct", "union", "enum"):
+            name += " " + self.identifier("expected identifier")
+        elif name in ("unsigned", "signed", "long"):
+            while self.word_ahead() in ("long", "int", "char", "short", "unsigned"):
+                name += " " + self.identifier("expected type name")
+        pointers, sizes = 0, list[int | None]()
+        while True:
+            behind = self.at
+            if self.take("*"):
+                pointers += 1
+            elif self.take("["):
+                if self.take("]"):
+                    sizes.append(None)
+                else:
+                    sizes.append(self.number()[0])
+                    self.expect("]")
+            else:
+                self.at = behind
+                return TypeName(span=self.since(start), name=name, pointers=pointers, sizes=tuple(sizes))
+
+    def _type_before(self, ends: str) -> TypeName | None:
+        """Read a type that one of some characters follows; None, and nothing is read: something else stands there."""
+        behind = self.at
+        word = self.word_ahead()
+        if word == "typeof":
+            return self.type_or_expression()
+        if not word or is_builtin(word) or word in ("sizeof", "offsetof", "typeinfo", "comptime", "if"):
+            return None
+        failures = len(self.found.messages)
+        try:
+            name = self.type_name()
+        except KeyError:
+            raise
+        except Exception:
+            del self.found.messages[failures:]
+            self.at = behind
+            return None
+        following = self.text[self.beyond(self.at):][:1]
+        if not following or following not in ends:
+            self.at = behind
+            return None
+        return name
+
+    def type_or_expression(self) -> TypeName:
+        """Read `typeof(...)`, a type, or an expression whose type is meant."""
+        start = self.beyond(self.at)
+        if self.take("typeof"):
+            self.expect("(")
+            inner = self.type_or_expression()
+            self.expect(")")
+            return inner
+        behind = self.at
+        name = self._type_before(";,=){}")
+        if name is not None and (name.name in PLAIN_TYPES or " " in name.name or name.pointers or name.sizes):
+            return name
+        self.at = behind
+        expression = self.expression()
+        word = expression.name if isinstance(expression, tree.Name) else ""
+        return TypeName(span=self.since(start), name=word, expression=expression)
+
+    # --- blocks
+
+    def block(self, gives: bool) -> tree.Block:
+        """Read statements in braces.
+
+        Args:
+            gives: the last expression may be the block's value.
+        """
+        raise NotImplementedError

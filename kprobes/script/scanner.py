@@ -1,0 +1,216 @@
+"""Characters and words of a script: where the parser is, literals, comments."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .source import Diagnostics, ScriptError, Span
+
+_LAYOUT: Final = re.compile(r"(?:[ \t\r\n\f\v]+|//[^\n]*|/\*.*?(?:\*/|\Z))*", re.DOTALL)
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_NUMBER: Final = re.compile(
+    r"0[xX][0-9a-fA-F_]*|[0-9][0-9_]*(?:[eE][0-9_]*)?(?:[num]s|[smhd]|[uU][lL]?[lL]?|[lL][lL]?)?")
+_PARTS: Final = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?:[eE]([0-9]+))?([a-zA-Z]*)")
+_UNITS: Final = {"": 1, "ns": 1, "us": 1000, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+                 "d": 86400 * 10**9}
+_SUFFIXES: Final = {"u": (1 << 32) - 1, "ul": (1 << 64) - 1, "ull": (1 << 64) - 1, "l": (1 << 63) - 1,
+                    "ll": (1 << 63) - 1}
+_ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", '"': b'"', "\\": b"\\"}
+U64: Final = (1 << 64) - 1
+
+
+def integer(text: str) -> int | str:
+    """The value of an integer literal, or what is wrong with it."""
+    plain = text.replace("_", "")
+    match = _PARTS.fullmatch(plain)
+    if match is None:
+        return f"invalid integer: {text}"
+    digits, exponent, suffix = match.groups()
+    suffix = suffix.lower()
+    if digits[:2].lower() in ("0x", "0b"):
+        value = int(digits, 0)
+    elif len(digits) > 1 and digits[0] == "0" and digits[1] in "01234567":
+        if not set(digits) <= set("01234567"):
+            return f"invalid trailing bytes: {text}"
+        value = int(digits, 8)
+    else:
+        value = int(digits)
+    if exponent is not None:
+        if not 1 <= value <= 9:
+            return f"coefficient part of scientific literal must be 1-9: {text}"
+        if len(exponent) > 3:
+            return f"overflow error, maximum value is {U64}: {text}"
+        value *= 10 ** int(exponent)
+    unit, most = _UNITS.get(suffix), _SUFFIXES.get(suffix, U64)
+    if unit is None and suffix not in _SUFFIXES:
+        return f"invalid trailing bytes: {text}"
+    value *= unit or 1
+    return value if value <= most else f"overflow error, maximum value is {most}: {text}"
+
+
+class Scanner:
+    """A place in the text that moves forward.
+
+    Attributes:
+        text: the script.
+        at: index of the next character.
+        found: where errors go.
+    """
+
+    def __init__(self, text: str, found: Diagnostics) -> None:
+        self.text, self.at, self.found = text, 0, found
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    # --- positions
+
+    def _place(self, at: int) -> tuple[int, int]:
+        import bisect
+
+        line = bisect.bisect_right(self._starts, at)
+        return line, at - self._starts[line - 1] + 1
+
+    def since(self, start: int) -> Span:
+        """The part from an index up to here."""
+        return self.between(start, self.at)
+
+    def between(self, start: int, end: int) -> Span:
+        """The part between two indexes."""
+        return Span(*self._place(start), *self._place(end))
+
+    # --- errors
+
+    def fail(self, text: str, span: Span | None = None, *hints: str) -> ScriptError:
+        """Note a syntax error, at the next word if no part is given; the exception to raise."""
+        if span is None:
+            self.skip()
+            word = re.compile(r"[@$]?[A-Za-z_0-9]+|.", re.DOTALL).match(self.text, self.at)
+            span = self.between(self.at, word.end() if word else self.at)
+        self.found.error(f"syntax: {text}", span, *hints)
+        return ScriptError([m for m in self.found.messages if m.kind == "ERROR"], self.found.source)
+
+    # --- looking
+
+    def skip(self) -> None:
+        """Pass blanks and comments."""
+        match = _LAYOUT.match(self.text, self.at)
+        assert match is not None
+        self.at = match.end()
+
+    def beyond(self, at: int) -> int:
+        """The index of what stands behind blanks and comments from an index on."""
+        match = _LAYOUT.match(self.text, at)
+        assert match is not None
+        return match.end()
+
+    def peek(self, ahead: int = 0) -> str:
+        """A character; "" behind the end."""
+        return self.text[self.at + ahead:self.at + ahead + 1]
+
+    @property
+    def ended(self) -> bool:
+        """True at the end of the text."""
+        return self.at >= len(self.text)
+
+    def word_at(self, at: int) -> str:
+        """The identifier at an index; "" for none."""
+        match = _WORD.match(self.text, at)
+        return match.group() if match else ""
+
+    def word_ahead(self) -> str:
+        """The next identifier; "" for none."""
+        return self.word_at(self.beyond(self.at))
+
+    # --- taking
+
+    def take(self, symbol: str) -> bool:
+        """Pass a symbol or a whole word, if it stands there."""
+        self.skip()
+        if not self.text.startswith(symbol, self.at):
+            return False
+        if symbol[0].isalpha() and self.word_at(self.at) != symbol:
+            return False
+        self.at += len(symbol)
+        return True
+
+    def expect(self, symbol: str) -> None:
+        """Pass a symbol or word.
+
+        Raises:
+            ScriptError: something else stands there.
+        """
+        if not self.take(symbol):
+            raise self.fail(f"expected '{symbol}'")
+
+    def identifier(self, error: str) -> str:
+        """Pass an identifier.
+
+        Raises:
+            ScriptError: something else stands there.
+        """
+        self.skip()
+        word = self.word_at(self.at)
+        if not word:
+            raise self.fail(error)
+        self.at += len(word)
+        return word
+
+    def sigil(self) -> str:
+        """Pass `$name` or `@name`; `@` alone is a name too."""
+        word = self.word_at(self.at + 1)
+        sign = self.peek()
+        if not word and sign == "$":
+            raise self.fail("expected identifier after '$'")
+        self.at += 1 + len(word)
+        return sign + word
+
+    def number(self) -> tuple[int, str]:
+        """Pass an integer literal: its value, and as written."""
+        self.skip()
+        start = self.at
+        match = _NUMBER.match(self.text, start)
+        if match is None:
+            raise self.fail("expected integer")
+        self.at = match.end()
+        text = match.group()
+        if text.rstrip("numshdULul").endswith("_"):
+            raise self.fail("trailing underscore in integer literal", self.between(self.at - 1, self.at))
+        if bad := self.word_at(self.at):
+            raise self.fail(f"invalid integer suffix '{bad}'", self.between(self.at, self.at + len(bad)))
+        value = integer(text)
+        if isinstance(value, str):
+            raise self.fail(value, self.since(start))
+        return value, text
+
+    def string(self) -> bytes:
+        """Pass a string literal."""
+        out = bytearray()
+        self.at += 1
+        while True:
+            char = self.peek()
+            if char in ("", "\n"):
+                raise self.fail("unterminated string")
+            self.at += 1
+            if char == '"':
+                return bytes(out)
+            out += self._escape() if char == "\\" else char.encode("utf-8", "surrogateescape")
+
+    def _escape(self) -> bytes:
+        start = self.at - 1
+        char = self.peek()
+        self.at += 1
+        if char in _ESCAPES:
+            return _ESCAPES[char]
+        pattern, base = (r"[0-7]{1,3}", 8) if char in "01234567" and char else (r"[0-9a-fA-F]{1,2}", 16)
+        if char and char in "01234567":
+            self.at -= 1
+        elif not char or char not in "xX":
+            raise self.fail(f"invalid escape character '\\{char}'", self.since(start))
+        match = re.compile(pattern).match(self.text, self.at)
+        if match is None:
+            raise self.fail("invalid hex escape sequence", self.since(start))
+        self.at = match.end()
+        value = int(match.group(), base)
+        if value > 255:
+            raise self.fail(f"octal escape sequence out of range '\\{match.group()}'", self.since(start))
+        return bytes([value])

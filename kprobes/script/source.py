@@ -1,0 +1,165 @@
+"""A script's text, places in it, and messages about them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import define, field, frozen
+
+from ..errors import KprobeError
+
+TAB: Final = "    "
+
+
+@frozen
+class Span:
+    """A part of the text.
+
+    Attributes:
+        line, column: of its first character, from 1.
+        end_line, end_column: of the character behind it.
+    """
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def to(self, other: Span) -> Span:
+        """The part from the beginning of this one to the end of another."""
+        return Span(self.line, self.column, other.end_line, other.end_column)
+
+
+NOWHERE: Final = Span(1, 1, 1, 1)
+
+
+@frozen
+class Source:
+    """A script's text.
+
+    Attributes:
+        name: `stdin`, or the file's path.
+        text: all of it.
+    """
+
+    name: str
+    text: str
+
+    def mark(self, span: Span) -> str:
+        """The position as bpftrace writes it: `stdin:1:9-12`."""
+        if span.line != span.end_line:
+            return f"{self.name}:{span.line}-{span.end_line}"
+        return f"{self.name}:{span.line}:{span.column}-{span.end_column}"
+
+    def excerpt(self, span: Span) -> list[str]:
+        """The source lines of a part, with a line of marks under a single one."""
+        lines = self.text.split("\n")
+        shown = lines[span.line - 1:span.end_line]
+        if span.line != span.end_line:
+            return [line.replace("\t", TAB) for line in shown]
+        if not shown:
+            return []
+        before = shown[0][:span.column - 1]
+        inside = shown[0][span.column - 1:span.end_column - 1]
+        marks = " " * len(before.replace("\t", TAB)) + "~" * max(1, len(inside.replace("\t", TAB)))
+        return [shown[0].replace("\t", TAB), marks]
+
+
+@frozen
+class Message:
+    """An error or a warning.
+
+    Attributes:
+        kind: "ERROR" or "WARNING".
+        text: what is wrong.
+        span: where; None: nowhere in particular.
+        hints: what to do, a line each.
+        source: whose text; None: the script's.
+    """
+
+    kind: str
+    text: str
+    span: Span | None
+    hints: tuple[str, ...] = ()
+    source: Source | None = None
+
+    def shown(self, source: Source) -> str:
+        """The message as bpftrace writes it, with source lines and marks."""
+        whose = self.source or source
+        if self.span is None:
+            lines = [f"{self.kind}: {self.text}"]
+        else:
+            lines = [f"{whose.mark(self.span)}: {self.kind}: {self.text}", *whose.excerpt(self.span)]
+        return "\n".join([*lines, *(f"HINT: {hint}" for hint in self.hints)])
+
+
+class ScriptError(KprobeError):
+    """A script is wrong, or asks for something that there is not.
+
+    Attributes:
+        messages: what is wrong, in the order found; errors and warnings.
+        shown: the messages with source lines and marks, as the command prints them.
+    """
+
+    def __init__(self, messages: Iterable[Message], source: Source) -> None:
+        self.messages = tuple(messages)
+        self.shown = "\n".join(message.shown(source) for message in self.messages)
+        first = next((message for message in self.messages if message.kind == "ERROR"), None)
+        reason, hint = self.shown, ""
+        if first is not None:
+            place = f"{(first.source or source).mark(first.span)}: " if first.span is not None else ""
+            reason, hint = f"{place}{first.text}", "; ".join(first.hints)
+        super().__init__(reason, hint=hint)
+
+
+@define
+class Diagnostics:
+    """Collects messages about one script.
+
+    Attributes:
+        source: the script's text.
+        messages: all so far.
+    """
+
+    source: Source
+    messages: list[Message] = field(factory=list)
+
+    def error(self, text: str, span: Span | None, *hints: str) -> None:
+        """Note an error; the same one at the same place is kept once."""
+        self._add(Message("ERROR", text, span, hints))
+
+    def warn(self, text: str, span: Span | None, *hints: str) -> None:
+        """Note a warning."""
+        self._add(Message("WARNING", text, span, hints))
+
+    def _add(self, message: Message) -> None:
+        if message not in self.messages:
+            self.messages.append(message)
+
+    @property
+    def failed(self) -> bool:
+        """True when there is an error."""
+        return any(message.kind == "ERROR" for message in self.messages)
+
+    @property
+    def warnings(self) -> list[Message]:
+        """The warnings alone."""
+        return [message for message in self.messages if message.kind == "WARNING"]
+
+    def check(self) -> None:
+        """Raise what was found.
+
+        Raises:
+            ScriptError: there is an error.
+        """
+        if self.failed:
+            errors = [message for message in self.messages if message.kind == "ERROR"]
+            raise ScriptError([*errors, *self.warnings], self.source)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """A hint with the known name that is nearest to `name`; empty if none is near."""
+    near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
+    return (f"did you mean {near[0]}?",) if near else ()
