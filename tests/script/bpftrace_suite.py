@@ -323,7 +323,8 @@ class Bench:
     def __init__(self, checkout: Path, folder: Path) -> None:
         self._sources = checkout / "tests"
         self.folder = folder
-        (folder / "runtime").symlink_to(self._sources / "runtime")
+        for name in ("runtime", "self"):
+            (folder / name).symlink_to(self._sources / name)
         (folder / "testprogs").mkdir()
         (folder / "testlibs").mkdir()
         wrapper = folder / "bpftrace"

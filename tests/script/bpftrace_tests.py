@@ -1,7 +1,8 @@
-"""bpftrace's own runtime tests: their files read, from the folder of a checkout."""
+"""bpftrace's own runtime and self tests: their files read, from the folder of a checkout."""
 
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,9 +167,30 @@ def read_suite(path: Path) -> list[RuntimeTest]:
     return found
 
 
-def read_tests(checkout: str | os.PathLike[str]) -> list[RuntimeTest]:
-    """Return all runtime tests of a checkout of bpftrace."""
-    folder = Path(checkout) / "tests" / "runtime"
+def read_self_tests(path: Path) -> list[RuntimeTest]:
+    """Return the `test:` probes of a script in tests/self, each as a test of its own."""
+    names = re.findall(r"^test:(\w+)", path.read_text(), re.MULTILINE)
     return [
-        test for path in sorted(folder.iterdir()) if path.is_file() for test in read_suite(path)
+        RuntimeTest(
+            suite=f"self/{path.name}",
+            name=name,
+            number=1,
+            program="",
+            run=f"{{{{BPFTRACE}}}} --test --probe-filter '^test:{name}$' self/{path.name}",
+            expects=(Expectation("regex", rf" OK \].* {name} \("),),
+            fields={},
+            befores=(),
+            requires=(),
+        )
+        for name in names
     ]
+
+
+def read_tests(checkout: str | os.PathLike[str]) -> list[RuntimeTest]:
+    """Return all runtime tests of a checkout of bpftrace, and its self tests."""
+    tests = Path(checkout) / "tests"
+    suites = [path for path in sorted((tests / "runtime").iterdir()) if path.is_file()]
+    found = [test for path in suites for test in read_suite(path)]
+    for path in sorted((tests / "self").glob("*.bt")):
+        found += read_self_tests(path)
+    return found
