@@ -194,3 +194,16 @@ class Format:
             found.append(conversion.apply(type, value))
             found.append(behind)
         return "".join(found)
+
+
+def check(
+    format: str, types: Sequence[ValueType], name_of: Callable[[ValueType], str]
+) -> str | None:
+    """Return what is wrong with arguments of `types` behind a format, or None.
+
+    Args:
+        format: the text.
+        types: of the arguments.
+        name_of: writes a type as messages do: `string[3]`.
+    """
+    return Format.parse(format).problem(types, name_of)
