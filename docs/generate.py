@@ -4,7 +4,8 @@ docs/support.md shows docs/support.json, which `pytest -p kprobes.conformance --
 writes; --proved FILE, a newer one, must prove the same cells, but for what it had to skip. docs/cost.md and
 docs/cost.svg show benchmarks/results.json, which benchmarks/hit_cost.py writes, and benchmarks/instructions.json, of
 instructions.py.
-docs/remote.md shows docs/remote.json: see tests/remote/test_stub_capabilities.py.
+docs/remote.md shows docs/remote.json: see tests/remote/test_stub_capabilities.py. docs/bpftrace-tests.md shows
+docs/bpftrace-tests.json, which tests/script/bpftrace_suite.py writes.
 
 A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
 of that name below, from the code. --check changes nothing and fails where a page is out of date.
@@ -39,6 +40,7 @@ from kprobes.programs.helpers import HELPERS
 DOCS = Path(__file__).resolve().parent
 SUPPORT = DOCS / "support.json"
 STUBS = DOCS / "remote.json"
+BPFTRACE = DOCS / "bpftrace-tests.json"
 BENCHMARKS = DOCS.parent / "benchmarks"
 NOTEBOOK = DOCS.parent / "examples" / "notebook.ipynb"
 PART = re.compile(r"(?<=<!-- generated: )(?P<what>[^>]*?)(?P<end> -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -323,6 +325,38 @@ def capabilities(_: str) -> str:
     return "\n".join(lines)
 
 
+# --- bpftrace's tests
+
+
+def bpftrace_counts(_: str) -> str:
+    """How many of bpftrace's runtime tests there are of each kind, for which reason, and how many passed."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for _name, kind, reason, result in json.loads(BPFTRACE.read_text())["tests"]:
+        groups.setdefault((kind, reason), []).append(result)
+    kinds = list(dict.fromkeys(kind for kind, _ in groups))
+    kinds.sort(key=lambda kind: -sum(len(found) for (group, _), found in groups.items() if group == kind))
+    rows = []
+    for kind in kinds:
+        of_kind = [result for (group, _), found in groups.items() if group == kind for result in found]
+        ran = [result for result in of_kind if result]
+        rows.append([f"**{kind}**", "", str(len(of_kind)), str(ran.count("passed")) if ran else ""])
+        rows += [["", reason, str(len(found)), str(found.count("passed")) if any(found) else ""]
+                 for (group, reason), found in sorted(groups.items()) if group == kind and reason]
+    return table(["kind", "reason", "tests", "passed"], rows)
+
+
+def bpftrace_tests(_: str) -> str:
+    """Every runtime test of bpftrace: whether it applies here, why, and what came of it."""
+    rows = json.loads(BPFTRACE.read_text())["tests"]
+    return table(["test", "kind", "reason", "result"],
+                 ([name.replace("|", "\\|"), kind, reason, result] for name, kind, reason, result in rows))
+
+
+def bpftrace_commit(_: str) -> str:
+    """Which commit of bpftrace the tests are of."""
+    return f"Tests of bpftrace's commit {json.loads(BPFTRACE.read_text())['commit'][:12]}."
+
+
 # --- the core
 
 CORE = DOCS.parent / "kprobes" / "core"
@@ -391,6 +425,7 @@ PARTS: dict[str, Callable[[str], str]] = {
     "architectures": architectures, "reference": reference, "source": source, "helpers": helpers, "cost": cost,
     "support": support, "capabilities": capabilities,
     "core-size": core_size,
+    "bpftrace-counts": bpftrace_counts, "bpftrace-tests": bpftrace_tests, "bpftrace-commit": bpftrace_commit,
 }
 
 

@@ -1,4 +1,4 @@
-"""Histograms of `hist()` and `lhist()`: which rows are shown, with which bounds, as text and JSON."""
+"""Histograms of `hist()` and `lhist()`: which rows are shown, as text and as JSON."""
 
 import struct
 from collections.abc import Sequence

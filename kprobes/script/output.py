@@ -396,9 +396,7 @@ class JsonOutput(ScriptOutput):
         self._record("printf", json_text(text))
 
     def _at(self, type: str, fields: str, place: SourceReference) -> None:
-        where = (
-            f'"filename": {json_text(place.file)}, "line": {place.line}, "col": {place.column}'
-        )
+        where = f'"filename": {json_text(place.file)}, "line": {place.line}, "col": {place.column}'
         self._out(f'{{"type": "{type}", {fields}, {where}}}\n')
 
     def message(self, error: bool, text: str, places: Sequence[SourceReference]) -> None:
@@ -466,9 +464,7 @@ class JsonOutput(ScriptOutput):
         self, names: Sequence[str], passed: Sequence[bool], nanoseconds: int, output: str
     ) -> None:
         good = "true" if passed[-1] else "false"
-        result = (
-            f'{{"duration": {nanoseconds}, "passed": {good}, "output": {json_text(output)}}}'
-        )
+        result = f'{{"duration": {nanoseconds}, "passed": {good}, "output": {json_text(output)}}}'
         self._record("test_result", f"{{{json_text(names[len(passed) - 1])}: {result}}}")
 
     def benchmark_result(

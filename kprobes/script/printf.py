@@ -77,7 +77,9 @@ class Conversion:
         shown = self._cut(value, False)
         if self.letter == "u":
             return str(shown)
-        prefix = "" if not (self.prefix and shown) else {"o": "0", "x": "0x", "X": "0X"}[self.letter]
+        prefix = (
+            "" if not (self.prefix and shown) else {"o": "0", "x": "0x", "X": "0X"}[self.letter]
+        )
         return prefix + format(shown, self.letter)
 
     def apply(self, type: ValueType, value: Any) -> str:
@@ -192,3 +194,16 @@ class Format:
             found.append(conversion.apply(type, value))
             found.append(behind)
         return "".join(found)
+
+
+def check(
+    format: str, types: Sequence[ValueType], name_of: Callable[[ValueType], str]
+) -> str | None:
+    """Return what is wrong with arguments of `types` behind a format, or None.
+
+    Args:
+        format: the text.
+        types: of the arguments.
+        name_of: writes a type as messages do: `string[3]`.
+    """
+    return Format.parse(format).problem(types, name_of)

@@ -87,13 +87,18 @@ def escaped_buffer(data: bytes, keep_ascii: bool = True) -> str:
 
 
 def _frame(type: Stack, frame: StackFrame) -> str:
-    name = f"0x{frame.address:x}" if frame.symbol is None else f"{frame.symbol}+{frame.offset}"
     if type.mode == "raw":
         return f"{frame.address:x}\n"
+    name = f"0x{frame.address:x}"
+    if frame.symbol is not None:
+        name = frame.symbol if frame.inlined else f"{frame.symbol}+{frame.offset}"
     if type.mode == "perf":
-        image = f" ({frame.image or '[unknown]'})" if type.user else ""
-        return f"\t{frame.address:x} {name}{image}\n"
-    return f"        {name}\n"
+        where = "inlined" if frame.inlined else frame.image or "[unknown]"
+        shown = f" ({where})" if type.user or frame.inlined else ""
+        return f"\t{frame.address:x} {name}{shown}\n"
+    mark = "[inlined] " if frame.inlined else ""
+    source = f"@{frame.source}" if frame.source else ""
+    return f"        {mark}{name}{source}\n"
 
 
 def stack_text(type: Stack, frames: Sequence[StackFrame]) -> str:
@@ -156,10 +161,7 @@ def _named_pieces(parts: Sequence[tuple[str, list[str]]]) -> list[str]:
 
 def _fields_pieces(type: Any, value: Mapping[str, Any], plus: bool, div: int) -> list[str]:
     return _named_pieces(
-        [
-            (field.name, pieces(field.type, value[field.name], plus, div))
-            for field in type.fields
-        ]
+        [(field.name, pieces(field.type, value[field.name], plus, div)) for field in type.fields]
     )
 
 

@@ -190,12 +190,16 @@ class StackFrame:
         symbol: the function's name, or None if there is none.
         offset: bytes from the symbol to the pc.
         image: the file or module that has it; "" if not known.
+        source: `file.c:12`, or "" if not known or not wanted (`show_debug_info`).
+        inlined: True for a function that was inlined into the next frame's.
     """
 
     address: int
     symbol: str | None
     offset: int
     image: str = ""
+    source: str = ""
+    inlined: bool = False
 
 
 @attrs.frozen

@@ -97,9 +97,19 @@ def printed_json(shape: MapShape, items: Sequence[tuple[object, object]], **opti
         (Floating(32), None, "null", "null"),
         (Array(Array(BYTE, 2), 2), [[5, 6], [7, 8]], "[[5,6],[7,8]]", "[[5,6],[7,8]]"),
         (Tuple((BYTE, STRING)), (1, b"hi"), "(1, hi)", '[1,"hi"]'),
-        (Tuple((BYTE, POINT)), (0, {"m": 2, "n": 3}), "(0, { .m = 2, .n = 3 })", '[0,{"m": 2, "n": 3}]'),
+        (
+            Tuple((BYTE, POINT)),
+            (0, {"m": 2, "n": 3}),
+            "(0, { .m = 2, .n = 3 })",
+            '[0,{"m": 2, "n": 3}]',
+        ),
         (Record(()), {}, "{}", "{}"),
-        (Stats(True), (6, 3), "{ .count = 3, .average = 2, .total = 6 }", '{"count": 3, "average": 2, "total": 6}'),
+        (
+            Stats(True),
+            (6, 3),
+            "{ .count = 3, .average = 2, .total = 6 }",
+            '{"count": 3, "average": 2, "total": 6}',
+        ),
         (Average(True), (-10, 3), "-3", "-3"),
         (Symbol(user=True), "0x1", "0x1", '"0x1"'),
     ],
@@ -193,6 +203,17 @@ def test_problem(format: str, types: list[ValueType], problem: str | None) -> No
     assert Format.parse(format).problem(types, lambda type: "string[3]") == problem
 
 
+def test_stack_with_source() -> None:
+    frames = (
+        StackFrame(0x10010, "add", 0, "demo", "demo.c:3", inlined=True),
+        StackFrame(0x10010, "fib", 16, "demo", "demo.c:9"),
+    )
+    shown = "\n        [inlined] add@demo.c:3\n        fib+16@demo.c:9\n"
+    assert text(Stack(True, "bpftrace", 127), frames) == shown
+    shown = "\n\t10010 add (inlined)\n\t10010 fib+16 (demo)\n"
+    assert text(Stack(True, "perf", 127), frames) == shown
+
+
 def test_gfp_flags() -> None:
     assert gfp_text(0) == "0"
     assert gfp_text(0xCC0) == "GFP_KERNEL"
@@ -224,7 +245,10 @@ def test_map_sorted_by_key() -> None:
 
 def test_order_of_aggregations() -> None:
     averages = [(1, (16, 3)), (2, (28, 2)), (3, (8, 2))]
-    assert printed_text(MapShape("@a", INT, Average(False)), averages) == "@a[3]: 4\n@a[1]: 5\n@a[2]: 14\n"
+    assert (
+        printed_text(MapShape("@a", INT, Average(False)), averages)
+        == "@a[3]: 4\n@a[1]: 5\n@a[2]: 14\n"
+    )
     greatest = [(1, -1), (2, 5)]
     assert printed_text(MapShape("@m", INT, Maximum(True)), greatest) == "@m[2]: 5\n@m[1]: -1\n"
 
@@ -233,7 +257,10 @@ def test_key_loses_parentheses() -> None:
     nested = MapShape("@", Tuple((STRING, Tuple((STRING, INT)))), INT)
     assert printed_text(nested, [((b"hi", (b"x", 2)), 1)]) == "@[hi, (x, 2)]: 1\n"
     assert printed_text(MapShape("@", STRING, INT), [(b"(x)", 1)]) == "@[x]: 1\n"
-    assert printed_json(nested, [((b"h i", (b"x", 2)), 1)]) == '{"type": "map", "data": {"@": {"hi,(x,2)": 1}}}\n'
+    assert (
+        printed_json(nested, [((b"h i", (b"x", 2)), 1)])
+        == '{"type": "map", "data": {"@": {"hi,(x,2)": 1}}}\n'
+    )
 
 
 @pytest.mark.parametrize(
@@ -243,7 +270,10 @@ def test_key_loses_parentheses() -> None:
         (Count(), "@: 0\n"),
         (Sum(True), "@: 0\n"),
         (Stats(False), "@: { .count = 0, .average = 0, .total = 0 }\n"),
-        (Record((Field("a", INT, 0), Field("b", Tuple((INT, STRING)), 8))), "@: { .a = 0, .b = (0, ) }\n"),
+        (
+            Record((Field("a", INT, 0), Field("b", Tuple((INT, STRING)), 8))),
+            "@: { .a = 0, .b = (0, ) }\n",
+        ),
         (Histogram(0), ""),
     ],
 )
@@ -279,7 +309,9 @@ def test_histogram_of_large_numbers() -> None:
     counts = [0] * 35 + [1]
     assert printed_text(shape, [(None, counts)]) == f"@:\n[8G, 16G)              1 |{BAR}|\n\n"
     shown = '[{"min": 8589934592, "max": 17179869183, "count": 1}]'
-    assert printed_json(shape, [(None, counts)]) == f'{{"type": "hist", "data": {{"@": {shown}}}}}\n'
+    assert (
+        printed_json(shape, [(None, counts)]) == f'{{"type": "hist", "data": {{"@": {shown}}}}}\n'
+    )
 
 
 def test_histogram_with_finer_rows() -> None:
@@ -314,7 +346,11 @@ def test_histograms_by_key() -> None:
 @pytest.mark.parametrize(
     ("type", "counts", "rows"),
     [
-        (LinearHistogram(610000, 630000, 10000), [0, 1, 1, 0], ["[610000, 620000)", "[620000, 630000)"]),
+        (
+            LinearHistogram(610000, 630000, 10000),
+            [0, 1, 1, 0],
+            ["[610000, 620000)", "[620000, 630000)"],
+        ),
         (LinearHistogram(0, 3072, 1024), [0, 1, 1, 1, 0], ["[0, 1K)", "[1K, 2K)", "[2K, 3K)"]),
         (LinearHistogram(0, 100, 10), [0] * 11 + [1], ["[100, ...)"]),
         (LinearHistogram(10, 110, 10), [1] + [0] * 11, ["(..., 10)"]),
@@ -329,12 +365,17 @@ def test_linear_histogram(type: LinearHistogram, counts: list[int], rows: list[s
 def test_linear_histogram_as_json() -> None:
     shape = MapShape("@h", None, LinearHistogram(0, 20, 10))
     shown = '[{"max": -1, "count": 1},{"min": 0, "max": 9, "count": 0},{"min": 10, "max": 19, "count": 2},{"min": 20, "count": 1}]'
-    assert printed_json(shape, [(None, [1, 0, 2, 1])]) == f'{{"type": "hist", "data": {{"@h": {shown}}}}}\n'
+    assert (
+        printed_json(shape, [(None, [1, 0, 2, 1])])
+        == f'{{"type": "hist", "data": {{"@h": {shown}}}}}\n'
+    )
 
 
 def test_avg_is_stats_in_json() -> None:
     shape = MapShape("@", STRING, Average(True))
-    items = [(name, (number, 1)) for name, number in ((b"a", 10), (b"b", 20), (b"c", 30), (b"d", 40))]
+    items = [
+        (name, (number, 1)) for name, number in ((b"a", 10), (b"b", 20), (b"c", 30), (b"d", 40))
+    ]
     shown = '{"type": "stats", "data": {"@": {"c": 3, "d": 4}}}\n'
     assert printed_json(shape, items, top=2, div=10) == shown
 
