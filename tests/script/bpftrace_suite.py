@@ -28,6 +28,10 @@ import attrs
 from script.bpftrace_classes import ALONE, GUEST, Rule, rule_for
 from script.bpftrace_tests import Expectation, RuntimeTest, read_tests
 
+import kprobes.cli._script  # imported before processes are forked, so that each starts at once
+import kprobes.core.kprobes
+import kprobes.script.guest
+import kprobes.script.script
 from kprobes.cli import main
 
 #: Options of bpftrace's that take a value, in both spellings.
@@ -146,6 +150,8 @@ def _child(argv: Sequence[str], folder: Path, environment: dict[str, str]) -> in
     """Be `kprobes script`: called in a forked process. Returns the exit status."""
     os.chdir(folder)
     os.environ.update(environment)
+    sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stderr = open(2, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
     try:
         status = main(["script", *argv])
     except SystemExit as end:
