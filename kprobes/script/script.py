@@ -10,21 +10,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import KprobeError, ProgramError
+from ..programs.attach import Attachment
 from ..programs.maps import Map
 from . import compiler, types, values
 from .folding import Parameters
+from .guest import GuestWorld, world_of
 from .inference import TypedProbe
 from .output import JsonOutput, MapShape, ScriptOutput, SourceReference, TextOutput
 from .performing import Performer
+from .placing import attach, placed
 from .points import Point
 from .source import ScriptError, Source
 from .storage import FLAG
 from .times import strftime
-from .world import NoGuest, World
+from .world import World
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
-    from ..programs.attach import Attachment
+    from ..events._watchpoint import Watchpoint
     from ..programs.program import Program
 
 #: how long a run without a guest sleeps at most between looks at its timers, in seconds
@@ -101,7 +104,7 @@ class Script:
         Args:
             text: the script.
             kprobes: of the guest; None: there is none.
-            world: what the script can know of the guest; None: nothing.
+            world: what the script can know of the guest; None: what `kprobes` has.
             name: what messages call it: `stdin`, a file's path.
             parameters: what was given behind it.
             output: takes what it prints; None: it is kept for `output`.
@@ -116,11 +119,13 @@ class Script:
             ProgramError: it cannot be made into programs.
         """
         self._kprobes, self._engine, self._quiet, self._ticks = kprobes, engine, quiet, clock
-        self._world: World = world or NoGuest()
+        if world is None:
+            world = world_of(kprobes.machine if kprobes is not None else None)
+        self._world = world
         self._kept, self._errors = io.StringIO(), io.StringIO()
         self._output = output or TextOutput(self._kept.write, self._errors.write)
         self._begun = 0
-        self.attachments: list[Attachment] = []
+        self.attachments: list[Attachment | Watchpoint] = []
         self.source = Source(name, text)
         front = compiler.read(self.source, parameters or Parameters(), environment, self._world.bits)
         self.settings = front.settings
@@ -145,7 +150,7 @@ class Script:
         return time.monotonic_ns
 
     def _decoder(self, storage: Any) -> values.Decoder:
-        symbols = self._world.describe if hasattr(self._world, "describe") else values.nowhere
+        symbols = self._world.describe if isinstance(self._world, GuestWorld) else values.nowhere
         since = time.time_ns() - time.monotonic_ns() if self._clock() is time.monotonic_ns else 0
         made = values.Decoder(self.settings, self._world.bits, self._world.order, symbols, storage.texts, strftime,
                               since)
@@ -154,9 +159,7 @@ class Script:
 
     def _probes(self, front: compiler.Front) -> list[TypedProbe]:
         """The blocks, one for each kind of attach points that have the same types."""
-        from .placing import placed
-
-        return placed(front, self._kprobes, self._world)
+        return placed(front, self._world if isinstance(self._world, GuestWorld) else None)
 
     # --- running it
 
@@ -183,15 +186,14 @@ class Script:
         Raises:
             KprobeError: a probe cannot be where it should; nothing is attached.
         """
-        from .placing import attach
-
         self._begun = self._clock()()
         self._compiled.variables.block.view[:8] = self._begun.to_bytes(8, sys.byteorder)
         every = [point for probe, _ in self._compiled.programs for point in probe.points]
         try:
             if self._kprobes is not None:
                 for probe, program in self._compiled.programs:
-                    attach(self, self._kprobes, probe, program, self._ticks, self._engine)
+                    for one in attach(self._kprobes, probe, program, self._ticks, self._engine, self.woken):
+                        self.attachments.append(one)
         except BaseException:
             self._detach()
             raise
@@ -200,8 +202,11 @@ class Script:
         self._fire("begin")
 
     def _detach(self) -> None:
-        for attachment in self.attachments:
-            attachment.detach()
+        for one in self.attachments:
+            if isinstance(one, Attachment):
+                one.detach()
+            else:
+                one.remove()
 
     def _fire(self, kind: str) -> None:
         """Run the programs of all probes of a kind that is outside of the guest."""
@@ -223,7 +228,8 @@ class Script:
         """A program in the guest wants to be heard now."""
         self.poll()
         if self.ended and self._kprobes is not None:
-            self._kprobes.machine.stop()
+            machine: Any = self._kprobes.machine
+            machine.stop()
 
     @property
     def timers(self) -> list[tuple[Point, Program]]:
