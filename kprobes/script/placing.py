@@ -12,7 +12,7 @@ from . import tree
 from .compiler import Front
 from .guest import GuestWorld
 from .inference import TypedProbe
-from .points import Point
+from .points import OUTSIDE, Point
 from .source import did_you_mean
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..programs.attach import Attachment
     from ..programs.program import Program
 
-#: kinds of probes that need no guest
-OUTSIDE: Final = ("begin", "end", "self", "interval", "profile", "test", "bench")
 _WATCHED: Final = ("watchpoint", "asyncwatchpoint")
 
 

@@ -44,13 +44,14 @@ REFUSED: Final = {
     "ppid": "a parent process is Linux's kernel's", "pcomm": "a parent process is Linux's kernel's",
     "leader_comm": "a thread group is Linux's kernel's", "leader_tid": "a thread group is Linux's kernel's",
     "unwatch": "a watchpoint goes with its script"}
-_ASYNC: Final = frozenset({"printf", "errorf", "warnf", "print", "clear", "zero", "exit", "time", "join", "cat", "system"})
+#: functions that have Python do something
+ASYNCHRONOUS: Final = frozenset({"printf", "errorf", "warnf", "print", "clear", "zero", "exit", "time", "join", "cat", "system"})
 _UNSAFE: Final = frozenset({"system", "signal", "signal_thread", "override", "write_user"})
 #: builtins and functions that need a probe in a guest
 _AT_CODE: Final = frozenset({"func", "retval", "args", "reg", "kstack", "ustack", "ctx", "override"})
 _CLOCKS: Final = ("monotonic", "boot", "tai", "sw_tai")
 KNOWN: Final = frozenset({
-    *AGGREGATES, *_SIMPLE, *REFUSED, *_ASYNC, *_UNSAFE, *_AT_CODE, "str", "buf", "kaddr", "uaddr", "ksym", "usym",
+    *AGGREGATES, *_SIMPLE, *REFUSED, *ASYNCHRONOUS, *_UNSAFE, *_AT_CODE, "str", "buf", "kaddr", "uaddr", "ksym", "usym",
     "ntop", "pton", "macaddr", "strftime", "strncmp", "strcontains", "strlen", "strstr", "len", "has_key", "delete",
     "find", "bswap", "kptr", "uptr", "assert", "static_assert", "fail", "is_str", "is_ptr", "is_array", "is_integer",
     "is_unsigned_integer", "is_literal", "is_err", "memcmp", "str_concat", "strcap", "strerror", "signal_name",
