@@ -972,9 +972,9 @@ class Generator:
                 self.store(item, part, area.at(at))
         elif isinstance(node, tree.Record) and isinstance(kind, types.Record):
             self._gaps(kind, area)
-            values = dict(node.fields)
-            for field in kind.fields:
-                self.store(values[field.name], field.type, area.at(field.offset))
+            fields = {field.name: field for field in kind.fields}
+            for name, value in node.fields:
+                self.store(value, fields[name].type, area.at(fields[name].offset))
         elif isinstance(node, tree.Conditional):
             self._store_branches(node, kind, area)
         elif isinstance(node, tree.Block):
