@@ -17,5 +17,5 @@ main.commands = LazyCommands({
     "report": "_report", "convert": "_report",
     "hist": "_count", "top": "_count", "cover": "_count",
     "list": "_look:list_", "check": "_look", "symbols": "_look", "archs": "_look",
-    "campaign": "_campaign",
+    "campaign": "_campaign", "script": "_script",
 })  # fmt: skip

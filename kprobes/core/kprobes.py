@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..events._watchpoint import WatchHandler, Watchpoint
     from ..programs.attach import Attachment
     from ..programs.program import Program
+    from ..script.script import Script
     from ..tracing.coverage import Coverage
     from ..tracing.graph import Graph
     from ..tracing.recorder import Recording
@@ -245,6 +246,7 @@ class Kprobes(Uncopied):
         `retprobe` when the function returns. maxactive: of the return probe. cookie: what get_attach_cookie gives (0).
         clock: what ktime_get_ns gives: "host" (its monotonic clock), "instructions" (as many ns as the guest has
         executed instructions; counting makes it slow), or a function. engine: "interpreter", "host"; None: the best.
+        printed: called with each line of trace_printk, which is kept in the attachment's `printed` otherwise.
 
         Raises ProgramError: it is not safe, not for this machine, or says nowhere where it belongs; Unsupported: no
         instructions are counted here; BadArgument; and what register() raises.
@@ -252,6 +254,20 @@ class Kprobes(Uncopied):
         from ..programs.attach import attach
 
         return attach(self, program, where, offset, retprobe, **more)
+
+    def script(self, text: str, *params: str | int, **options: Any) -> Script:
+        """Run a script in bpftrace's language: `with k.script("kprobe:f { @[arg0] = count(); }") as s: ...`.
+
+        Its probes are attached, and `begin` runs, when it is entered; `end` runs, and maps are printed, when it is left.
+        params: `$1`, `$2` ...; named={"name": "value"} is what `--name=value` gives to getopt(). unsafe: functions are
+        allowed that change the guest or run programs of the host. clock, engine: as in attach(). output: takes what is
+        printed (a kprobes.script.output.ScriptOutput); without it `s.output` has it.
+
+        Raises ScriptError: it is wrong; it says where, and what to do.
+        """
+        from ..script import script_at
+
+        return script_at(self, text, params, **options)
 
     def event(self, text: str, filter: str = "", stack: bool = False) -> TraceEvent:
         """Arm a kprobe event, as Linux writes them: "p:crc crc32 len=$arg3:u32"; its hits become records. The place may

@@ -60,14 +60,22 @@ class Attachment:
         program: what was attached. maps: its maps, by name. probes: program name -> the probe that runs it.
         printed: lines of trace_printk, the last 10,000. why_python: program name -> why each of its hits goes through
         Python, as one clause; "" where it is run without asking anybody once its probe is optimized.
+        print: takes a line of trace_printk.
     """
 
-    def __init__(self, owner: Owner, program: Program) -> None:
+    def __init__(self, owner: Owner, program: Program, printed: Callable[[str], None] | None = None) -> None:
+        """
+        Args:
+            owner: the Kprobes.
+            program: what is attached.
+            printed: called with each line of trace_printk; None: they are kept in `printed`.
+        """
         self._owner, self.program = owner, program
         self.probes: dict[str, Probe] = {}
         self.why_python: dict[str, str] = {}
         self.printed: deque[str] = deque(maxlen=LINES)
         self._counts: Clock | None = None
+        self.print = printed or self.printed.append
 
     @property
     def maps(self) -> dict[str, Map]:
@@ -120,14 +128,14 @@ class Attachment:
 
 def attach(owner: Owner, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, *,
            cookie: int = 0, clock: Callable[[], int] | str = HOST, engine: str | None = None,
-           maxactive: int = 0) -> Attachment:
+           maxactive: int = 0, printed: Callable[[str], None] | None = None) -> Attachment:
     """See Kprobes.attach()."""
     if not isinstance(program, Program):
         raise ProgramError(f"a {type(program).__name__} is no Program",
                            hint="make one with Program.from_c(), from_elf() or from_instructions()")
-    ticks = _clock(owner.machine, clock)
+    ticks = clock_of(owner.machine, clock)
     with program.unless_refused():
-        attachment = Attachment(owner, program)
+        attachment = Attachment(owner, program, printed)
         sites = {name: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
                  for name, place in _places(program, where, offset, retprobe, maxactive).items()}
         try:
@@ -162,7 +170,7 @@ class Ticks:
     now: Callable[[], int]
 
 
-def _clock(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
+def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
     """What attach() was given as a clock."""
     if clock == HOST or clock is time.monotonic_ns:
         return Ticks(HOST, time.monotonic_ns)
@@ -211,7 +219,7 @@ class _Site:
         self._owner = owner
         self._place = AtProbe(owner, where.retprobe, cookie, ticks.now)
         self._contexts = Contexts(machine.arch, words(program, machine))
-        self._print = attachment.printed.append
+        self._print = attachment.print
         self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
         self._host = self._guest = None
         if not self.why_python and machine.guest_view is not None:

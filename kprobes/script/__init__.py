@@ -1,1 +1,40 @@
-"""bpftrace's language at probes of any guest."""
+"""bpftrace's language at probes of any guest.
+
+A script is compiled to eBPF programs (`kprobes.programs`) by passes that know the tree and not each other:
+
+    source, scanner, expressions, parser    text to tree (`tree`); messages with their places
+    macros, folding                         macros and parameters are replaced, literals computed
+    points, placing, guest, world           attach points to places of the guest; what is known of it
+    definitions, settings                   C types of the script; config variables
+    types, promotion, signatures, inference types of everything
+    layout, storage                         how values lie in memory; what programs share
+    generator, functions, aggregates, texts code, by `programs.assembler`
+    compiler, script, performing, values    all of it in order; runs; what programs have Python do; decoding
+    output, printing, printf, histograms, series, ordering, times, gfp      what is printed
+
+Begin with `compiler`, which calls the passes, and `script`, which runs what they made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .source import ScriptError
+
+if TYPE_CHECKING:
+    from ..core.kprobes import Kprobes
+    from .script import Script
+
+
+def script_at(kprobes: Kprobes, text: str, params: Sequence[str | int] = (),
+              named: Mapping[str, str | bool] | None = None, **options: Any) -> Script:
+    """A script at probes of a guest; see Kprobes.script()."""
+    from .folding import Parameters
+    from .script import Script
+
+    parameters = Parameters([str(one) for one in params], dict(named or {}))
+    return Script(text, kprobes=kprobes, parameters=parameters, **options)
+
+
+__all__ = ["ScriptError", "script_at"]

@@ -18,6 +18,11 @@ def update(g: Generator, target: tree.MapName | tree.MapAccess, facts: MapFacts,
     """Write `@x[key] = count()` and its like."""
     asm, kind = g.asm, facts.value
     skip = asm.label()
+    if isinstance(value, tree.Block):
+        for statement in value.statements:
+            g.statement(statement)
+        assert value.value is not None
+        value = value.value
     arguments = value.arguments if isinstance(value, tree.Call) else []
     place = None
     if arguments:

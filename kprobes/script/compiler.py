@@ -13,13 +13,13 @@ from ..programs.isa import Instruction
 from ..programs.linker import link
 from ..programs.maps import Map, MapType, Spec
 from ..programs.program import Program
-from . import definitions, folding, layout, macros, points, tree
+from . import definitions, folding, layout, macros, points, signatures, tree
 from .definitions import Definitions
 from .folding import Parameters
 from .generator import Generator
 from .inference import MapFacts, TypedProbe, Typing, infer
 from .parser import parse
-from .points import Point
+from .points import OUTSIDE, Point
 from .settings import Settings, configured
 from .source import Diagnostics, ScriptError, Source
 from .storage import Storage
@@ -125,9 +125,17 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
             storage.take(facts)
     codes = []
     for probe in probes:
-        generator = Generator(storage, typing, probe, world, front.settings, front.definitions, front.source, wakes)
+        generator = Generator(storage, typing, probe, world, front.settings, front.definitions, front.source, wakes,
+                              probe.points[0].kind not in OUTSIDE and speaks(probes))
         codes.append((probe, generator.program()))
     return _linked(codes, typing, storage, front.settings, decoder(storage))
+
+
+def speaks(probes: list[TypedProbe]) -> bool:
+    """True for a script that has Python do something, or that has timers."""
+    timers = any(point.kind in ("interval", "profile") for probe in probes for point in probe.points)
+    return timers or any(isinstance(node, tree.Call | tree.Name) and node.name in signatures.ASYNCHRONOUS
+                         for probe in probes for node in tree.walk(probe.probe.body))
 
 
 def _linked(codes: list[tuple[TypedProbe, tuple[Sequence[Instruction], dict[int, Line]]]], typing: Typing, storage: Storage, settings: Settings,

@@ -310,7 +310,8 @@ class _Reader:
                 declared = [("", base, None)]
             parts.extend(declared)
             self._attributes()
-            self._expect(";")
+            if self._peek() != "}":
+                self._expect(";")
         behind, aligned = self._attributes()
         return placed(kind, label, parts, self._bits, packed or behind, aligned)
 

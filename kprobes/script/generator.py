@@ -21,7 +21,7 @@ from .inference import MapFacts, TypedProbe, Typing
 from .promotion import both
 from .settings import Settings
 from .source import Source, Span
-from .storage import CONSTANTS, FLAG, RING, SCRATCH, Action, Area, Storage
+from .storage import FLAG, RING, SCRATCH, TICK, VARIABLES, Action, Area, Storage
 from .tree import Expression
 from .types import Integer, ValueType
 from .world import World
@@ -47,14 +47,15 @@ class Generator:
         storage: what all programs of the script share.
         typing, probe, world, settings, definitions: see `inference`.
         wakes: a full ring, and `exit()`, call Python.
+        ticks: a word of the variables says when Python wants to be called.
         end: the label behind the block.
     """
 
     def __init__(self, storage: Storage, typing: Typing, probe: TypedProbe, world: World, settings: Settings,
-                 definitions: Definitions, source: Source, wakes: bool) -> None:
+                 definitions: Definitions, source: Source, wakes: bool, ticks: bool = False) -> None:
         self.storage, self.typing, self.probe, self.world = storage, typing, probe, world
         self.settings, self.definitions, self.wakes = settings, definitions, wakes
-        self._source = source
+        self._source, self._ticks = source, ticks
         self.asm = Assembler()
         self.end = self.asm.label()
         self._depth = self._temporary = 0
@@ -64,6 +65,13 @@ class Generator:
         """The program of the probe's block."""
         asm, block = self.asm, self.probe.probe
         asm.move(_CONTEXT, 1)
+        if self._ticks and self.wakes:
+            quiet = asm.label()
+            self.point(1, Area(VARIABLES, TICK))
+            asm.load(1, 1, 0, 8)
+            asm.jump_if_number("==", 1, 0, quiet)
+            self.wake()
+            asm.place(quiet)
         if block.predicate is not None:
             self.jump_unless(block.predicate, self.end)
         self.block(block.body)
@@ -964,9 +972,9 @@ class Generator:
                 self.store(item, part, area.at(at))
         elif isinstance(node, tree.Record) and isinstance(kind, types.Record):
             self._gaps(kind, area)
-            values = dict(node.fields)
-            for field in kind.fields:
-                self.store(values[field.name], field.type, area.at(field.offset))
+            fields = {field.name: field for field in kind.fields}
+            for name, value in node.fields:
+                self.store(value, fields[name].type, area.at(fields[name].offset))
         elif isinstance(node, tree.Conditional):
             self._store_branches(node, kind, area)
         elif isinstance(node, tree.Block):
@@ -1173,4 +1181,3 @@ _NUMBERS: Final[dict[type, Callable[[Generator, Any], None]]] = {
     tree.Conditional: Generator._conditional, tree.FieldAccess: Generator._field, tree.TupleAccess: Generator._item,
     tree.Index: Generator._index, tree.Cast: Generator._cast, tree.SizeOf: Generator._size,
     tree.OffsetOf: Generator._size, tree.Block: Generator._block_number, tree.CompileTime: Generator._compile_time}
-__all__ = ["CONSTANTS", "Generator"]

@@ -146,6 +146,9 @@ def infer(script: tree.Script, probes: list[TypedProbe], definitions: Definition
         inference.declare(declaration)
     inference.final = True
     inference.walk()
+    for declaration in script.maps:
+        if typing.maps[declaration.name].keyed is None:
+            inference.warn(f"Unused map: {declaration.name}", declaration)
     typing.of = {node: settled(type) for node, type in typing.of.items()}
     for slot in {id(slot): slot for slot in typing.slots.values()}.values():
         slot.type = settled(slot.type) if slot.type is not None else None
@@ -222,8 +225,14 @@ class Inference:
     def block(self, block: tree.Block) -> ValueType | None:
         """Walk through a block; the type of its value."""
         self._scopes.append({})
+        left = False
         for statement in block.statements:
+            if left:
+                self.warn("Unreachable statement.", statement)
             self.statement(statement)
+            left = isinstance(statement, tree.Jump) or (
+                isinstance(statement, tree.Evaluate) and isinstance(statement.expression, tree.Call)
+                and statement.expression.name == "exit")
         result: ValueType | None = types.Nothing()
         if block.value is not None:
             result = self.type(block.value)
@@ -320,18 +329,25 @@ class Inference:
                     self._fits(slot, value, statement.value, statement)
                 self.typing.of[target] = slot.type or value
             return
-        key = self.key(target)
-        value = self._assigned(statement.value, target)
+        self.key(target)
+        value = self._assigned(statement.value)
         if value is not None:
             self.assign_map(target, value, statement)
-        del key
 
-    def _assigned(self, value: Expression, target: tree.MapName | tree.MapAccess) -> ValueType | None:
+    def _assigned(self, value: Expression) -> ValueType | None:
         """The type of what is assigned to a map."""
         if isinstance(value, tree.Call) and value.name in signatures.AGGREGATES:
             made = signatures.aggregate(self, value)
             if made is not None:
                 self.typing.of[value] = made
+            return made
+        if isinstance(value, tree.Block) and isinstance(value.value, tree.Call) \
+                and value.value.name in signatures.AGGREGATES:
+            self._scopes.append({})
+            for statement in value.statements:
+                self.statement(statement)
+            made = signatures.aggregate(self, value.value)
+            self._scopes.pop()
             return made
         if isinstance(value, tree.Name) and value.name == "count":
             made = types.Count()
@@ -342,7 +358,7 @@ class Inference:
     def assign_map(self, target: tree.MapName | tree.MapAccess, value: ValueType, at: tree.Node) -> None:
         """Widen the type of a map's values."""
         facts = self._facts(target)
-        whole = isinstance(at, tree.Assign) and isinstance(at.value, tree.Call | tree.Name) \
+        whole = isinstance(at, tree.Assign) and isinstance(at.value, tree.Call | tree.Name | tree.Block) \
             and isinstance(value, types.Aggregate)
         if isinstance(value, types.Nothing):
             self.error(f"Invalid expression for assignment: {facts.name} is given no value", at)
@@ -420,9 +436,9 @@ class Inference:
     def _unroll(self, statement: tree.Unroll) -> None:
         count = statement.count
         if not isinstance(count, tree.Number):
-            self.error("unroll() expects an integer literal" if not isinstance(count, tree.Number) else "", count)
-        elif not 1 <= count.value <= 1000:
-            self.error("unroll minimum value is 1" if count.value < 1 else "unroll maximum value is 1000", count)
+            self.error("unroll() expects an integer literal", count)
+        elif not 1 <= count.value <= 100:
+            self.error("unroll minimum value is 1" if count.value < 1 else "unroll maximum value is 100", count)
         self._loop(statement.body)
 
     def _for_range(self, statement: tree.ForRange) -> None:
@@ -463,8 +479,7 @@ class Inference:
         if statement.value is not None:
             self.type(statement.value)
         if statement.kind != "return" and not self._loops:
-            self.error(f"{statement.kind} statement can only be used inside a loop" if False else
-                       f"The {statement.kind} statement can only be used inside of a loop.", statement)
+            self.error(f"The {statement.kind} statement can only be used inside of a loop.", statement)
 
     # --- names
 
@@ -509,7 +524,7 @@ class Inference:
     def readable(self, type: ValueType, at: tree.Node, loud: bool = True) -> ValueType | None:
         """The type as which a script reads an aggregate; None, and an error: it cannot."""
         if isinstance(type, types.Count):
-            return _UINT64 if False else _INT64
+            return _INT64
         if isinstance(type, (types.Sum, types.Average, types.Minimum, types.Maximum)):
             return Integer(64, type.signed)
         if loud:
@@ -594,8 +609,7 @@ class Inference:
         elif (number := self.as_integer(result, node)) is not None and not isinstance(result, types.Boolean):
             if operator == "-":
                 return _INT64
-            return Integer(64, number.signed and not isinstance(number, Flexible)) \
-                if not isinstance(number, Flexible) else _INT64
+            return Integer(64, number.signed)
         self.error(f"The {operator} operator can not be used on expressions of type '{name_of(result)}'", node)
         return None
 
@@ -676,7 +690,7 @@ class Inference:
 
     def _pointer(self, node: tree.Binary, left: ValueType, right: ValueType) -> ValueType | None:
         """`+` and `-` with a pointer."""
-        if isinstance(left, types.Pointer) and isinstance(right, types.Pointer) or node.operator not in ("+", "-"):
+        if (isinstance(left, types.Pointer) and isinstance(right, types.Pointer)) or node.operator not in ("+", "-"):
             self._mismatch(node, left, right)
             return None
         pointer, number = (left, right) if isinstance(left, types.Pointer) else (right, left)
@@ -734,8 +748,6 @@ class Inference:
             self.error(f"Branches must return the same type or compatible types: have '{name_of(then)}' and "
                        f"'{name_of(otherwise)}'", node)
             return None
-        if isinstance(together, Integer) and not isinstance(together, Flexible):
-            return together
         return together
 
     def known(self, node: Expression) -> bool | None:
@@ -869,7 +881,7 @@ class Inference:
         elif isinstance(to, types.String):
             ok = isinstance(of, (types.String, types.Array))
         else:
-            ok = promoted(to, of) is not None or isinstance(to, (types.Symbol, types.Text)) and number is not None
+            ok = promoted(to, of) is not None or (isinstance(to, (types.Symbol, types.Text)) and number is not None)
         if not ok:
             self.error(f'Cannot cast from "{name_of(of)}" to "{name_of(to)}"', node)
             return None

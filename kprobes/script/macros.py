@@ -12,6 +12,7 @@ import attrs
 from attrs import define, evolve
 
 from . import tree
+from .signatures import KNOWN
 from .source import Diagnostics, did_you_mean
 from .tree import Expression, Macro, Node
 
@@ -114,7 +115,7 @@ class _Expansion:
             return value
         fitting = [macro for macro in candidates if self._fits(macro, arguments)]
         if not fitting:
-            if isinstance(value, tree.Name):
+            if isinstance(value, tree.Name) or name in KNOWN:
                 return value
             self._refuse(name, candidates, arguments, value)
             return value

@@ -127,7 +127,7 @@ class Performer:
             with open(path, "rb") as file:
                 data = file.read(self._settings.max_cat_bytes)
         except OSError as error:
-            self._output.message(True, f"failed to open file '{path}': {error.strerror}", self._place(action.span))
+            self._output.message(True, f"failed to open file '{path}' ({error.strerror})", self._place(action.span))
             return
         self._output.cat(data.decode("utf-8", "surrogateescape"))
 

@@ -2,44 +2,185 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
+from attrs import evolve
 
+from ..errors import KprobeError, Unsupported
+from . import tree
 from .compiler import Front
+from .guest import GuestWorld
 from .inference import TypedProbe
-from .points import Point
-from .world import World
+from .points import OUTSIDE, Point
+from .source import did_you_mean
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
+    from ..events._watchpoint import Watchpoint
+    from ..programs.attach import Attachment
     from ..programs.program import Program
-    from .script import Script
 
-#: kinds of probes that need no guest
-OUTSIDE = ("begin", "end", "self", "interval", "profile", "test", "bench")
+_WATCHED: Final = ("watchpoint", "asyncwatchpoint")
 
 
-def placed(front: Front, kprobes: Kprobes | None, world: World) -> list[TypedProbe]:
-    """The blocks of a script with attach points that exist.
+def placed(front: Front, world: GuestWorld | None) -> list[TypedProbe]:
+    """The blocks of a script with attach points that exist, one for each kind of them that has the same types.
 
     Errors go to `front.found`.
     """
     out = list[TypedProbe]()
     for probe, points in zip(front.script.probes, front.points, strict=True):
-        groups: dict[Any, list[Point]] = {}
+        names = {node.name for part in (probe.predicate, probe.body) if part is not None
+                 for node in tree.walk(part) if isinstance(node, tree.Name)}
+        groups: dict[Any, TypedProbe] = {}
         for point in points:
-            if point.kind in OUTSIDE:
-                groups.setdefault(point.kind, []).append(point)
-            elif kprobes is None:
-                front.found.error(f"{point.text}: there is no guest that could be probed", point.span,
-                                  "give a guest, or use begin, interval and end probes only")
-            else:
-                groups.setdefault(point.kind, []).append(point)
-        out += [TypedProbe(probe, group) for group in groups.values()]
-
+            if point.kind in ("test", "bench"):
+                front.found.error(f"{point.kind} probes run with --test only", point.span)
+            if point.kind in OUTSIDE or world is None:
+                if point.kind not in OUTSIDE:
+                    front.found.error(f"{point.text}: there is no guest that could be probed", point.span,
+                                      "give a guest, or use begin, interval and end probes only")
+                _add(groups, (point.kind,), TypedProbe(probe, [point]))
+                continue
+            for real in _found(front, point, world):
+                made = TypedProbe(probe, [real])
+                if real.address is not None and "args" in names and not real.returns:
+                    known = world.arguments(real.address)
+                    if known is not None:
+                        made = TypedProbe(probe, [real], known[0], sources=known[1])
+                if real.address is not None and real.kind == "fexit" and "retval" in names:
+                    made = evolve(made, result=world.result(real.address))
+                fields = made.arguments.fields if made.arguments is not None else None
+                places = tuple((name, source.word, source.offset) for name, source in made.sources.items())
+                _add(groups, (real.kind, fields, places, made.result), made)
+        out += groups.values()
     return out
 
 
-def attach(script: Script, kprobes: Kprobes, probe: TypedProbe, program: Program, clock: Any,
-           engine: str | None) -> None:
-    """Put a program at all its attach points in the guest."""
+def _add(groups: dict[Any, TypedProbe], key: Any, made: TypedProbe) -> None:
+    if key in groups:
+        groups[key].points += made.points
+    else:
+        groups[key] = made
+
+
+def _found(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
+    """The places that an attach point means, with their addresses."""
+    if point.kind in _WATCHED:
+        yield from _watched(front, point, world)
+        return
+    if point.kind == "usdt":
+        yield from _marked(front, point, world)
+        return
+    if point.line is not None:
+        yield from _lines(front, point, world)
+        return
+    if point.address is not None:
+        yield point
+        return
+    some = False
+    for symbol in world.functions(point.function, point.image):
+        some = True
+        image = f"{point.image}:" if point.image else ""
+        offset = f"+{point.offset}" if point.offset else ""
+        yield evolve(point, address=(symbol.address | symbol.mode) + point.offset,
+                     text=f"{point.kind}:{image}{symbol.name}{offset}")
+    if not some:
+        _missing(front, point, f"No matches for {point.text}", [symbol.name for symbol in world.machine.symbols])
+
+
+def _missing(front: Front, point: Point, text: str, known: list[str]) -> None:
+    """A probe's place is not there: what the settings say."""
+    hints = did_you_mean(point.function, known)
+    if front.settings.missing_probes == "error":
+        front.found.error(text, point.span, *hints)
+    elif front.settings.missing_probes == "warn":
+        front.found.warn(text, point.span, *hints)
+
+
+def _watched(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
+    if point.address is not None:
+        yield point
+        return
+    found = world.symbol(point.function)
+    if found is None:
+        _missing(front, point, f"Could not resolve symbol: {point.function}", list(world.names()))
+        return
+    yield evolve(point, address=found[0])
+
+
+def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
+    markers = world.debug.markers()
+    same = [marker for marker in markers
+            if marker.name == point.function and point.provider in ("", "*", marker.provider)]
+    for marker in same:
+        yield evolve(point, address=marker.address, text=f"usdt:{point.image or '*'}:{marker.provider}:{marker.name}")
+    if not same:
+        _missing(front, point, f"No matches for {point.text}", [marker.name for marker in markers])
+
+
+def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
+    """Where the code of a source line begins."""
+    assert point.line is not None
+    file, number = point.line
+    for symbol in world.functions("*", point.image):
+        size = world.machine.symbols.extent(symbol)
+        try:
+            lines = world.debug.lines(symbol.address, symbol.address + size)
+        except KprobeError:
+            continue
+        for line in lines:
+            if line.line == number and (line.path == file or line.path.endswith(f"/{file}")):
+                yield evolve(point, address=line.address | symbol.mode)
+                return
+    _missing(front, point, f"No code of {file}:{number}", [])
+
+
+def attach(kprobes: Kprobes, probe: TypedProbe, program: Program, clock: Any, engine: str | None,
+           woken: Callable[[str], None]) -> Iterator[Attachment | Watchpoint]:
+    """Put a program at all its attach points in the guest.
+
+    Args:
+        kprobes: of the guest.
+        probe: the block.
+        program: its program.
+        clock: what nsecs is.
+        engine: what runs it; None: the best.
+        woken: called when the program wants to be heard.
+    """
+    view = kprobes.machine.guest_view
+    if view is not None and view.several:
+        engine = "interpreter"  # programs of a script share memory, and would run on several processors at once
+    for number, point in enumerate(probe.points):
+        if point.kind in OUTSIDE:
+            continue
+        if point.kind in _WATCHED:
+            yield _watch(kprobes, point, program, clock, engine, woken, number)
+        else:
+            assert point.address is not None
+            yield kprobes.attach(program, point.address, retprobe=point.returns, cookie=number, clock=clock,
+                                 engine=engine, printed=woken)
+
+
+def _watch(kprobes: Kprobes, point: Point, program: Program, clock: Any, engine: str | None,
+           woken: Callable[[str], None], number: int) -> Watchpoint:
+    """A program at accesses to memory."""
+    from ..programs.atprobe import AtProbe, Contexts
+    from ..programs.attach import clock_of
+    from ..programs.fitting import fits, words
+
+    machine = kprobes.machine
+    if "x" in point.access:
+        raise Unsupported("watchpoints of execution are breakpoints", hint="use kprobe:ADDRESS")
+    fits(program.code, machine)
+    place = AtProbe(kprobes, False, number, clock_of(machine, clock).now)
+    contexts = Contexts(machine.arch, words(program, machine))
+    runs = program.engine(engine)
+
+    def handler(watchpoint: object, regs: Any) -> None:
+        place.regs = regs
+        runs.run(contexts.of(regs), place, woken)
+
+    assert point.address is not None
+    return kprobes.watchpoint(point.address, point.size, point.access, handler)

@@ -21,6 +21,8 @@ _KINDS: Final = {
     "interval": "interval", "i": "interval", "profile": "profile", "p": "profile",
     "tracepoint": "tracepoint", "t": "tracepoint", "rawtracepoint": "rawtracepoint", "rt": "rawtracepoint",
     "software": "software", "s": "software", "hardware": "hardware", "h": "hardware", "iter": "iter", "it": "iter"}
+#: kinds of probes that need no guest
+OUTSIDE: Final = ("begin", "end", "self", "interval", "profile", "test", "bench")
 _REFUSED: Final = {
     "tracepoint": "tracepoints are places in Linux's kernel that its own build declares",
     "rawtracepoint": "raw tracepoints are places in Linux's kernel that its own build declares",

@@ -5,30 +5,34 @@ from __future__ import annotations
 import io
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import KprobeError, ProgramError
-from ..programs.maps import Map
-from . import compiler, types, values
+from ..errors import ProgramError
+from ..programs.attach import Attachment
+from . import compiler, values
 from .folding import Parameters
+from .guest import GuestWorld, world_of
 from .inference import TypedProbe
-from .output import JsonOutput, MapShape, ScriptOutput, SourceReference, TextOutput
+from .output import JsonOutput, ScriptOutput, TextOutput
 from .performing import Performer
-from .points import Point
-from .source import ScriptError, Source
-from .storage import FLAG
+from .placing import attach, placed
+from .source import Source
+from .storage import TICK
 from .times import strftime
-from .world import NoGuest, World
+from .world import World
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
-    from ..programs.attach import Attachment
+    from ..events._watchpoint import Watchpoint
     from ..programs.program import Program
 
 #: how long a run without a guest sleeps at most between looks at its timers, in seconds
 _NAP: Final = 0.05
+#: seconds between two looks of programs in the guest at their timers, at least
+_LEAST: Final = 0.001
 
 
 class Outside:
@@ -80,6 +84,27 @@ class Outside:
         return 0
 
 
+class Pace:
+    """Sets a byte from time to time, so that programs look up."""
+
+    def __init__(self, tick: memoryview, seconds: float) -> None:
+        """
+        Args:
+            tick: the byte.
+            seconds: between two times.
+        """
+        self._tick, self._seconds, self._over = tick, seconds, threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while not self._over.wait(self._seconds):
+            self._tick[0] = 1
+
+    def end(self) -> None:
+        """No more."""
+        self._over.set()
+
+
 class Script:
     """A script at the probes of a guest, or alone. A context manager: entering attaches its probes and runs `begin`,
     leaving detaches them, runs `end` and prints the maps.
@@ -101,7 +126,7 @@ class Script:
         Args:
             text: the script.
             kprobes: of the guest; None: there is none.
-            world: what the script can know of the guest; None: nothing.
+            world: what the script can know of the guest; None: what `kprobes` has.
             name: what messages call it: `stdin`, a file's path.
             parameters: what was given behind it.
             output: takes what it prints; None: it is kept for `output`.
@@ -116,11 +141,13 @@ class Script:
             ProgramError: it cannot be made into programs.
         """
         self._kprobes, self._engine, self._quiet, self._ticks = kprobes, engine, quiet, clock
-        self._world: World = world or NoGuest()
+        if world is None:
+            world = world_of(kprobes.machine if kprobes is not None else None)
+        self._world = world
         self._kept, self._errors = io.StringIO(), io.StringIO()
         self._output = output or TextOutput(self._kept.write, self._errors.write)
         self._begun = 0
-        self.attachments: list[Attachment] = []
+        self.attachments: list[Attachment | Watchpoint] = []
         self.source = Source(name, text)
         front = compiler.read(self.source, parameters or Parameters(), environment, self._world.bits)
         self.settings = front.settings
@@ -134,6 +161,10 @@ class Script:
         self.warnings = [message.shown(self.source) for message in front.found.warnings]
         self._performer = Performer(self, self._compiled, self._decoders[0], self._output)
         self._drained = False
+        self._timers = [(point, program) for probe, program in self._compiled.programs for point in probe.points
+                        if point.kind in ("interval", "profile")]
+        self._due: list[int] = []
+        self._pace: Pace | None = None
 
     # --- making it
 
@@ -145,7 +176,7 @@ class Script:
         return time.monotonic_ns
 
     def _decoder(self, storage: Any) -> values.Decoder:
-        symbols = self._world.describe if hasattr(self._world, "describe") else values.nowhere
+        symbols = self._world.describe if isinstance(self._world, GuestWorld) else values.nowhere
         since = time.time_ns() - time.monotonic_ns() if self._clock() is time.monotonic_ns else 0
         made = values.Decoder(self.settings, self._world.bits, self._world.order, symbols, storage.texts, strftime,
                               since)
@@ -154,9 +185,7 @@ class Script:
 
     def _probes(self, front: compiler.Front) -> list[TypedProbe]:
         """The blocks, one for each kind of attach points that have the same types."""
-        from .placing import placed
-
-        return placed(front, self._kprobes, self._world)
+        return placed(front, self._world if isinstance(self._world, GuestWorld) else None)
 
     # --- running it
 
@@ -183,25 +212,28 @@ class Script:
         Raises:
             KprobeError: a probe cannot be where it should; nothing is attached.
         """
-        from .placing import attach
-
         self._begun = self._clock()()
         self._compiled.variables.block.view[:8] = self._begun.to_bytes(8, sys.byteorder)
         every = [point for probe, _ in self._compiled.programs for point in probe.points]
         try:
             if self._kprobes is not None:
                 for probe, program in self._compiled.programs:
-                    attach(self, self._kprobes, probe, program, self._ticks, self._engine)
+                    for one in attach(self._kprobes, probe, program, self._ticks, self._engine, self.woken):
+                        self.attachments.append(one)
         except BaseException:
             self._detach()
             raise
+        self._set_timers()
         if not self._quiet:
             self._output.attached_probes(len(every))
         self._fire("begin")
 
     def _detach(self) -> None:
-        for attachment in self.attachments:
-            attachment.detach()
+        for one in self.attachments:
+            if isinstance(one, Attachment):
+                one.detach()
+            else:
+                one.remove()
 
     def _fire(self, kind: str) -> None:
         """Run the programs of all probes of a kind that is outside of the guest."""
@@ -216,20 +248,19 @@ class Script:
         self.poll()
 
     def poll(self) -> None:
-        """Do what programs have asked for so far, and fire timers whose time has come."""
+        """Do what programs have asked for so far."""
         self._performer.drain()
 
     def woken(self, text: str) -> None:
-        """A program in the guest wants to be heard now."""
+        """A program in the guest wants to be heard, or is told that it is time."""
+        tick = self._compiled.variables.block.view[TICK:TICK + 1]
+        if self._pace is not None:
+            tick[0] = 0
         self.poll()
+        self._fire_due()
         if self.ended and self._kprobes is not None:
-            self._kprobes.machine.stop()
-
-    @property
-    def timers(self) -> list[tuple[Point, Program]]:
-        """Interval and profile probes with their programs."""
-        return [(point, program) for probe, program in self._compiled.programs for point in probe.points
-                if point.kind in ("interval", "profile")]
+            machine: Any = self._kprobes.machine
+            machine.stop()
 
     @property
     def alone(self) -> bool:
@@ -237,25 +268,41 @@ class Script:
         return all(point.kind in ("begin", "end", "self") for probe, _ in self._compiled.programs
                    for point in probe.points)
 
+    def _fire_due(self) -> None:
+        """Run timers whose time has come by the script's clock."""
+        now = self._place.clock()
+        for number, (point, program) in enumerate(self._timers):
+            if now >= self._due[number] and not self.ended:
+                missed = (now - self._due[number]) // point.period
+                self._due[number] += (missed + 1) * point.period
+                self.run(program)
+
+    def _set_timers(self) -> None:
+        """Have programs in the guest call Python from time to time."""
+        now = self._place.clock()
+        self._due = [now + point.period for point, _ in self._timers]
+        if self._kprobes is None or not compiler.speaks([probe for probe, _ in self._compiled.programs]):
+            return
+        tick = self._compiled.variables.block.view[TICK:TICK + 1]
+        if self._clock() is not time.monotonic_ns:  # another clock: only a look at it tells
+            tick[0] = bool(self._timers)
+            return
+        periods = [point.period / 1e9 for point, _ in self._timers]
+        self._pace = Pace(tick, max(_LEAST, min([_NAP, *periods])))
+
     def wait(self, until: Callable[[], bool] = lambda: False) -> None:
         """Fire timers by the host's clock until the script ends, or `until` says so."""
-        now = time.monotonic_ns
-        due = {id(point): now() + point.period for point, _ in self.timers}
-        while not self.ended and not until():
-            for point, program in self.timers:
-                if now() >= due[id(point)] and not self.ended:
-                    due[id(point)] += point.period
-                    self.run(program)
-            soonest = min((due[id(point)] for point, _ in self.timers), default=0)
-            if not self.timers:
-                return
-            time.sleep(min(_NAP, max(0, soonest - now()) / 1e9))
+        while self._timers and not self.ended and not until():
+            self._fire_due()
+            time.sleep(min(_NAP, max(0, min(self._due) - self._place.clock()) / 1e9))
 
     def finish(self) -> None:
         """Detach the probes, run `end`, and print the maps. No effect the second time."""
         if self._drained:
             return
         self._drained = True
+        if self._pace is not None:
+            self._pace.end()
         self._detach()
         self.poll()
         self._fire("end")
@@ -297,6 +344,11 @@ class Script:
                 self._performer.show(name, final=True, output=shown)
         return out.getvalue()
 
+    @property
+    def programs(self) -> list[Program]:
+        """Its programs, in the order of the text."""
+        return [program for _, program in self._compiled.programs]
+
     def __repr__(self) -> str:
         return f"<Script {self.source.name}: {len(self._compiled.programs)} programs>"
 
@@ -318,4 +370,4 @@ class ScriptMaps(Mapping[str, Any]):
         return len(self._performer.names())
 
 
-__all__ = ["FLAG", "KprobeError", "Map", "MapShape", "Script", "ScriptError", "Sequence", "SourceReference", "types"]
+__all__ = ["Script", "ScriptMaps"]

@@ -16,6 +16,7 @@ _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "stack_mode": STACK_MODES,
     "missing_probes": ("error", "warn", "ignore"),
     "cache_user_symbols": ("PER_PID", "PER_PROGRAM", "NONE"),
+    "license": ("Dual MIT/GPL", "Dual BSD/GPL", "Dual MPL/GPL", "GPL and additional rights", "GPL v2", "GPL"),
     "unstable_tseries": ("error", "warn", "enable"),
     "unstable_dw_ustack": ("error", "warn", "enable"),
 }
@@ -109,6 +110,8 @@ def _value(name: str, value: str | int | bool) -> object:
     choices = _CHOICES.get(name)
     if choices is not None and value not in choices:
         known = {choice.lower(): choice for choice in choices}
+        if value.lower() not in known and name == "license":
+            return _Wrong(f"Invalid value for license. Found: {value}. Valid values: {', '.join(choices)}.")
         if value.lower() not in known:
             return _Wrong(f"{name}: Invalid value for {name}: valid values are "
                           f"{', '.join(choices[:-1])}, and {choices[-1]}.")

@@ -44,13 +44,14 @@ REFUSED: Final = {
     "ppid": "a parent process is Linux's kernel's", "pcomm": "a parent process is Linux's kernel's",
     "leader_comm": "a thread group is Linux's kernel's", "leader_tid": "a thread group is Linux's kernel's",
     "unwatch": "a watchpoint goes with its script"}
-_ASYNC: Final = frozenset({"printf", "errorf", "warnf", "print", "clear", "zero", "exit", "time", "join", "cat", "system"})
+#: functions that have Python do something
+ASYNCHRONOUS: Final = frozenset({"printf", "errorf", "warnf", "print", "clear", "zero", "exit", "time", "join", "cat", "system"})
 _UNSAFE: Final = frozenset({"system", "signal", "signal_thread", "override", "write_user"})
 #: builtins and functions that need a probe in a guest
-_AT_CODE: Final = frozenset({"func", "retval", "args", "reg", "kstack", "ustack", "ctx", "override"})
+_AT_CODE: Final = frozenset({"func", "retval", "args", "reg", "ctx", "override"})
 _CLOCKS: Final = ("monotonic", "boot", "tai", "sw_tai")
 KNOWN: Final = frozenset({
-    *AGGREGATES, *_SIMPLE, *REFUSED, *_ASYNC, *_UNSAFE, *_AT_CODE, "str", "buf", "kaddr", "uaddr", "ksym", "usym",
+    *AGGREGATES, *_SIMPLE, *REFUSED, *ASYNCHRONOUS, *_UNSAFE, *_AT_CODE, "str", "buf", "kaddr", "uaddr", "ksym", "usym",
     "ntop", "pton", "macaddr", "strftime", "strncmp", "strcontains", "strlen", "strstr", "len", "has_key", "delete",
     "find", "bswap", "kptr", "uptr", "assert", "static_assert", "fail", "is_str", "is_ptr", "is_array", "is_integer",
     "is_unsigned_integer", "is_literal", "is_err", "memcmp", "str_concat", "strcap", "strerror", "signal_name",
@@ -448,7 +449,8 @@ def _address(inference: Inference, node: tree.Call) -> ValueType | None:
     symbol = first.value.decode("utf-8", "replace")
     found = inference.world.symbol(symbol)
     if found is None and inference.final:
-        inference.error(f"Could not resolve symbol: {symbol}", node, *did_you_mean(symbol, inference.world.names()))
+        inference.error(f"Failed to resolve kernel symbol: {symbol}" if node.name == "kaddr" else f"Could not resolve symbol: {symbol}",
+                        node, *did_you_mean(symbol, inference.world.names()))
     if node.name == "kaddr":
         return _U64
     bits = {1: 8, 2: 16, 4: 32}.get(found[1] if found else 0, 64)
@@ -740,7 +742,7 @@ def _concatenation(inference: Inference, node: tree.Call) -> ValueType | None:
     return types.String(min(1024, max(1, size - 1)))
 
 
-_CALLS: Final[dict[str, Callable[["Inference", tree.Call], ValueType | None]]] = {
+_CALLS: Final[dict[str, Callable[[Inference, tree.Call], ValueType | None]]] = {
     **dict.fromkeys(("printf", "errorf", "warnf", "cat", "system"), _format), "print": _print,
     "clear": _of_map, "zero": _of_map, "exit": _exit, "time": _time,
     "join": _refused("it reads an array of pointers of the guest's in one go; use printf of str() of each"),

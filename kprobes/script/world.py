@@ -45,7 +45,7 @@ class NoGuest:
     """No guest at all: what begin, end and interval probes find."""
 
     bits = 64
-    order = sys.byteorder
+    order: str = sys.byteorder
     cpus = 1
     stacked = 0
 

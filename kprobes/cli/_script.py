@@ -1,0 +1,242 @@
+"""`kprobes script`: bpftrace's language at probes of any guest."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._files import arch_option, sysroot_option
+from ._guest import PROGRAM, Guest, GuestCommand, Number, Region, to_file
+
+if TYPE_CHECKING:
+    from ..script.output import ScriptOutput
+    from ..script.script import Script
+
+#: what bpftrace's own tests have it say when its probes are attached
+_NOTIFY = "__BPFTRACE_NOTIFY_PROBES_ATTACHED"
+_ELF = b"\x7fELF"
+
+
+@click.command(cls=GuestCommand)
+@click.argument("names", nargs=-1, metavar="[GUEST] [FILE.bt]")
+@click.option("-e", "text", metavar="TEXT", help="The script.")
+@click.option("-c", "command", metavar="'GUEST ARG ...'", help="The guest and its arguments in one.")
+@click.option("--arg", "guest_arguments", multiple=True, metavar="ARG",
+              help="An argument of the guest's; may be given again.")
+@click.option("-f", "form", default="text", metavar="FORMAT", help="text or json.")
+@click.option("-o", "--output", default="-", type=click.Path(dir_okay=False, allow_dash=True), help="File for the output.")
+@click.option("-q", "quiet", is_flag=True, help="Do not say how many probes there are.")
+@click.option("-l", "listed", is_flag=True, help="List the probes that a pattern names (-lv: with arguments).")
+@click.option("-v", "verbose", is_flag=True, help="Say how each program runs.")
+@click.option("-d", "dump", is_flag=True, help="Show the programs, and run nothing.")
+@click.option("--dry-run", is_flag=True, help="Compile and verify, and run nothing.")
+@click.option("--unsafe", is_flag=True, help="Allow functions that change the guest or run programs of this computer.")
+@click.option("--no-warnings", is_flag=True, help="Say nothing of warnings.")
+@click.option("--clock", type=click.Choice(["host", "instructions"]), default="host",
+              help="What nsecs and timers go by (host): its clock, or the guest's instructions as ns.")
+@click.option("--engine", type=click.Choice(["interpreter", "host"]), help="What runs the programs (the best there is).")
+@arch_option
+@click.option("--base", type=Number(), metavar="ADDRESS", help="GUEST is a raw image, which belongs there; with --arch.")
+@click.option("--symbols", metavar="FILE2", help="Names: an ELF file, nm's or a linker's list.")
+@click.option("--mmio", type=Region(), multiple=True, metavar="START:SIZE", help="A device of a raw image's board.")
+@click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user.")
+@sysroot_option
+@click.option("--call", metavar="'NAME(ARG, ...)'", help="Call a function of the guest's.")
+@click.option("--run", is_flag=True, help="Run from the entry point.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the guest after this time.")
+@click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions.")
+@click.pass_context
+def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, command: str | None,
+           guest_arguments: tuple[str, ...], form: str, output: str, quiet: bool, listed: bool, verbose: bool, dump: bool,
+           dry_run: bool, unsafe: bool, no_warnings: bool, clock: str, engine: str | None, **options: Any) -> None:
+    """Run a script in bpftrace's language at probes of GUEST; words behind `--` are the script's parameters.
+
+    \b
+    kprobes script demo -e 'kprobe:crc32 { @bytes = hist(arg2); }' --run
+    kprobes script demo tool.bt --call 'fib(8)' -- 5 --name=x
+    kprobes script -e 'begin { print(6 * 7); }'
+    """
+    from ..script import ScriptError
+    from ..script.folding import Parameters
+
+    if form not in ("text", "json"):
+        click.echo(f'ERROR: Invalid output format "{form}"\nValid formats: \'text\', \'json\'', err=True)
+        ctx.exit(1)
+    file, source_name, text, rest = _sorted_out(names, text, listed, command)
+    words = [*rest, *(ctx.meta.get(PROGRAM) or ())]
+    if command is not None:
+        file, *more = shlex.split(command)
+        guest_arguments = (*more, *guest_arguments)
+    guest = None
+    if file is not None:
+        given: Sequence[str] | None = list(guest_arguments) or None
+        guest = Guest(file=file, arguments=given, **options)
+    elif options["call"] or options["run"] or options["qemu"]:
+        raise click.UsageError("--call, --run and --qemu are for a guest, and none is given")
+    if listed:
+        _list(guest, text or "*", verbose)
+        return
+    if text is None:
+        raise click.UsageError("give a script: -e 'TEXT', or a file FILE.bt")
+    parameters = Parameters([word for word in words if not word.startswith("--")],
+                            dict(_named(word) for word in words if word.startswith("--") and word != "--help"))
+    try:
+        with contextlib.ExitStack() as closing:
+            write = _writer(closing, output)
+            kprobes = None
+            machine = None
+            if guest is not None and (dump or dry_run) and not (guest.call or guest.run or guest.qemu):
+                machine, kprobes = closing.enter_context(_looked_at(guest))
+            elif guest is not None:
+                machine, kprobes = closing.enter_context(guest.opened())
+            from ..script.script import Script
+
+            made = Script(text, kprobes=kprobes, name=source_name, parameters=parameters, output=_output(form, write),
+                          unsafe=unsafe, clock=clock, engine=engine, quiet=quiet)
+            if "--help" in words:
+                _options_of(parameters)
+                ctx.exit(1)
+            for warning in () if no_warnings else made.warnings:
+                click.echo(warning, err=True)
+            if dump or dry_run:
+                _show(made, dump, write)
+                return
+            status = _run(made, guest, machine, write, verbose)
+    except ScriptError as error:
+        click.echo(error.shown, err=True)
+        ctx.exit(1)
+    ctx.exit(status)
+
+
+def _sorted_out(names: tuple[str, ...], text: str | None, listed: bool,
+                command: str | None) -> tuple[str | None, str, str | None, list[str]]:
+    """Which of the words is the guest and which the script: (guest, script's name, its text, words that are left)."""
+    rest = list(names)
+    file: str | None = None
+    name = "stdin"
+    if text is None and not listed:
+        at = next((n for n, word in enumerate(rest) if word.endswith(".bt") or word == "-"), None)
+        if at is None and rest:
+            plain = [n for n, word in enumerate(rest[:2]) if not _is_elf(word)]
+            at = plain[-1] if plain and (len(rest) > 1 or command is not None or plain) else None
+        if at is not None:
+            name = rest.pop(at)
+            text = _text_of(name)
+            name = "stdin" if name == "-" else name
+    if rest and command is None and (listed or text is None or os.path.exists(rest[0]) or os.sep in rest[0]):
+        file = rest.pop(0)
+        if listed and not os.path.exists(file) and not rest:
+            file, rest = None, [str(file)]
+    if listed and rest:
+        text = rest.pop(0)
+    return file, name, text, rest
+
+
+def _is_elf(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == _ELF
+    except OSError:
+        return False
+
+
+def _text_of(path: str) -> str:
+    if path == "-":
+        return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    with open(path, "rb") as file:
+        return file.read().decode("utf-8", "surrogateescape")
+
+
+def _named(word: str) -> tuple[str, str | bool]:
+    name, equals, value = word.removeprefix("--").partition("=")
+    return name, value if equals else True
+
+
+def _options_of(parameters: Any) -> None:
+    """What `-- --help` says."""
+    lines = ["HINT: expected program options:"]
+    for name, (default, about) in parameters.asked.items():
+        lines.append(f"  --{name}={default}  {about}".rstrip())
+    click.echo("\n".join(lines), err=True)
+
+
+def _writer(closing: contextlib.ExitStack, output: str) -> Callable[[str], object]:
+    """Writes text as it is: bytes of the guest's that are no UTF-8 come out unchanged."""
+    file = closing.enter_context(to_file(output, binary=True))
+
+    def write(text: str) -> None:
+        file.write(text.encode("utf-8", "surrogateescape"))
+        file.flush()
+    return write
+
+
+def _output(form: str, write: Callable[[str], object]) -> ScriptOutput:
+    from ..script.output import JsonOutput, TextOutput
+
+    def complain(text: str) -> None:
+        sys.stderr.write(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
+        sys.stderr.flush()
+    return (JsonOutput if form == "json" else TextOutput)(write, complain)
+
+
+@contextlib.contextmanager
+def _looked_at(guest: Guest) -> Iterator[tuple[Any, Any]]:
+    """A guest that is loaded and not run."""
+    from ..core.kprobes import Kprobes
+
+    with guest._loaded() as machine, Kprobes(machine) as kprobes:
+        yield machine, kprobes
+
+
+def _list(guest: Guest | None, pattern: str, verbose: bool) -> None:
+    from ..script.guest import GuestWorld
+    from ..script.listing import probes
+
+    with contextlib.ExitStack() as closing:
+        world = None
+        if guest is not None:
+            machine, _ = closing.enter_context(_looked_at(guest))
+            world = GuestWorld(machine)
+        for line in probes(world, pattern, verbose):
+            click.echo(line)
+
+
+def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:
+    """Verify the programs; with `dump`, write their instructions."""
+    from ..programs.disassembly import disassemble
+    from ..programs.isa import steps
+
+    for program in made.programs:
+        program.verify()
+        if dump:
+            write(f"{program.name}:\n")
+            for pc, instruction in steps(program.code.instructions):
+                write(f"{pc:5}  {disassemble(instruction)}\n")
+
+
+def _run(made: Script, guest: Guest | None, machine: Any, write: Callable[[str], object], verbose: bool) -> int:
+    """Run a script to its end, however that comes; the exit status."""
+    from ..programs.attach import Attachment
+
+    with contextlib.suppress(KeyboardInterrupt):
+        made.start()
+        if _NOTIFY in os.environ:
+            write(f"{_NOTIFY}\n")
+        if verbose:
+            for one in made.attachments:
+                if isinstance(one, Attachment):
+                    for name, why in one.why_python.items():
+                        click.echo(f"{name}: {why or 'host code'}", err=True)
+        if not made.ended:
+            if guest is None:
+                made.wait()
+            else:
+                guest.start(machine, prints=True)
+    made.finish()
+    return made.status

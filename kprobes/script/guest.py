@@ -1,0 +1,208 @@
+"""A guest as a script sees it: its functions, types and registers."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..arch._base import Order
+from ..debug.info import DebugInfo
+from ..errors import KprobeError
+from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM
+from . import types, world
+from .inference import ArgumentSource
+from .types import ValueType
+
+if TYPE_CHECKING:
+    from ..debug.types import CType
+    from ..image._symbol import Symbol
+    from ..machine._base import Machine
+
+#: structures within structures that are followed
+_DEEPEST = 6
+
+
+class GuestWorld:
+    """What a script can know of a machine (a World).
+
+    Attributes:
+        bits, order, cpus, stacked: see `World`.
+        machine: whose guest it is.
+        debug: its debug information.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        """
+        Args:
+            machine: with the guest loaded.
+        """
+        self.machine = machine
+        self.debug = DebugInfo(machine)
+        arch = machine.arch
+        self.bits, self.cpus = arch.bits, machine.cpus
+        self.order = "big" if arch.order is Order.BIG else "little"
+        self.stacked = arch.abi.stack_args if arch.abi is not None else 0
+        self._types: dict[str, ValueType | None] = {}
+
+    # --- types
+
+    def type(self, name: str) -> ValueType | None:
+        """A type of the guest's debug information."""
+        if name not in self._types:
+            self._types[name] = None
+            try:
+                self._types[name] = self.converted(self.debug.type(name))
+            except KprobeError:
+                pass
+        return self._types[name]
+
+    def converted(self, type: CType, depth: int = 0) -> ValueType:
+        """A type of debug information as scripts have it."""
+        if type.kind in ("int", "char"):
+            size = type.size if type.size in (1, 2, 4, 8) else 8
+            return types.Integer(8 * size, type.signed)
+        if type.kind == "bool":
+            return types.Boolean()
+        if type.kind == "float":
+            return types.Floating(8 * type.size)
+        if type.kind == "enum":
+            members = {value: name for name, value in type.values.items()}
+            size = type.size if type.size in (1, 2, 4, 8) else 4
+            return types.Enumeration(type.name.removeprefix("enum "), 8 * size, type.signed, members)
+        if type.kind == "pointer":
+            return types.Pointer(self._target(type.target, depth))
+        if type.kind == "array" and type.target is not None:
+            element = self.converted(type.target, depth)
+            if element == types.Integer(8, True):
+                return types.String(type.count + 1)
+            return types.Array(element, type.count)
+        if type.kind in ("struct", "union"):
+            return self._structure(type, depth)
+        return types.Nothing()
+
+    def _target(self, type: CType | None, depth: int) -> ValueType:
+        if type is None or type.kind in ("void", "function"):
+            return types.Nothing()
+        if type.kind in ("struct", "union"):
+            return types.Structure(type.name, type.size, ())
+        return self.converted(type, depth + 1) if depth < _DEEPEST else types.Nothing()
+
+    def _structure(self, type: CType, depth: int) -> ValueType:
+        if depth > _DEEPEST:
+            return types.Structure(type.name, type.size, ())
+        fields = []
+        for member in type.members.values():
+            kind = self.converted(member.type, depth + 1)
+            if member.bits:
+                shift = member.shift
+                if self.order == "big":
+                    shift = 8 * member.unit - member.bits - member.shift
+                fields.append(types.Field(member.name, kind, member.offset, shift, member.bits))
+            else:
+                fields.append(types.Field(member.name, kind, member.offset))
+        return types.Structure(type.name, type.size, tuple(fields))
+
+    # --- names
+
+    def names(self) -> Sequence[str]:
+        """Names of functions and data."""
+        return [symbol.name for symbol in self.machine.symbols]
+
+    def symbol(self, name: str) -> tuple[int, int] | None:
+        """Address and size of a symbol."""
+        found = self.machine.symbols.find(name)
+        return None if found is None else (found.address | found.mode, found.size)
+
+    def describe(self, address: int) -> tuple[str | None, int, str]:
+        """Name of the symbol at an address, bytes behind it, and its image."""
+        symbols = self.machine.symbols
+        found = symbols.covering(address)
+        if found is None:
+            return None, 0, ""
+        return found.name, address - found.address, found.module or str(symbols.main or "")
+
+    def register(self, name: str) -> int | None:
+        """The word of a program's context that a register is."""
+        regs = self.machine.arch.regs
+        if name in ("ip", "pc"):
+            return PC
+        if name == "sp" and name not in regs.names:
+            return SP
+        if name in ("ax", "bx", "cx", "dx", "si", "di", "bp") and f"r{name}" in regs.names:
+            name = f"r{name}"
+        name = regs.aliases.get(name, name)
+        if name not in regs.names:
+            return None
+        number = regs.names.index(name)
+        return number if number < UNIFORM else None
+
+    def registers(self) -> Sequence[str]:
+        """Names of registers."""
+        regs = self.machine.arch.regs
+        return [*regs.names, *regs.aliases, "ip", "sp"]
+
+    # --- functions
+
+    def functions(self, pattern: str, image: str) -> Iterator[Symbol]:
+        """Functions whose name a glob is, of images whose name a glob is; each address once."""
+        matches = re.compile(fnmatch.translate(pattern)).match
+        plain = not re.search(r"[*?\[]", pattern)
+        seen = set[int]()
+        for symbol in self.machine.symbols:
+            if symbol.kind not in ("func", "ifunc") or symbol.address in seen:
+                continue
+            same = symbol.name == pattern if plain else matches(symbol.name)
+            if same and self._in(symbol, image):
+                seen.add(symbol.address)
+                yield symbol
+
+    def _in(self, symbol: Symbol, image: str) -> bool:
+        """True for a symbol of an image; a path stands for the file's name."""
+        if image in ("", "*"):
+            return True
+        name = str(symbol.module or self.machine.symbols.main or "")
+        ours = os.path.basename(image)
+        base = os.path.basename(name)
+        if not symbol.module and not base:
+            return True
+        return fnmatch.fnmatchcase(name, image) or fnmatch.fnmatchcase(base, ours) or base.startswith(f"{ours}.so")
+
+    def arguments(self, address: int) -> tuple[types.Structure, dict[str, ArgumentSource]] | None:
+        """Names, types and places of a function's arguments; None: debug information knows nothing of it."""
+        if self.debug.parameters(address) is None:
+            return None
+        regs = self.machine.arch.regs
+        fields, sources = list[types.Field](), dict[str, ArgumentSource]()
+        for variable, arrival in self.debug.arrivals(address):
+            if not variable.name:
+                continue
+            fields.append(types.Field(variable.name, self.converted(variable.type), 8 * len(fields)))
+            if arrival.kind == "argument":
+                sources[variable.name] = ArgumentSource(ARGUMENT + arrival.number)
+            elif arrival.kind == "register":
+                number = regs.names.index(regs.aliases.get(arrival.name, arrival.name))
+                sources[variable.name] = ArgumentSource(number)
+            elif arrival.kind == "frame" and (frame := self.debug.cfa(address)) is not None:
+                base = self.register(frame[0])
+                if base is not None:
+                    sources[variable.name] = ArgumentSource(base, frame[1] + arrival.number)
+        return types.Structure("args", 8 * len(fields), tuple(fields)), sources
+
+    def result(self, address: int) -> ValueType | None:
+        """The type of what a function returns; None: not known."""
+        found = self.debug.result(address)
+        return None if found is None else self.converted(found)
+
+
+def world_of(machine: Any) -> world.World:
+    """A machine as a script sees it; without one, nothing."""
+    if machine is None:
+        return world.NoGuest()
+    made: world.World = GuestWorld(machine)
+    return made
+
+
+__all__ = ["RESULT", "GuestWorld", "world_of"]
