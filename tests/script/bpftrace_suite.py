@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -402,7 +402,10 @@ class Bench:
 
 
 def run_tests(
-    checkout: Path, only: str = "", kinds: Sequence[str] = (ALONE, GUEST)
+    checkout: Path,
+    only: str = "",
+    kinds: Sequence[str] = (ALONE, GUEST),
+    passed: Container[str] = (),
 ) -> Iterator[Result]:
     """Yield the result of each test of a checkout.
 
@@ -410,6 +413,7 @@ def run_tests(
         checkout: the folder.
         only: a regular expression; tests whose name it is not found in are left out.
         kinds: which kinds run; the others are only classified.
+        passed: names of tests that have passed already and do not run again.
     """
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(checkout.resolve(), Path(folder))
@@ -420,6 +424,9 @@ def run_tests(
             if rule.kind not in kinds:
                 yield Result(test, rule, None)
                 continue
+            if test.id in passed:
+                yield Result(test, rule, True)
+                continue
             outcome = bench.run(test, rule)
             why = judge(test, outcome, bench.folder)
             yield Result(test, rule, not why, why, outcome)
@@ -429,6 +436,11 @@ def _commit(checkout: Path) -> str:
     command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
     found = subprocess.run(command, check=False, capture_output=True, text=True)
     return found.stdout.strip() or "unknown"
+
+
+def _passed(path: Path) -> set[str]:
+    rows = json.loads(path.read_text())["tests"]
+    return {name for name, _, _, result in rows if result == "passed"}
 
 
 def write_results(results: Sequence[Result], commit: str, path: Path) -> None:
@@ -464,11 +476,15 @@ def command_line() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--kind", action="append", choices=("alone", "guest"))
     parser.add_argument("--write", type=Path)
+    parser.add_argument(
+        "--again", type=Path, help="what --write wrote: only run what has not passed"
+    )
     parser.add_argument("-v", "--verbose", action="store_true")
     chosen = parser.parse_args()
     kinds = [{"alone": ALONE, "guest": GUEST}[kind] for kind in chosen.kind or ("alone", "guest")]
     results = []
-    for result in run_tests(chosen.checkout, chosen.only, kinds):
+    passed = _passed(chosen.again) if chosen.again else set()
+    for result in run_tests(chosen.checkout, chosen.only, kinds, passed):
         results.append(result)
         if result.passed is False:
             _show(result, chosen.verbose)
