@@ -1,60 +1,242 @@
-"""Which probes a guest has: `-l` and `-lv`."""
-
-from __future__ import annotations
+"""Probes that a guest has, as `-l` and `-lv` list them."""
 
 import fnmatch
-from collections.abc import Iterator
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
-from ..errors import KprobeError
-from .guest import GuestWorld
-from .promotion import name_of
+import attrs
 
-_ALWAYS = ("begin", "end", "self:signal:SIGUSR1", "interval:s:", "interval:ms:", "interval:us:", "interval:hz:",
-           "profile:hz:", "profile:s:", "profile:ms:", "profile:us:")
+from .points import Point
+
+_TIMERS: Final = ("hz:", "ms:", "s:", "us:")
+_KERNEL: Final = ("fentry", "fexit", "kprobe", "kretprobe")
+_USER: Final = ("uprobe", "uretprobe", "usdt")
+#: Kinds of probes that a search can name, by all of their names.
+_KINDS: Final[Mapping[str, str]] = {
+    **{kind: kind for kind in (*_KERNEL, *_USER, "interval", "profile", "self")},
+    "f": "fentry",
+    "fr": "fexit",
+    "i": "interval",
+    "k": "kprobe",
+    "kr": "kretprobe",
+    "p": "profile",
+    "u": "uprobe",
+    "ur": "uretprobe",
+    "U": "usdt",
+}
 
 
-def probes(world: GuestWorld | None, pattern: str, verbose: bool) -> Iterator[str]:
-    """Lines of the probes that a pattern names.
+class ProgramNames(Protocol):
+    """What a program's file says of its functions."""
+
+    def functions(self) -> Sequence[tuple[str, int]]:
+        """Return name and address of each function."""
+
+    def markers(self) -> Sequence[tuple[str, str]]:
+        """Return provider and name of each statically defined marker."""
+
+    def parameters(self, address: int) -> Sequence[str]:
+        """Return the parameters of the function at `address` as C declares them: `int* n`."""
+
+
+class MachineNames:
+    """The names of a program that a machine has loaded.
 
     Args:
-        world: the guest; None: there is none.
-        pattern: as an attach point, with globs; "*" for everything.
-        verbose: with the arguments of functions, a line each.
+        machine: with `symbols` and `debug`.
     """
-    kind, _, rest = pattern.partition(":")
-    kind = {"k": "kprobe", "u": "uprobe", "kr": "kretprobe", "ur": "uretprobe", "f": "fentry", "fr": "fexit"}.get(
-        kind, kind)
-    if not rest:
-        yield from (line for line in _ALWAYS if fnmatch.fnmatchcase(line.partition(":")[0], kind))
-    if world is None:
-        return
-    image, _, function = rest.rpartition(":")
-    for one in ("kprobe", "kretprobe", "uprobe", "uretprobe", "fentry", "fexit"):
-        if fnmatch.fnmatchcase(one, kind) and (kind == one or one in ("kprobe", "kretprobe", "uprobe", "uretprobe")):
-            yield from _functions(world, one, image, function or "*", verbose)
-    if fnmatch.fnmatchcase("usdt", kind):
-        for marker in world.debug.markers():
-            if fnmatch.fnmatchcase(marker.name, function or "*"):
-                yield f"usdt:{image or '*'}:{marker.provider}:{marker.name}"
+
+    def __init__(self, machine: Any) -> None:
+        self._machine = machine
+
+    def functions(self) -> Sequence[tuple[str, int]]:
+        return [
+            (symbol.name, symbol.address)
+            for symbol in self._machine.symbols
+            if symbol.kind in ("func", "ifunc")
+        ]
+
+    def markers(self) -> Sequence[tuple[str, str]]:
+        return [(marker.provider, marker.name) for marker in self._machine.debug.markers()]
+
+    def parameters(self, address: int) -> Sequence[str]:
+        found = self._machine.debug.parameters(address) or []
+        return [f"{each.type.name.replace(' *', '*')} {each.name}" for each in found]
 
 
-def _functions(world: GuestWorld, kind: str, image: str, pattern: str, verbose: bool) -> Iterator[str]:
-    main = str(world.machine.symbols.main or "")
-    found = sorted(world.functions(pattern, image), key=lambda symbol: symbol.name)
-    for symbol in found:
-        where = f"{symbol.module or main}:" if kind.startswith("u") else ""
-        yield f"{kind}:{where}{symbol.name}"
+@attrs.frozen
+class Program:
+    """A program or library whose probes are listed.
+
+    Attributes:
+        path: as the user wrote it.
+        names: what its file says.
+    """
+
+    path: str
+    names: ProgramNames
+
+
+@attrs.frozen
+class ListedProbe:
+    """One line of a list, and those under it.
+
+    Attributes:
+        text: the probe, ready to be used in a script.
+        parameters: declarations of the function's parameters, which `-lv` shows.
+    """
+
+    text: str
+    parameters: tuple[str, ...] = ()
+
+
+def looks_like_a_missing_file(search: str) -> bool:
+    """Whether a search pattern was probably meant as the name of a script's file."""
+    return "." in search and ":" not in search and "*" not in search
+
+
+def missing_file_warning(search: str) -> str:
+    """Return the warning for `looks_like_a_missing_file`."""
+    return (
+        f"WARNING: It appears that '{search}' is a filename but the file does not exist. "
+        f"Treating '{search}' as a search pattern."
+    )
+
+
+def lines(probes: Iterable[ListedProbe], verbose: bool) -> Iterator[str]:
+    """Yield the lines that show probes.
+
+    Args:
+        probes: in order.
+        verbose: True adds the parameters.
+    """
+    for probe in probes:
+        yield probe.text
         if verbose:
-            yield from _arguments(world, symbol.address | symbol.mode, kind)
+            yield from (f"    {parameter}" for parameter in probe.parameters)
 
 
-def _arguments(world: GuestWorld, address: int, kind: str) -> Iterator[str]:
-    try:
-        known = world.arguments(address)
-        result = world.result(address)
-    except KprobeError:
-        return
-    if known is not None and kind in ("kprobe", "uprobe", "fentry", "fexit"):
-        yield from (f"    {name_of(field.type)} {field.name}" for field in known[0].fields)
-    if result is not None and kind in ("fexit", "uretprobe", "kretprobe"):
-        yield f"    {name_of(result)} retval"
+class Listing:
+    """Finds the probes of a guest, and of files that a search names.
+
+    Args:
+        guest: the program that would run; None if there is none.
+        load: returns the names of a program's file. Raises OSError or KprobeError if the file
+            is none.
+        ignored: the exceptions of `load` that leave a file out which only a glob names.
+    """
+
+    def __init__(
+        self,
+        guest: Program | None,
+        load: Callable[[str], ProgramNames],
+        ignored: tuple[type[Exception], ...] = (OSError,),
+    ) -> None:
+        self._guest = guest
+        self._load = load
+        self._ignored = ignored
+
+    def search(self, pattern: str) -> list[ListedProbe]:
+        """Return the probes that fit a pattern such as `uprobe:./a.out:ma*,interval:*`."""
+        found: list[ListedProbe] = []
+        for part in pattern.split(","):
+            found += self._search_one(" ".join(part.split()))
+        return found
+
+    def _search_one(self, pattern: str) -> Iterator[ListedProbe]:
+        if ":" not in pattern:
+            pattern = f"*:{pattern or '*'}"
+        kind_pattern, _, rest = pattern.partition(":")
+        words = rest.split(":") if rest else ["*"]
+        for kind in sorted(set(_KINDS.values())):
+            if self._means(kind_pattern, kind, words):
+                yield from self._of_kind(kind, words)
+
+    def _means(self, pattern: str, kind: str, words: Sequence[str]) -> bool:
+        if "*" not in pattern and pattern:
+            return (_KINDS.get(pattern) or _KINDS.get(pattern.lower())) == kind
+        if kind in _USER and self._guest is None and not os.path.exists(words[0]):
+            return False
+        return fnmatch.fnmatchcase(kind, pattern or "*")
+
+    def _of_kind(self, kind: str, words: Sequence[str]) -> Iterator[ListedProbe]:
+        if kind in ("interval", "profile"):
+            pattern = ":".join(words)
+            for timer in _TIMERS:
+                if fnmatch.fnmatchcase(timer, pattern) or fnmatch.fnmatchcase(timer[:-1], pattern):
+                    yield ListedProbe(f"{kind}:{timer}")
+        elif kind == "self":
+            if fnmatch.fnmatchcase("signal:SIGUSR1", ":".join(words)):
+                yield ListedProbe("self:signal:SIGUSR1")
+        elif kind in _KERNEL:
+            yield from self._kernel(kind, words[-1])
+        elif kind == "usdt":
+            target = words[0] if len(words) > 1 else "*"
+            provider = words[1] if len(words) > 2 else "*"
+            yield from self._markers(target, provider, words[-1])
+        else:
+            yield from self._functions(kind, words[0] if len(words) > 1 else "*", words[-1])
+
+    def _kernel(self, kind: str, pattern: str) -> Iterator[ListedProbe]:
+        """Yield functions of the guest as probes that name no file."""
+        if self._guest is not None:
+            yield from _matching(kind, self._guest.names, pattern)
+
+    def _functions(self, kind: str, target: str, pattern: str) -> Iterator[ListedProbe]:
+        for program in self._programs(target):
+            yield from _matching(f"{kind}:{program.path}", program.names, pattern)
+
+    def _markers(self, target: str, provider: str, name: str) -> Iterator[ListedProbe]:
+        for program in self._programs(target):
+            for found in sorted(set(program.names.markers())):
+                fits = fnmatch.fnmatchcase(found[0], provider or "*")
+                if fits and fnmatch.fnmatchcase(found[1], name or "*"):
+                    yield ListedProbe(f"usdt:{program.path}:{found[0]}:{found[1]}")
+
+    def _programs(self, target: str) -> list[Program]:
+        """Return the programs that a target means: the guest, a file, or files."""
+        if self._guest is not None and _is_target(self._guest.path, target):
+            return [self._guest]
+        if "*" not in target:
+            return [Program(target, self._load(target))] if os.path.exists(target) else []
+        found = []
+        for path in sorted(glob.glob(target)) if "/" in target else []:
+            try:
+                found.append(Program(path, self._load(path)))
+            except self._ignored:
+                continue
+        return found
+
+    def of_points(self, points: Iterable[Point]) -> list[ListedProbe]:
+        """Return the probes of a script's attach points."""
+        found: list[ListedProbe] = []
+        for point in points:
+            if point.kind in ("interval", "profile"):
+                found.append(ListedProbe(f"{point.kind}:{point.unit}:"))
+            elif point.kind in _KERNEL:
+                found += self._kernel(point.kind, point.function)
+            elif point.kind in ("uprobe", "uretprobe"):
+                found += self._functions(point.kind, point.image or "*", point.function)
+            elif point.kind == "usdt":
+                found += self._markers(point.image or "*", point.provider, point.function)
+        return found
+
+
+def _is_target(path: str, target: str) -> bool:
+    """Whether an attach point's target means a file: by its path, or by its name alone."""
+    if target in ("", "*"):
+        return True
+    if fnmatch.fnmatchcase(path, target) or os.path.basename(path) == target:
+        return True
+    return os.path.exists(target) and os.path.exists(path) and os.path.samefile(path, target)
+
+
+def _matching(prefix: str, names: ProgramNames, pattern: str) -> Iterator[ListedProbe]:
+    """Yield the functions whose name fits a glob, in order of name, each name once."""
+    found = {name: address for name, address in names.functions() if "@" not in name}
+    for name in sorted(found):
+        if fnmatch.fnmatchcase(name, pattern):
+            parameters = tuple(names.parameters(found[name]))
+            yield ListedProbe(f"{prefix}:{name}", parameters)

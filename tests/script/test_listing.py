@@ -1,0 +1,115 @@
+"""Lists of probes: which fit a search, and how they are written."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kprobes.script.listing import (
+    Listing,
+    Program,
+    lines,
+    looks_like_a_missing_file,
+    missing_file_warning,
+)
+from kprobes.script.points import read
+from kprobes.script.source import NOWHERE, Diagnostics, Source
+from kprobes.script.tree import AttachPoint
+
+pytestmark = pytest.mark.quick
+
+
+class Names:
+    """Two functions, an import and two markers."""
+
+    def functions(self) -> Sequence[tuple[str, int]]:
+        return [("main", 16), ("add", 32), ("puts@plt", 48)]
+
+    def markers(self) -> Sequence[tuple[str, str]]:
+        return [("heap", "grow"), ("heap", "shrink"), ("heap", "grow")]
+
+    def parameters(self, address: int) -> Sequence[str]:
+        return {16: ["int argc", "char** argv"], 32: ["int a"]}[address]
+
+
+def load(path: str) -> Names:
+    """Take files that end in .so for programs."""
+    if not path.endswith(".so"):
+        raise OSError("no program")
+    return Names()
+
+
+GUEST = Program("./demo", Names())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("uprobe:./demo:*", ["uprobe:./demo:add", "uprobe:./demo:main"]),
+        ("uretprobe:demo:ma*", ["uretprobe:./demo:main"]),
+        ("u:main", ["uprobe:./demo:main"]),
+        ("kprobe:a*,kr:main", ["kprobe:add", "kretprobe:main"]),
+        ("usdt:*:heap:*", ["usdt:./demo:heap:grow", "usdt:./demo:heap:shrink"]),
+        ("usdt:./demo:gr*", ["usdt:./demo:heap:grow"]),
+        ("interval:*", ["interval:hz:", "interval:ms:", "interval:s:", "interval:us:"]),
+        ("profile:ms", ["profile:ms:"]),
+        ("self:*", ["self:signal:SIGUSR1"]),
+        (
+            "*dd",
+            [
+                "fentry:add",
+                "fexit:add",
+                "kprobe:add",
+                "kretprobe:add",
+                "uprobe:./demo:add",
+                "uretprobe:./demo:add",
+            ],
+        ),
+        ("uprobe:./other:*", []),
+    ],
+)
+def test_search(pattern: str, found: list[str]) -> None:
+    assert [probe.text for probe in Listing(GUEST, load).search(pattern)] == found
+
+
+def test_verbose() -> None:
+    probes = Listing(GUEST, load).search("uprobe:./demo:*")
+    assert list(lines(probes, True)) == [
+        "uprobe:./demo:add",
+        "    int a",
+        "uprobe:./demo:main",
+        "    int argc",
+        "    char** argv",
+    ]
+
+
+def test_files(tmp_path: Path) -> None:
+    for name in ("a.so", "b.so", "c.txt"):
+        (tmp_path / name).touch()
+    listing = Listing(None, load)
+    found = [probe.text for probe in listing.search(f"uprobe:{tmp_path}/*:main")]
+    assert found == [f"uprobe:{tmp_path}/a.so:main", f"uprobe:{tmp_path}/b.so:main"]
+    found = [probe.text for probe in listing.search(f"*:{tmp_path}/a.so:main")]
+    assert f"uprobe:{tmp_path}/a.so:main" in found
+    assert listing.search("uprobe:*:main") == []
+
+
+def test_points_of_a_script() -> None:
+    diagnostics = Diagnostics(Source("stdin", ""))
+    texts = ("begin", "i:ms:100", "uprobe:./demo:m*", "usdt:./demo:heap:grow", "kprobe:add")
+    points = [
+        point for text in texts for point in read(AttachPoint(span=NOWHERE, text=text), diagnostics)
+    ]
+    assert not diagnostics.messages
+    assert [probe.text for probe in Listing(GUEST, load).of_points(points)] == [
+        "interval:ms:",
+        "uprobe:./demo:main",
+        "usdt:./demo:heap:grow",
+        "kprobe:add",
+    ]
+
+
+def test_missing_file() -> None:
+    assert looks_like_a_missing_file("tool.bt")
+    assert not looks_like_a_missing_file("uprobe:./a.out:*")
+    assert missing_file_warning("tool.bt").startswith("WARNING: It appears that 'tool.bt' is")
