@@ -57,6 +57,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "campaign": EVERYTHING,
     "cli": EVERYTHING,
     "events": EVERYTHING,
+    "script": ("errors", "script."),
+    # the passes know the tree and not each other's guest: only what places probes and runs them does
+    "script.": ("errors", "programs.", "script."),
+    "script.guest": ("errors", "arch._base", "debug.info", "debug.types", "image._symbol", "machine._base",
+                     "programs.context", "script."),
+    "script.placing": ("errors", "events._watchpoint", "programs.", "script."),
+    "script.script": ("errors", "events._watchpoint", "programs.", "script."),
     "tracing": EVERYTHING,
     "programs": (),
     "programs.": ("arguments", "errors", "hostmemory", "regs", "arch._base", "programs."),
@@ -64,7 +71,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "programs.support": ("native", "programs."),
     "core.kprobes": ("arguments", "notebook", "errors", "regs", "stacks", "symbols", "arch._base", "machine._base", "core.",
                      "programs.attach", "programs.program", "debug.info", "debug.unwind", "events._armed",
-                     "events._table", "events._watchpoint", "tracing.coverage", "tracing.graph", "tracing.recorder"),
+                     "events._table", "events._watchpoint", "script", "tracing.coverage", "tracing.graph", "tracing.recorder"),
     "programs.header": ("arch", "programs."),
     "testing": EVERYTHING,
 }

@@ -119,7 +119,7 @@ class Guest:
         process = self.arguments is not None or (self.qemu and self.call is None)
         if (self.call is not None) + (self.run or process) != 1:
             raise click.UsageError("give either --call 'NAME(ARG, ...)' or --run (-- ARGS ... and --qemu run it, too)")
-        with misses_said(), self._loaded() as machine, Kprobes(machine) as k:
+        with misses_said(), self.loaded() as machine, Kprobes(machine) as k:
             if self.symbols is not None and self.base is None:
                 machine.symbols.load(self.symbols)
             if self.wanted is not None:
@@ -136,7 +136,8 @@ class Guest:
             rows = [(f"{device.start:#x}:{device.size:#x}", device.reads, device.writes) for device in self.devices]
             table(("device", "reads", "writes"), rows, to_stderr=True)
 
-    def _loaded(self) -> Any:
+    def loaded(self) -> Any:
+        """The machine, with the file in it; nothing has run."""
         if self.mmio and (self.base is None or self.qemu):
             raise click.UsageError("--mmio is for raw images: give --arch and --base as well, and no --qemu")
         if self.qemu:

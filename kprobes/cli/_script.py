@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._files import arch_option, sysroot_option
+from ._files import arch_option, load, sysroot_option
 from ._guest import PROGRAM, Guest, GuestCommand, Number, Region, to_file
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ _ELF = b"\x7fELF"
 @click.option("--arg", "guest_arguments", multiple=True, metavar="ARG",
               help="An argument of the guest's; may be given again.")
 @click.option("-f", "form", default="text", metavar="FORMAT", help="text or json.")
-@click.option("-o", "--output", default="-", type=click.Path(dir_okay=False, allow_dash=True), help="File for the output.")
+@click.option("-o", "--output", default="-", type=click.Path(dir_okay=False, allow_dash=True),
+              help="File for the output.")
 @click.option("-q", "quiet", is_flag=True, help="Do not say how many probes there are.")
 @click.option("-l", "listed", is_flag=True, help="List the probes that a pattern names (-lv: with arguments).")
 @click.option("-v", "verbose", is_flag=True, help="Say how each program runs.")
@@ -40,21 +41,25 @@ _ELF = b"\x7fELF"
 @click.option("--no-warnings", is_flag=True, help="Say nothing of warnings.")
 @click.option("--clock", type=click.Choice(["host", "instructions"]), default="host",
               help="What nsecs and timers go by (host): its clock, or the guest's instructions as ns.")
-@click.option("--engine", type=click.Choice(["interpreter", "host"]), help="What runs the programs (the best there is).")
+@click.option("--engine", type=click.Choice(["interpreter", "host"]),
+              help="What runs the programs (the best there is).")
 @arch_option
-@click.option("--base", type=Number(), metavar="ADDRESS", help="GUEST is a raw image, which belongs there; with --arch.")
+@click.option("--base", type=Number(), metavar="ADDRESS",
+              help="GUEST is a raw image, which belongs there; with --arch.")
 @click.option("--symbols", metavar="FILE2", help="Names: an ELF file, nm's or a linker's list.")
 @click.option("--mmio", type=Region(), multiple=True, metavar="START:SIZE", help="A device of a raw image's board.")
 @click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user.")
 @sysroot_option
 @click.option("--call", metavar="'NAME(ARG, ...)'", help="Call a function of the guest's.")
 @click.option("--run", is_flag=True, help="Run from the entry point.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the guest after this time.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+              help="Stop the guest after this time.")
 @click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions.")
 @click.pass_context
 def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, command: str | None,
-           guest_arguments: tuple[str, ...], form: str, output: str, quiet: bool, listed: bool, verbose: bool, dump: bool,
-           dry_run: bool, unsafe: bool, no_warnings: bool, clock: str, engine: str | None, **options: Any) -> None:
+           guest_arguments: tuple[str, ...], form: str, output: str, quiet: bool, listed: bool, verbose: bool,
+           dump: bool, dry_run: bool, unsafe: bool, no_warnings: bool, clock: str, engine: str | None,
+           **options: Any) -> None:
     """Run a script in bpftrace's language at probes of GUEST; words behind `--` are the script's parameters.
 
     \b
@@ -190,20 +195,34 @@ def _looked_at(guest: Guest) -> Iterator[tuple[Any, Any]]:
     """A guest that is loaded and not run."""
     from ..core.kprobes import Kprobes
 
-    with guest._loaded() as machine, Kprobes(machine) as kprobes:
+    with guest.loaded() as machine, Kprobes(machine) as kprobes:
         yield machine, kprobes
 
 
 def _list(guest: Guest | None, pattern: str, verbose: bool) -> None:
-    from ..script.guest import GuestWorld
-    from ..script.listing import probes
+    """Show the probes that a pattern, or a script's file, names."""
+    from ..errors import KprobeError
+    from ..script.listing import (
+        Listing,
+        MachineNames,
+        Program,
+        lines,
+        looks_like_a_missing_file,
+        missing_file_warning,
+    )
 
+    def names(path: str) -> MachineNames:
+        return MachineNames(load(path, None))
+
+    if looks_like_a_missing_file(pattern):
+        click.echo(missing_file_warning(pattern), err=True)
     with contextlib.ExitStack() as closing:
-        world = None
+        program = None
         if guest is not None:
             machine, _ = closing.enter_context(_looked_at(guest))
-            world = GuestWorld(machine)
-        for line in probes(world, pattern, verbose):
+            program = Program(guest.file, MachineNames(machine))
+        listing = Listing(program, names, (OSError, KprobeError))
+        for line in lines(listing.search(pattern), verbose):
             click.echo(line)
 
 

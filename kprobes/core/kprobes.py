@@ -258,7 +258,8 @@ class Kprobes(Uncopied):
     def script(self, text: str, *params: str | int, **options: Any) -> Script:
         """Run a script in bpftrace's language: `with k.script("kprobe:f { @[arg0] = count(); }") as s: ...`.
 
-        Its probes are attached, and `begin` runs, when it is entered; `end` runs, and maps are printed, when it is left.
+        Its probes are attached, and `begin` runs, when it is entered; `end` runs, and maps are printed, when it is
+        left.
         params: `$1`, `$2` ...; named={"name": "value"} is what `--name=value` gives to getopt(). unsafe: functions are
         allowed that change the guest or run programs of the host. clock, engine: as in attach(). output: takes what is
         printed (a kprobes.script.output.ScriptOutput); without it `s.output` has it.

@@ -6,9 +6,9 @@ A script is compiled to eBPF programs (`kprobes.programs`) by passes that know t
     macros, folding                         macros and parameters are replaced, literals computed
     points, placing, guest, world           attach points to places of the guest; what is known of it
     definitions, settings                   C types of the script; config variables
-    types, promotion, signatures, inference types of everything
+    types, promotion, names, inference, signatures, deduction   types of everything
     layout, storage                         how values lie in memory; what programs share
-    generator, functions, aggregates, texts code, by `programs.assembler`
+    blocks, functions, aggregates, texts, generator     code, by `programs.assembler`
     compiler, script, performing, values    all of it in order; runs; what programs have Python do; decoding
     output, printing, printf, histograms, series, ordering, times, gfp      what is printed
 
@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 from .source import ScriptError
 
 if TYPE_CHECKING:
-    from ..core.kprobes import Kprobes
+    from .placing import Probed
     from .script import Script
 
 
-def script_at(kprobes: Kprobes, text: str, params: Sequence[str | int] = (),
+def script_at(kprobes: Probed, text: str, params: Sequence[str | int] = (),
               named: Mapping[str, str | bool] | None = None, **options: Any) -> Script:
     """A script at probes of a guest; see Kprobes.script()."""
     from .folding import Parameters

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from . import layout, tree, types
+from .blocks import BlockWriter
 from .inference import MapFacts
-
-if TYPE_CHECKING:
-    from .generator import Generator
 
 _POINTER: Final = 7
 _OFF: Final = 8  #: bytes from a total to its count, or from an extreme to the word that says it is one
 
 
-def update(g: Generator, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: tree.Expression) -> None:
+def update(g: BlockWriter, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: tree.Expression) -> None:
     """Write `@x[key] = count()` and its like."""
     asm, kind = g.asm, facts.value
     skip = asm.label()
@@ -56,14 +54,14 @@ def update(g: Generator, target: tree.MapName | tree.MapAccess, facts: MapFacts,
         g.pop(place, 0)
 
 
-def _add(g: Generator, offset: int) -> None:
+def _add(g: BlockWriter, offset: int) -> None:
     """Add r0 to a word of the value."""
     g.asm.load(1, _POINTER, offset, 8)
     g.asm.compute("+", 1, 0)
     g.asm.store(_POINTER, offset, 1, 8)
 
 
-def _extreme(g: Generator, kind: types.Minimum | types.Maximum) -> None:
+def _extreme(g: BlockWriter, kind: types.Minimum | types.Maximum) -> None:
     """Keep r0 if it is the first number, or smaller or larger than what is there."""
     asm = g.asm
     keep, done = asm.label(), asm.label()
@@ -79,7 +77,7 @@ def _extreme(g: Generator, kind: types.Minimum | types.Maximum) -> None:
     asm.place(done)
 
 
-def _log2(g: Generator, kind: types.Histogram) -> None:
+def _log2(g: BlockWriter, kind: types.Histogram) -> None:
     """Count r0 in its row. The bits below the highest are set, and counted: no branch, so no paths to verify."""
     asm, bits = g.asm, kind.bits
     negative, row = asm.label(), asm.label()
@@ -108,7 +106,7 @@ def _log2(g: Generator, kind: types.Histogram) -> None:
     _row(g, layout.rows(kind))
 
 
-def _count_ones(g: Generator) -> None:
+def _count_ones(g: BlockWriter) -> None:
     """r1: how many bits of r1 are set."""
     asm = g.asm
     asm.move(2, 1)
@@ -132,7 +130,7 @@ def _count_ones(g: Generator) -> None:
     asm.compute_with(">>", 1, 56)
 
 
-def _row(g: Generator, rows: int) -> None:
+def _row(g: BlockWriter, rows: int) -> None:
     """Count one in row r1 of a histogram."""
     asm = g.asm
     out = asm.label()
@@ -145,7 +143,7 @@ def _row(g: Generator, rows: int) -> None:
     asm.place(out)
 
 
-def _linear(g: Generator, kind: types.LinearHistogram) -> None:
+def _linear(g: BlockWriter, kind: types.LinearHistogram) -> None:
     asm = g.asm
     rows = (kind.high - kind.low) // kind.step + 2
     below, above, row = asm.label(), asm.label(), asm.label()
@@ -165,7 +163,7 @@ def _linear(g: Generator, kind: types.LinearHistogram) -> None:
     _row(g, rows)
 
 
-def _series(g: Generator, kind: types.TimeSeries) -> None:
+def _series(g: BlockWriter, kind: types.TimeSeries) -> None:
     """Entries of four words: interval's number plus 1, total or number, count, unused."""
     asm = g.asm
     place = g.push()
@@ -207,7 +205,7 @@ def _series(g: Generator, kind: types.TimeSeries) -> None:
     g.pop(place, 0)
 
 
-def read(g: Generator, kind: types.ValueType) -> None:
+def read(g: BlockWriter, kind: types.ValueType) -> None:
     """r0: the number that an aggregate at r7 counts as."""
     asm = g.asm
     asm.load(0, _POINTER, 0, 8)

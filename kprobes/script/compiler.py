@@ -13,11 +13,13 @@ from ..programs.isa import Instruction
 from ..programs.linker import link
 from ..programs.maps import Map, MapType, Spec
 from ..programs.program import Program
-from . import definitions, folding, layout, macros, points, signatures, tree
+from . import definitions, folding, layout, macros, points, tree
+from .deduction import infer
 from .definitions import Definitions
 from .folding import Parameters
 from .generator import Generator
-from .inference import MapFacts, TypedProbe, Typing, infer
+from .inference import MapFacts, TypedProbe, Typing
+from .names import ASYNCHRONOUS
 from .parser import parse
 from .points import OUTSIDE, Point
 from .settings import Settings, configured
@@ -134,11 +136,14 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
 def speaks(probes: list[TypedProbe]) -> bool:
     """True for a script that has Python do something, or that has timers."""
     timers = any(point.kind in ("interval", "profile") for probe in probes for point in probe.points)
-    return timers or any(isinstance(node, tree.Call | tree.Name) and node.name in signatures.ASYNCHRONOUS
+    return timers or any(isinstance(node, tree.Call | tree.Name) and node.name in ASYNCHRONOUS
                          for probe in probes for node in tree.walk(probe.probe.body))
 
 
-def _linked(codes: list[tuple[TypedProbe, tuple[Sequence[Instruction], dict[int, Line]]]], typing: Typing, storage: Storage, settings: Settings,
+_Written = tuple[TypedProbe, tuple[Sequence[Instruction], dict[int, Line]]]
+
+
+def _linked(codes: list[_Written], typing: Typing, storage: Storage, settings: Settings,
             decoder: Decoder) -> Compiled:
     ring = kinds.create(Spec(type=MapType.RINGBUF, name="ring", max_entries=RING))
     variables = _array("variables", storage.variables)

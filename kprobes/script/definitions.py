@@ -1,6 +1,6 @@
 """C definitions of a script: structures, unions, enumerations, typedefs, and constants by `#define`.
 
-A small reader of declarations. What is behind `#include` is not read: headers of the guest's are in its debug information.
+A small reader of declarations. What is behind `#include` is not read: types of the guest are in its debug information.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from .scanner import integer
 from .source import Diagnostics, Span
 from .types import ValueType
 
-_TOKEN: Final = re.compile(r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d+\w*|<<|>>|[{}()\[\];:,*=+\-|&~^%/.!<>]|\"[^\"]*\"|'.'")
+_TOKEN: Final = re.compile(
+    r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d+\w*|<<|>>|[{}()\[\];:,*=+\-|&~^%/.!<>]|\"[^\"]*\"|'.'")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _WORDS: Final = frozenset({"unsigned", "signed", "long", "short", "int", "char", "_Bool", "bool", "void", "float",
                            "double"})

@@ -8,17 +8,15 @@ from __future__ import annotations
 import ipaddress
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..errors import ProgramError
 from ..programs.context import ARGUMENT, PC, RESULT, SP
 from . import layout, signatures, texts, tree, types
+from .blocks import BlockWriter
 from .promotion import promoted
-from .storage import FLAG, VARIABLES, Area
+from .storage import FLAG, VARIABLES, Action, Area
 from .types import Integer, ValueType
-
-if TYPE_CHECKING:
-    from .generator import Generator
 
 _CONTEXT: Final = 6
 _POINTER: Final = 7
@@ -38,8 +36,8 @@ def _word(node: tree.Name | tree.Call) -> str:
 
 # --- for the effect
 
-def effect(g: Generator, node: tree.Call | tree.Name, used: bool) -> None:
-    """Write a call for what it does. used: see Generator.effect."""
+def effect(g: BlockWriter, node: tree.Call | tree.Name, used: bool) -> None:
+    """Write a call for what it does. used: see BlockWriter.effect."""
     word = _word(node)
     rule = _EFFECTS.get(word)
     if rule is not None:
@@ -58,7 +56,7 @@ def effect(g: Generator, node: tree.Call | tree.Name, used: bool) -> None:
         g.place(node)
 
 
-def _values(g: Generator, arguments: Sequence[tree.Expression]) -> list[tuple[tree.Expression, ValueType]]:
+def _values(g: BlockWriter, arguments: Sequence[tree.Expression]) -> list[tuple[tree.Expression, ValueType]]:
     """Values with the types that they are sent as."""
     out = list[tuple[tree.Expression, ValueType]]()
     for argument in arguments:
@@ -69,14 +67,14 @@ def _values(g: Generator, arguments: Sequence[tree.Expression]) -> list[tuple[tr
     return out
 
 
-def _format(g: Generator, node: tree.Call) -> None:
+def _format(g: BlockWriter, node: tree.Call) -> None:
     text = node.arguments[0]
     assert isinstance(text, tree.Text)
     g.act(node.name, node.span, _values(g, node.arguments[1:]),
           format=text.value.decode("utf-8", "surrogateescape"))
 
 
-def _print(g: Generator, node: tree.Call) -> None:
+def _print(g: BlockWriter, node: tree.Call) -> None:
     first = node.arguments[0]
     if isinstance(first, tree.MapName):
         numbers = [one.value for one in node.arguments[1:] if isinstance(one, tree.Number)]
@@ -89,34 +87,32 @@ def _print(g: Generator, node: tree.Call) -> None:
         size = layout.room_of(kind)
         area = g.temporary(8 + size)
         g.copy_aggregate(first, g.facts(first), area.at(8))
-        from .storage import Action
-
         g.send(area, 8 + size, Action("print", node.span, ((8, kind),)))
         return
     g.act("print", node.span, [(first, kind)])
 
 
-def _of_map(g: Generator, node: tree.Call) -> None:
+def _of_map(g: BlockWriter, node: tree.Call) -> None:
     first = node.arguments[0]
     assert isinstance(first, tree.MapName)
     g.act(node.name, node.span, map=first.name)
 
 
-def _exit(g: Generator, node: tree.Call | tree.Name) -> None:
+def _exit(g: BlockWriter, node: tree.Call | tree.Name) -> None:
     values: list[tuple[tree.Expression, ValueType]] = [(argument, _I64) for argument in _arguments(node)]
     g.act("exit", node.span, values)
     g.wake()
     g.asm.jump(g.end)
 
 
-def _time(g: Generator, node: tree.Call | tree.Name) -> None:
+def _time(g: BlockWriter, node: tree.Call | tree.Name) -> None:
     given = _arguments(node)
     text = given[0].value.decode("utf-8", "surrogateescape") if given and isinstance(given[0], tree.Text) \
         else "%H:%M:%S\n"
     g.act("time", node.span, format=text)
 
 
-def _assert(g: Generator, node: tree.Call) -> None:
+def _assert(g: BlockWriter, node: tree.Call) -> None:
     wrong, done = g.asm.label(), g.asm.label()
     g.jump_unless(node.arguments[0], wrong)
     g.asm.jump(done)
@@ -130,14 +126,14 @@ def _assert(g: Generator, node: tree.Call) -> None:
     g.asm.place(done)
 
 
-def _override(g: Generator, node: tree.Call) -> None:
+def _override(g: BlockWriter, node: tree.Call) -> None:
     g.number(node.arguments[0])
     g.asm.move(2, 0)
     g.asm.move(1, _CONTEXT)
     g.asm.call("override_return")
 
 
-def _ignore(g: Generator, node: tree.Call) -> None:
+def _ignore(g: BlockWriter, node: tree.Call) -> None:
     """What was settled at compile time."""
 
 
@@ -149,7 +145,7 @@ _EFFECTS: Final[dict[str, Callable[..., None]]] = {
 
 # --- numbers
 
-def number(g: Generator, node: tree.Name | tree.Call) -> None:
+def number(g: BlockWriter, node: tree.Name | tree.Call) -> None:
     """Compute a builtin or a function into r0."""
     word = _word(node)
     definitions = g.definitions
@@ -161,10 +157,10 @@ def number(g: Generator, node: tree.Name | tree.Call) -> None:
         g.asm.load(0, _CONTEXT, 8 * SP, 8)
         g.asm.compute_with("+", 0, g.world.stacked + int(word[4:]) * g.world.bits // 8)
         g.read_number(Integer(g.world.bits, False))
-    elif word in signatures._PREDICATES:
+    elif word in signatures.PREDICATES:
         kind = g.type(_arguments(node)[0])
         literal = isinstance(_arguments(node)[0], tree.Number | tree.Text | tree.Truth)
-        g.asm.set(0, int(literal if word == "is_literal" else signatures._PREDICATES[word](kind)))
+        g.asm.set(0, int(literal if word == "is_literal" else signatures.PREDICATES[word](kind)))
     else:
         rule = _NUMBERS.get(word)
         if rule is None:
@@ -172,7 +168,7 @@ def number(g: Generator, node: tree.Name | tree.Call) -> None:
         rule(g, node)
 
 
-def argument(g: Generator, node: tree.FieldAccess) -> None:
+def argument(g: BlockWriter, node: tree.FieldAccess) -> None:
     """`args.name`: r0."""
     source = g.probe.sources.get(node.name)
     if source is None:
@@ -188,13 +184,13 @@ def argument(g: Generator, node: tree.FieldAccess) -> None:
     g.asm.extend(0, min(bits, g.world.bits) if not signed else bits, signed)
 
 
-def _result(g: Generator, node: tree.Name) -> None:
+def _result(g: BlockWriter, node: tree.Name) -> None:
     g.asm.load(0, _CONTEXT, 8 * RESULT, 8)
     bits, signed = layout.width(g.type(node))
     g.asm.extend(0, bits, signed)
 
 
-def _pid(g: Generator, node: tree.Name) -> None:
+def _pid(g: BlockWriter, node: tree.Name) -> None:
     g.asm.call("get_current_pid_tgid")
     if _word(node) in ("pid", "curtask"):
         g.asm.compute_with(">>", 0, 32)
@@ -202,39 +198,39 @@ def _pid(g: Generator, node: tree.Name) -> None:
         g.asm.extend(0, 32, False)
 
 
-def _helper(name: str) -> Callable[[Generator, tree.Name], None]:
-    def write(g: Generator, node: tree.Name) -> None:
+def _helper(name: str) -> Callable[[BlockWriter, tree.Name], None]:
+    def write(g: BlockWriter, node: tree.Name) -> None:
         g.asm.call(name)
     return write
 
 
-def _constant(value: int) -> Callable[[Generator, tree.Name], None]:
-    def write(g: Generator, node: tree.Name) -> None:
+def _constant(value: int) -> Callable[[BlockWriter, tree.Name], None]:
+    def write(g: BlockWriter, node: tree.Name) -> None:
         g.asm.set(0, value)
     return write
 
 
-def _elapsed(g: Generator, node: tree.Name) -> None:
+def _elapsed(g: BlockWriter, node: tree.Name) -> None:
     g.asm.call("ktime_get_ns")
     g.point(1, Area(VARIABLES, 0))
     g.asm.load(1, 1, 0, 8)
     g.asm.compute("-", 0, 1)
 
 
-def _jiffies(g: Generator, node: tree.Name) -> None:
+def _jiffies(g: BlockWriter, node: tree.Name) -> None:
     g.asm.call("ktime_get_ns")
     g.asm.compute_with("/", 0, _TICK)
 
 
-def _cpus(g: Generator, node: tree.Name) -> None:
+def _cpus(g: BlockWriter, node: tree.Name) -> None:
     g.asm.set(0, g.world.cpus)
 
 
-def _longest(g: Generator, node: tree.Name) -> None:
+def _longest(g: BlockWriter, node: tree.Name) -> None:
     g.asm.set(0, g.settings.max_strlen)
 
 
-def _register(g: Generator, node: tree.Call) -> None:
+def _register(g: BlockWriter, node: tree.Call) -> None:
     name = node.arguments[0]
     assert isinstance(name, tree.Text)
     word = g.world.register(name.value.decode("utf-8", "replace"))
@@ -242,7 +238,7 @@ def _register(g: Generator, node: tree.Call) -> None:
     g.asm.load(0, _CONTEXT, 8 * word, 8)
 
 
-def _address(g: Generator, node: tree.Call) -> None:
+def _address(g: BlockWriter, node: tree.Call) -> None:
     name = node.arguments[0]
     assert isinstance(name, tree.Text)
     found = g.world.symbol(name.value.decode("utf-8", "replace"))
@@ -250,7 +246,7 @@ def _address(g: Generator, node: tree.Call) -> None:
     g.asm.set(0, found[0])
 
 
-def _length(g: Generator, node: tree.Call) -> None:
+def _length(g: BlockWriter, node: tree.Call) -> None:
     first, asm = node.arguments[0], g.asm
     if not isinstance(first, tree.MapName):
         g.point(1, g.place(first))
@@ -281,7 +277,7 @@ def _length(g: Generator, node: tree.Call) -> None:
     asm.load(0, 1, 8, 8)
 
 
-def _has_key(g: Generator, node: tree.Call) -> None:
+def _has_key(g: BlockWriter, node: tree.Call) -> None:
     first = node.arguments[0]
     assert isinstance(first, tree.MapName)
     facts = g.typing.maps[first.name]
@@ -289,7 +285,7 @@ def _has_key(g: Generator, node: tree.Call) -> None:
     _is_set(g)
 
 
-def _is_set(g: Generator) -> None:
+def _is_set(g: BlockWriter) -> None:
     """r0: 1 where it is not 0. An address becomes a number on both ways."""
     missing, done = g.asm.label(), g.asm.label()
     g.asm.jump_if_number("==", 0, 0, missing)
@@ -300,7 +296,7 @@ def _is_set(g: Generator) -> None:
     g.asm.place(done)
 
 
-def _delete(g: Generator, node: tree.Call) -> None:
+def _delete(g: BlockWriter, node: tree.Call) -> None:
     """r0: 1 where there was such a key."""
     asm, first = g.asm, node.arguments[0]
     if isinstance(first, tree.MapName) and len(node.arguments) == 1:
@@ -329,7 +325,7 @@ def _delete(g: Generator, node: tree.Call) -> None:
     asm.place(done)
 
 
-def _find(g: Generator, node: tree.Call) -> None:
+def _find(g: BlockWriter, node: tree.Call) -> None:
     asm, (first, key, target) = g.asm, node.arguments
     assert isinstance(first, tree.MapName) and isinstance(target, tree.Variable)
     facts, slot = g.typing.maps[first.name], g.typing.slots[target]
@@ -339,9 +335,7 @@ def _find(g: Generator, node: tree.Call) -> None:
     asm.jump_if_number("==", 0, 0, missing)
     asm.move(_POINTER, 0)
     if isinstance(facts.value, types.Aggregate):
-        from . import aggregates
-
-        aggregates.read(g, facts.value)
+        g.aggregate_read(facts.value)
         g.point(1, g.storage.slot(slot))
         asm.store(1, 0, 0, layout.size_of(slot.type))
     else:
@@ -355,7 +349,7 @@ def _find(g: Generator, node: tree.Call) -> None:
     asm.place(done)
 
 
-def _swap(g: Generator, node: tree.Call) -> None:
+def _swap(g: BlockWriter, node: tree.Call) -> None:
     g.number(node.arguments[0])
     bits, _ = layout.width(g.type(node))
     if bits > 8:
@@ -364,11 +358,11 @@ def _swap(g: Generator, node: tree.Call) -> None:
         g.asm.extend(0, 8, False)
 
 
-def _same(g: Generator, node: tree.Call) -> None:
+def _same(g: BlockWriter, node: tree.Call) -> None:
     g.number(node.arguments[0])
 
 
-def _is_error(g: Generator, node: tree.Call) -> None:
+def _is_error(g: BlockWriter, node: tree.Call) -> None:
     g.number(node.arguments[0])
     g.asm.extend(0, g.world.bits, True)
     yes, done = g.asm.label(), g.asm.label()
@@ -380,27 +374,27 @@ def _is_error(g: Generator, node: tree.Call) -> None:
     g.asm.place(done)
 
 
-def _place_of(g: Generator, node: tree.Expression) -> tuple[Area, int]:
+def _place_of(g: BlockWriter, node: tree.Expression) -> tuple[Area, int]:
     kind = g.type(node)
     assert isinstance(kind, types.String)
     return g.place(node), kind.size
 
 
-def _string_length(g: Generator, node: tree.Call) -> None:
+def _string_length(g: BlockWriter, node: tree.Call) -> None:
     texts.length(g, *_place_of(g, node.arguments[0]))
 
 
-def _capacity(g: Generator, node: tree.Call) -> None:
+def _capacity(g: BlockWriter, node: tree.Call) -> None:
     kind = g.type(node.arguments[0])
     assert isinstance(kind, types.String)
     g.asm.set(0, kind.size)
 
 
-def _position(g: Generator, node: tree.Call) -> None:
+def _position(g: BlockWriter, node: tree.Call) -> None:
     texts.position(g, *_place_of(g, node.arguments[0]), *_place_of(g, node.arguments[1]))
 
 
-def _contains(g: Generator, node: tree.Call) -> None:
+def _contains(g: BlockWriter, node: tree.Call) -> None:
     _position(g, node)
     yes, done = g.asm.label(), g.asm.label()
     g.asm.jump_if_number("s>=", 0, 0, yes)
@@ -411,7 +405,7 @@ def _contains(g: Generator, node: tree.Call) -> None:
     g.asm.place(done)
 
 
-def _begins(g: Generator, node: tree.Call) -> None:
+def _begins(g: BlockWriter, node: tree.Call) -> None:
     most = node.arguments[2]
     assert isinstance(most, tree.Number)
     texts.differs(g, *_place_of(g, node.arguments[0]), *_place_of(g, node.arguments[1]), most.value)
@@ -430,7 +424,7 @@ _NUMBERS: Final[dict[str, Callable[..., None]]] = {
 
 # --- values in memory
 
-def store(g: Generator, node: tree.Name | tree.Call, kind: ValueType, area: Area) -> None:
+def store(g: BlockWriter, node: tree.Name | tree.Call, kind: ValueType, area: Area) -> None:
     """Put a builtin's or function's value into an area of a type."""
     word = _word(node)
     own = g.type(node)
@@ -450,16 +444,16 @@ def store(g: Generator, node: tree.Name | tree.Call, kind: ValueType, area: Area
         g.transfer(between, own, area, kind)
 
 
-def _comm(g: Generator, node: tree.Name, kind: ValueType, area: Area) -> None:
+def _comm(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
     g.point(1, area)
     g.asm.set(2, 16)
     g.asm.call("get_current_comm")
 
 
-def _probe(g: Generator, node: tree.Name, kind: types.String, area: Area) -> None:
+def _probe(g: BlockWriter, node: tree.Name, kind: types.String, area: Area) -> None:
     points = g.probe.points
     if len(points) == 1:
-        g._text(points[0].text.encode("utf-8", "surrogateescape"), kind, area)
+        g.text(points[0].text.encode("utf-8", "surrogateescape"), kind, area)
         return
     room, asm = layout.room_of(kind), g.asm
     names = g.storage.constant(b"".join(point.text.encode("utf-8", "surrogateescape").ljust(room, b"\0")
@@ -475,11 +469,11 @@ def _probe(g: Generator, node: tree.Name, kind: types.String, area: Area) -> Non
     asm.place(out)
 
 
-def _probe_type(g: Generator, node: tree.Name, kind: types.String, area: Area) -> None:
-    g._text(signatures.probe_type(g.probe.points[0].kind).encode(), kind, area)
+def _probe_type(g: BlockWriter, node: tree.Name, kind: types.String, area: Area) -> None:
+    g.text(signatures.probe_type(g.probe.points[0].kind).encode(), kind, area)
 
 
-def _string(g: Generator, node: tree.Call, kind: types.String, area: Area) -> None:
+def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> None:
     first, asm = node.arguments[0], g.asm
     of = g.type(first)
     if isinstance(of, types.String) and not g.in_guest(first):
@@ -510,14 +504,14 @@ def _string(g: Generator, node: tree.Call, kind: types.String, area: Area) -> No
     asm.place(fits)
     asm.move(2, 0)
     g.pop(place, 3)
-    g._guest_address(3)
+    g.guest_address(3)
     asm.jump_if_number("==", 2, 0, none)
     g.point(1, area)
     asm.call("probe_read_user_str")
     asm.place(none)
 
 
-def _buffer(g: Generator, node: tree.Call, kind: types.Buffer, area: Area) -> None:
+def _buffer(g: BlockWriter, node: tree.Call, kind: types.Buffer, area: Area) -> None:
     first, asm = node.arguments[0], g.asm
     of = g.type(first)
     g.clear(area, layout.room_of(kind))
@@ -549,20 +543,20 @@ def _buffer(g: Generator, node: tree.Call, kind: types.Buffer, area: Area) -> No
     asm.store(1, 0, 0, 8)
     asm.move(2, 0)
     g.pop(place, 3)
-    g._guest_address(3)
+    g.guest_address(3)
     asm.jump_if_number("==", 2, 0, none)
     g.point(1, area.at(8))
     asm.call("probe_read_user")
     asm.place(none)
 
 
-def _symbol(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
+def _symbol(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
     g.number(node.arguments[0])
     g.point(1, area)
     g.asm.store(1, 0, 0, 8)
 
 
-def _function(g: Generator, node: tree.Name, kind: ValueType, area: Area) -> None:
+def _function(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
     asm, done = g.asm, g.asm.label()
     asm.move(1, _CONTEXT)
     asm.call("get_func_ip")
@@ -573,7 +567,7 @@ def _function(g: Generator, node: tree.Name, kind: ValueType, area: Area) -> Non
     asm.store(1, 0, 0, 8)
 
 
-def _stack(g: Generator, node: tree.Name, kind: types.Stack, area: Area) -> None:
+def _stack(g: BlockWriter, node: tree.Name, kind: types.Stack, area: Area) -> None:
     asm, fine = g.asm, g.asm.label()
     g.clear(area, layout.room_of(kind))
     asm.move(1, _CONTEXT)
@@ -589,7 +583,7 @@ def _stack(g: Generator, node: tree.Name, kind: types.Stack, area: Area) -> None
     asm.store(1, 0, 0, 8)
 
 
-def _inet(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
+def _inet(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
     last, asm = node.arguments[-1], g.asm
     of = g.type(last)
     g.clear(area, layout.room_of(kind))
@@ -611,14 +605,14 @@ def _inet(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
         asm.store(1, 0, 0, 8)
 
 
-def _pton(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
+def _pton(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
     text = node.arguments[0]
     assert isinstance(text, tree.Text)
     packed = ipaddress.ip_address(text.value.decode("utf-8", "replace")).packed
     g.copy(g.storage.constant(packed), area, layout.room_of(kind))
 
 
-def _mac(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
+def _mac(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
     first = node.arguments[0]
     g.clear(area, layout.room_of(kind))
     if isinstance(g.type(first), types.Pointer):
@@ -628,7 +622,7 @@ def _mac(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
         g.copy(g.place(first), area, 6)
 
 
-def _strftime(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> None:
+def _strftime(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
     text = node.arguments[0]
     assert isinstance(text, tree.Text)
     g.storage.texts.append(text.value.decode("utf-8", "surrogateescape"))
@@ -638,7 +632,7 @@ def _strftime(g: Generator, node: tree.Call, kind: ValueType, area: Area) -> Non
     g.asm.store_number(1, 8, len(g.storage.texts) - 1, 8)
 
 
-def _concatenation(g: Generator, node: tree.Call, kind: types.String, area: Area) -> None:
+def _concatenation(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> None:
     g.clear(area, layout.room_of(kind))
     texts.join(g, area, kind.size, [_place_of(g, argument) for argument in node.arguments])
 
@@ -651,7 +645,7 @@ _STORES: Final[dict[str, Callable[..., None]]] = {
 
 # --- comparisons of what is no number
 
-def compare(g: Generator, node: tree.Binary, label: str) -> None:
+def compare(g: BlockWriter, node: tree.Binary, label: str) -> None:
     """Go on at a label if `==` or `!=` of two values in memory does not hold."""
     left, right = g.type(node.left), g.type(node.right)
     asm = g.asm
@@ -682,14 +676,14 @@ def compare(g: Generator, node: tree.Binary, label: str) -> None:
         asm.place(differ)
 
 
-def _text_place(g: Generator, node: tree.Expression) -> Area:
+def _text_place(g: BlockWriter, node: tree.Expression) -> Area:
     if isinstance(node, tree.Text):
         kind = g.type(node)
         return g.storage.constant(node.value.partition(b"\0")[0].ljust(layout.room_of(kind), b"\0"))
     return g.place(node)
 
 
-def _words(g: Generator, a: Area, b: Area, size: int, differ: str) -> None:
+def _words(g: BlockWriter, a: Area, b: Area, size: int, differ: str) -> None:
     """Go on at a label where two areas differ."""
     asm = g.asm
     g.point(1, a)

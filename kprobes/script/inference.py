@@ -6,13 +6,15 @@ script is walked until no type changes any more, and once more to say what is wr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from attrs import define, field
 
-from . import layout, signatures, tree, types
+from . import layout, tree, types
 from .definitions import Definitions
+from .names import AGGREGATES, TYPES
 from .points import Point
 from .promotion import Flexible, both, literal, name_of, promoted, settled
 from .settings import Settings
@@ -21,8 +23,6 @@ from .tree import Expression, Statement
 from .types import Integer, ValueType
 from .world import World
 
-#: how often a script is walked at most
-ROUNDS: Final = 40
 _COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
 _BOOLEAN: Final = types.Boolean()
 _INT64, _UINT64 = Integer(64, True), Integer(64, False)
@@ -119,46 +119,7 @@ class Typing:
     sizes: dict[Expression, int] = field(factory=dict)
 
 
-def infer(script: tree.Script, probes: list[TypedProbe], definitions: Definitions, world: World, settings: Settings,
-          unsafe: bool, found: Diagnostics) -> Typing:
-    """Find the types of a script.
-
-    Args:
-        script: the tree, without macros.
-        probes: its blocks, one for each kind of attach points.
-        definitions: C types and constants of the script.
-        world: the guest.
-        settings: the script's.
-        unsafe: functions that change the guest, or run programs of the host, are allowed.
-        found: where errors and warnings go.
-    """
-    typing = Typing(probes)
-    inference = Inference(typing, definitions, world, settings, unsafe, Diagnostics(found.source))
-    for declaration in script.maps:
-        inference.declare(declaration)
-    for _ in range(ROUNDS):
-        inference.changed = False
-        inference.walk()
-        if not inference.changed and not inference.default():
-            break
-    inference.found = found
-    for declaration in script.maps:
-        inference.declare(declaration)
-    inference.final = True
-    inference.walk()
-    for declaration in script.maps:
-        if typing.maps[declaration.name].keyed is None:
-            inference.warn(f"Unused map: {declaration.name}", declaration)
-    typing.of = {node: settled(type) for node, type in typing.of.items()}
-    for slot in {id(slot): slot for slot in typing.slots.values()}.values():
-        slot.type = settled(slot.type) if slot.type is not None else None
-    for facts in typing.maps.values():
-        facts.key = settled(facts.key) if facts.key is not None else None
-        facts.value = settled(facts.value) if facts.value is not None else None
-    return typing
-
-
-class Inference:
+class Inference(ABC):
     """One walk after the other through a script.
 
     Attributes:
@@ -179,6 +140,24 @@ class Inference:
         self._scopes: list[dict[str, Slot]] = []
         self._loops = 0
         self._known: dict[str, int] = {}
+
+    # --- what builtins and functions are: see Deduction
+
+    @abstractmethod
+    def aggregate(self, node: tree.Call) -> types.Aggregate | None:
+        """The type of a map that is assigned by `count()` and its like."""
+
+    @abstractmethod
+    def named(self, node: tree.Name) -> ValueType | None:
+        """The type of a name: a builtin, an enumerator or a constant."""
+
+    @abstractmethod
+    def called(self, node: tree.Call) -> ValueType | None:
+        """The type of a call."""
+
+    @abstractmethod
+    def constant(self, node: Expression) -> str | int | None:
+        """What an expression is at compile time; None: it is known only when the script runs."""
 
     # --- messages
 
@@ -245,7 +224,7 @@ class Inference:
 
     def _evaluate(self, statement: tree.Evaluate) -> None:
         expression = statement.expression
-        if isinstance(expression, tree.Call) and expression.name in signatures.AGGREGATES:
+        if isinstance(expression, tree.Call) and expression.name in AGGREGATES:
             self.error(f"{expression.name}() must be assigned directly to a map", expression,
                        f"@ = {expression.name}({'...' if expression.arguments else ''})")
             return
@@ -336,17 +315,17 @@ class Inference:
 
     def _assigned(self, value: Expression) -> ValueType | None:
         """The type of what is assigned to a map."""
-        if isinstance(value, tree.Call) and value.name in signatures.AGGREGATES:
-            made = signatures.aggregate(self, value)
+        if isinstance(value, tree.Call) and value.name in AGGREGATES:
+            made = self.aggregate(value)
             if made is not None:
                 self.typing.of[value] = made
             return made
         if isinstance(value, tree.Block) and isinstance(value.value, tree.Call) \
-                and value.value.name in signatures.AGGREGATES:
+                and value.value.name in AGGREGATES:
             self._scopes.append({})
             for statement in value.statements:
                 self.statement(statement)
-            made = signatures.aggregate(self, value.value)
+            made = self.aggregate(value.value)
             self._scopes.pop()
             return made
         if isinstance(value, tree.Name) and value.name == "count":
@@ -462,7 +441,8 @@ class Inference:
     def _for_map(self, statement: tree.ForMap) -> None:
         facts = self.map(statement.map.name, statement.map.span)
         if facts.keyed is False:
-            self.error(f"{facts.name} has no explicit keys (scalar map), and cannot be used for iteration", statement.map)
+            self.error(f"{facts.name} has no explicit keys (scalar map), and cannot be used for iteration",
+                       statement.map)
             return
         if facts.key is None or facts.value is None:
             if self.final:
@@ -574,10 +554,10 @@ class Inference:
         return _INT64
 
     def _name(self, node: tree.Name) -> ValueType | None:
-        return signatures.name(self, node)
+        return self.named(node)
 
     def _call(self, node: tree.Call) -> ValueType | None:
-        return signatures.call(self, node)
+        return self.called(node)
 
     def _type_argument(self, node: tree.TypeArgument) -> ValueType | None:
         return self.written(node.type)
@@ -713,7 +693,8 @@ class Inference:
             if isinstance(left, types.Array) and isinstance(right, types.Array) and left != right:
                 self.error("Only arrays of same size support comparison operators.", node)
             elif not same and not (isinstance(left, types.String) and isinstance(right, types.String)):
-                self.error(f"Type mismatch for '{node.operator}': comparing {name_of(left)} with {name_of(right)}", node)
+                self.error(f"Type mismatch for '{node.operator}': comparing {name_of(left)} with {name_of(right)}",
+                           node)
             return _BOOLEAN
         if isinstance(left, texts) and isinstance(right, texts) and same:
             self.error(f"The {node.operator} operator can not be used on expressions of types {name_of(left)}, "
@@ -763,11 +744,11 @@ class Inference:
                 return None
             return bool(left and right) if node.operator == "&&" else bool(left or right)
         if isinstance(node, tree.Binary) and node.operator in ("==", "!="):
-            texts = [signatures.constant(self, side) for side in (node.left, node.right)]
+            texts = [self.constant(side) for side in (node.left, node.right)]
             if None in texts:
                 return None
             return (texts[0] == texts[1]) == (node.operator == "==")
-        value = signatures.constant(self, node)
+        value = self.constant(node)
         return None if value is None else bool(value)
 
     def _field(self, node: tree.FieldAccess) -> ValueType | None:
@@ -832,8 +813,8 @@ class Inference:
                 return None
             return of.items[node.index.value]
         if self.as_integer(at, node.index) is None:
-            self.error(f"The array index operator [] only accepts positive (unsigned) integer indices. Got {name_of(at)}",
-                       node)
+            self.error("The array index operator [] only accepts positive (unsigned) integer indices. Got "
+                       f"{name_of(at)}", node)
             return None
         if isinstance(of, types.Array):
             if isinstance(node.index, tree.Number) and of.count and node.index.value >= of.count:
@@ -895,14 +876,13 @@ class Inference:
         for item, kind in zip(node.items, items, strict=True):
             if kind is None:
                 return None
-            if isinstance(kind, types.Aggregate):
-                kind = self.readable(kind, item)
-                if kind is None:
-                    return None
-            if isinstance(kind, types.Nothing):
+            value = self.readable(kind, item) if isinstance(kind, types.Aggregate) else kind
+            if value is None:
+                return None
+            if isinstance(value, types.Nothing):
                 self.error("A tuple has values only, and this is none", item)
                 return None
-            out.append(kind)
+            out.append(value)
         return types.Tuple(tuple(out))
 
     def _record(self, node: tree.Record) -> ValueType | None:
@@ -967,8 +947,8 @@ class Inference:
         if text:
             if text == "string":
                 return types.String(0)
-            if text in signatures.TYPES:
-                return signatures.TYPES[text]
+            if text in TYPES:
+                return TYPES[text]
             if text == "buffer":
                 return types.Buffer(self.settings.max_strlen)
             known = self.definitions.type(text) or self.world.type(text)

@@ -1,7 +1,7 @@
 """How values lie in a program's memory.
 
-Numbers are in the host's byte order; structures and arrays are bytes as the guest has them. Strings are zero up to the end
-of their room, which is a multiple of 8 bytes: so that they can be copied and compared word by word.
+Numbers are in the host's byte order; structures and arrays are bytes as the guest has them. Strings are zero up to the
+end of their room, which is a multiple of 8 bytes: so that they can be copied and compared word by word.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import attrs
 from attrs import define, evolve
 
 from . import tree
-from .signatures import KNOWN
+from .names import KNOWN
 from .source import Diagnostics, did_you_mean
 from .tree import Expression, Macro, Node
 

@@ -11,6 +11,7 @@ from . import layout, types
 from .compiler import Compiled
 from .output import MapShape, ScriptOutput, SourceReference
 from .printf import Format
+from .settings import Settings
 from .source import Source, Span
 from .storage import FLAG, Action
 from .times import time_of_day
@@ -18,7 +19,6 @@ from .values import Decoder
 
 if TYPE_CHECKING:
     from ..programs.maps import Hash, Ring
-    from .script import Script
 
 _ENOENT: Final = -2
 
@@ -31,9 +31,17 @@ class Performer:
         ended: exit() was called.
     """
 
-    def __init__(self, script: Script, compiled: Compiled, decoder: Decoder, output: ScriptOutput) -> None:
-        self._source: Source = script.source
-        self._settings = script.settings
+    def __init__(self, source: Source, settings: Settings, compiled: Compiled, decoder: Decoder,
+                 output: ScriptOutput) -> None:
+        """
+        Args:
+            source: the script's text.
+            settings: the script's.
+            compiled: its programs.
+            decoder: of its values.
+            output: takes what it prints.
+        """
+        self._source, self._settings = source, settings
         self._compiled, self._decoder, self._output = compiled, decoder, output
         self.status, self.ended = 0, False
         self._formats: dict[int, Format] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import evolve
 
@@ -16,10 +16,20 @@ from .points import OUTSIDE, Point
 from .source import did_you_mean
 
 if TYPE_CHECKING:
-    from ..core.kprobes import Kprobes
     from ..events._watchpoint import Watchpoint
     from ..programs.attach import Attachment
     from ..programs.program import Program
+
+class Probed(Protocol):
+    """A Kprobes, as far as scripts need it."""
+
+    machine: Any
+
+    def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False,
+               **more: Any) -> Attachment: ...
+    def watchpoint(self, where: str | int, size: int, access: str = "w", handler: Any = None) -> Watchpoint: ...
+    def stack_trace(self, regs: Any, limit: int = 64) -> list[int]: ...
+
 
 _WATCHED: Final = ("watchpoint", "asyncwatchpoint")
 
@@ -137,7 +147,7 @@ def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
     _missing(front, point, f"No code of {file}:{number}", [])
 
 
-def attach(kprobes: Kprobes, probe: TypedProbe, program: Program, clock: Any, engine: str | None,
+def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, engine: str | None,
            woken: Callable[[str], None]) -> Iterator[Attachment | Watchpoint]:
     """Put a program at all its attach points in the guest.
 
@@ -163,7 +173,7 @@ def attach(kprobes: Kprobes, probe: TypedProbe, program: Program, clock: Any, en
                                  engine=engine, printed=woken)
 
 
-def _watch(kprobes: Kprobes, point: Point, program: Program, clock: Any, engine: str | None,
+def _watch(kprobes: Probed, point: Point, program: Program, clock: Any, engine: str | None,
            woken: Callable[[str], None], number: int) -> Watchpoint:
     """A program at accesses to memory."""
     from ..programs.atprobe import AtProbe, Contexts

@@ -185,7 +185,7 @@ def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
         found.error(f"{point.kind} probe must be of format '{point.kind}:unit:count'", point.span)
         return None
     unit, count = words
-    known = ("ms", "s", "us", "hz") if point.kind == "interval" else ("ms", "s", "us", "hz")
+    known = ("ms", "s", "us", "hz")
     if unit not in known:
         found.error(f"{unit} is not an accepted unit for {point.kind} probes", point.span, *did_you_mean(unit, known))
         return None

@@ -173,7 +173,7 @@ class Scanner:
             raise self.fail("expected integer")
         self.at = match.end()
         text = match.group()
-        if text.rstrip("numshdULul").endswith("_"):
+        if re.search(r"_[a-zA-Z]*$", text):
             raise self.fail("trailing underscore in integer literal", self.between(self.at - 1, self.at))
         if bad := self.word_at(self.at):
             raise self.fail(f"invalid integer suffix '{bad}'", self.between(self.at, self.at + len(bad)))

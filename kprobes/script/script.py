@@ -18,14 +18,13 @@ from .guest import GuestWorld, world_of
 from .inference import TypedProbe
 from .output import JsonOutput, ScriptOutput, TextOutput
 from .performing import Performer
-from .placing import attach, placed
+from .placing import Probed, attach, placed
 from .source import Source
 from .storage import TICK
 from .times import strftime
 from .world import World
 
 if TYPE_CHECKING:
-    from ..core.kprobes import Kprobes
     from ..events._watchpoint import Watchpoint
     from ..programs.program import Program
 
@@ -118,7 +117,7 @@ class Script:
         attachments: of its programs in the guest.
     """
 
-    def __init__(self, text: str, *, kprobes: Kprobes | None = None, world: World | None = None, name: str = "stdin",
+    def __init__(self, text: str, *, kprobes: Probed | None = None, world: World | None = None, name: str = "stdin",
                  parameters: Parameters | None = None, output: ScriptOutput | None = None, unsafe: bool = False,
                  clock: Callable[[], int] | str = "host", engine: str | None = None, quiet: bool = False,
                  environment: Mapping[str, str] = os.environ) -> None:
@@ -159,7 +158,7 @@ class Script:
         self._decoders: list[values.Decoder] = []
         self._compiled = compiler.translate(front, probes, self._world, unsafe, wakes, self._decoder)
         self.warnings = [message.shown(self.source) for message in front.found.warnings]
-        self._performer = Performer(self, self._compiled, self._decoders[0], self._output)
+        self._performer = Performer(self.source, self.settings, self._compiled, self._decoders[0], self._output)
         self._drained = False
         self._timers = [(point, program) for probe, program in self._compiled.programs for point in probe.points
                         if point.kind in ("interval", "profile")]
@@ -172,7 +171,8 @@ class Script:
         if callable(self._ticks):
             return self._ticks
         if self._ticks == "instructions" and self._kprobes is not None and self._kprobes.machine.clock is not None:
-            return self._kprobes.machine.clock
+            counted: Callable[[], int] = self._kprobes.machine.clock
+            return counted
         return time.monotonic_ns
 
     def _decoder(self, storage: Any) -> values.Decoder:

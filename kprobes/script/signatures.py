@@ -5,57 +5,19 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from . import layout, tree, types
+from .inference import Inference
+from .names import AGGREGATES, AT_CODE, CLOCKS, KNOWN, REFUSED, SIMPLE, UNSAFE
 from .promotion import name_of, settled
 from .settings import STACK_MODES
 from .source import did_you_mean
 from .types import Integer, ValueType
 
-if TYPE_CHECKING:
-    from .inference import Inference
-
-AGGREGATES: Final = frozenset({"count", "sum", "avg", "min", "max", "stats", "hist", "lhist", "tseries"})
-_U8, _U32, _U64, _I64 = (Integer(8, False), Integer(32, False), Integer(64, False), Integer(64, True))
+_U8, _U64, _I64 = Integer(8, False), Integer(64, False), Integer(64, True)
+_U32 = Integer(32, False)
 _NOTHING, _BOOLEAN = types.Nothing(), types.Boolean()
-#: types that only scripts name
-TYPES: Final[dict[str, ValueType]] = {
-    "count_t": types.Count(), "sum_t": types.Sum(True), "usum_t": types.Sum(False), "avg_t": types.Average(True),
-    "uavg_t": types.Average(False), "min_t": types.Minimum(True), "umin_t": types.Minimum(False),
-    "max_t": types.Maximum(True), "umax_t": types.Maximum(False), "stats_t": types.Stats(True),
-    "ustats_t": types.Stats(False), "ksym_t": types.Symbol(False), "usym_t": types.Symbol(True),
-    "inet": types.Text("inet"), "timestamp": types.Text("timestamp"), "macaddr_t": types.Text("mac_address"),
-    "username_t": types.Text("username"), "cgroup_path_t": types.Text("cgroup_path")}
-#: the longest names of builtins' strings
-_SIMPLE: Final[dict[str, ValueType]] = {
-    "pid": _U32, "tid": _U32, "nsecs": _U64, "elapsed": _U64, "cpu": _U64, "ncpus": _U64, "rand": _U32,
-    "uid": _U64, "gid": _U64, "comm": types.String(16), "jiffies": _U64, "numaid": _U32, "usermode": _U8,
-    "curtask": _U64, "cpid": _U32, "has_cpid": _BOOLEAN, "probetype": types.String(24),
-    "default_str_length": _U64}
-#: names with and without parentheses that have no meaning here -> the reason
-REFUSED: Final = {
-    "cgroup": "control groups are Linux's", "cgroupid": "control groups are Linux's",
-    "cgroup_path": "control groups are Linux's", "username": "user names are an operating system's",
-    "socket_cookie": "sockets are Linux's", "skboutput": "packets of the network are Linux's",
-    "path": "a struct path belongs to Linux's kernel", "percpu_kaddr": "per-CPU symbols are Linux's",
-    "kfunc_exist": "kernel functions for programs are Linux's", "kfunc_allowed": "kernel functions for programs are Linux's",
-    "debugf": "there is no trace pipe here: use printf", "dw_ustack": "ustack unwinds by debug information already",
-    "ppid": "a parent process is Linux's kernel's", "pcomm": "a parent process is Linux's kernel's",
-    "leader_comm": "a thread group is Linux's kernel's", "leader_tid": "a thread group is Linux's kernel's",
-    "unwatch": "a watchpoint goes with its script"}
-#: functions that have Python do something
-ASYNCHRONOUS: Final = frozenset({"printf", "errorf", "warnf", "print", "clear", "zero", "exit", "time", "join", "cat", "system"})
-_UNSAFE: Final = frozenset({"system", "signal", "signal_thread", "override", "write_user"})
-#: builtins and functions that need a probe in a guest
-_AT_CODE: Final = frozenset({"func", "retval", "args", "reg", "ctx", "override"})
-_CLOCKS: Final = ("monotonic", "boot", "tai", "sw_tai")
-KNOWN: Final = frozenset({
-    *AGGREGATES, *_SIMPLE, *REFUSED, *ASYNCHRONOUS, *_UNSAFE, *_AT_CODE, "str", "buf", "kaddr", "uaddr", "ksym", "usym",
-    "ntop", "pton", "macaddr", "strftime", "strncmp", "strcontains", "strlen", "strstr", "len", "has_key", "delete",
-    "find", "bswap", "kptr", "uptr", "assert", "static_assert", "fail", "is_str", "is_ptr", "is_array", "is_integer",
-    "is_unsigned_integer", "is_literal", "is_err", "memcmp", "str_concat", "strcap", "strerror", "signal_name",
-    "container_of", "getopt", "probe", "config", "probetype", "assert_str"})
 
 
 def name(inference: Inference, node: tree.Name) -> ValueType | None:
@@ -140,16 +102,16 @@ def call(inference: Inference, node: tree.Call, at: tree.Node | None = None) -> 
     if word not in KNOWN:
         inference.error(f"Unknown function: '{node.name}'", node, *did_you_mean(word, KNOWN))
         return None
-    if word in _UNSAFE and not inference.unsafe:
+    if word in UNSAFE and not inference.unsafe:
         inference.error(f"{word}() is an unsafe function being used in safe mode", at or node, "--unsafe allows it")
-    if word in _AT_CODE and not all(point.at_code or point.kind in ("watchpoint", "asyncwatchpoint", "profile")
+    if word in AT_CODE and not all(point.at_code or point.kind in ("watchpoint", "asyncwatchpoint", "profile")
                                     for point in inference.probe.points):
         kinds = "/".join(sorted({point.kind for point in inference.probe.points}))
         inference.error(f"{word} can not be used with {kinds} probes: they are at no place of the guest's code",
                         at or node)
         return None
-    if word in _SIMPLE and word not in ("nsecs", "comm", "pid", "tid"):
-        return _SIMPLE[word] if _counted(inference, node, 0, 0) else None
+    if word in SIMPLE and word not in ("nsecs", "comm", "pid", "tid"):
+        return SIMPLE[word] if _counted(inference, node, 0, 0) else None
     return _CALLS[word](inference, node)
 
 
@@ -168,11 +130,11 @@ def constant(inference: Inference, node: tree.Expression) -> str | int | None:
         return probe_type(inference.probe.points[0].kind)
     if isinstance(node, tree.Name) and node.name == "__builtin_safe_mode":
         return int(not inference.unsafe)
-    if isinstance(node, tree.Call) and node.name in _PREDICATES and len(node.arguments) == 1:
+    if isinstance(node, tree.Call) and node.name in PREDICATES and len(node.arguments) == 1:
         if node.name == "is_literal":
             return int(isinstance(node.arguments[0], tree.Number | tree.Text | tree.Truth))
         kind = inference.type(node.arguments[0])
-        return None if kind is None else int(_PREDICATES[node.name](kind))
+        return None if kind is None else int(PREDICATES[node.name](kind))
     if isinstance(node, tree.SizeOf):
         inference.type(node)
         return inference.typing.sizes.get(node)
@@ -192,7 +154,7 @@ def _base_name(kind: ValueType) -> str:
     return names.get(type(kind), name_of(kind))
 
 
-_PREDICATES: Final[dict[str, Callable[[ValueType], bool]]] = {
+PREDICATES: Final[dict[str, Callable[[ValueType], bool]]] = {
     "is_str": lambda kind: isinstance(kind, types.String),
     "is_ptr": lambda kind: isinstance(kind, types.Pointer),
     "is_array": lambda kind: isinstance(kind, types.Array),
@@ -303,12 +265,10 @@ def _format(inference: Inference, node: tree.Call) -> ValueType | None:
     for argument, kind in zip(node.arguments[1:], kinds[1:], strict=True):
         if kind is None:
             return _NOTHING
-        if isinstance(kind, types.Aggregate):
-            readable = inference.readable(kind, argument)
-            if readable is None:
-                return _NOTHING
-            kind = readable
-        values.append(settled(kind))
+        value = inference.readable(kind, argument) if isinstance(kind, types.Aggregate) else kind
+        if value is None:
+            return _NOTHING
+        values.append(settled(value))
     if inference.final:
         from .printf import Format
 
@@ -449,8 +409,8 @@ def _address(inference: Inference, node: tree.Call) -> ValueType | None:
     symbol = first.value.decode("utf-8", "replace")
     found = inference.world.symbol(symbol)
     if found is None and inference.final:
-        inference.error(f"Failed to resolve kernel symbol: {symbol}" if node.name == "kaddr" else f"Could not resolve symbol: {symbol}",
-                        node, *did_you_mean(symbol, inference.world.names()))
+        text = "Failed to resolve kernel symbol" if node.name == "kaddr" else "Could not resolve symbol"
+        inference.error(f"{text}: {symbol}", node, *did_you_mean(symbol, inference.world.names()))
     if node.name == "kaddr":
         return _U64
     bits = {1: 8, 2: 16, 4: 32}.get(found[1] if found else 0, 64)
@@ -700,7 +660,8 @@ def _pid(inference: Inference, node: tree.Call) -> ValueType | None:
     if _counted(inference, node, 0, 1) and node.arguments:
         which = node.arguments[0]
         if not isinstance(which, tree.Name) or which.name not in ("curr_ns", "init"):
-            inference.error(f"Invalid PID namespace mode: {getattr(which, 'name', '?')} (expects: curr_ns or init)", node)
+            inference.error(f"Invalid PID namespace mode: {getattr(which, 'name', '?')} (expects: curr_ns or init)",
+                            node)
     return _U32
 
 
@@ -714,9 +675,9 @@ def _comm(inference: Inference, node: tree.Call) -> ValueType | None:
 def _nsecs(inference: Inference, node: tree.Call) -> ValueType | None:
     if _counted(inference, node, 0, 1) and node.arguments:
         which = node.arguments[0]
-        if not isinstance(which, tree.Name) or which.name not in _CLOCKS:
+        if not isinstance(which, tree.Name) or which.name not in CLOCKS:
             inference.error(f"Invalid timestamp mode: {getattr(which, 'name', '?')}", node,
-                            *did_you_mean(getattr(which, "name", ""), _CLOCKS))
+                            *did_you_mean(getattr(which, "name", ""), CLOCKS))
     return _U64
 
 
@@ -751,7 +712,7 @@ _CALLS: Final[dict[str, Callable[[Inference, tree.Call], ValueType | None]]] = {
     "strftime": _strftime, "strncmp": _texts(3, 3, _U64), "strcontains": _texts(2, 2, _BOOLEAN),
     "strlen": _texts(1, 1, _U64), "strstr": _texts(2, 2, _I64), "strcap": _texts(1, 1, _U64),
     "str_concat": _concatenation, "len": _length, "has_key": _key, "delete": _key, "find": _key, "bswap": _swap,
-    "kptr": _same, "uptr": _same, **dict.fromkeys(_PREDICATES, _predicate), "is_err": _numbers(1, 1, _BOOLEAN),
+    "kptr": _same, "uptr": _same, **dict.fromkeys(PREDICATES, _predicate), "is_err": _numbers(1, 1, _BOOLEAN),
     "assert": _assert, "static_assert": _assert, "assert_str": _nothing, "fail": _fail, "func": _function,
     "retval": _result, "probe": _probe, "pid": _pid, "tid": _pid, "comm": _comm, "nsecs": _nsecs,
     "override": _unsafe_number, "signal": _refused("no signal is sent to a guest's task"),

@@ -1,4 +1,4 @@
-"""Where a script's programs keep things: areas of memory, constants, maps, and the actions that Python does for them."""
+"""Where a script's programs keep things: areas of memory, constants, maps; and actions that Python does for them."""
 
 from __future__ import annotations
 

@@ -1,21 +1,18 @@
 """Code that walks through strings, byte by byte.
 
-Places in strings are kept in memory, where the verifier knows nothing of them, so that each round of a loop looks the same
-to it.
+Places in strings are kept in memory, where the verifier knows nothing of them, so that each round of a loop looks the
+same to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from .blocks import BlockWriter
 from .storage import Area
 
-if TYPE_CHECKING:
-    from .generator import Generator
 
-
-def _byte(g: Generator, register: int, text: Area, size: int, index: int, behind: str) -> None:
+def _byte(g: BlockWriter, register: int, text: Area, size: int, index: int, behind: str) -> None:
     """A byte of a string.
 
     Args:
@@ -32,13 +29,13 @@ def _byte(g: Generator, register: int, text: Area, size: int, index: int, behind
     g.asm.load(register, register, 0, 1)
 
 
-def _top(g: Generator, top: str, out: str) -> None:
+def _top(g: BlockWriter, top: str, out: str) -> None:
     g.asm.place(top)
     g.asm.call("may_loop")
     g.asm.jump_if_number("==", 0, 0, out)
 
 
-def length(g: Generator, text: Area, size: int) -> None:
+def length(g: BlockWriter, text: Area, size: int) -> None:
     """r0: bytes of a string before its NUL."""
     asm = g.asm
     state = g.storage.variable(8)
@@ -57,7 +54,7 @@ def length(g: Generator, text: Area, size: int) -> None:
     asm.load(0, 1, 0, 8)
 
 
-def differs(g: Generator, left: Area, left_size: int, right: Area, right_size: int, most: int) -> None:
+def differs(g: BlockWriter, left: Area, left_size: int, right: Area, right_size: int, most: int) -> None:
     """r0: 1 where two strings differ in their first `most` bytes."""
     asm = g.asm
     state = g.storage.variable(16)
@@ -89,7 +86,7 @@ def differs(g: Generator, left: Area, left_size: int, right: Area, right_size: i
     asm.load(0, 1, 8, 8)
 
 
-def position(g: Generator, text: Area, size: int, part: Area, part_size: int) -> None:
+def position(g: BlockWriter, text: Area, size: int, part: Area, part_size: int) -> None:
     """r0: where a string first stands in another, or -1; 0 for an empty one."""
     asm = g.asm
     state = g.storage.variable(24)  # place in the text, place in the part, result
@@ -123,7 +120,7 @@ def position(g: Generator, text: Area, size: int, part: Area, part_size: int) ->
     asm.load(0, 1, 16, 8)
 
 
-def join(g: Generator, to: Area, size: int, parts: Sequence[tuple[Area, int]]) -> None:
+def join(g: BlockWriter, to: Area, size: int, parts: Sequence[tuple[Area, int]]) -> None:
     """Put strings one behind the other, into an area of zeros; what does not fit is cut."""
     asm = g.asm
     state = g.storage.variable(16)  # place in the result, place in the part

@@ -6,8 +6,8 @@ Linux's verifier as far as its objects exist here. What holds of an accepted pro
 
 - Each load, store and atomic operation is within the context (loads only), the running functions' stacks, a map
   value, or a record that is held; atomic ones are aligned. Helpers get what they take.
-- No run executes more than `Facts.steps` instructions, loops that call may_loop() aside, which have ROUNDS rounds. At most 8 functions are active, with 512 bytes of stack
-  together.
+- No run executes more than `Facts.steps` instructions, loops that call may_loop() aside, which have ROUNDS rounds. At
+  most 8 functions are active, with 512 bytes of stack together.
 - Each record that is reserved is submitted or discarded, once.
 - No address of the host's is stored where anybody else can see it, and nothing depends on what the stack held before,
   provided that engines zero the bytes of `Facts.cleared`.

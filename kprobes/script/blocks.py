@@ -1,0 +1,1216 @@
+"""From a typed block to eBPF: statements, numbers, and where values lie.
+
+Registers: r6 is the context, r7 a map's value while it is changed; a number is computed into r0. Numbers that wait for
+others are spilled to the frame. Variables and temporary values of more than a register lie in array maps, so that what
+the verifier knows does not differ from one round of a loop to the next.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import ProgramError
+from ..programs.assembler import Assembler
+from ..programs.code import Line
+from . import layout, tree, types
+from .definitions import Definitions
+from .inference import MapFacts, TypedProbe, Typing
+from .promotion import both
+from .settings import Settings
+from .source import Source, Span
+from .storage import FLAG, RING, SCRATCH, TICK, VARIABLES, Action, Area, Storage
+from .tree import Expression
+from .types import Integer, ValueType
+from .world import World
+
+if TYPE_CHECKING:
+    from ..programs.isa import Instruction
+
+_CONTEXT: Final = 6
+_POINTER: Final = 7
+_FRAME: Final = 10
+#: the most bytes of the frame that numbers are spilled to
+_SPILLED: Final = 400
+_COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
+_OPPOSITE: Final = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_I32: Final = range(-(1 << 31), 1 << 31)
+
+
+class BlockWriter(ABC):
+    """Writes one program.
+
+    Attributes:
+        asm: its instructions.
+        storage: what all programs of the script share.
+        typing, probe, world, settings, definitions: see `inference`.
+        wakes: a full ring, and `exit()`, call Python.
+        ticks: a word of the variables says when Python wants to be called.
+        end: the label behind the block.
+    """
+
+    def __init__(self, storage: Storage, typing: Typing, probe: TypedProbe, world: World, settings: Settings,
+                 definitions: Definitions, source: Source, wakes: bool, ticks: bool = False) -> None:
+        self.storage, self.typing, self.probe, self.world = storage, typing, probe, world
+        self.settings, self.definitions, self.wakes = settings, definitions, wakes
+        self._source, self._ticks = source, ticks
+        self.asm = Assembler()
+        self.end = self.asm.label()
+        self._depth = self._temporary = 0
+        self._loops: list[tuple[str, str]] = []
+
+    def program(self) -> tuple[Sequence[Instruction], dict[int, Line]]:
+        """The program of the probe's block."""
+        asm, block = self.asm, self.probe.probe
+        asm.move(_CONTEXT, 1)
+        if self._ticks and self.wakes:
+            quiet = asm.label()
+            self.point(1, Area(VARIABLES, TICK))
+            asm.load(1, 1, 0, 8)
+            asm.jump_if_number("==", 1, 0, quiet)
+            self.wake()
+            asm.place(quiet)
+        if block.predicate is not None:
+            self.jump_unless(block.predicate, self.end)
+        self.block(block.body)
+        asm.place(self.end)
+        asm.set(0, 0)
+        asm.exit()
+        return asm.finish()
+
+    # --- what functions and aggregates are: see Generator
+
+    @abstractmethod
+    def function_effect(self, node: tree.Call | tree.Name, used: bool) -> None:
+        """Write a call for what it does. used: its value counts as used."""
+
+    @abstractmethod
+    def function_number(self, node: tree.Call | tree.Name) -> None:
+        """Compute a builtin or a function into r0."""
+
+    @abstractmethod
+    def function_store(self, node: tree.Call | tree.Name, kind: ValueType, area: Area) -> None:
+        """Put a builtin's or a function's value into an area of a type."""
+
+    @abstractmethod
+    def comparison(self, node: tree.Binary, label: str) -> None:
+        """Go on at a label if `==` or `!=` of two values in memory does not hold."""
+
+    @abstractmethod
+    def argument(self, node: tree.FieldAccess) -> None:
+        """r0: `args.name`."""
+
+    @abstractmethod
+    def aggregate_update(self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression) -> None:
+        """Write `@x[key] = count()` and its like."""
+
+    @abstractmethod
+    def aggregate_read(self, kind: ValueType) -> None:
+        """r0: the number that an aggregate at r7 counts as."""
+
+    # --- room
+
+    def type(self, node: Expression) -> ValueType:
+        """The type of an expression."""
+        return self.typing.of[node]
+
+    def temporary(self, size: int) -> Area:
+        """Room that is free again behind the statement."""
+        area = Area(SCRATCH, self._temporary)
+        self._temporary += size + 7 & ~7
+        self.storage.scratch = max(self.storage.scratch, self._temporary)
+        return area
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """What is taken of temporary room meanwhile is free again behind it."""
+        before = self._temporary
+        yield
+        self._temporary = before
+
+    def push(self) -> int:
+        """Spill r0; its place below r10."""
+        self._depth += 8
+        if self._depth > _SPILLED:
+            raise ProgramError("an expression is too deep: its numbers do not fit into a program's stack",
+                               hint="put parts of it into variables")
+        self.asm.store(_FRAME, -self._depth, 0, 8)
+        return -self._depth
+
+    def pop(self, place: int, register: int) -> None:
+        """Get back what was spilled last."""
+        assert place == -self._depth, "spilled numbers come back in reverse"
+        self.asm.load(register, _FRAME, place, 8)
+        self._depth -= 8
+
+    def point(self, register: int, area: Area) -> None:
+        """The address of an area."""
+        self.asm.value(register, area.map, area.offset)
+
+    # --- statements
+
+    def block(self, block: tree.Block) -> None:
+        """Write a block's statements, and its value for its effect."""
+        for statement in block.statements:
+            self.statement(statement)
+        if block.value is not None:
+            self.effect(block.value)
+
+    def statement(self, statement: tree.Statement) -> None:
+        """Write one statement."""
+        self._line(statement.span)
+        with self.released():
+            _STATEMENTS[type(statement)](self, statement)
+
+    def _line(self, span: Span) -> None:
+        lines = self._source.text.split("\n")
+        self.asm.line(Line(self._source.name, span.line, span.column, lines[span.line - 1]))
+
+    def _evaluate(self, statement: tree.Evaluate) -> None:
+        self.effect(statement.expression, statement.discarded)
+
+    def effect(self, node: Expression, used: bool = False) -> None:
+        """Write an expression for what it does.
+
+        Args:
+            node: the expression.
+            used: its value counts as used: deleting what is not there is no reason to warn.
+        """
+        if isinstance(node, tree.Block):
+            self.block(node)
+        elif isinstance(node, tree.Conditional):
+            self._branches(node)
+        elif isinstance(node, tree.Unary) and node.operator in ("x++", "x--", "++x", "--x"):
+            self.number(node)
+        elif isinstance(node, (tree.Call, tree.Name)):
+            self.function_effect(node, used)
+        elif layout.is_number(self.type(node)):
+            self.number(node)
+        elif not isinstance(self.type(node), (types.Nothing, types.Aggregate)):
+            self.place(node)
+
+    def _branches(self, node: tree.Conditional) -> None:
+        asm = self.asm
+        chosen = self._chosen(node)
+        if chosen is not None:
+            for one in chosen:
+                self.effect(one)
+            return
+        otherwise, done = asm.label(), asm.label()
+        self.jump_unless(node.condition, otherwise)
+        self.effect(node.then)
+        asm.jump(done)
+        asm.place(otherwise)
+        if node.otherwise is not None:
+            self.effect(node.otherwise)
+        asm.place(done)
+
+    def _chosen(self, node: tree.Conditional) -> list[Expression] | None:
+        """The branch of a condition that was known at compile time; None: it is not."""
+        if not isinstance(node.condition, tree.CompileTime):
+            return None
+        if node.then in self.typing.of:
+            return [node.then]
+        return [node.otherwise] if node.otherwise is not None else []
+
+    def _declare(self, statement: tree.Declare) -> None:
+        slot = self.typing.slots[statement.variable]
+        assert slot.type is not None
+        area = self.storage.slot(slot)
+        if statement.value is None:
+            self.clear(area, layout.room_of(slot.type))
+        else:
+            self.store(statement.value, slot.type, area)
+
+    def _assign(self, statement: tree.Assign) -> None:
+        target = statement.target
+        if isinstance(target, tree.Variable):
+            slot = self.typing.slots[target]
+            assert slot.type is not None
+            area = self.storage.slot(slot)
+            if layout.is_number(slot.type) or not self._mentions(statement.value, target.name):
+                self.store(statement.value, slot.type, area)
+            else:
+                between = self.temporary(layout.room_of(slot.type))
+                self.store(statement.value, slot.type, between)
+                self.copy(between, area, layout.room_of(slot.type))
+            return
+        facts = self.facts(target)
+        if isinstance(facts.value, types.Aggregate):
+            self.aggregate_update(target, facts, statement.value)
+        else:
+            self._assign_map(target, facts, statement.value)
+
+    @staticmethod
+    def _mentions(node: Expression, name: str) -> bool:
+        return any(isinstance(one, tree.Variable) and one.name == name for one in tree.walk(node))
+
+    def facts(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
+        """What is known of the map that is meant."""
+        return self.typing.maps[target.name if isinstance(target, tree.MapName) else target.map.name]
+
+    def _assign_map(self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression) -> None:
+        assert facts.value is not None
+        room = layout.room_of(facts.value)
+        if isinstance(target, tree.MapName):
+            flag = self.storage.scalars[facts.name]
+            if layout.is_number(facts.value):
+                self.number(value, facts.value)
+                self.point(1, flag)
+                self.asm.store(1, FLAG, 0, room)
+                self.asm.store_number(1, 0, 1, 8)
+                return
+            between = self.temporary(room)
+            self.store(value, facts.value, between)
+            self.copy(between, flag.at(FLAG), room)
+            self.point(1, flag)
+            self.asm.store_number(1, 0, 1, 8)
+            return
+        area = self.temporary(room)
+        self.store(value, facts.value, area)
+        key = self.key(facts, target.key)
+        self.update(facts, key, area, target.span)
+
+    def update(self, facts: MapFacts, key: Area, value: Area, span: Span, flags: int = 0) -> None:
+        """Put a value into a map with keys; warn where it is full."""
+        asm = self.asm
+        asm.map(1, self.storage.keyed[facts.name])
+        self.point(2, key)
+        self.point(3, value)
+        asm.set(4, flags)
+        asm.call("map_update_elem")
+        done = asm.label()
+        asm.jump_if_number("==", 0, 0, done)
+        self.failed("map_update_elem", span)
+        asm.place(done)
+
+    def failed(self, helper: str, span: Span) -> None:
+        """Tell Python that a helper has returned r0, an error."""
+        area = self.temporary(16)
+        self.point(1, area)
+        self.asm.store(1, 8, 0, 8)
+        action = Action("helper_error", span, ((8, Integer(64, True)),), {"helper": helper})
+        self.send(area, 16, action)
+
+    def key(self, facts: MapFacts, node: Expression) -> Area:
+        """A map's key in memory."""
+        assert facts.key is not None
+        area = self.temporary(layout.room_of(facts.key))
+        self.store(node, facts.key, area)
+        return area
+
+    def _while(self, statement: tree.While) -> None:
+        asm = self.asm
+        top, out = asm.label(), asm.label()
+        self._top(top, out)
+        self.jump_unless(statement.condition, out)
+        self._body(statement.body, top, out)
+        asm.jump(top)
+        asm.place(out)
+
+    def _top(self, top: str, out: str) -> None:
+        """Where a loop begins a round: engines count them."""
+        self.asm.place(top)
+        self.asm.call("may_loop")
+        self.asm.jump_if_number("==", 0, 0, out)
+
+    def _body(self, body: tree.Block, onward: str, out: str) -> None:
+        self._loops.append((onward, out))
+        self.block(body)
+        self._loops.pop()
+
+    def _unroll(self, statement: tree.Unroll) -> None:
+        assert isinstance(statement.count, tree.Number)
+        out = self.asm.label()
+        for _ in range(statement.count.value):
+            onward = self.asm.label()
+            self._body(statement.body, onward, out)
+            self.asm.place(onward)
+        self.asm.place(out)
+
+    def _for_range(self, statement: tree.ForRange) -> None:
+        asm = self.asm
+        bounds = self.storage.variable(16)
+        self.number(statement.first)
+        place = self.push()
+        self.number(statement.last)
+        self.pop(place, 2)
+        self.point(1, bounds)
+        asm.store(1, 0, 2, 8)
+        asm.store(1, 8, 0, 8)
+        slot = self.typing.slots[statement.variable]
+        assert slot.type is not None
+        top, onward, out = asm.label(), asm.label(), asm.label()
+        self._top(top, out)
+        self.point(1, bounds)
+        asm.load(0, 1, 0, 8)
+        asm.load(2, 1, 8, 8)
+        asm.jump_if("s>=", 0, 2, out)
+        self.point(1, self.storage.slot(slot))
+        asm.store(1, 0, 0, layout.size_of(slot.type))
+        self._body(statement.body, onward, out)
+        asm.place(onward)
+        self.point(1, bounds)
+        asm.load(0, 1, 0, 8)
+        asm.compute_with("+", 0, 1)
+        asm.store(1, 0, 0, 8)
+        asm.jump(top)
+        asm.place(out)
+
+    def _for_map(self, statement: tree.ForMap) -> None:
+        asm = self.asm
+        facts = self.typing.maps[statement.map.name]
+        slot = self.typing.slots[statement.variable]
+        assert isinstance(slot.type, types.Tuple) and facts.key is not None and facts.value is not None
+        (_, key_type), (value_at, value_type) = layout.members(slot.type)
+        key = self.storage.variable(layout.room_of(facts.key))
+        cursor, pair = self.storage.variable(8), self.storage.slot(slot)
+        self.point(1, cursor)
+        asm.store_number(1, 0, 0, 8)
+        top, out = asm.label(), asm.label()
+        self._top(top, out)
+        asm.map(1, self.storage.keyed[facts.name])
+        self.point(2, key)
+        self.point(3, cursor)
+        asm.load(3, 3, 0, 8)
+        asm.call("map_next_key")
+        asm.jump_if_number("==", 0, 0, out)
+        self.point(1, cursor)
+        asm.store(1, 0, 0, 8)
+        self.lookup(facts, key)
+        asm.jump_if_number("==", 0, 0, top)
+        asm.move(_POINTER, 0)
+        if isinstance(facts.value, types.Aggregate):
+            self.aggregate_read(facts.value)
+            self.point(1, pair.at(value_at))
+            asm.store(1, 0, 0, 8)
+        else:
+            self.copy_from(_POINTER, pair.at(value_at), layout.room_of(value_type))
+        self.transfer(key, facts.key, pair, key_type)
+        self._body(statement.body, top, out)
+        asm.jump(top)
+        asm.place(out)
+
+    def _jump(self, statement: tree.Jump) -> None:
+        if statement.kind == "return":
+            if statement.value is not None:
+                self.effect(statement.value)
+            self.asm.jump(self.end)
+        else:
+            onward, out = self._loops[-1]
+            self.asm.jump(out if statement.kind == "break" else onward)
+
+    # --- actions of Python
+
+    def act(self, action: str, span: Span, values: Sequence[tuple[Expression, ValueType]] = (), **data: Any) -> None:
+        """Have Python do something with values.
+
+        Args:
+            action: its kind.
+            span: of the call.
+            values: expressions and the types that they are sent as.
+            data: see `Action`.
+        """
+        fields, at = list[tuple[int, ValueType]](), 8
+        for _, kind in values:
+            fields.append((at, kind))
+            at += layout.room_of(kind) + 7 & ~7
+        area = self.temporary(at)
+        for (node, kind), (offset, _) in zip(values, fields, strict=True):
+            self.store(node, kind, area.at(offset))
+        self.send(area, at, Action(action, span, tuple(fields), data))
+
+    def send(self, area: Area, size: int, action: Action) -> None:
+        """Put a record into the ring; its first word is the action."""
+        asm = self.asm
+        self.point(2, area)
+        asm.store_number(2, 0, self.storage.action(action), 8)
+        self._output(size)
+        if self.wakes:
+            done = asm.label()
+            asm.jump_if_number("==", 0, 0, done)
+            self.wake()
+            self.point(2, area)
+            self._output(size)
+            asm.place(done)
+
+    def _output(self, size: int) -> None:
+        self.asm.map(1, RING)
+        self.asm.set(3, size)
+        self.asm.set(4, 0)
+        self.asm.call("ringbuf_output")
+
+    def wake(self) -> None:
+        """Have Python read the ring now."""
+        if self.wakes:
+            text = self.storage.constant(b"wake\0")
+            self.point(1, text)
+            self.asm.set(2, 5)
+            self.asm.call("trace_printk")
+
+    # --- numbers: into r0
+
+    def number(self, node: Expression, to: ValueType | None = None) -> None:
+        """Compute a number into r0.
+
+        Args:
+            node: the expression.
+            to: the type that it is converted to; None: its own.
+        """
+        _NUMBERS[type(node)](self, node)
+        if to is not None:
+            self.convert(self.type(node), to)
+
+    def convert(self, of: ValueType, to: ValueType) -> None:
+        """r0 as another type has it."""
+        bits, signed = layout.width(to)
+        if isinstance(to, types.Boolean):
+            if not isinstance(of, types.Boolean):
+                self._truth()
+            return
+        if isinstance(of, types.Boolean) or not layout.is_number(of):
+            if bits < 64 and not isinstance(of, types.Boolean):
+                self.asm.extend(0, bits, signed)
+            return
+        before, sign = layout.width(of)
+        if bits < before or (bits == before and sign != signed) or (bits < 64 and sign and not signed):
+            self.asm.extend(0, bits, signed)
+
+    def _truth(self) -> None:
+        done = self.asm.label()
+        self.asm.jump_if_number("==", 0, 0, done)
+        self.asm.set(0, 1)
+        self.asm.place(done)
+
+    def _literal(self, node: tree.Number | tree.Truth) -> None:
+        self.asm.set(0, int(node.value))
+
+    def _load(self, area: Area, kind: ValueType) -> None:
+        bits, signed = layout.width(kind)
+        self.point(1, area)
+        self.asm.load(0, 1, 0, bits // 8, signed)
+
+    def _variable(self, node: tree.Variable) -> None:
+        slot = self.typing.slots[node]
+        assert slot.type is not None
+        self._load(self.storage.slot(slot), slot.type)
+
+    def _map(self, node: tree.MapName | tree.MapAccess) -> None:
+        """A map's number, 0 where there is no such key."""
+        facts, asm = self.facts(node), self.asm
+        assert facts.value is not None
+        missing = asm.label()
+        if isinstance(node, tree.MapName):
+            self.point(0, self.storage.scalars[facts.name].at(FLAG))
+        else:
+            with self.released():
+                self.lookup(facts, self.key(facts, node.key))
+            asm.jump_if_number("==", 0, 0, missing)
+        if isinstance(facts.value, types.Aggregate):
+            asm.move(_POINTER, 0)
+            self.aggregate_read(facts.value)
+        else:
+            bits, signed = layout.width(facts.value)
+            asm.load(0, 0, 0, bits // 8, signed)
+        asm.place(missing)
+
+    def lookup(self, facts: MapFacts, key: Area) -> None:
+        """r0: the address of a map's value, or 0."""
+        self.asm.map(1, self.storage.keyed[facts.name])
+        self.point(2, key)
+        self.asm.call("map_lookup_elem")
+
+    def _named(self, node: tree.Name | tree.Call) -> None:
+        self.function_number(node)
+
+    def _unary(self, node: tree.Unary) -> None:
+        asm, operator = self.asm, node.operator
+        if operator in ("x++", "x--", "++x", "--x"):
+            self._count(node)
+        elif operator == "&":
+            raise ProgramError("the address of a variable is one of this computer's, and means nothing in the guest",
+                               hint="use the variable itself")
+        elif operator == "*":
+            self.number(node.operand)
+            of = self.type(node.operand)
+            kind = of.target if isinstance(of, types.Pointer) else self.type(node)
+            self.read_number(kind if layout.is_number(kind) else Integer(64, False))
+        elif operator == "!":
+            yes, done = asm.label(), asm.label()
+            self.jump_unless(node.operand, yes)
+            asm.set(0, 0)
+            asm.jump(done)
+            asm.place(yes)
+            asm.set(0, 1)
+            asm.place(done)
+        else:
+            self.number(node.operand)
+            if operator == "-":
+                asm.negate(0)
+            else:
+                asm.set(1, -1)
+                asm.compute("^", 0, 1)
+
+    def _count(self, node: tree.Unary) -> None:
+        """`++` and `--`; r0 is the value before or after it."""
+        asm, operand = self.asm, node.operand
+        step, before = (-1 if "-" in node.operator else 1), node.operator.startswith("x")
+        kind = self.type(node)
+        if isinstance(kind, types.Pointer):
+            step *= max(1, layout.size_of(kind.target, self.world.bits // 8))
+        skip = asm.label()
+        if isinstance(operand, tree.Variable):
+            slot = self.typing.slots[operand]
+            assert slot.type is not None
+            kind = slot.type
+            self.point(_POINTER, self.storage.slot(slot))
+        else:
+            assert isinstance(operand, tree.MapName | tree.MapAccess)
+            facts = self.facts(operand)
+            assert facts.value is not None
+            kind = facts.value
+            self.entry(operand, facts, skip)
+        bits, signed = layout.width(kind)
+        asm.load(0, _POINTER, 0, bits // 8, signed)
+        if before:
+            asm.move(2, 0)
+            asm.compute_with("+", 2, step)
+            asm.store(_POINTER, 0, 2, bits // 8)
+        else:
+            asm.compute_with("+", 0, step)
+            asm.extend(0, bits, signed)
+            asm.store(_POINTER, 0, 0, bits // 8)
+        asm.place(skip)
+
+    def entry(self, target: tree.MapName | tree.MapAccess, facts: MapFacts, full: str) -> None:
+        """r7: the address of a map's value, which is made if there is none.
+
+        Args:
+            target: what is written.
+            facts: its map.
+            full: the label to go on at, with r0 == 0, where there is no room.
+        """
+        asm = self.asm
+        if isinstance(target, tree.MapName):
+            self.point(_POINTER, self.storage.scalars[facts.name])
+            asm.store_number(_POINTER, 0, 1, 8)
+            asm.compute_with("+", _POINTER, FLAG)
+            return
+        assert facts.value is not None
+        there = asm.label()
+        with self.released():
+            key = self.key(facts, target.key)
+            self.lookup(facts, key)
+            asm.jump_if_number("!=", 0, 0, there)
+            self.update(facts, key, self.storage.constant(bytes(layout.room_of(facts.value))), target.span)
+            self.lookup(facts, key)
+        asm.jump_if_number("==", 0, 0, full)
+        asm.place(there)
+        asm.move(_POINTER, 0)
+
+    def _binary(self, node: tree.Binary) -> None:
+        if node.operator in (*_COMPARISONS, "&&", "||"):
+            asm = self.asm
+            no, done = asm.label(), asm.label()
+            self.jump_unless(node, no)
+            asm.set(0, 1)
+            asm.jump(done)
+            asm.place(no)
+            asm.set(0, 0)
+            asm.place(done)
+            return
+        left, right = self.type(node.left), self.type(node.right)
+        if isinstance(left, types.Pointer) or isinstance(right, types.Pointer):
+            self._move_pointer(node, left, right)
+            return
+        self._two(node.left, node.right)
+        if node.operator in ("/", "%"):
+            self._divide(node)
+        else:
+            if node.operator in ("<<", ">>"):
+                self.asm.compute_with("&", 2, 63)
+            self.asm.compute(node.operator, 0, 2)
+
+    def _two(self, left: Expression, right: Expression) -> None:
+        """r0 and r2: two numbers."""
+        if isinstance(right, tree.Number | tree.Truth):
+            self.number(left)
+            self.asm.set(2, int(right.value))
+            return
+        self.number(left)
+        place = self.push()
+        self.number(right)
+        self.asm.move(2, 0)
+        self.pop(place, 0)
+
+    def _divide(self, node: tree.Binary) -> None:
+        asm = self.asm
+        if isinstance(node.right, tree.Number) and node.right.value:
+            asm.compute(node.operator, 0, 2)
+            return
+        fine, done = asm.label(), asm.label()
+        asm.jump_if_number("!=", 2, 0, fine)
+        with self.released():
+            self.act("runtime_error", node.span, error="divide_by_zero")
+        asm.set(0, 1)
+        asm.jump(done)
+        asm.place(fine)
+        asm.compute(node.operator, 0, 2)
+        asm.place(done)
+
+    def _move_pointer(self, node: tree.Binary, left: ValueType, right: ValueType) -> None:
+        """`p + n`: by as many elements."""
+        first, pointer = (node.left, left) if isinstance(left, types.Pointer) else (node.right, right)
+        second = node.right if first is node.left else node.left
+        assert isinstance(pointer, types.Pointer)
+        size = max(1, layout.size_of(pointer.target, self.world.bits // 8))
+        self.number(first)
+        place = self.push()
+        self.number(second)
+        if size > 1:
+            self.asm.compute_with("*", 0, size)
+        self.asm.move(2, 0)
+        self.pop(place, 0)
+        self.asm.compute(node.operator, 0, 2)
+
+    # --- conditions
+
+    def jump_unless(self, node: Expression, label: str) -> None:
+        """Go on at a label if a condition does not hold."""
+        asm = self.asm
+        if isinstance(node, tree.Binary) and node.operator == "&&":
+            self.jump_unless(node.left, label)
+            self.jump_unless(node.right, label)
+        elif isinstance(node, tree.Binary) and node.operator == "||":
+            right, yes = asm.label(), asm.label()
+            self.jump_unless(node.left, right)
+            asm.jump(yes)
+            asm.place(right)
+            self.jump_unless(node.right, label)
+            asm.place(yes)
+        elif isinstance(node, tree.Binary) and node.operator in _COMPARISONS:
+            self._compare(node, label)
+        else:
+            self.number(node)
+            asm.jump_if_number("==", 0, 0, label)
+
+    def _compare(self, node: tree.Binary, label: str) -> None:
+        """Go on at a label if a comparison does not hold."""
+        left, right = self.type(node.left), self.type(node.right)
+        if not self._comparable(left) or not self._comparable(right):
+            self.comparison(node, label)
+            return
+        signed = False
+        a, b = self._integer(left), self._integer(right)
+        if not isinstance(left, types.Pointer) and not isinstance(right, types.Pointer):
+            signed = both(a, b).signed if not self._literals(node) else True
+            signed = signed and not self._unsigned_with_literal(node, a, b)
+        opposite = _OPPOSITE[node.operator]
+        condition = f"s{opposite}" if signed and opposite not in ("==", "!=") else opposite
+        if isinstance(node.right, tree.Number | tree.Truth) and int(node.right.value) in _I32:
+            self.number(node.left)
+            self.asm.jump_if_number(condition, 0, int(node.right.value), label)
+            return
+        self._two(node.left, node.right)
+        self.asm.jump_if(condition, 0, 2, label)
+
+    @staticmethod
+    def _literals(node: tree.Binary) -> bool:
+        return isinstance(node.left, tree.Number) and isinstance(node.right, tree.Number)
+
+    @staticmethod
+    def _unsigned_with_literal(node: tree.Binary, a: Integer, b: Integer) -> bool:
+        """A literal that is not negative takes the sign of the other side."""
+        if isinstance(node.right, tree.Number) and node.right.value >= 0:
+            return not a.signed
+        if isinstance(node.left, tree.Number) and node.left.value >= 0:
+            return not b.signed
+        return False
+
+    @staticmethod
+    def _comparable(kind: ValueType) -> bool:
+        return layout.is_number(kind) or isinstance(kind, types.Aggregate)
+
+    @staticmethod
+    def _integer(kind: ValueType) -> Integer:
+        if isinstance(kind, types.Aggregate):
+            return Integer(64, getattr(kind, "signed", True))
+        bits, signed = layout.width(kind)
+        return Integer(bits, signed)
+
+    # --- the guest's memory
+
+    def read_number(self, kind: ValueType, bit: int = 0, bits: int | None = None) -> None:
+        """r0: the number at the guest address r0; 0 where the guest has no memory.
+
+        Args:
+            kind: its type.
+            bit: the lowest bit of a bit field.
+            bits: of a bit field; None for none.
+        """
+        asm = self.asm
+        size = layout.size_of(kind, self.world.bits // 8)
+        self.guest_address(0)
+        asm.move(3, 0)
+        asm.set(0, 0)
+        place = self.push()
+        asm.move(1, _FRAME)
+        asm.compute_with("+", 1, place)
+        asm.set(2, size)
+        asm.call("probe_read_user")
+        asm.load(0, _FRAME, place, size)
+        self._depth -= 8
+        self._as_guest(kind, size, bit, bits)
+
+    def _as_guest(self, kind: ValueType, size: int, bit: int, bits: int | None) -> None:
+        """r0: a number as the guest has it in memory, brought into order and extended."""
+        asm = self.asm
+        width, signed = layout.width(kind)
+        if self.world.order != sys.byteorder and size > 1:
+            asm.swap(0, 8 * size)
+        if bits is not None:
+            shift = bit if self.world.order == "little" else 8 * size - bit - bits
+            asm.compute_with("<<", 0, 64 - shift - bits)
+            asm.compute_with("s>>" if signed else ">>", 0, 64 - bits)
+        elif width < 64:
+            asm.extend(0, width, signed)
+
+    def guest_address(self, register: int) -> None:
+        """A guest address has as many bits as the guest's words."""
+        if self.world.bits < 64:
+            self.asm.extend(register, self.world.bits, False)
+
+    def in_guest(self, node: Expression) -> bool:
+        """True for an expression that is a place in the guest's memory."""
+        if isinstance(node, tree.Unary) and node.operator == "*":
+            return True
+        if isinstance(node, tree.FieldAccess):
+            of = self.type(node.of)
+            if isinstance(of, types.Pointer):
+                return True
+            return isinstance(of, types.Structure) and self.in_guest(node.of)
+        if isinstance(node, tree.Index):
+            of = self.type(node.of)
+            return isinstance(of, types.Pointer) or (isinstance(of, types.Array) and self.in_guest(node.of))
+        return False
+
+    def address(self, node: Expression) -> None:
+        """r0: the guest address of a place in the guest's memory."""
+        word = self.world.bits // 8
+        if isinstance(node, tree.Unary):
+            self.number(node.operand)
+        elif isinstance(node, tree.FieldAccess):
+            field = self.member(node)
+            if isinstance(self.type(node.of), types.Pointer):
+                self.number(node.of)
+            else:
+                self.address(node.of)
+            if field.offset:
+                self.asm.compute_with("+", 0, field.offset)
+        else:
+            assert isinstance(node, tree.Index)
+            size = max(1, layout.held(self.type(node), word))
+            if isinstance(self.type(node.of), types.Pointer):
+                self.number(node.of)
+            else:
+                self.address(node.of)
+            place = self.push()
+            self.number(node.index)
+            self.asm.compute_with("*", 0, size)
+            self.asm.move(2, 0)
+            self.pop(place, 0)
+            self.asm.compute("+", 0, 2)
+
+    def member(self, node: tree.FieldAccess) -> types.Field:
+        """The member that a field access means."""
+        of = self.type(node.of)
+        if isinstance(of, types.Pointer):
+            of = of.target
+        if isinstance(of, types.Structure) and not of.fields:
+            found = self.definitions.type(of.name) or self.world.type(of.name)
+            of = found if isinstance(found, types.Structure) else of
+        assert isinstance(of, (types.Structure, types.Record))
+        return next(field for field in of.fields if field.name == node.name)
+
+    def read(self, area: Area, size: int, text: bool = False) -> None:
+        """Read guest memory at r0 into an area.
+
+        Args:
+            area: where to.
+            size: bytes; of a text, its NUL included.
+            text: it ends with a NUL, and zeros follow.
+        """
+        asm = self.asm
+        self.guest_address(0)
+        if text:
+            place = self.push()
+            self.clear(area, size)
+            self.pop(place, 3)
+        else:
+            asm.move(3, 0)
+        self.point(1, area)
+        asm.set(2, size)
+        asm.call("probe_read_user_str" if text else "probe_read_user")
+
+    def _field(self, node: tree.FieldAccess) -> None:
+        if isinstance(node.of, tree.Name) and node.of.name == "args":
+            self.argument(node)
+            return
+        field = self.member(node)
+        if self.in_guest(node):
+            self.address(node)
+            self.read_number(field.type, field.bit_offset, field.bit_size)
+            return
+        area = self.place(node.of).at(field.offset)
+        of = self.type(node.of)
+        if isinstance(of, types.Structure):
+            size = layout.size_of(field.type, self.world.bits // 8)
+            self.point(1, area)
+            self.asm.load(0, 1, 0, size)
+            self._as_guest(field.type, size, field.bit_offset, field.bit_size)
+        else:
+            self._load(area, field.type)
+
+    def _part(self, node: tree.TupleAccess | tree.Index) -> tuple[int, ValueType]:
+        """Offset and type of an item of a tuple or record."""
+        of = self.type(node.of)
+        assert isinstance(of, (types.Tuple, types.Record))
+        if isinstance(node, tree.TupleAccess):
+            number = node.index
+        else:
+            assert isinstance(node.index, tree.Number)
+            number = node.index.value
+        return layout.members(of)[number]
+
+    def _item(self, node: tree.TupleAccess) -> None:
+        at, kind = self._part(node)
+        self._load(self.place(node.of).at(at), kind)
+
+    def _index(self, node: tree.Index) -> None:
+        of = self.type(node.of)
+        if isinstance(of, types.Tuple):
+            at, kind = self._part(node)
+            self._load(self.place(node.of).at(at), kind)
+            return
+        if self.in_guest(node):
+            self.address(node)
+            self.read_number(self.type(node))
+            return
+        assert isinstance(of, (types.Array, types.String))
+        size = layout.size_of(self.type(node), self.world.bits // 8)
+        count = of.count if isinstance(of, types.Array) else of.size
+        area = self.place(node.of)
+        asm = self.asm
+        inside, done = asm.label(), asm.label()
+        self.number(node.index)
+        asm.jump_if_number("<", 0, count, inside)
+        with self.released():
+            self.act("runtime_error", node.span, error="array_access")
+        asm.set(0, 0)
+        asm.jump(done)
+        asm.place(inside)
+        asm.compute_with("*", 0, size)
+        self.point(1, area)
+        asm.compute("+", 1, 0)
+        asm.load(0, 1, 0, size)
+        self._as_guest(self.type(node), size, 0, None)
+        asm.place(done)
+
+    def _cast(self, node: tree.Cast) -> None:
+        of, to = self.type(node.operand), self.type(node)
+        if isinstance(of, types.Array):
+            self.point(1, self.place(node.operand))
+            size = layout.size_of(of, self.world.bits // 8)
+            self.asm.load(0, 1, 0, size)
+            self._as_guest(to, size, 0, None)
+            return
+        if isinstance(of, types.String):
+            self.point(1, self.place(node.operand))
+            self.asm.load(0, 1, 0, 1)
+            self._truth()
+            return
+        self.number(node.operand)
+        self.convert(of, to)
+
+    def _conditional(self, node: tree.Conditional) -> None:
+        asm, kind = self.asm, self.type(node)
+        chosen = self._chosen(node)
+        if chosen is not None:
+            self.number(chosen[0], kind)
+            return
+        assert node.otherwise is not None
+        otherwise, done = asm.label(), asm.label()
+        self.jump_unless(node.condition, otherwise)
+        self.number(node.then, kind)
+        asm.jump(done)
+        asm.place(otherwise)
+        self.number(node.otherwise, kind)
+        asm.place(done)
+
+    def _block_number(self, node: tree.Block) -> None:
+        for statement in node.statements:
+            self.statement(statement)
+        assert node.value is not None
+        self.number(node.value)
+
+    def _size(self, node: tree.SizeOf | tree.OffsetOf) -> None:
+        self.asm.set(0, self.typing.sizes[node])
+
+    def _compile_time(self, node: tree.CompileTime) -> None:
+        self.number(node.operand)
+
+    # --- values that lie in memory
+
+    def place(self, node: Expression) -> Area:
+        """Where an expression's value lies; its type is the expression's own."""
+        kind = self.type(node)
+        if isinstance(node, tree.Variable):
+            slot = self.typing.slots[node]
+            return self.storage.slot(slot)
+        if isinstance(node, tree.TupleAccess) or (isinstance(node, tree.Index)
+                                                  and isinstance(self.type(node.of), types.Tuple)):
+            return self.place(node.of).at(self._part(node)[0])
+        if isinstance(node, tree.FieldAccess) and not self.in_guest(node) and not self._is_argument(node):
+            return self.place(node.of).at(self.member(node).offset)
+        area = self.temporary(layout.room_of(kind))
+        self.store(node, kind, area)
+        return area
+
+    @staticmethod
+    def _is_argument(node: tree.FieldAccess) -> bool:
+        return isinstance(node.of, tree.Name) and node.of.name == "args"
+
+    def store(self, node: Expression, kind: ValueType, area: Area) -> None:
+        """Put an expression's value into an area.
+
+        Args:
+            node: the expression.
+            kind: the type that the area has.
+            area: where to.
+        """
+        if layout.is_number(kind):
+            self.number(node, kind)
+            self.point(1, area)
+            self.asm.store(1, 0, 0, layout.size_of(kind))
+        elif isinstance(node, tree.Text) and isinstance(kind, types.String):
+            self.text(node.value, kind, area)
+        elif isinstance(node, tree.Tuple) and isinstance(kind, types.Tuple):
+            self._gaps(kind, area)
+            for item, (at, part) in zip(node.items, layout.members(kind), strict=True):
+                self.store(item, part, area.at(at))
+        elif isinstance(node, tree.Record) and isinstance(kind, types.Record):
+            self._gaps(kind, area)
+            fields = {field.name: field for field in kind.fields}
+            for name, value in node.fields:
+                self.store(value, fields[name].type, area.at(fields[name].offset))
+        elif isinstance(node, tree.Conditional):
+            self._store_branches(node, kind, area)
+        elif isinstance(node, tree.Block):
+            for statement in node.statements:
+                self.statement(statement)
+            assert node.value is not None
+            self.store(node.value, kind, area)
+        elif isinstance(node, tree.Call | tree.Name):
+            self.function_store(node, kind, area)
+        elif isinstance(node, tree.MapName | tree.MapAccess):
+            self._store_map(node, kind, area)
+        elif isinstance(node, tree.Cast):
+            self._store_cast(node, kind, area)
+        elif self.in_guest(node):
+            self._store_guest(node, kind, area)
+        elif isinstance(node, tree.FieldAccess) and self._is_argument(node):
+            raise ProgramError("a structure that is passed by value cannot be read as a whole",
+                               hint="read its members by reg() or arg0")
+        elif isinstance(node, tree.CompileTime):
+            self.store(node.operand, kind, area)
+        else:
+            self.transfer(self.place(node), self.type(node), area, kind)
+
+    def _gaps(self, kind: types.Tuple | types.Record, area: Area) -> None:
+        """Zero what lies between the parts, since keys are compared byte by byte."""
+        at = 0
+        gaps = False
+        for offset, part in layout.members(kind):
+            gaps = gaps or offset != at
+            at = offset + layout.room_of(part)
+        room = layout.room_of(kind)
+        if gaps or at != room:
+            self.clear(area, room)
+
+    def text(self, value: bytes, kind: types.String, area: Area) -> None:
+        room = layout.room_of(kind)
+        data = value[:kind.size].ljust(room, b"\0")
+        self.point(1, area)
+        for at in range(0, room, 8):
+            word = int.from_bytes(data[at:at + 8], sys.byteorder, signed=True)
+            if word in _I32:
+                self.asm.store_number(1, at, word, 8)
+            else:
+                self.asm.set(2, word)
+                self.asm.store(1, at, 2, 8)
+
+    def _store_branches(self, node: tree.Conditional, kind: ValueType, area: Area) -> None:
+        asm = self.asm
+        chosen = self._chosen(node)
+        if chosen is not None:
+            self.store(chosen[0], kind, area)
+            return
+        assert node.otherwise is not None
+        otherwise, done = asm.label(), asm.label()
+        self.jump_unless(node.condition, otherwise)
+        self.store(node.then, kind, area)
+        asm.jump(done)
+        asm.place(otherwise)
+        self.store(node.otherwise, kind, area)
+        asm.place(done)
+
+    def _store_map(self, node: tree.MapName | tree.MapAccess, kind: ValueType, area: Area) -> None:
+        facts, asm = self.facts(node), self.asm
+        assert facts.value is not None
+        if isinstance(facts.value, types.Aggregate):
+            self.copy_aggregate(node, facts, area)
+            return
+        if isinstance(node, tree.MapName):
+            self.transfer(self.storage.scalars[facts.name].at(FLAG), facts.value, area, kind)
+            return
+        missing, done = asm.label(), asm.label()
+        room = layout.room_of(facts.value)
+        own = area if facts.value == kind else self.temporary(room)
+        self.lookup(facts, self.key(facts, node.key))
+        asm.jump_if_number("==", 0, 0, missing)
+        asm.move(_POINTER, 0)
+        self.copy_from(_POINTER, own, room)
+        asm.jump(done)
+        asm.place(missing)
+        self.clear(own, room)
+        asm.place(done)
+        if own is not area:
+            self.transfer(own, facts.value, area, kind)
+
+    def copy_aggregate(self, node: tree.MapName | tree.MapAccess, facts: MapFacts, area: Area) -> None:
+        """An aggregate as it is, for print(@x[1])."""
+        assert facts.value is not None
+        room = layout.room_of(facts.value)
+        if isinstance(node, tree.MapName):
+            self.copy(self.storage.scalars[facts.name].at(FLAG), area, room)
+            return
+        missing, done = self.asm.label(), self.asm.label()
+        self.lookup(facts, self.key(facts, node.key))
+        self.asm.jump_if_number("==", 0, 0, missing)
+        self.asm.move(_POINTER, 0)
+        self.copy_from(_POINTER, area, room)
+        self.asm.jump(done)
+        self.asm.place(missing)
+        self.clear(area, room)
+        self.asm.place(done)
+
+    def _store_cast(self, node: tree.Cast, kind: ValueType, area: Area) -> None:
+        of, to = self.type(node.operand), self.type(node)
+        if isinstance(to, types.Array) and layout.is_number(of):
+            size = layout.size_of(to, self.world.bits // 8)
+            self.number(node.operand)
+            if self.world.order == "big":
+                self.asm.compute_with("<<", 0, 64 - 8 * size)
+                if sys.byteorder == "little":
+                    self.asm.swap(0, 64)
+            self.point(1, area)
+            self.asm.store(1, 0, 0, 8 if layout.room_of(to) >= 8 else size)
+            return
+        if isinstance(of, (types.String, types.Array)):
+            room = min(layout.room_of(of), layout.room_of(kind))
+            self.copy(self.place(node.operand), area, room)
+            if layout.room_of(kind) > room:
+                self.clear(area.at(room), layout.room_of(kind) - room)
+            return
+        if isinstance(to, (types.Symbol, types.Text)) and layout.is_number(of):
+            self.clear(area, layout.room_of(to))
+            self.number(node.operand)
+            self.point(1, area)
+            self.asm.store(1, 0, 0, 8)
+            return
+        self.store(node.operand, kind, area)
+
+    def _store_guest(self, node: Expression, kind: ValueType, area: Area) -> None:
+        own = self.type(node)
+        self.address(node)
+        if isinstance(own, types.String):
+            target = area if own == kind else self.temporary(layout.room_of(own))
+            self.read(target, own.size, True)
+            if target is not area:
+                self.transfer(target, own, area, kind)
+            return
+        size = layout.size_of(own, self.world.bits // 8)
+        if not size:
+            raise ProgramError(f"the size of {getattr(own, 'name', 'a value')} is not known",
+                               hint="define the structure in the script")
+        self.read(area, size)
+
+    # --- copies
+
+    def clear(self, area: Area, size: int) -> None:
+        """Zero an area; r1 is used."""
+        self.point(1, area)
+        at = 0
+        for width in (8, 4, 2, 1):
+            while size - at >= width:
+                self.asm.store_number(1, at, 0, width)
+                at += width
+
+    def copy(self, source: Area, to: Area, size: int) -> None:
+        """Copy an area; r1, r2 and r3 are used."""
+        self.point(2, source)
+        self.copy_from(2, to, size)
+
+    def copy_from(self, register: int, to: Area, size: int) -> None:
+        """Copy from the address in a register; r1 and r3 are used."""
+        self.point(1, to)
+        at = 0
+        for width in (8, 4, 2, 1):
+            while size - at >= width:
+                self.asm.load(3, register, at, width)
+                self.asm.store(1, at, 3, width)
+                at += width
+
+    def transfer(self, source: Area, of: ValueType, to: Area, kind: ValueType) -> None:
+        """Copy a value into an area of another type that holds it, too."""
+        if of == kind and not isinstance(kind, (types.Tuple, types.Record)):
+            if source != to:
+                self.copy(source, to, layout.room_of(kind))
+        elif layout.is_number(kind):
+            self._load(source, of)
+            self.convert(of, kind)
+            self.point(1, to)
+            self.asm.store(1, 0, 0, layout.size_of(kind))
+        elif isinstance(kind, types.Tuple) and isinstance(of, types.Tuple):
+            self._gaps(kind, to)
+            for (at, part), (there, whole) in zip(layout.members(of), layout.members(kind), strict=True):
+                self.transfer(source.at(at), part, to.at(there), whole)
+        elif isinstance(kind, types.Record) and isinstance(of, types.Record):
+            self._gaps(kind, to)
+            fields = {field.name: field for field in of.fields}
+            for field in kind.fields:
+                self.transfer(source.at(fields[field.name].offset), fields[field.name].type, to.at(field.offset),
+                              field.type)
+        else:
+            room, rest = layout.room_of(of), layout.room_of(kind)
+            self.copy(source, to, min(room, rest))
+            if rest > room:
+                self.clear(to.at(room), rest - room)
+
+
+_STATEMENTS: Final[dict[type, Callable[[BlockWriter, Any], None]]] = {
+    tree.Evaluate: BlockWriter._evaluate, tree.Declare: BlockWriter._declare, tree.Assign: BlockWriter._assign,
+    tree.While: BlockWriter._while, tree.Unroll: BlockWriter._unroll, tree.ForRange: BlockWriter._for_range,
+    tree.ForMap: BlockWriter._for_map, tree.Jump: BlockWriter._jump}
+_NUMBERS: Final[dict[type, Callable[[BlockWriter, Any], None]]] = {
+    tree.Number: BlockWriter._literal, tree.Truth: BlockWriter._literal, tree.Variable: BlockWriter._variable,
+    tree.MapName: BlockWriter._map, tree.MapAccess: BlockWriter._map, tree.Name: BlockWriter._named,
+    tree.Call: BlockWriter._named, tree.Unary: BlockWriter._unary, tree.Binary: BlockWriter._binary,
+    tree.Conditional: BlockWriter._conditional, tree.FieldAccess: BlockWriter._field,
+    tree.TupleAccess: BlockWriter._item,
+    tree.Index: BlockWriter._index, tree.Cast: BlockWriter._cast, tree.SizeOf: BlockWriter._size,
+    tree.OffsetOf: BlockWriter._size, tree.Block: BlockWriter._block_number,
+    tree.CompileTime: BlockWriter._compile_time}

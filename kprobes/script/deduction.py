@@ -1,0 +1,73 @@
+"""Types of a whole script: what `inference` finds, with builtins and functions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from . import signatures, tree, types
+from .definitions import Definitions
+from .inference import Inference, TypedProbe, Typing
+from .promotion import settled
+from .settings import Settings
+from .source import Diagnostics
+from .tree import Expression
+from .types import ValueType
+from .world import World
+
+#: how often a script is walked at most
+ROUNDS: Final = 40
+
+
+class Deduction(Inference):
+    """Walks through a script; see `Inference`."""
+
+    def aggregate(self, node: tree.Call) -> types.Aggregate | None:
+        return signatures.aggregate(self, node)
+
+    def named(self, node: tree.Name) -> ValueType | None:
+        return signatures.name(self, node)
+
+    def called(self, node: tree.Call) -> ValueType | None:
+        return signatures.call(self, node)
+
+    def constant(self, node: Expression) -> str | int | None:
+        return signatures.constant(self, node)
+
+
+def infer(script: tree.Script, probes: list[TypedProbe], definitions: Definitions, world: World, settings: Settings,
+          unsafe: bool, found: Diagnostics) -> Typing:
+    """Find the types of a script.
+
+    Args:
+        script: the tree, without macros.
+        probes: its blocks, one for each kind of attach points.
+        definitions: C types and constants of the script.
+        world: the guest.
+        settings: the script's.
+        unsafe: functions that change the guest, or run programs of the host, are allowed.
+        found: where errors and warnings go.
+    """
+    typing = Typing(probes)
+    inference = Deduction(typing, definitions, world, settings, unsafe, Diagnostics(found.source))
+    for declaration in script.maps:
+        inference.declare(declaration)
+    for _ in range(ROUNDS):
+        inference.changed = False
+        inference.walk()
+        if not inference.changed and not inference.default():
+            break
+    inference.found = found
+    for declaration in script.maps:
+        inference.declare(declaration)
+    inference.final = True
+    inference.walk()
+    for declaration in script.maps:
+        if typing.maps[declaration.name].keyed is None:
+            inference.warn(f"Unused map: {declaration.name}", declaration)
+    typing.of = {node: settled(type) for node, type in typing.of.items()}
+    for slot in {id(slot): slot for slot in typing.slots.values()}.values():
+        slot.type = settled(slot.type) if slot.type is not None else None
+    for facts in typing.maps.values():
+        facts.key = settled(facts.key) if facts.key is not None else None
+        facts.value = settled(facts.value) if facts.value is not None else None
+    return typing
