@@ -257,6 +257,7 @@ def _run_in_shell(
     with subprocess.Popen(
         command,
         shell=True,
+        executable="/bin/bash",
         cwd=folder,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
@@ -390,6 +391,7 @@ class Bench:
         words = _words(test)
         if words is None:
             command = test.run.replace("{{BPFTRACE}}", str(self.folder / "bpftrace"))
+            environment["__BPFTRACE_NOTIFY_PROBES_ATTACHED"] = "1"  # some commands cut it off
             return _run_in_shell(command, self.folder, environment, test.timeout + 10)
         return run_forked(
             arguments(words, guest),
