@@ -842,20 +842,23 @@ class BlockWriter(ABC):
         assert isinstance(of, (types.Structure, types.Record))
         return next(field for field in of.fields if field.name == node.name)
 
-    def read(self, area: Area, size: int, text: bool = False) -> None:
+    def read(self, area: Area, size: int, text: bool = False, room: int = 0) -> None:
         """Read guest memory at r0 into an area.
 
         Args:
             area: where to.
             size: bytes; of a text, its NUL included.
             text: it ends with a NUL, and zeros follow.
+            room: bytes that are zeroed before, for a text; 0: as many as `size`.
         """
         asm = self.asm
         self.guest_address(0)
         if text:
             place = self.push()
-            self.clear(area, size)
+            self.clear(area, room or size)
             self.pop(place, 3)
+            if not size:
+                return
         else:
             asm.move(3, 0)
         self.point(1, area)

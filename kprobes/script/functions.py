@@ -476,12 +476,13 @@ def _probe_type(g: BlockWriter, node: tree.Name, kind: types.String, area: Area)
 def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> None:
     first, asm = node.arguments[0], g.asm
     of = g.type(first)
+    most = node.arguments[1] if len(node.arguments) == 2 else None
+    # a length counts the NUL, and the type has room for one byte more: as bpftrace has it
+    size = min(kind.size, most.value) if isinstance(most, tree.Number) else kind.size
     if isinstance(of, types.String) and not g.in_guest(first):
-        size = min(of.size, kind.size)
         g.transfer(g.place(first), of, area, kind)
-        if of.size > kind.size:
-            g.point(1, area)
-            asm.store_number(1, size - 1, 0, 1)
+        if of.size > size:
+            texts.cut(g, area, size, layout.room_of(kind))
         return
     if isinstance(of, (types.Array, types.String)):
         if not g.in_guest(first):
@@ -490,15 +491,13 @@ def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> 
         g.address(first)
     else:
         g.number(first)
-    most = node.arguments[1] if len(node.arguments) == 2 else None
     if most is None or isinstance(most, tree.Number):
-        g.read(area, kind.size, True)
+        g.read(area, size, True, layout.room_of(kind))
         return
     place = g.push()
     g.clear(area, layout.room_of(kind))
     g.number(most)
     fits, none = asm.label(), asm.label()
-    asm.compute_with("+", 0, 1)
     asm.jump_if_number("<=", 0, kind.size, fits)
     asm.set(0, kind.size)
     asm.place(fits)

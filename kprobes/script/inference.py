@@ -446,7 +446,7 @@ class Inference(ABC):
             return
         if facts.key is None or facts.value is None:
             if self.final:
-                self.error(f"Undefined map: {facts.name}", statement.map, *did_you_mean(facts.name, self._maps()))
+                self.error(f"Undefined map: {facts.name}", statement.map, *did_you_mean(facts.name, self.known_maps()))
             self._each(statement.variable, types.Tuple((_INT64, _INT64)), statement.body)
             return
         value = facts.value
@@ -466,7 +466,8 @@ class Inference(ABC):
     def _find(self, name: str) -> Slot | None:
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
-    def _maps(self) -> list[str]:
+    def known_maps(self) -> list[str]:
+        """Names of maps that something is assigned to."""
         return [name for name, facts in self.typing.maps.items() if facts.value is not None]
 
     # --- expressions
@@ -544,7 +545,7 @@ class Inference(ABC):
 
     def _value_of(self, facts: MapFacts, node: tree.Node) -> ValueType | None:
         if facts.value is None and self.final:
-            self.error(f"Undefined map: {facts.name}", node, *did_you_mean(facts.name, self._maps()))
+            self.error(f"Undefined map: {facts.name}", node, *did_you_mean(facts.name, self.known_maps()))
         return facts.value
 
     def _map_access(self, node: tree.MapAccess) -> ValueType | None:

@@ -50,4 +50,4 @@ KNOWN: Final = frozenset({
     "ntop", "pton", "macaddr", "strftime", "strncmp", "strcontains", "strlen", "strstr", "len", "has_key", "delete",
     "find", "bswap", "kptr", "uptr", "assert", "static_assert", "fail", "is_str", "is_ptr", "is_array", "is_integer",
     "is_unsigned_integer", "is_literal", "is_err", "memcmp", "str_concat", "strcap", "strerror", "signal_name",
-    "container_of", "getopt", "probe", "config", "probetype", "assert_str"})
+    "container_of", "getopt", "probe", "kstack", "ustack", "config", "probetype", "assert_str"})

@@ -35,6 +35,8 @@ def integer(text: str) -> int | str:
             return f"invalid trailing bytes: {text}"
         value = int(digits, 8)
     else:
+        if len(digits) > 1 and digits[0] == "0":
+            return f"invalid trailing bytes: {text}"
         value = int(digits)
     if exponent is not None:
         if not 1 <= value <= 9:

@@ -285,7 +285,7 @@ def _print(inference: Inference, node: tree.Call) -> ValueType | None:
     if isinstance(first, tree.MapName):
         facts = inference.map(first.name, first.span)
         if facts.keyed is None and facts.value is None and inference.final:
-            inference.error(f"Undefined map: {first.name}", first, *did_you_mean(first.name, inference.typing.maps))
+            inference.error(f"Undefined map: {first.name}", first, *did_you_mean(first.name, inference.known_maps()))
         if facts.value is not None:
             inference.typing.of[first] = facts.value
         for number in node.arguments[1:]:
@@ -311,7 +311,7 @@ def _of_map(inference: Inference, node: tree.Call) -> ValueType | None:
         return None
     facts = inference.map(first.name, first.span)
     if facts.value is None and inference.final:
-        inference.error(f"Undefined map: {first.name}", first, *did_you_mean(first.name, inference.typing.maps))
+        inference.error(f"Undefined map: {first.name}", first, *did_you_mean(first.name, inference.known_maps()))
     return _NOTHING
 
 

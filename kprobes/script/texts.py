@@ -35,6 +35,17 @@ def _top(g: BlockWriter, top: str, out: str) -> None:
     g.asm.jump_if_number("==", 0, 0, out)
 
 
+def cut(g: BlockWriter, text: Area, size: int, room: int) -> None:
+    """Zero a string from its last byte of `size` on."""
+    first = max(size - 1, 0)
+    at = first + 7 & ~7
+    g.point(1, text)
+    for byte in range(first, min(at, room)):
+        g.asm.store_number(1, byte, 0, 1)
+    if room > at:
+        g.clear(text.at(at), room - at)
+
+
 def length(g: BlockWriter, text: Area, size: int) -> None:
     """r0: bytes of a string before its NUL."""
     asm = g.asm

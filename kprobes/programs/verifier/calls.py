@@ -6,7 +6,7 @@ from typing import Final
 
 from ..helpers import Arg, Helper, Ret
 from ..maps import Map
-from ..meanings import LINE, UNSET
+from ..meanings import LINE, MAY_LOOP, UNSET
 from .memory import need_readable, need_writable, pointed, pointers_among, text_at
 from .path import Path
 from .scalar import Scalar, between, unknown
@@ -25,6 +25,7 @@ def call(path: Path, helper: Helper) -> None:
     for register, kind in enumerate(helper.args, 1):
         found.check(register, kind)
     path.called(helper, found.map, found.texts)
+    path.rounds += helper.number == MAY_LOOP
     if found.given is not None:
         path.state.forget(found.given)
     regs = path.state.regs

@@ -7,8 +7,8 @@ that a path from there on did read.
 
 Why an accepted program ends: done checkpoints were done before the paths that end at them, so a run passes each at most
 once, and executes no more instructions than were walked. A path that comes back to a state which is not done yet, and
-nothing has changed that matters, can do that for ever: it is refused, unless each round passes a call of may_loop(),
-which engines count, at that very place (looked for by Brent's method: one state for
+nothing has changed that matters, can do that for ever: it is refused, unless it has passed a call of may_loop(), which
+engines count. Such a path goes on to that call, and ends there: every circle that is left has one (looked for by Brent's method: one state for
 each place is remembered, anew after 1, 2, 4, 8 .. visits).
 """
 
@@ -67,8 +67,9 @@ class Checkpoints:
                 path.reads |= _EVERYTHING & ~path.writes  # what the anchor reads is not known yet
                 self.end(path)
                 return True
-            raise path.refuse("loops for ever: it comes back here, and nothing that matters has changed",
-                              "give the loop a counter and a constant bound")
+            if path.rounds == anchor.rounds:
+                raise path.refuse("loops for ever: it comes back here, and nothing that matters has changed",
+                                  "give the loop a counter and a constant bound")
         place.visits += 1
         if place.visits > _OFTEN and place.visits % 8:
             return False  # a long loop: fewer states to keep

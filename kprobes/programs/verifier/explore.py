@@ -7,6 +7,7 @@ from typing import Final
 
 from .. import isa
 from ..code import Code
+from ..meanings import MAY_LOOP
 from .budget import HINT, Budget
 from .checkpoints import Checkpoints
 from .control import Control, control
@@ -38,6 +39,9 @@ class Exploration:
             context: what r1 points at.
         """
         self._joins = flow.joins
+        #: where loops are counted: a path ends there, and nowhere else, when it comes back as it was
+        self._counted = {pc for pc, insn in isa.steps(code.instructions)
+                         if insn.is_helper_call and insn.imm == MAY_LOOP}
         self._budget = budget
         self.findings, self.visited, self._impatient = Findings(), 0, False
         self._path = Path(code, _entry(context), self.findings, decided)
@@ -61,10 +65,11 @@ class Exploration:
     def _walk(self) -> None:
         """One path to its end."""
         path, steps, controls, joins, behind = self._path, self._steps, self._controls, self._joins, self._behind
+        counted = self._counted
         since = _APART
         while True:
             pc = path.pc
-            if pc in joins and since >= _APART:
+            if pc in joins and (since >= _APART or pc in counted):
                 if self._checkpoints.meet(path):
                     return
                 since = 0

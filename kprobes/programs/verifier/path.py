@@ -39,18 +39,19 @@ class Checkpoint:
     Attributes:
         where: its place. state: as it was there. parent: the checkpoint before, on the same path.
         before_reads, before_writes: Path.reads and writes between the parent and here.
+        rounds: Path.rounds as it was there.
         open: paths from here that have not ended. reads: what they have read of the stack before they wrote it.
     """
 
-    __slots__ = ("before_reads", "before_writes", "open", "parent", "reads", "state", "where")
+    __slots__ = ("before_reads", "before_writes", "open", "parent", "reads", "rounds", "state", "where")
 
     def __init__(self, where: tuple[int, ...], path: Path) -> None:
         self.where, self.state, self.parent = where, path.state.copy(), path.checkpoint
         self.before_reads, self.before_writes = path.reads, path.writes
-        self.open, self.reads = 1, 0
+        self.open, self.reads, self.rounds = 1, 0, path.rounds
 
 
-_Pending = tuple[int, State, Checkpoint | None, int, int, frozenset[int], frozenset[int]]
+_Pending = tuple[int, State, Checkpoint | None, int, int, frozenset[int], frozenset[int], int]
 
 
 class Path:
@@ -63,12 +64,13 @@ class Path:
         decided: branches that follow the numbers that they compare; others go both ways though one may be impossible.
         assumed: those of these others that led here, though the numbers show that one of their ways is impossible.
         untold: comparisons of two registers that led here, and might have told more.
+        rounds: calls of may_loop() so far.
         pending: paths that branch off, to be walked later.
     """
 
     def __init__(self, code: Code, state: State, findings: Findings, decided: Set[int]) -> None:
         self.code, self.state, self.findings, self.decided = code, state, findings, decided
-        self.pc = self.reads = self.writes = 0
+        self.pc = self.reads = self.writes = self.rounds = 0
         self.checkpoint: Checkpoint | None = None
         self.assumed: frozenset[int] = frozenset()
         self.untold: frozenset[int] = frozenset()
@@ -81,13 +83,15 @@ class Path:
                               "make loops shorter, or branch less in them")
         if self.checkpoint is not None:
             self.checkpoint.open += 1
-        self.pending.append((pc, state, self.checkpoint, self.reads, self.writes, self.assumed, self.untold))
+        self.pending.append((pc, state, self.checkpoint, self.reads, self.writes, self.assumed, self.untold,
+                             self.rounds))
 
     def resume(self) -> bool:
         """Goes on with the path that branched off last; False: there is none."""
         if not self.pending:
             return False
-        self.pc, self.state, self.checkpoint, self.reads, self.writes, self.assumed, self.untold = self.pending.pop()
+        (self.pc, self.state, self.checkpoint, self.reads, self.writes, self.assumed, self.untold,
+         self.rounds) = self.pending.pop()
         return True
 
     def assume(self) -> None:

@@ -1,0 +1,245 @@
+"""Scripts without a guest: what the language computes, in the interpreter and in host code."""
+
+import io
+import random
+
+import pytest
+
+from kprobes.errors import ProgramError
+from kprobes.script import ScriptError
+from kprobes.script.folding import Parameters
+from kprobes.script.output import JsonOutput
+from kprobes.script.script import Script
+
+ENGINES = ("interpreter", "host")
+
+
+def run(text: str, engine: str | None = "interpreter", **options: object) -> Script:
+    """A script that has run to its end."""
+    made = Script(text, engine=engine, quiet=True, environment={}, **options)  # type: ignore[arg-type]
+    with made:
+        made.wait()
+    return made
+
+
+def printed(expression: str, before: str = "") -> str:
+    """What print() shows of an expression."""
+    return run(f"{before} begin {{ print({expression}); }}").output.strip()
+
+
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("6 * 7", "42"), ("7 - 9", "-2"), ("(uint64)3 - 5", "-2"), ("1 << 16", "65536"), ("(uint16)(1 << 16)", "0"),
+        ("(uint8)300", "44"), ("(int8)200", "-56"), ("10 % 4 + 7 / 2", "5"), ("~5", "18446744073709551610"),
+        ("1 == 1", "true"), ("!5", "false"), ("1 < 2 && 2 < 1", "false"), ('"a" == "a"', "true"), ("5 ? 6 : 7", "6"),
+        ('(1, "x", (2, 3))', "(1, x, (2, 3))"), ("(a = 1, b = \"c\")", "{ .a = 1, .b = c }"), ("(1, 2).1", "2"),
+        ('"foo"[0]', "102"), ("(int8[4])1", "[1,0,0,0]"), ("(uint32)pton(\"127.0.0.1\")", "16777343"),
+        ('str("abcdef", 3)', "ab"), ("sizeof(uint32)", "4"), ("bswap((uint16)0x1234)", "13330"),
+        ('strlen("hello")', "5"), ('strcontains("hello", "ll")', "true"), ('strcontains("hello", "lo!")', "false"),
+        ('strstr("hello", "lo")', "3"), ('strncmp("hello", "help", 3)', "0"), ('strncmp("hello", "help", 4)', "1"),
+        ('str_concat("a", "bc")', "abc"), ("(uint8)-1 == 255", "true"), ('ntop(2130706433) == ntop(1)', "false"),
+        ("comm", "bpftrace"), ("probe", "begin"), ("probetype", "special"), ("is_str(\"a\")", "true"),
+        ("1e3", "1000"),
+    ],
+)
+def test_expressions(expression: str, shown: str) -> None:
+    assert printed(expression) == shown
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_control(engine: str) -> None:
+    made = run("""
+        begin {
+            for $i : 0..10 { if ($i == 3) { continue } if ($i == 6) { break } @for[$i] = $i * $i; }
+            let $n; while ($n < 5) { $n++; @while += $n; }
+            unroll(3) { @unroll++; }
+            for ($kv : @for) { @sum += $kv.1; delete(@for, $kv.0); }
+            @left = len(@for);
+            for $a : 0..3 { for $b : 0..3 { if ($a == $b) { @equal++ } } }
+            if (1) { return; }
+            @never = 1;
+        }""", engine)
+    assert {name: made.maps[name] for name in ("while", "unroll", "sum", "left", "equal")} == {
+        "while": 15, "unroll": 3, "sum": 0 + 1 + 4 + 16 + 25, "left": 0, "equal": 3}
+    assert made.maps["never"] is None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_maps_and_aggregates(engine: str) -> None:
+    made = run("""
+        begin {
+            @n["a", 1] = count(); @n["a", 1] = count(); @n["b", 2] = count();
+            @s = sum(5); @s = sum(-7); @a = avg(4); @a = avg(9); @lo = min(3); @lo = min(-2); @hi = max(7); @hi = max(2);
+            @st = stats(10); @st = stats(30);
+            @h = hist(0); @h = hist(1); @h = hist(5); @h = hist(-3); @h2 = hist(100, 2);
+            @l = lhist(5, 0, 10, 2); @l = lhist(-1, 0, 10, 2); @l = lhist(99, 0, 10, 2);
+            @t = (1, "two"); @k[(1, 2)] = "x"; @has = has_key(@k, (1, 2)); @gone = delete(@k, (3, 4));
+            let $f; if (find(@k, (1, 2), $f)) { @found = $f; }
+            if (@s == -2) { @read = 1 } @c = (int64)@n["a", 1];
+        }""", engine)
+    maps = made.maps
+    assert dict(maps["n"]) == {(b"a", 1): 2, (b"b", 2): 1}
+    assert (maps["s"], maps["a"], maps["lo"], maps["hi"], maps["st"]) == (-2, (13, 2), -2, 7, (40, 2))
+    assert maps["h"][:6] == [1, 1, 1, 0, 1, 0]
+    # 100 is 0b1100100: power 4 above 4, its upper three bits 0b110: bucket 4 * 4 + 6, row one more
+    assert maps["h2"].index(1) == 4 * 4 + 6 + 1
+    assert maps["l"] == [1, 0, 0, 1, 0, 0, 1]
+    assert (maps["t"], maps["has"], maps["gone"], maps["found"]) == ((1, b"two"), True, False, b"x")
+    assert (maps["read"], maps["c"]) == (1, 2)
+
+
+def test_output_at_the_end_is_bpftraces() -> None:
+    made = run('begin { printf("%d %s|%5d|%-4s|%x\\n", -1, "text", 7, "ab", 255); @b[2] = 1; @a = 5; print(@a); }')
+    assert made.output == "-1 text|    7|ab  |ff\n@a: 5\n\n\n@a: 5\n@b[2]: 1\n"
+
+
+def test_json() -> None:
+    out = io.StringIO()
+    run('begin { @x[1, "a"] = 2; print((1, 2)); exit(3); }', output=JsonOutput(out.write, out.write))
+    assert out.getvalue() == '{"type": "value", "data": [1,2]}\n{"type": "map", "data": {"@x": {"1,a": 2}}}\n'
+
+
+def test_clear_zero_exit_and_end() -> None:
+    made = run("begin { @a[1] = 5; @b = 7; @c = count(); clear(@a); zero(@b); exit(4); print(1); } end { print(2); }")
+    assert (made.status, made.output) == (4, "2\n\n\n@b: 0\n@c: 1\n")
+
+
+def test_intervals_run_by_the_clock() -> None:
+    made = run("interval:ms:1 { @++; if (@ == 3) { exit(); } }")
+    assert made.maps[""] == 3
+
+
+def test_integers_widen_backwards_over_the_whole_script() -> None:
+    made = run('begin { $a = 1; print(sizeof($a)); $a = (uint64)2; @m = -1; @m = 70000; print(sizeof(@m)); }')
+    assert made.output.splitlines()[:2] == ["8", "4"]
+
+
+def test_division_by_zero_gives_one_and_warns() -> None:
+    made = run("begin { $z = 0; print(5 / $z); }")
+    assert made.output.startswith("1\n")
+    assert "stdin:1:23-29: WARNING: Divide or modulo by 0 detected." in made.errors
+
+
+def test_a_full_map_and_a_missing_key_warn() -> None:
+    made = run("let @m = hash(1); begin { @m[1] = 1; @m[2] = 2; delete(@m, 5); }")
+    assert "Map full; can't update element" in made.errors
+    assert "Can't delete map element because it does not exist." in made.errors
+
+
+def test_an_endless_loop_ends() -> None:
+    made = run("begin { while (1) { @++; } } end { print(1); }", "host")
+    assert made.maps[""] == 1 << 23
+
+
+def test_parameters() -> None:
+    made = run('begin { print(($1, str($2), $#)); print(getopt("n", 5)); print(getopt("b")); }',
+               parameters=Parameters(["0x10", "word"], {"n": "7", "b": True}))
+    assert made.output.splitlines()[:3] == ["(16, word, 2)", "7", "true"]
+
+
+def test_macros() -> None:
+    made = run("""
+        macro add_one(x) { x + 1 }
+        macro both($a, @b) { $a += 1; @b += 1; }
+        macro one() { 1 }
+        begin { $a = 10; @b = 5; both($a, @b); print(add_one($a) + @b + one); }""")
+    assert made.output.startswith("19\n")
+
+
+def test_c_definitions() -> None:
+    made = run("""
+        #define SIZE (1 << 4)
+        enum color { RED, GREEN = 5, BLUE };
+        struct inner { char c; short s; };
+        struct outer { int a : 3; unsigned b : 5; struct inner in[2]; union { long l; char t[3]; }; struct outer *next; };
+        begin {
+            print((SIZE, sizeof(struct outer), offsetof(struct outer, in), offsetof(struct outer, l)));
+            $c = GREEN; print($c); printf("%s %d\\n", BLUE, BLUE); print((enum color)1);
+        }""")
+    assert made.output.splitlines()[:4] == ["(16, 32, 2, 16)", "GREEN", "BLUE 6", "1"]
+
+
+def test_config_and_the_environment() -> None:
+    text = 'config = { max_strlen = 64; print_maps_on_exit = 0 } begin { @ = 1; print(sizeof(str(0))); }'
+    assert run(text).output == "65\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("begin { print($x); }", "stdin:1:15-17: ERROR: Undefined or undeclared variable: $x"),
+        ("begin { print(@x); }", "ERROR: Undefined map: @x"),
+        ("begin { @counts = 1; print(@conuts); }", "HINT: did you mean @counts?"),
+        ("begin { prntf(\"\"); }", "HINT: did you mean printf?"),
+        ('begin { $a = 1; $a = "s"; }', "Type mismatch for $a: trying to assign value of type 'string[2]' when variable "
+                                        "already has a type 'int8'"),
+        ('begin { @a[1] = 1; @a["x"] = 2; }', "Argument mismatch for @a: trying to access with arguments: 'string[2]' "
+                                              "when map expects arguments: 'int8'"),
+        ("begin { @a = 1; @a[1] = 2; }", "@a used as a map with an explicit key (non-scalar map), previously used "
+                                         "without an explicit key (scalar map)"),
+        ("begin { if (1) { $a = 1; } print($a); }", "Undefined or undeclared variable: $a"),
+        ("begin { $x = hist(1); }", "hist() must be assigned directly to a map"),
+        ('begin { printf("%d"); }', "not enough arguments for format string (0 supplied, 1 expected)"),
+        ('begin { system("ls"); }', "--unsafe allows it"),
+        ("begin { print(arg0); }", "The arg0 builtin can only be used with kprobe, uprobe and usdt probes"),
+        ("kprobe:f { }", "there is no guest that could be probed"),
+        ("begin { break; }", "can only be used inside of a loop"),
+        ("config = { max_strlne = 1 } begin { }", "HINT: did you mean max_strlen?"),
+        ("macro m() { @x = 1; } begin { m(); }", "Unhygienic access to map: @x"),
+        ("struct s { int a; }; begin { $s = (struct s *)0; print($s.aa); }", "HINT: did you mean a?"),
+        ("begin { print(cgroup); }", "cgroup has no meaning in this guest: control groups are Linux's"),
+        ("#include <linux/fs.h>\nbegin { }", "headers are not read"),
+    ],
+)
+def test_messages(text: str, message: str) -> None:
+    with pytest.raises(ScriptError) as caught:
+        Script(text, environment={})
+    assert message in caught.value.shown
+
+
+def test_an_address_of_this_computer_is_refused() -> None:
+    with pytest.raises(ProgramError, match="means nothing in the guest"):
+        Script("begin { $a = 1; $b = &$a; }", environment={})
+
+
+class Maker:
+    """Makes expressions of integers, and their values by Python.
+
+    Args:
+        seed: of the random numbers.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.variables = {f"$v{n}": self.random.choice((0, 1, 5, 255, 70000, -3, (1 << 40) + 7)) for n in range(4)}
+
+    def expression(self, depth: int) -> str:
+        """An expression; every literal is cast, so that nothing is folded."""
+        choose = self.random
+        if not depth or choose.random() < 0.2:
+            return choose.choice([*self.variables, f"(int64)@m[{choose.randrange(3)}]", "(uint8)$v1", "(int16)$v2"])
+        kind = choose.randrange(5)
+        left, right = self.expression(depth - 1), self.expression(depth - 1)
+        if kind == 0:
+            return f"({left} {choose.choice(['<', '==', '>=', '!='])} {right} ? {left} : {right})"
+        if kind == 1:
+            return f"({left} {choose.choice(['<<', '>>'])} (uint64){choose.randrange(1, 40)})"
+        if kind == 2:
+            return f"(uint32)({left})" if choose.random() < 0.5 else f"(int8)({left})"
+        return f"({left} {choose.choice(['+', '-', '*', '&', '|', '^'])} {right})"
+
+    def script(self) -> str:
+        """Statements that leave what they compute in maps."""
+        lines = [f"{name} = (int64){value};" for name, value in self.variables.items()]
+        lines += [f"@m[{n}] = (int64){self.random.randrange(1000)};" for n in range(3)]
+        lines += [f"@r[{n}] = (int64)({self.expression(3)});" for n in range(4)]
+        lines += [f"@h[{n}] = hist((int64)({self.expression(2)}));" for n in range(2)]
+        lines += [f"for $i : 0..5 {{ @s[{n}] = sum({self.expression(1)} + $i); }}" for n in range(2)]
+        return f"begin {{ {' '.join(lines)} }}"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_generated_scripts_agree_between_engines(seed: int) -> None:
+    text = Maker(seed).script()
+    assert run(text, "interpreter").output == run(text, "host").output
