@@ -287,8 +287,9 @@ def _run_benchmarks(made: Script, output: ScriptOutput) -> int:
     """Run each of a script's benchmarks for a while and say how long one run takes. Returns the exit status."""
     benchmarks = made.named("bench")
     names = [name for name, _ in benchmarks]
+    results: list[tuple[int, int]] = []
     made.start()
-    for index, (_, program) in enumerate(benchmarks):
+    for _, program in benchmarks:
         made.run(program)  # compiles it
         runs, spent = 0, 0
         begun = time.monotonic_ns()
@@ -296,7 +297,9 @@ def _run_benchmarks(made: Script, output: ScriptOutput) -> int:
             made.run(program)
             runs += 1
             spent = time.monotonic_ns() - begun
-        output.benchmark_result(names, index, spent // max(runs, 1), runs)
+        results.append((spent // max(runs, 1), runs))
+    for index, (nanoseconds, runs) in enumerate(results):
+        output.benchmark_result(names, index, nanoseconds, runs)
     made.finish()
     return made.status
 
