@@ -308,19 +308,21 @@ def _run(made: Script, guest: Guest | None, machine: Any, write: Callable[[str],
     """Run a script to its end, however that comes; the exit status."""
     from ..programs.attach import Attachment
 
-    with contextlib.suppress(KeyboardInterrupt):
-        made.start()
-        if _NOTIFY in os.environ:
-            write(f"{_NOTIFY}\n")
-        if verbose:
-            for one in made.attachments:
-                if isinstance(one, Attachment):
-                    for name, why in one.why_python.items():
-                        click.echo(f"{name}: {why or 'host code'}", err=True)
-        if not made.ended:
-            if guest is None:
-                made.wait()
-            else:
-                guest.start(machine, prints=True)
-    made.finish()
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            made.start()
+            if _NOTIFY in os.environ:
+                write(f"{_NOTIFY}\n")
+            if verbose:
+                for one in made.attachments:
+                    if isinstance(one, Attachment):
+                        for name, why in one.why_python.items():
+                            click.echo(f"{name}: {why or 'host code'}", err=True)
+            if not made.ended:
+                if guest is None:
+                    made.wait()
+                else:
+                    guest.start(machine, prints=True)
+    finally:
+        made.finish()  # what was gathered is printed, also where the guest has failed
     return made.status

@@ -985,9 +985,19 @@ class BlockWriter(ABC):
             return self.place(node.of).at(self._part(node)[0])
         if isinstance(node, tree.FieldAccess) and not self.in_guest(node) and not self._is_argument(node):
             return self.place(node.of).at(self.member(node).offset)
+        if isinstance(node, tree.Index) and not self.in_guest(node):
+            return self._element(node)
         area = self.temporary(layout.room_of(kind))
         self.store(node, kind, area)
         return area
+
+    def _element(self, node: tree.Index) -> Area:
+        """Where an element of an array in the program's own memory lies."""
+        of = self.type(node.of)
+        if not isinstance(of, types.Array) or not isinstance(node.index, tree.Number):
+            raise ProgramError("an element that is no number is found by a constant index only",
+                               hint="write the index as a number, or index down to a number")
+        return self.place(node.of).at(node.index.value * layout.held(of.element, self.world.bits // 8))
 
     @staticmethod
     def _is_argument(node: tree.FieldAccess) -> bool:

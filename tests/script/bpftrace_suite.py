@@ -238,7 +238,7 @@ def run_forked(
                 os.kill(child, sent)
                 sent = None
             if time.monotonic() >= limit:
-                os.killpg(child, signal.SIGKILL if overdue else signal.SIGTERM)
+                (os.killpg if overdue else os.kill)(child, signal.SIGKILL if overdue else signal.SIGTERM)
                 if overdue:
                     break
                 overdue = True
