@@ -82,6 +82,22 @@ RULES = (
         "stdlib functions of bpftrace's own, in C",
         r"^TEST interop\.",
     ),
+    Rule(
+        REFUSED,
+        "headers are not read: types come from debug information or stand in the script",
+        r"--include|#include",
+    ),
+    Rule(
+        REFUSED,
+        "numbers of errors and signals are an operating system's",
+        r"\b(strerror|signal_name)\(",
+    ),
+    Rule(REFUSED, "registers are read by reg()", r"\bctx\)"),
+    Rule(
+        REFUSED,
+        "the address of a variable is one of this computer's, not of the guest's",
+        r"&\$\w",
+    ),
     Rule(REFUSED, "names of users are an operating system's", r"\busername\b"),
     Rule(REFUSED, "frames are shown by their symbols, not by files' build ids", r"\(build_id"),
     Rule(REFUSED, "ustack unwinds by debug information already", r"\bdw_ustack\("),
