@@ -239,6 +239,17 @@ def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:
                 write(f"{pc:5}  {disassemble(instruction)}\n")
 
 
+def _start(made: Script, guest: Guest, machine: Any) -> None:
+    """Run the guest; where the script's exit() has stopped it, that is all."""
+    from ..errors import GuestStopped
+
+    try:
+        guest.start(machine, prints=True)
+    except GuestStopped:
+        if not made.ended:
+            raise
+
+
 def _run(made: Script, guest: Guest | None, machine: Any, write: Callable[[str], object], verbose: bool) -> int:
     """Run a script to its end, however that comes; the exit status."""
     from ..programs.attach import Attachment
@@ -256,6 +267,6 @@ def _run(made: Script, guest: Guest | None, machine: Any, write: Callable[[str],
             if guest is None:
                 made.wait()
             else:
-                guest.start(machine, prints=True)
+                _start(made, guest, machine)
     made.finish()
     return made.status
