@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 #: what bpftrace's own tests have it say when its probes are attached
 _NOTIFY = "__BPFTRACE_NOTIFY_PROBES_ATTACHED"
 _ELF = b"\x7fELF"
+#: how long a benchmark runs, in nanoseconds
+_LONG = 200_000_000
 
 
 @click.command(cls=GuestCommand)
@@ -37,6 +41,10 @@ _ELF = b"\x7fELF"
 @click.option("-v", "verbose", is_flag=True, help="Say how each program runs.")
 @click.option("-d", "dump", is_flag=True, help="Show the programs, and run nothing.")
 @click.option("--dry-run", is_flag=True, help="Compile and verify, and run nothing.")
+@click.option("--test", is_flag=True, help="Run test: probes, which pass where they return 0.")
+@click.option("--mode", type=click.Choice(["test", "bench"]), help="Run test: probes, or measure bench: probes.")
+@click.option("--probe-filter", metavar="REGEX", default="",
+              help="Only probes whose name it is found in, and begin and end.")
 @click.option("--unsafe", is_flag=True, help="Allow functions that change the guest or run programs of this computer.")
 @click.option("--no-warnings", is_flag=True, help="Say nothing of warnings.")
 @click.option("--clock", type=click.Choice(["host", "instructions"]), default="host",
@@ -58,7 +66,8 @@ _ELF = b"\x7fELF"
 @click.pass_context
 def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, command: str | None,
            guest_arguments: tuple[str, ...], form: str, output: str, quiet: bool, listed: bool, verbose: bool,
-           dump: bool, dry_run: bool, unsafe: bool, no_warnings: bool, clock: str, engine: str | None,
+           dump: bool, dry_run: bool, test: bool, mode: str | None, probe_filter: str, unsafe: bool,
+           no_warnings: bool, clock: str, engine: str | None,
            **options: Any) -> None:
     """Run a script in bpftrace's language at probes of GUEST; words behind `--` are the script's parameters.
 
@@ -102,8 +111,13 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
                 machine, kprobes = closing.enter_context(guest.opened())
             from ..script.script import Script
 
-            made = Script(text, kprobes=kprobes, name=source_name, parameters=parameters, output=_output(form, write),
-                          unsafe=unsafe, clock=clock, engine=engine, quiet=quiet)
+            mode = "test" if test else mode
+            caught = io.StringIO()
+            shown = _output(form, write)
+            told = _output(form, caught.write) if mode == "test" else shown
+            made = Script(text, kprobes=kprobes, name=source_name, parameters=parameters, output=told, unsafe=unsafe,
+                          clock=clock, engine=engine, quiet=quiet or mode is not None, probe_filter=probe_filter,
+                          mode=mode)
             if "--help" in words:
                 _options_of(parameters)
                 ctx.exit(1)
@@ -112,7 +126,15 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
             if dump or dry_run:
                 _show(made, dump, write)
                 return
-            status = _run(made, guest, machine, write, verbose)
+            if not made.programs:
+                write("No probes to attach\n")
+                status = 1
+            elif mode == "test":
+                status = _run_tests(made, shown, caught)
+            elif mode == "bench":
+                status = _run_benchmarks(made, shown)
+            else:
+                status = _run(made, guest, machine, write, verbose)
     except ScriptError as error:
         click.echo(error.shown, err=True)
         ctx.exit(1)
@@ -250,23 +272,68 @@ def _start(made: Script, guest: Guest, machine: Any) -> None:
             raise
 
 
+def _run_tests(made: Script, output: ScriptOutput, caught: io.StringIO) -> int:
+    """Run a script's tests and say how each went. Returns the exit status: 1 where one failed.
+
+    Args:
+        made: the script.
+        output: takes the results.
+        caught: what the script itself prints, which is shown for tests that fail.
+    """
+    tests = made.named("test")
+    names = [name for name, _ in tests]
+    passed: list[bool] = []
+    made.start()
+    for _, program in tests:
+        caught.seek(0)
+        caught.truncate()
+        begun = time.monotonic_ns()
+        passed.append(made.run(program) == 0)
+        output.test_result(names, passed, time.monotonic_ns() - begun, caught.getvalue())
+    made.finish()
+    return 0 if all(passed) else 1
+
+
+def _run_benchmarks(made: Script, output: ScriptOutput) -> int:
+    """Run each of a script's benchmarks for a while and say how long one run takes. Returns the exit status."""
+    benchmarks = made.named("bench")
+    names = [name for name, _ in benchmarks]
+    results: list[tuple[int, int]] = []
+    made.start()
+    for _, program in benchmarks:
+        made.run(program)  # compiles it
+        runs, spent = 0, 0
+        begun = time.monotonic_ns()
+        while spent < _LONG and not made.ended:
+            made.run(program)
+            runs += 1
+            spent = time.monotonic_ns() - begun
+        results.append((spent // max(runs, 1), runs))
+    for index, (nanoseconds, runs) in enumerate(results):
+        output.benchmark_result(names, index, nanoseconds, runs)
+    made.finish()
+    return made.status
+
+
 def _run(made: Script, guest: Guest | None, machine: Any, write: Callable[[str], object], verbose: bool) -> int:
     """Run a script to its end, however that comes; the exit status."""
     from ..programs.attach import Attachment
 
-    with contextlib.suppress(KeyboardInterrupt):
-        made.start()
-        if _NOTIFY in os.environ:
-            write(f"{_NOTIFY}\n")
-        if verbose:
-            for one in made.attachments:
-                if isinstance(one, Attachment):
-                    for name, why in one.why_python.items():
-                        click.echo(f"{name}: {why or 'host code'}", err=True)
-        if not made.ended:
-            if guest is None:
-                made.wait()
-            else:
-                _start(made, guest, machine)
-    made.finish()
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            made.start()
+            if _NOTIFY in os.environ:
+                write(f"{_NOTIFY}\n")
+            if verbose:
+                for one in made.attachments:
+                    if isinstance(one, Attachment):
+                        for name, why in one.why_python.items():
+                            click.echo(f"{name}: {why or 'host code'}", err=True)
+            if not made.ended:
+                if guest is None:
+                    made.wait()
+                else:
+                    _start(made, guest, machine)
+    finally:
+        made.finish()  # what was gathered is printed, also where the guest has failed
     return made.status

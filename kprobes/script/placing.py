@@ -45,8 +45,6 @@ def placed(front: Front, world: GuestWorld | None) -> list[TypedProbe]:
                  for node in tree.walk(part) if isinstance(node, tree.Name)}
         groups: dict[Any, TypedProbe] = {}
         for point in points:
-            if point.kind in ("test", "bench"):
-                front.found.error(f"{point.kind} probes run with --test only", point.span)
             if point.kind in OUTSIDE or world is None:
                 if point.kind not in OUTSIDE:
                     front.found.error(f"{point.text}: there is no guest that could be probed", point.span,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import ProgramError
+from ..errors import BadArgument, ProgramError
 from ..programs.attach import Attachment
 from . import compiler, values
 from .folding import Parameters
@@ -19,6 +20,7 @@ from .inference import TypedProbe
 from .output import JsonOutput, ScriptOutput, TextOutput
 from .performing import Performer
 from .placing import Probed, attach, placed
+from .points import Point
 from .source import Source
 from .storage import TICK
 from .times import strftime
@@ -104,6 +106,27 @@ class Pace:
         self._over.set()
 
 
+def chosen(points: list[list[Point]], probe_filter: str, mode: str | None) -> list[list[Point]]:
+    """Return the attach points that a regular expression is found in, and those of begin and end.
+
+    Args:
+        points: of each block.
+        probe_filter: the expression.
+        mode: `test` or `bench`, whose probes are left out in another mode.
+
+    Raises:
+        BadArgument: it is none.
+    """
+    try:
+        pattern = re.compile(probe_filter)
+    except re.error as error:
+        raise BadArgument(f"Invalid --probe-filter regex: {error}", hint="give a regular expression") from None
+    left_out = {"test", "bench"} - {mode}
+    return [[point for point in of_block
+             if point.kind not in left_out and (point.kind in ("begin", "end") or pattern.search(point.text))]
+            for of_block in points]
+
+
 class Script:
     """A script at the probes of a guest, or alone. A context manager: entering attaches its probes and runs `begin`,
     leaving detaches them, runs `end` and prints the maps.
@@ -120,7 +143,8 @@ class Script:
     def __init__(self, text: str, *, kprobes: Probed | None = None, world: World | None = None, name: str = "stdin",
                  parameters: Parameters | None = None, output: ScriptOutput | None = None, unsafe: bool = False,
                  clock: Callable[[], int] | str = "host", engine: str | None = None, quiet: bool = False,
-                 environment: Mapping[str, str] = os.environ) -> None:
+                 environment: Mapping[str, str] = os.environ, probe_filter: str = "",
+                 mode: str | None = None) -> None:
         """
         Args:
             text: the script.
@@ -134,10 +158,14 @@ class Script:
             engine: what runs its programs, see Program.run(); None: the best.
             quiet: do not say how many probes there are.
             environment: the process's.
+            probe_filter: a regular expression; probes whose name it is not found in are left out, but for begin and
+                end.
+            mode: `test` or `bench`, whose probes are there only then.
 
         Raises:
             ScriptError: it is wrong.
             ProgramError: it cannot be made into programs.
+            BadArgument: `probe_filter` is no regular expression.
         """
         self._kprobes, self._engine, self._quiet, self._ticks = kprobes, engine, quiet, clock
         if world is None:
@@ -150,6 +178,7 @@ class Script:
         self.source = Source(name, text)
         front = compiler.read(self.source, parameters or Parameters(), environment, self._world.bits)
         self.settings = front.settings
+        front.points = chosen(front.points, probe_filter, mode)
         probes = self._probes(front)
         front.found.check()
         wakes = kprobes is None or kprobes.machine.guest_view is None
@@ -239,10 +268,20 @@ class Script:
                 if point.kind == kind and (kind == "end" or not self.ended):
                     self.run(program)
 
-    def run(self, program: Program) -> None:
-        """Run one program outside of the guest, and do what it wants done."""
-        program.engine(self._engine).run(b"", self._place, lambda text: None)
+    def run(self, program: Program) -> int:
+        """Run one program outside of the guest, and do what it wants done. Returns what a test's block returns."""
+        result = program.engine(self._engine).run(b"", self._place, lambda text: None)
         self.poll()
+        return result
+
+    def named(self, kind: str) -> list[tuple[str, Program]]:
+        """Name and program of each `test:` or `bench:` probe.
+
+        Args:
+            kind: `test` or `bench`.
+        """
+        return [(point.function, program) for probe, program in self._compiled.programs for point in probe.points
+                if point.kind == kind]
 
     def poll(self) -> None:
         """Do what programs have asked for so far."""

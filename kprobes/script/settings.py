@@ -19,6 +19,8 @@ _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "license": ("Dual MIT/GPL", "Dual BSD/GPL", "Dual MPL/GPL", "GPL and additional rights", "GPL v2", "GPL"),
     "unstable_tseries": ("error", "warn", "enable"),
     "unstable_dw_ustack": ("error", "warn", "enable"),
+    "unstable_typeinfo": ("error", "warn", "enable"),
+    "unstable_import_statement": ("error", "warn", "enable"),
 }
 
 
@@ -50,6 +52,8 @@ class Settings:
     license: str = "GPL"
     unstable_tseries: str = "warn"
     unstable_dw_ustack: str = "warn"
+    unstable_typeinfo: str = "error"
+    unstable_import_statement: str = "error"
 
 
 NAMES: Final = tuple(field.name for field in attrs.fields(Settings))

@@ -21,13 +21,17 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 import attrs
 from script.bpftrace_classes import ALONE, GUEST, Rule, rule_for
 from script.bpftrace_tests import Expectation, RuntimeTest, read_tests
 
+import kprobes.cli._script  # imported before processes are forked, so that each starts at once
+import kprobes.core.kprobes
+import kprobes.script.guest
+import kprobes.script.script
 from kprobes.cli import main
 
 #: Options of bpftrace's that take a value, in both spellings.
@@ -146,6 +150,8 @@ def _child(argv: Sequence[str], folder: Path, environment: dict[str, str]) -> in
     """Be `kprobes script`: called in a forked process. Returns the exit status."""
     os.chdir(folder)
     os.environ.update(environment)
+    sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stderr = open(2, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
     try:
         status = main(["script", *argv])
     except SystemExit as end:
@@ -232,7 +238,7 @@ def run_forked(
                 os.kill(child, sent)
                 sent = None
             if time.monotonic() >= limit:
-                os.killpg(child, signal.SIGKILL if overdue else signal.SIGTERM)
+                (os.killpg if overdue else os.kill)(child, signal.SIGKILL if overdue else signal.SIGTERM)
                 if overdue:
                     break
                 overdue = True
@@ -251,6 +257,7 @@ def _run_in_shell(
     with subprocess.Popen(
         command,
         shell=True,
+        executable="/bin/bash",
         cwd=folder,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
@@ -384,6 +391,7 @@ class Bench:
         words = _words(test)
         if words is None:
             command = test.run.replace("{{BPFTRACE}}", str(self.folder / "bpftrace"))
+            environment["__BPFTRACE_NOTIFY_PROBES_ATTACHED"] = "1"  # some commands cut it off
             return _run_in_shell(command, self.folder, environment, test.timeout + 10)
         return run_forked(
             arguments(words, guest),
@@ -396,7 +404,10 @@ class Bench:
 
 
 def run_tests(
-    checkout: Path, only: str = "", kinds: Sequence[str] = (ALONE, GUEST)
+    checkout: Path,
+    only: str = "",
+    kinds: Sequence[str] = (ALONE, GUEST),
+    passed: Container[str] = (),
 ) -> Iterator[Result]:
     """Yield the result of each test of a checkout.
 
@@ -404,6 +415,7 @@ def run_tests(
         checkout: the folder.
         only: a regular expression; tests whose name it is not found in are left out.
         kinds: which kinds run; the others are only classified.
+        passed: names of tests that have passed already and do not run again.
     """
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(checkout.resolve(), Path(folder))
@@ -414,6 +426,9 @@ def run_tests(
             if rule.kind not in kinds:
                 yield Result(test, rule, None)
                 continue
+            if test.id in passed:
+                yield Result(test, rule, True)
+                continue
             outcome = bench.run(test, rule)
             why = judge(test, outcome, bench.folder)
             yield Result(test, rule, not why, why, outcome)
@@ -423,6 +438,11 @@ def _commit(checkout: Path) -> str:
     command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
     found = subprocess.run(command, check=False, capture_output=True, text=True)
     return found.stdout.strip() or "unknown"
+
+
+def _passed(path: Path) -> set[str]:
+    rows = json.loads(path.read_text())["tests"]
+    return {name for name, _, _, result in rows if result == "passed"}
 
 
 def write_results(results: Sequence[Result], commit: str, path: Path) -> None:
@@ -458,11 +478,15 @@ def command_line() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--kind", action="append", choices=("alone", "guest"))
     parser.add_argument("--write", type=Path)
+    parser.add_argument(
+        "--again", type=Path, help="what --write wrote: only run what has not passed"
+    )
     parser.add_argument("-v", "--verbose", action="store_true")
     chosen = parser.parse_args()
     kinds = [{"alone": ALONE, "guest": GUEST}[kind] for kind in chosen.kind or ("alone", "guest")]
     results = []
-    for result in run_tests(chosen.checkout, chosen.only, kinds):
+    passed = _passed(chosen.again) if chosen.again else set()
+    for result in run_tests(chosen.checkout, chosen.only, kinds, passed):
         results.append(result)
         if result.passed is False:
             _show(result, chosen.verbose)
