@@ -261,6 +261,17 @@ def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:
                 write(f"{pc:5}  {disassemble(instruction)}\n")
 
 
+def _start(made: Script, guest: Guest, machine: Any) -> None:
+    """Run the guest; where the script's exit() has stopped it, that is all."""
+    from ..errors import GuestStopped
+
+    try:
+        guest.start(machine, prints=True)
+    except GuestStopped:
+        if not made.ended:
+            raise
+
+
 def _run_tests(made: Script, output: ScriptOutput, caught: io.StringIO) -> int:
     """Run a script's tests and say how each went. Returns the exit status: 1 where one failed.
 
@@ -322,7 +333,7 @@ def _run(made: Script, guest: Guest | None, machine: Any, write: Callable[[str],
                 if guest is None:
                     made.wait()
                 else:
-                    guest.start(machine, prints=True)
+                    _start(made, guest, machine)
     finally:
         made.finish()  # what was gathered is printed, also where the guest has failed
     return made.status

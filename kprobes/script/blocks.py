@@ -73,6 +73,9 @@ class BlockWriter(ABC):
             asm.load(1, 1, 0, 8)
             asm.jump_if_number("==", 1, 0, quiet)
             self.wake()
+            self.point(1, Area(VARIABLES, TICK))
+            asm.load(1, 1, 1, 1)
+            asm.jump_if_number("!=", 1, 0, self.end)
             asm.place(quiet)
         if block.predicate is not None:
             self.jump_unless(block.predicate, self.end)

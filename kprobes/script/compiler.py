@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import define, evolve
 
@@ -25,7 +25,6 @@ from .points import OUTSIDE, Point
 from .settings import Settings, configured
 from .source import Diagnostics, ScriptError, Source
 from .storage import Storage
-from .values import Decoder
 from .world import World
 
 #: bytes of the ring through which programs speak to Python
@@ -102,8 +101,7 @@ def read(source: Source, parameters: Parameters, environment: Mapping[str, str],
     return Front(source, script, taken, settings, known, found)
 
 
-def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool, wakes: bool,
-              decoder: Callable[[Storage], Decoder]) -> Compiled:
+def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool, wakes: bool) -> Compiled:
     """Compile a script's blocks.
 
     Args:
@@ -112,7 +110,6 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
         world: the guest.
         unsafe: see `infer`.
         wakes: see `Generator`.
-        decoder: makes what decodes its values.
 
     Raises:
         ScriptError: it is wrong.
@@ -130,7 +127,7 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
         generator = Generator(storage, typing, probe, world, front.settings, front.definitions, front.source, wakes,
                               probe.points[0].kind not in OUTSIDE and speaks(probes))
         codes.append((probe, generator.program()))
-    return _linked(codes, typing, storage, front.settings, decoder(storage))
+    return _linked(codes, typing, storage, front.settings)
 
 
 def speaks(probes: list[TypedProbe]) -> bool:
@@ -143,14 +140,13 @@ def speaks(probes: list[TypedProbe]) -> bool:
 _Written = tuple[TypedProbe, tuple[Sequence[Instruction], dict[int, Line]]]
 
 
-def _linked(codes: list[_Written], typing: Typing, storage: Storage, settings: Settings,
-            decoder: Decoder) -> Compiled:
+def _linked(codes: list[_Written], typing: Typing, storage: Storage, settings: Settings) -> Compiled:
     ring = kinds.create(Spec(type=MapType.RINGBUF, name="ring", max_entries=RING))
     variables = _array("variables", storage.variables)
     constants = _array("constants", len(storage.constants), bytes(storage.constants))
     globals_ = _array("globals", storage.globals)
     scratch = _array("scratch", storage.scratch)
-    keyed = {name: _keyed(typing.maps[name], settings, decoder) for name in storage.keyed}
+    keyed = {name: _keyed(typing.maps[name], settings) for name in storage.keyed}
     every = [ring, variables, constants, globals_, scratch, *keyed.values()]
     programs = []
     for probe, (code, lines) in codes:
@@ -168,12 +164,11 @@ def _array(name: str, size: int, data: bytes = b"") -> Map:
     return made
 
 
-def _keyed(facts: MapFacts, settings: Settings, decoder: Decoder) -> Map:
+def _keyed(facts: MapFacts, settings: Settings) -> Map:
     assert facts.key is not None and facts.value is not None
     return kinds.create(Spec(type=_KINDS[facts.kind], name=facts.name, key_size=layout.room_of(facts.key),
                              value_size=layout.room_of(facts.value),
-                             max_entries=facts.entries or settings.max_map_keys, key=decoder.codec(facts.key),
-                             value=decoder.codec(facts.value), order=sys.byteorder))
+                             max_entries=facts.entries or settings.max_map_keys, order=sys.byteorder))
 
 
 __all__ = ["Compiled", "Front", "ScriptError", "read", "translate"]

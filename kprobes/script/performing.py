@@ -15,7 +15,7 @@ from .settings import Settings
 from .source import Source, Span
 from .storage import FLAG, Action
 from .times import time_of_day
-from .values import Decoder
+from .values import Decoder, hashable
 
 if TYPE_CHECKING:
     from ..programs.maps import Hash, Ring
@@ -193,13 +193,13 @@ class Performer:
                                      self.items(name), top, div, final)
 
     def contents(self, name: str) -> Any:
-        """A map as Python has it: a mapping, or the value of a scalar one (None where it is not set).
+        """A map as Python has it: a dictionary, or the value of a scalar one (None where it is not set).
 
         Raises:
             KeyError: there is no such map.
         """
         if name in self._compiled.maps:
-            return self._compiled.maps[name]
+            return {hashable(key): value for key, value in self.items(name)}
         if name not in self._compiled.storage.scalars:
             raise KeyError(name)
         found = self.items(name)

@@ -76,6 +76,8 @@ def promoted(a: ValueType, b: ValueType) -> ValueType | None:
         return types.Stack(a.user, a.mode, max(a.limit, b.limit))
     if isinstance(a, types.Aggregate) and hasattr(a, "signed") and _unsigned(a) == _unsigned(b):
         return a if a.signed else b
+    if isinstance(a, types.Symbol) and isinstance(b, types.Symbol):
+        return types.Symbol(True)  # kernel and user are one guest
     if isinstance(a, types.Pointer) and isinstance(b, types.Pointer) and types.Nothing() in (a.target, b.target):
         return b if a.target == types.Nothing() else a
     return None

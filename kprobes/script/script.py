@@ -184,10 +184,9 @@ class Script:
         wakes = kprobes is None or kprobes.machine.guest_view is None
         machine = kprobes.machine if kprobes is not None else None
         self._place = Outside(machine.read if machine is not None else None, self._clock())
-        self._decoders: list[values.Decoder] = []
-        self._compiled = compiler.translate(front, probes, self._world, unsafe, wakes, self._decoder)
+        self._compiled = compiler.translate(front, probes, self._world, unsafe, wakes)
         self.warnings = [message.shown(self.source) for message in front.found.warnings]
-        self._performer = Performer(self.source, self.settings, self._compiled, self._decoders[0], self._output)
+        self._performer = Performer(self.source, self.settings, self._compiled, self._decoder(), self._output)
         self._drained = False
         self._timers = [(point, program) for probe, program in self._compiled.programs for point in probe.points
                         if point.kind in ("interval", "profile")]
@@ -204,13 +203,11 @@ class Script:
             return counted
         return time.monotonic_ns
 
-    def _decoder(self, storage: Any) -> values.Decoder:
+    def _decoder(self) -> values.Decoder:
         symbols = self._world.describe if isinstance(self._world, GuestWorld) else values.nowhere
         since = time.time_ns() - time.monotonic_ns() if self._clock() is time.monotonic_ns else 0
-        made = values.Decoder(self.settings, self._world.bits, self._world.order, symbols, storage.texts, strftime,
-                              since)
-        self._decoders.append(made)
-        return made
+        return values.Decoder(self.settings, self._world.bits, self._world.order, symbols,
+                              self._compiled.storage.texts, strftime, since)
 
     def _probes(self, front: compiler.Front) -> list[TypedProbe]:
         """The blocks, one for each kind of attach points that have the same types."""
@@ -298,6 +295,7 @@ class Script:
         self.poll()
         self._fire_due()
         if self.ended and self._kprobes is not None:
+            self._compiled.variables.block.view[TICK + 1] = 1
             machine: Any = self._kprobes.machine
             machine.stop()
 

@@ -18,7 +18,7 @@ CONSTANTS: Final = 2
 GLOBALS: Final = 3
 SCRATCH: Final = 4
 KEYED: Final = 5  #: the first of the script's own maps with keys
-#: byte of the variables at which a word is that says whether Python wants to be called
+#: byte of the variables that says whether Python wants to be called; the next one: the script is over
 TICK: Final = 8
 #: bytes before a scalar map's value: 1 where it was set
 FLAG: Final = 8

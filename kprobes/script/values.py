@@ -1,4 +1,4 @@
-"""From bytes of programs' memory to Python values, and back for keys and numbers."""
+"""From bytes of programs' memory to Python values."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from attrs import define, field, frozen
+from attrs import define, field
 
-from ..errors import BadArgument
 from . import layout, types
 from .settings import Settings
 from .types import ValueType
@@ -152,67 +151,14 @@ class Decoder:
             found[start + self.since // type.interval * type.interval] = value
         return dict(sorted(found.items()))
 
-    def codec(self, type: ValueType) -> ScriptCodec:
-        """Between a type's bytes and Python, for maps."""
-        return ScriptCodec(self, type)
 
-
-@frozen
-class ScriptCodec:
-    """How keys or values of a script's map show themselves in Python.
-
-    Attributes:
-        decoder: of the script.
-        type: theirs.
-    """
-
-    decoder: Decoder
-    type: ValueType
-
-    def load(self, raw: bytes) -> Any:
-        """The Python value of bytes; what can be no key of a dictionary is made one."""
-        return _hashable(self.decoder.value(self.type, raw))
-
-    def store(self, value: Any) -> bytes:
-        """The bytes of a Python value.
-
-        Raises:
-            BadArgument: the type is another one.
-        """
-        return encoded(self.type, value)
-
-
-def _hashable(value: Any) -> Any:
+def hashable(value: Any) -> Any:
+    """A value that can be a key of a dictionary: lists and dictionaries become tuples."""
     if isinstance(value, dict):
-        return tuple(_hashable(one) for one in value.values())
+        return tuple(hashable(one) for one in value.values())
     if isinstance(value, (list, tuple)):
-        return tuple(_hashable(one) for one in value)
+        return tuple(hashable(one) for one in value)
     return value
-
-
-def encoded(type: ValueType, value: Any) -> bytes:
-    """The bytes of a Python value in a program's memory.
-
-    Raises:
-        BadArgument: it is none of the type's.
-    """
-    room = layout.room_of(type)
-    if layout.is_number(type) and isinstance(value, int):
-        bits, _ = layout.width(type)
-        return (value & (1 << bits) - 1).to_bytes(bits // 8, sys.byteorder)
-    if isinstance(type, types.String) and isinstance(value, (bytes, str)):
-        data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
-        if len(data) < type.size:
-            return data.ljust(room, b"\0")
-    if isinstance(type, types.Tuple) and isinstance(value, (tuple, list)) and len(value) == len(type.items):
-        out = bytearray(room)
-        for (at, part), one in zip(layout.members(type), value, strict=True):
-            data = encoded(part, one)
-            out[at:at + len(data)] = data
-        return bytes(out)
-    if isinstance(type, (types.Count, types.Sum)) and isinstance(value, int):
-        return (value & (1 << 64) - 1).to_bytes(8, sys.byteorder)
-    raise BadArgument(f"{value!r} is no value of this map's", hint="look at a value that it has")
 
 
 def _word(raw: bytes, at: int = 0) -> int:

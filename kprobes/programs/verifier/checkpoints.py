@@ -8,8 +8,8 @@ that a path from there on did read.
 Why an accepted program ends: done checkpoints were done before the paths that end at them, so a run passes each at most
 once, and executes no more instructions than were walked. A path that comes back to a state which is not done yet, and
 nothing has changed that matters, can do that for ever: it is refused, unless it has passed a call of may_loop(), which
-engines count. Such a path goes on to that call, and ends there: every circle that is left has one (looked for by Brent's method: one state for
-each place is remembered, anew after 1, 2, 4, 8 .. visits).
+engines count. Such a path goes on to that call, and ends there: every circle that is left has one (looked for by
+Brent's method: one state for each place is remembered, anew after 1, 2, 4, 8 .. visits).
 """
 
 from __future__ import annotations

@@ -1,0 +1,71 @@
+"""`kprobes script`: what it takes, prints and says."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kprobes.cli import main
+
+DEMO = "examples/demo.arm64"
+
+
+def command(*words: str, input: bytes | None = None) -> Result:
+    """A run of the command."""
+    return CliRunner().invoke(main, ["script", *words], input=input)
+
+
+def test_a_line_at_a_guest() -> None:
+    done = command(DEMO, "-e", 'kprobe:fib { @[arg0] = count(); }', "--call", "fib(3)")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert (lines[:2], sorted(lines[2:])) == (["", ""], ["@[1]: 1", "@[2]: 1", "@[3]: 1"])
+    assert "Attached 1 probe\n" in done.stderr
+    assert "fib(3) = 0x2 (2)" in done.stderr
+
+
+def test_without_a_guest_and_its_status() -> None:
+    done = command("-q", "-e", 'begin { print(6 * 7); exit(3); }')
+    assert (done.exit_code, done.stdout, done.stderr) == (3, "42\n\n\n", "")
+
+
+def test_files_standard_input_and_parameters(tmp_path: Path) -> None:
+    path = tmp_path / "tool.bt"
+    path.write_text('begin { print(($1, str($2), getopt("n", 1))); }')
+    assert command(str(path), "-q", "--", "5", "x", "--n=7").stdout.startswith("(5, x, 7)\n")
+    assert command(DEMO, str(path), "-q", "--call", "fib(1)", "--", "5").stdout.startswith("(5, , 1)\n")
+    assert command("-", "-q", input=b"begin { print(1); }").stdout.startswith("1\n")
+    help_ = command(str(path), "--", "--help")
+    assert (help_.exit_code, "HINT: expected program options:" in help_.stderr) == (1, True)
+
+
+def test_json_and_a_file_for_the_output(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    done = command("-f", "json", "-o", str(path), "-e", 'begin { @a[1] = 2; printf("x\\n"); }')
+    assert done.stdout == ""
+    assert [json.loads(line)["type"] for line in path.read_text().splitlines()] == ["attached_probes", "printf", "map"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (("-e", "begin { x }"), 1, "stdin:1:9-10: ERROR: Unknown identifier: 'x'\nbegin { x }\n        ~"),
+        (("-f", "jsonx", "-e", "begin {}"), 1, "ERROR: Invalid output format \"jsonx\"\nValid formats: 'text', 'json'"),
+        ((DEMO, "-e", "kprobe:fob { }", "--run"), 1, "HINT: did you mean fib?"),
+        ((DEMO, "-e", "kprobe:fib { }"), 2, "--run"),
+        (("-e", "begin {}", "--run"), 2, "are for a guest"),
+        ((), 2, "give a script"),
+        (("/nowhere/tool.bt",), 2, "No such file"),
+    ],
+)
+def test_what_is_wrong(words: tuple[str, ...], status: int, said: str) -> None:
+    done = command(*words)
+    assert (done.exit_code, said in done.stderr) == (status, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_lists_and_dumps() -> None:
+    assert "kprobe:crc32\n" in command(DEMO, "-l", "kprobe:cr*").stdout
+    assert "call" in command(DEMO, "-d", "-e", "kprobe:fib { @ = hist(nsecs); }").stdout
+    assert command(DEMO, "--dry-run", "-e", "kprobe:fib { @[arg0] = count(); }").exit_code == 0

@@ -1,0 +1,151 @@
+"""Scripts at probes of guests: arguments, returns, symbols, stacks, watchpoints, on many architectures."""
+
+from collections.abc import Iterator
+
+import pytest
+from arches import RUNNABLE, integer, programs_of, results
+
+from kprobes import Kprobes, UnicornMachine
+from kprobes.errors import GuestStopped, KprobeError
+from kprobes.script import ScriptError
+
+DEMO = "examples/demo.arm64"
+
+
+@pytest.fixture
+def demo() -> Iterator[Kprobes]:
+    """Probes of the example program."""
+    with Kprobes(UnicornMachine.load(DEMO)) as k:
+        yield k
+
+
+ENGINES = pytest.mark.parametrize("engine", ["interpreter", None])
+
+
+@ENGINES
+def test_arguments_and_returns(demo: Kprobes, engine: str | None) -> None:
+    text = """
+        kprobe:crc32 { @size[tid] = arg2; @text = str(arg1, 6); @hist = hist(arg2); @buf = buf(arg1, 3); }
+        kretprobe:crc32 /@size[tid] > 5/ { @crc = (uint32)retval; @f[func] = count(); printf("%d\\n", @size[tid]); }"""
+    with demo.script(text, engine=engine) as s:
+        demo.machine.call("crc32", 0, b"hello\0", 5)
+        demo.machine.call("crc32", 0, b"hello, world\0", 12)
+    crc = demo.machine.call("crc32", 0, b"hello, world\0", 12)
+    assert s.maps["crc"] == crc
+    assert (s.maps["text"], s.maps["buf"], dict(s.maps["f"])) == (b"hello", b"hel", {"crc32": 1})
+    assert s.output == (
+        "12\n\n\n@buf: hel\n@crc: " f"{crc}\n@f[crc32]: 1\n@hist:\n"
+        "[4, 8)                 1 |" + "@" * 52 + "|\n[8, 16)                1 |" + "@" * 52 + "|\n\n@size[0]: 12\n"
+        "@text: hello\n")
+    assert s.errors == "Attached 2 probes\n"
+
+
+@ENGINES
+def test_globs_stacks_and_symbols(demo: Kprobes, engine: str | None) -> None:
+    text = """kprobe:fi*,uprobe:*:crc32 { @[probe, func] = count(); @p = usym(reg("pc")); @s = ustack(2); @n = len(ustack(2)); }
+              kprobe:fib+4 { @inside = count(); }"""
+    with demo.script(text, engine=engine) as s:
+        demo.machine.call("fib", 3)
+        demo.machine.call("crc32", 0, b"a", 1)
+    assert dict(s.maps[""]) == {(b"kprobe:fib", "fib"): 3, (b"uprobe:*:crc32", "crc32"): 1}
+    assert (s.maps["p"], s.maps["s"][0].symbol, s.maps["n"]) == ("crc32", "crc32", 2)
+    assert s.maps["inside"] == 3
+
+
+@ENGINES
+def test_guest_memory_and_structures(demo: Kprobes, engine: str | None) -> None:
+    """A structure of the script's, read through a pointer of the guest's."""
+    text = """struct s { uint8_t a; uint16_t b; char t[4]; struct { uint32_t d : 4; uint32_t e : 12; }; uint8_t f[3]; };
+        kprobe:crc32 {
+            $s = (struct s *)arg1; @a = $s->a; @b = $s.b; @t = $s.t; @d = $s.d; @e = $s.e; @f1 = $s.f[1]; @f = $s.f;
+            @whole = *$s; @next = *(uint16 *)(arg1 + 2); @p = *((uint8 *)arg1 + 2); @bad = *(uint32 *)1; $w = *$s; @w = $w.b;
+        }"""
+    raw = bytes([7, 0, 0x34, 0x12]) + b"abcd" + (0x5A3).to_bytes(4, "little") + bytes([9, 8, 7])
+    with demo.script(text, engine=engine) as s:
+        demo.machine.call("crc32", 0, raw, 4)
+    maps = s.maps
+    assert [maps[name] for name in ("a", "b", "t", "d", "e", "f1", "f")] == [7, 0x1234, b"abcd", 3, 0x5A, 8, [9, 8, 7]]
+    assert maps["whole"] == {"a": 7, "b": 0x1234, "t": b"abcd", "d": 3, "e": 0x5A, "f": [9, 8, 7]}
+    assert (maps["next"], maps["p"], maps["bad"], maps["w"]) == (0x1234, 0x34, 0, 0x1234)
+
+
+@ENGINES
+def test_exit_stops_the_guest(demo: Kprobes, engine: str | None) -> None:
+    text = "kprobe:fib { @++; if (@ == 3) { exit(5); } }"
+    with demo.script(text, engine=engine) as s, pytest.raises(GuestStopped):
+        demo.machine.call("fib", 12)
+    assert (s.status, s.maps[""]) == (5, 3)
+
+
+def test_a_full_ring_loses_nothing(demo: Kprobes) -> None:
+    with demo.script('kprobe:fib { printf("%d %s\\n", arg0, str(0)); }') as s:
+        for _ in range(8):
+            demo.machine.call("fib", 12)
+    assert s.output.count("\n") == 8 * 233 + 2
+
+
+def test_timers_go_by_the_guests_instructions(demo: Kprobes) -> None:
+    def once() -> str:
+        with demo.script("interval:us:1 { @t = count(); } kprobe:fib { @f = count(); }", clock="instructions") as s:
+            demo.machine.call("fib", 16)
+        return s.output
+    first = once()
+    assert "@t: " in first and int(first.partition("@t: ")[2]) > 10
+    assert first == once()
+
+
+def test_watchpoints(demo: Kprobes) -> None:
+    symbol = next(one for one in demo.machine.symbols if one.kind == "object" and one.size >= 4)
+    with demo.script(f"watchpoint:{symbol.address:#x}:4:w {{ @ = count(); }}") as s:
+        demo.machine.write(symbol.address, b"\1\2\3\4")
+    assert s.maps[""] is None  # this was not the guest's
+
+
+def test_arguments_by_name() -> None:
+    with Kprobes(UnicornMachine.load("examples/notes.arm64")) as k:
+        known = [one for one in k.machine.symbols if one.kind == "func" and k.machine.debug.parameters(one.address)]
+        assert known
+        function = next(one for one in known if k.machine.debug.parameters(one.address))
+        name = k.machine.debug.parameters(function.address)[0].name
+        with k.script(f"fentry:{function.name} {{ @ = args.{name}; }}") as s:
+            assert s.attachments
+        with pytest.raises(ScriptError, match="Can't find function parameter"):
+            k.script(f"fentry:{function.name} {{ @ = args.nothing; }}")
+
+
+def test_a_function_that_is_not_there(demo: Kprobes) -> None:
+    with pytest.raises(ScriptError, match="did you mean crc32"):
+        demo.script("kprobe:crc23 { }")
+    with demo.script('config = { missing_probes = warn } kprobe:crc23 { } begin { }') as s:
+        assert "No matches for kprobe:crc23" in s.warnings[0]
+
+
+def test_nothing_stays_when_attaching_fails(demo: Kprobes) -> None:
+    with pytest.raises(KprobeError), demo.script("kprobe:fib { } kprobe:0x10 { }"):
+        pass
+    assert demo.list() == []
+
+
+#: what every architecture computes of a function's argument and result
+SCRIPT = """
+    kprobe:{name} {{ @arg = (uint32)arg0; @h = hist((uint32)arg0); @k[(uint32)arg0 & 7, "x"] = sum((uint32)arg0 >> 3); @in[func] = count(); }}
+    kretprobe:{name} {{ @out = (uint32)retval; @all[(uint32)retval] = count(); @m = max((uint32)retval);
+        @st = stats((uint32)retval); $i = 0; while ($i < 3) {{ $i++; @loop += $i * (uint32)retval; }} }}"""
+
+
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if any(p.stem.endswith("-O2") for p in programs_of(name))])
+def test_architectures_agree(arch: str) -> None:
+    """Interpreter and host code give the same, and it is what the function got and gave."""
+    path = next(p for p in programs_of(arch) if p.stem.endswith("-O2"))
+    outputs = []
+    for engine in ("interpreter", None):
+        machine = UnicornMachine.load(str(path))
+        name = next(one for one in ("test_arith32", "test_bits", "test_narrow") if one in results(path.stem, machine))
+        with Kprobes(machine) as k, k.script(SCRIPT.format(name=name), engine=engine) as s:
+            for seed in (5, 1234):
+                given = machine.call(name, integer(machine.arch, seed))
+        assert (s.maps["arg"], s.maps["out"]) == (1234, given & 0xFFFF_FFFF)
+        assert dict(s.maps["in"]) == {name: 2}
+        assert s.maps["st"][1] == 2
+        outputs.append(s.output)
+    assert outputs[0] == outputs[1]
