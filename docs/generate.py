@@ -36,6 +36,7 @@ from kprobes.core.settings import Setting
 from kprobes.events._messages import MESSAGES
 from kprobes.programs import header
 from kprobes.programs.helpers import HELPERS
+from kprobes.script import names
 
 DOCS = Path(__file__).resolve().parent
 SUPPORT = DOCS / "support.json"
@@ -352,6 +353,14 @@ def bpftrace_tests(_: str) -> str:
                  ([name.replace("|", "\\|"), kind, reason, result] for name, kind, reason, result in rows))
 
 
+def script_refused(_: str) -> str:
+    """Builtins and functions of scripts that mean nothing in a guest, with the reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in sorted(names.REFUSED.items()):
+        reasons.setdefault(reason, []).append(f"`{name}`")
+    return table(["word", "reason"], ([", ".join(words), reason] for reason, words in reasons.items()))
+
+
 def bpftrace_commit(_: str) -> str:
     """Which commit of bpftrace the tests are of."""
     return f"Tests of bpftrace's commit {json.loads(BPFTRACE.read_text())['commit'][:12]}."
@@ -426,6 +435,7 @@ PARTS: dict[str, Callable[[str], str]] = {
     "support": support, "capabilities": capabilities,
     "core-size": core_size,
     "bpftrace-counts": bpftrace_counts, "bpftrace-tests": bpftrace_tests, "bpftrace-commit": bpftrace_commit,
+    "script-refused": script_refused,
 }
 
 

@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,7 +30,7 @@ _LONG = 200_000_000
 @click.command(cls=GuestCommand)
 @click.argument("names", nargs=-1, metavar="[GUEST] [FILE.bt]")
 @click.option("-e", "text", metavar="TEXT", help="The script.")
-@click.option("-c", "command", metavar="'GUEST ARG ...'", help="The guest and its arguments in one.")
+@click.option("-c", "--cmd", "command", metavar="'GUEST ARG ...'", help="The guest and its arguments in one.")
 @click.option("--arg", "guest_arguments", multiple=True, metavar="ARG",
               help="An argument of the guest's; may be given again.")
 @click.option("-f", "form", default="text", metavar="FORMAT", help="text or json.")
@@ -113,13 +113,17 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
 
             mode = "test" if test else mode
             caught = io.StringIO()
-            shown = _output(form, write)
+            shown = _output(form, write, not no_warnings)
             told = _output(form, caught.write) if mode == "test" else shown
             made = Script(text, kprobes=kprobes, name=source_name, parameters=parameters, output=told, unsafe=unsafe,
                           clock=clock, engine=engine, quiet=quiet or mode is not None, probe_filter=probe_filter,
                           mode=mode)
             if "--help" in words:
                 _options_of(parameters)
+                ctx.exit(1)
+            unknown = [name for name in parameters.named if name not in parameters.asked]
+            if unknown:
+                _refuse_options(unknown, parameters)
                 ctx.exit(1)
             for warning in () if no_warnings else made.warnings:
                 click.echo(warning, err=True)
@@ -158,7 +162,7 @@ def _sorted_out(names: tuple[str, ...], text: str | None, listed: bool,
             name = "stdin" if name == "-" else name
     if rest and command is None and (listed or text is None or os.path.exists(rest[0]) or os.sep in rest[0]):
         file = rest.pop(0)
-        if listed and not os.path.exists(file) and not rest:
+        if listed and not rest and (file.endswith(".bt") or not os.path.exists(file)):
             file, rest = None, [str(file)]
     if listed and rest:
         text = rest.pop(0)
@@ -176,8 +180,12 @@ def _is_elf(path: str) -> bool:
 def _text_of(path: str) -> str:
     if path == "-":
         return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-    with open(path, "rb") as file:
-        return file.read().decode("utf-8", "surrogateescape")
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        click.echo(f"ERROR: failed to open file '{path}': {error.strerror}", err=True)
+        click.get_current_context().exit(1)
 
 
 def _named(word: str) -> tuple[str, str | bool]:
@@ -185,11 +193,22 @@ def _named(word: str) -> tuple[str, str | bool]:
     return name, value if equals else True
 
 
+def _refuse_options(unknown: Sequence[str], parameters: Any) -> None:
+    """Say which named parameters the script does not ask for, and which it does."""
+    click.echo(f"ERROR: unexpected program command line options: {_dashed(unknown)}", err=True)
+    if parameters.asked:
+        click.echo(f"HINT: expected program options: {_dashed(parameters.asked)}", err=True)
+
+
+def _dashed(names: Iterable[str]) -> str:
+    return ", ".join(f"--{name}" for name in names)
+
+
 def _options_of(parameters: Any) -> None:
     """What `-- --help` says."""
     lines = ["HINT: expected program options:"]
-    for name, (default, about) in parameters.asked.items():
-        lines.append(f"  --{name}={default}  {about}".rstrip())
+    for name, (_, about) in parameters.asked.items():
+        lines.append(f"  --{name}: {about}" if about else f"  --{name}")
     click.echo("\n".join(lines), err=True)
 
 
@@ -203,13 +222,13 @@ def _writer(closing: contextlib.ExitStack, output: str) -> Callable[[str], objec
     return write
 
 
-def _output(form: str, write: Callable[[str], object]) -> ScriptOutput:
+def _output(form: str, write: Callable[[str], object], warnings: bool = True) -> ScriptOutput:
     from ..script.output import JsonOutput, TextOutput
 
     def complain(text: str) -> None:
         sys.stderr.write(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
         sys.stderr.flush()
-    return (JsonOutput if form == "json" else TextOutput)(write, complain)
+    return (JsonOutput if form == "json" else TextOutput)(write, complain, warnings)
 
 
 @contextlib.contextmanager
@@ -224,6 +243,8 @@ def _looked_at(guest: Guest) -> Iterator[tuple[Any, Any]]:
 def _list(guest: Guest | None, pattern: str, verbose: bool) -> None:
     """Show the probes that a pattern, or a script's file, names."""
     from ..errors import KprobeError
+    from ..script.compiler import read
+    from ..script.folding import Parameters
     from ..script.listing import (
         Listing,
         MachineNames,
@@ -232,11 +253,12 @@ def _list(guest: Guest | None, pattern: str, verbose: bool) -> None:
         looks_like_a_missing_file,
         missing_file_warning,
     )
+    from ..script.source import Source
 
     def names(path: str) -> MachineNames:
         return MachineNames(load(path, None))
 
-    if looks_like_a_missing_file(pattern):
+    if looks_like_a_missing_file(pattern) and not os.path.exists(pattern):
         click.echo(missing_file_warning(pattern), err=True)
     with contextlib.ExitStack() as closing:
         program = None
@@ -244,7 +266,12 @@ def _list(guest: Guest | None, pattern: str, verbose: bool) -> None:
             machine, _ = closing.enter_context(_looked_at(guest))
             program = Program(guest.file, MachineNames(machine))
         listing = Listing(program, names, (OSError, KprobeError))
-        for line in lines(listing.search(pattern), verbose):
+        if pattern.endswith(".bt") and os.path.exists(pattern):
+            front = read(Source(pattern, _text_of(pattern)), Parameters(), os.environ, 64)
+            found = listing.of_points(point for points in front.points for point in points)
+        else:
+            found = listing.search(pattern)
+        for line in lines(found, verbose):
             click.echo(line)
 
 
@@ -321,9 +348,9 @@ def _run(made: Script, guest: Guest | None, machine: Any, write: Callable[[str],
 
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            made.start()
             if _NOTIFY in os.environ:
                 write(f"{_NOTIFY}\n")
+            made.start()
             if verbose:
                 for one in made.attachments:
                     if isinstance(one, Attachment):
@@ -331,7 +358,8 @@ def _run(made: Script, guest: Guest | None, machine: Any, write: Callable[[str],
                             click.echo(f"{name}: {why or 'host code'}", err=True)
             if not made.ended:
                 if guest is None:
-                    made.wait()
+                    with made.told_by_signals():
+                        made.wait()
                 else:
                     _start(made, guest, machine)
     finally:

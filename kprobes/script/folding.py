@@ -133,16 +133,16 @@ class _Folder:
         if given is None:
             return evolve(default, span=call.span)
         if isinstance(default, tree.Truth):
-            if given is True or given in ("true", "1"):
+            if given is True or str(given).lower() in ("true", "1", "on", "yes"):
                 return tree.Truth(span=call.span, value=True)
-            if given in ("false", "0"):
+            if str(given).lower() in ("false", "0", "off", "no"):
                 return tree.Truth(span=call.span, value=False)
-            self.found.error(f"Invalid value for named parameter '{name}': {given}. Expected a boolean.", call.span)
+            self.found.error(f"program command line option --{name} invalid boolean (value: {given})", None)
         elif isinstance(default, tree.Number):
             number = number_of(str(given))
             if number is not None:
                 return tree.Number(span=call.span, value=number)
-            self.found.error(f"Invalid value for named parameter '{name}': {given}. Expected an integer.", call.span)
+            self.found.error(f"program command line option --{name} invalid integer (value: {given})", None)
         elif given is True:
             self.found.error(f"Named parameter '{name}' needs a value: --{name}=...", call.span)
         else:

@@ -121,11 +121,17 @@ class ScriptOutput(ABC):
     Args:
         out: takes what belongs on standard output.
         err: takes what belongs on standard error.
+        warnings: False leaves out what `warnf()` formatted.
     """
 
-    def __init__(self, out: Write, err: Write) -> None:
+    def __init__(self, out: Write, err: Write, warnings: bool = True) -> None:
         self._out = out
         self._err = err
+        self._warnings = warnings
+
+    def failure(self, text: str) -> None:
+        """Write an error that is at no place of the script, such as a file that is not there."""
+        self._err(f"ERROR: {text}\n")
 
     @abstractmethod
     def attached_probes(self, count: int) -> None:
@@ -265,7 +271,8 @@ class TextOutput(ScriptOutput):
                 self._err("".join(f"{line}\n" for line in place.context))
 
     def message(self, error: bool, text: str, places: Sequence[SourceReference]) -> None:
-        self._log("ERROR" if error else "WARNING", text, places, context=False)
+        if error or self._warnings:
+            self._log("ERROR" if error else "WARNING", text, places, context=False)
 
     def time(self, text: str) -> None:
         self._out(text)
@@ -400,7 +407,8 @@ class JsonOutput(ScriptOutput):
         self._out(f'{{"type": "{type}", {fields}, {where}}}\n')
 
     def message(self, error: bool, text: str, places: Sequence[SourceReference]) -> None:
-        self._at("errorf" if error else "warnf", f'"msg": {json_text(text)}', places[0])
+        if error or self._warnings:
+            self._at("errorf" if error else "warnf", f'"msg": {json_text(text)}', places[0])
 
     def time(self, text: str) -> None:
         self._record("time", json_text(text))

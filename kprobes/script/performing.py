@@ -135,7 +135,7 @@ class Performer:
             with open(path, "rb") as file:
                 data = file.read(self._settings.max_cat_bytes)
         except OSError as error:
-            self._output.message(True, f"failed to open file '{path}' ({error.strerror})", self._place(action.span))
+            self._output.failure(f"failed to open file '{path}' ({error.strerror})")
             return
         self._output.cat(data.decode("utf-8", "surrogateescape"))
 
@@ -143,7 +143,7 @@ class Performer:
         import subprocess
 
         done = subprocess.run(self._text(number, action, values), shell=True, capture_output=True, check=False)
-        self._output.syscall(done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n"))
+        self._output.syscall(done.stdout.decode("utf-8", "surrogateescape"))
 
     def _runtime_error(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
         self._output.runtime_error(action.data["error"], self._place(action.span))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
+import signal
 import sys
 import threading
 import time
@@ -329,9 +331,23 @@ class Script:
 
     def wait(self, until: Callable[[], bool] = lambda: False) -> None:
         """Fire timers by the host's clock until the script ends, or `until` says so."""
-        while self._timers and not self.ended and not until():
+        listens = any(point.kind == "self" for probe, _ in self._compiled.programs for point in probe.points)
+        while (self._timers or listens) and not self.ended and not until():
             self._fire_due()
-            time.sleep(min(_NAP, max(0, min(self._due) - self._place.clock()) / 1e9))
+            soonest = min(self._due, default=self._place.clock() + int(_NAP * 1e9))
+            time.sleep(min(_NAP, max(0, soonest - self._place.clock()) / 1e9))
+
+    @contextlib.contextmanager
+    def told_by_signals(self) -> Iterator[None]:
+        """Fire `self:signal` probes when this process gets their signal meanwhile."""
+        if not any(point.kind == "self" for probe, _ in self._compiled.programs for point in probe.points):
+            yield
+            return
+        before = signal.signal(signal.SIGUSR1, lambda number, frame: self._fire("self"))
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGUSR1, before)
 
     def finish(self) -> None:
         """Detach the probes, run `end`, and print the maps. No effect the second time."""

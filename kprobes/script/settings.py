@@ -71,7 +71,7 @@ def configured(lines: Iterable[Setting], environment: Mapping[str, str], found: 
     for line in lines:
         name = line.name.lower().removeprefix("bpftrace_")
         if name not in NAMES:
-            found.error(f"Unrecognized config variable: {line.name}", line.span, *did_you_mean(name, NAMES))
+            found.error(f"{line.name}: not a known configuration option", line.span, *did_you_mean(name, NAMES))
             continue
         value = _value(name, line.value)
         if isinstance(value, _Wrong):

@@ -107,6 +107,22 @@ RULES = (
     ),
     Rule(KERNEL, "probes in BPF programs", r"bpf_attach\.bt"),
     Rule(KERNEL, "semaphores that a kernel raises", r"usdt_file_activation_multiprocess"),
+    Rule(
+        REFUSED,
+        "headers are not read: types come from debug information or stand in the script",
+        r"--include|#include",
+    ),
+    Rule(
+        REFUSED,
+        "numbers of errors and signals are an operating system's",
+        r"\b(strerror|signal_name)\(",
+    ),
+    Rule(REFUSED, "registers are read by reg()", r"\bctx\)"),
+    Rule(
+        REFUSED,
+        "the address of a variable is one of this computer's, not of the guest's",
+        r"&\$\w",
+    ),
     Rule(ENVIRONMENT, "libraries made for DWO and DWP files", r"external_debug|_separate_debug"),
     Rule(GUEST, "functions of bash", r"/bin/bash|uprobe_order|uretprobe_order"),
     Rule(GUEST, "functions of a library", r"u(ret)?probe:libc"),

@@ -235,6 +235,7 @@ def run_forked(
                     selector.unregister(key.fd)
                 chunks[readers[key.fd]].append(data)
             if sent is not None and b"Attached" in b"".join(chunks[0]):
+                time.sleep(0.5)  # as long as bpftrace's runner takes to start what sends it
                 os.kill(child, sent)
                 sent = None
             if time.monotonic() >= limit:
