@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..errors import ProgramError, Unsupported
 from .call import Place
 from .code import CONTEXT_SIZE, Code
 from .host import HostEngine
 from .interpreter import Interpreter
-from .verifier import Facts
+
+if TYPE_CHECKING:
+    from .verifier import Facts
 
 
 class Engine(Protocol):
@@ -24,7 +26,7 @@ class Engine(Protocol):
 
 
 #: name -> engine, the best first. Only the interpreter takes code that was not verified.
-ENGINES: Final[dict[str, Callable[[Code, Facts | None, int], Engine]]] = {
+ENGINES: "Final[dict[str, Callable[[Code, Facts | None, int], Engine]]]" = {
     "host": HostEngine, "interpreter": lambda code, facts, size: Interpreter(code, facts)}
 
 
