@@ -26,7 +26,7 @@ class Engine(Protocol):
 
 
 #: name -> engine, the best first. Only the interpreter takes code that was not verified.
-ENGINES: "Final[dict[str, Callable[[Code, Facts | None, int], Engine]]]" = {
+ENGINES: Final[dict[str, Callable[[Code, Facts | None, int], Engine]]] = {
     "host": HostEngine, "interpreter": lambda code, facts, size: Interpreter(code, facts)}
 
 
