@@ -94,6 +94,30 @@ class Entries:
 
         return UsualHit(address=point.address, probe=p, handler=handler, rest=rest)
 
+    def usual_of_several(self, point: Probepoint) -> UsualHit:
+        """The hit of several probes, none of which follows calls, for a machine that calls one handler."""
+        cb = self._handlers.blocks[0]
+        probes = point.active
+        detour = point.detour
+        assert detour is not None
+
+        def handler(_first: Any, regs: Regs) -> bool:
+            return self._handlers.pre_counted(cb, probes, regs)
+
+        def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
+            cb.probes = probes
+            if error is not None:  # no fault_handler has handled it
+                regs.go(point.address | point.insn.mode)
+                raise error
+            if result:
+                self._divert(point, regs)
+            else:
+                regs.target = None  # only DIVERTED moves the guest
+                if detour.left:
+                    self._taken_apart(cb, point, regs, detour)
+
+        return UsualHit(address=point.address, probe=probes[0], handler=handler, rest=rest)
+
     def asked(self, point: Probepoint, rp: Kretprobe, handler: ReturnHandler) -> UsualEntry:
         """The entry of a lone return probe with an entry handler, for a machine that follows its calls."""
         cb = self._handlers.blocks[0]
