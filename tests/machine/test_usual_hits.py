@@ -58,6 +58,7 @@ class Twin:
             "entry": [entered],
             "several": [pre, partial(Kprobe, symbol_name="tiny"), pre],
             "returns": [returned, partial(returned, maxactive=1), partial(returned, handler=None)],
+            "asked": [partial(returned, handler=None), returned, entered],
             "mixed": [pre, returned, entered],
         }
         self.probes = [make() for make in kinds[kind]]
@@ -161,12 +162,13 @@ USUAL: dict[str, list[Callable[[], Any]]] = {
     "several": [_pre, partial(Kprobe, symbol_name="tiny"), _pre],
     "return": [_returned],
     "returns": [_returned, _returned],
+    "asked": [_returned, partial(_returned, entry_handler=lambda ri, regs: None)],
 }
 
 
 @pytest.mark.host_code
 @pytest.mark.parametrize("kind", ["optimized", "breakpoint", "post", "return", "entry", "several", "returns",
-                                  "mixed"])
+                                  "asked", "mixed"])
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_twins_see_the_same(arch: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(SEEDS):

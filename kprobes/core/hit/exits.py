@@ -46,8 +46,16 @@ class Exits:
         """Serve the trampoline where it is a breakpoint."""
         self._run(cb, self._calls.pop(regs, regs.sp), regs)
 
-    def usual(self, rp: Kretprobe) -> UsualReturn:
-        """The return of a call of a lone return probe, for a machine that follows its calls."""
+    def usual(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
+        """The return of a function's calls, for a machine that follows them.
+
+        Args:
+            probes: its return probes, as they come at the entry. Only the first may have an entry handler.
+        """
+        return self._usual(probes[0]) if len(probes) == 1 else self._usual_of_several(probes)
+
+    def _usual(self, rp: Kretprobe) -> UsualReturn:
+        """The return of a call of a lone return probe."""
 
         def rest(regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None) -> None:
             if error is not None:
@@ -62,12 +70,8 @@ class Exits:
         return UsualReturn(probe=rp, handler=rp._handler, pool=rp._pool, held=rp._held,
                            asked=rp._entry_handler is not None, rest=rest)
 
-    def usual_of_several(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
-        """The return of a call of several return probes without entry handlers, for a machine that follows their calls.
-
-        Args:
-            probes: as they come at the entry.
-        """
+    def _usual_of_several(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
+        """The same of several: the machine calls one handler, which calls theirs."""
         cb = self._handlers.blocks[0]
         first = probes[0]
         youngest_first = probes[::-1]
@@ -99,7 +103,8 @@ class Exits:
             assert ri is not None
             self._go_on(regs, regs.sp, ri.frame, ri.ret_addr)
 
-        return UsualReturn(probe=first, handler=handler, pool=first._pool, held=first._held, asked=False, rest=rest)
+        return UsualReturn(probe=first, handler=handler, pool=first._pool, held=first._held,
+                           asked=first._entry_handler is not None, rest=rest)
 
     def _go_on(self, regs: Regs, sp: int, frame: int, target: int | None) -> None:
         """Let the trampoline's own code return, or the guest go where a handler has sent it.

@@ -53,17 +53,15 @@ class Serving:
     def _follow(self, point: Probepoint, probes: tuple[Kretprobe, ...], call: int) -> None:
         """Have the machine follow the calls of return probes, if it can.
 
-        It cannot where several probes want a say at the entry: each sees the return address as the one before it has
+        It cannot where another than the first has an entry handler: that sees the return address as those before have
         left it.
         """
-        if self._calls.programs is None:
+        if self._calls.programs is None or len(probes) < len(point.active):
             return
-        handler = probes[0]._entry_handler
-        if len(point.active) == 1:
-            entered = None if handler is None else self._entries.asked(point, probes[0], handler)
-            self._calls.follow(probes, call, self._exits.usual(probes[0]), entered)
-        elif len(probes) == len(point.active) and not any(rp._entry_handler for rp in probes):
-            self._calls.follow(probes, call, self._exits.usual_of_several(probes))
+        if any(rp._entry_handler for rp in probes[1:]):
+            return
+        entered = None if probes[0]._entry_handler is None else self._entries.asked(point, probes)
+        self._calls.follow(probes, call, self._exits.usual(probes), entered)
 
     def _run(self, point: Probepoint, call: int) -> bool:
         """Have the machine run the programs of the probes, and follow calls where one is to run at the return.
