@@ -1,4 +1,4 @@
-"""The `kprobes` command: trace, record, report, stat, hist, top, graph, cover, convert, list, check, symbols, archs,
+"""The `kprobes` command: script, trace, record, report, stat, hist, top, graph, cover, convert, list, check, symbols, archs,
 campaign.
 
 Exit status: 0 done, 1 the guest failed, 2 the command line or an event is wrong, 130 interrupted, 141 nobody reads the

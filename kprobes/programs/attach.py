@@ -219,7 +219,7 @@ class _Site:
         self._owner = owner
         self._place = AtProbe(owner, where.retprobe, cookie, ticks.now)
         self._contexts = Contexts(machine.arch, words(program, machine))
-        self._print = attachment.print
+        self._print, self._maps = attachment.print, program.code.maps
         self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
         self._host = self._guest = None
         if not self.why_python and machine.guest_view is not None:
@@ -297,12 +297,19 @@ class _Site:
         self._guest.look()
         return self._hit(probe, regs)
 
+    def _settle(self) -> None:
+        """Have what programs in the guest have put into maps that this one uses, too."""
+        for m in self._maps:
+            m.settle()
+
     def _hit(self, probe: Probe, regs: Regs) -> int:
+        self._settle()
         place = self._place
         place.regs, place.overridden = regs, False
         self._engine.run(self._contexts.of(regs), place, self._print)
         return DIVERTED if place.overridden else 0
 
     def _returned(self, instance: Any, regs: Regs) -> None:
+        self._settle()
         self._place.regs = regs
         self._engine.run(self._contexts.of(regs), self._place, self._print)
