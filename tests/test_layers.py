@@ -21,6 +21,9 @@ pytestmark = pytest.mark.quick
 ROOT = Path(kprobes.__file__).resolve().parent
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 EVERYTHING = ("",)
+#: an architecture's contract, and those of its rows
+ROWS = ("arch._base", "arch._rows", "arch._linux", "arch._stub", "arch._detours", "arch._compiling", "arch._dwarf",
+        "arch._assembly")
 FAMILIES = sorted(p.name for p in (ROOT / "arch").iterdir() if (p / "__init__.py").exists())
 
 #: module (prefix; the longest that fits counts) -> prefixes of our modules that it may import
@@ -41,12 +44,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "image": ("errors", "image"),
     "machine": (),
     "machine._base": ("errors", "regs", "symbols", "arch._base", "machine._blocks"),
-    "machine.": ("arguments", "errors", "hostmemory", "native", "regs", "symbols", "image", "debug.described", "machine", "arch", "arch._base"),
+    "machine.": ("arguments", "errors", "hostmemory", "native", "regs", "symbols", "image", "debug.described", "machine",
+                 "arch", *ROWS),
     "machine.ia64": ("errors", "regs", "arch", "arch._", "arch.ia64.", "machine.paper", "machine.ia64."),
     "core": (),
     "core.": ("arguments", "native", "notebook", "errors", "regs", "stacks", "symbols", "arch._base", "machine._base", "core."),
     "native": (),
-    "debug.": ("arguments", "notebook", "errors", "regs", "symbols", "arch._base", "image", "debug."),
+    "debug.": ("arguments", "notebook", "errors", "regs", "symbols", *ROWS, "image", "debug."),
     "core.register.verdict": ("arguments", "notebook", "errors", "arch._base", "core.", "debug.info"),
     "core.hit.trace": ("errors", "regs", "stacks", "arch._base", "machine._base", "core.hit.calls", "debug.unwind"),
     "conformance": (),
@@ -59,7 +63,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "events": EVERYTHING,
     "tracing": EVERYTHING,
     "programs": (),
-    "programs.": ("arguments", "errors", "hostmemory", "regs", "arch._base", "programs."),
+    "programs.": ("arguments", "errors", "hostmemory", "regs", *ROWS, "programs."),
     "programs.attach": ("errors", "native", "regs", "core.probe", "machine._base", "programs."),
     "programs.support": ("native", "programs."),
     "core.kprobes": ("arguments", "notebook", "errors", "regs", "stacks", "symbols", "arch._base", "machine._base", "core.",

@@ -243,6 +243,8 @@ class Arch:
     walking: Walking = Walking()
     executing: Executing | None = None
     files: Files = Files()
+    #: the Python package whose modules have rows for it (see kprobes/arch/_rows.py); "": there are none
+    package: str = ""
 
     @cached_property
     def in_step(self) -> bool:

@@ -13,7 +13,7 @@ from ..arch._base import Arch
 from . import framed
 from .copies import Copy
 from .framed import Frame
-from .guest import DESCRIBED
+from .guest import known
 from .maps import Map
 from .program import Program
 from .writer import HEADER
@@ -75,7 +75,7 @@ class GuestMaps:
         if not self._ask:
             view = self._view
             self._ask = view.asked(framed.asked(view.arch))
-            if view.arch.name in DESCRIBED:
+            if known(view.arch).described:
                 function, self._ask = self._ask, view.alloc(24)
                 view.write(self._ask, b"".join(map(self.word, (function, 0, 0))))
         return self._ask

@@ -6,27 +6,12 @@ import random
 from collections.abc import Iterator
 
 from ..arch._base import Arch, Insn, Jump
+from ..arch._linux import Linux
+from ..arch._rows import row
 from ..errors import KprobeError
 from ._check_branches import check_falls_through, check_links
 from ._check_decode import HOME, check_fuzz, check_tables, check_truncation
 from ._paper import paper_regs
-
-#: Registers in the kprobe events of Linux, by the start of an architecture's name; what it has, it must name so.
-LINUX_NAMES = {
-    "x86_64": "ax bx cx dx si di bp sp ip flags r8 r9 r10 r11 r12 r13 r14 r15",
-    "i386": "ax bx cx dx si di bp sp ip flags",
-    "arm64": " ".join([*(f"x{n}" for n in range(31)), "lr", "sp", "pc", "pstate"]),
-    "arm": "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 fp ip sp lr pc",
-    "ppc": " ".join([*(f"r{n} gpr{n}" for n in range(32)), "nip", "ctr", "link", "xer", "ccr"]),
-    "mips": " ".join([*(f"r{n}" for n in range(32)), "hi", "lo"]),
-    "riscv": " ".join(["epc ra sp gp tp", *(f"t{n}" for n in range(7)), *(f"s{n}" for n in range(12)),
-                       *(f"a{n}" for n in range(8))]),
-    "loongarch": " ".join([*(f"r{n}" for n in range(32)), "csr_era"]),
-    "parisc": " ".join([*(f"gr{n}" for n in range(32)), *(f"sr{n}" for n in range(8)), "iaoq0", "cr27", "sar", "ipsw"]),
-    "s390": " ".join(f"r{n}" for n in range(16)),
-    "sh4": " ".join([*(f"r{n}" for n in range(16)), "pc", "pr", "sr", "gbr", "mach", "macl"]),
-    "sparc": " ".join([*(f"g{n}" for n in range(8)), *(f"i{n}" for n in range(8)), "pc"]),
-}
 
 
 def check_arch(arch: Arch, *, seed: int = 0) -> list[str]:
@@ -65,9 +50,9 @@ def _registers(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _linux_names(arch: Arch, rng: random.Random) -> Iterator[str]:
-    family = max((f for f in LINUX_NAMES if arch.name.startswith(f)), key=len, default=None)
+    linux = row(arch, Linux) or Linux()
     known = {*arch.regs.names, *arch.regs.aliases}
-    missing = [] if family is None else [name for name in LINUX_NAMES[family].split() if name not in known]
+    missing = [name for name in linux.event_names if name not in known]
     if missing:
         yield f"Linux's kprobe events say {' '.join(missing)}: add them to Registers.aliases"
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from arches import RUNNABLE
 from click.testing import CliRunner
+from rows import THREADS
 
 from kprobes import BadArgument, GuestFault, Kprobes, UnicornMachine, Unsupported
 from kprobes.campaign import Calls
 from kprobes.cli import main
-from kprobes.machine.unicorn.process import THREADS
 from kprobes.regs import Regs
 
 pytestmark = pytest.mark.quick

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from qemu import qemu_for
+from rows import LINUX
 
 from kprobes import QemuMachine, RemoteError, get_arch
-from kprobes.machine.remote.linux import LINUX
 from kprobes.machine.remote.scratch import Process
 
 #: architecture -> the bytes that make a system call there

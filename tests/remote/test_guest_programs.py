@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from qemu import start
+from rows import SAVINGS
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, KprobeError, Kprobes, Program
 from kprobes.machine.detours.inlined import MOST, bodies
-from kprobes.machine.detours.tables import SAVINGS
 from kprobes.machine.remote.packets import Connection
 from kprobes.programs.inguest import RETURNS
 

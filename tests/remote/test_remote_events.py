@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from qemu import start
+from rows import SAVINGS
 
 from kprobes import GuestTimeout, Kprobe, Kprobes
 from kprobes.events._buffer import Buffer
 from kprobes.events._table import Events
-from kprobes.machine.detours.tables import SAVINGS
 from kprobes.programs.maps import Map
 
 pytest.importorskip("llvmlite")

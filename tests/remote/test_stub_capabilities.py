@@ -20,11 +20,12 @@ from openocd import BOARDS as BEHIND_OPENOCD
 from openocd import NAMES as RISCV
 from openocd import board as behind_openocd
 from qemu import RUN_HERE, qemu_for
+from rows import QEMU_NAMES
 from test_gdbserver import served
 from test_qemu_system import BOARDS, board
 
 from kprobes import Kprobe, Kprobes, Kretprobe, QemuMachine, RemoteMachine, Unsupported
-from kprobes.machine.remote.launch import NAMES, find_qemu
+from kprobes.machine.remote.launch import find_qemu
 from kprobes.machine.remote.target import Target
 
 Programs = Callable[[str], Path]
@@ -134,7 +135,7 @@ def test_qemu_user(stem: str, programs: Programs) -> None:
 @pytest.mark.parametrize("name", BOARDS)
 def test_qemu_system(name: str) -> None:
     try:
-        find_qemu(f"qemu-system-{NAMES.get(name, name)}", 7)
+        find_qemu(f"qemu-system-{QEMU_NAMES.get(name, name)}", 7)
     except Unsupported as error:
         pytest.skip(str(error))
     with board(name) as m:

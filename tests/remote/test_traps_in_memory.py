@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from qemu import RUN_HERE, arch_of, start
+from rows import STOPPING
 from test_qemu_user import noting
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, TextOverwritten
 from kprobes.machine.remote.packets import Connection
-from kprobes.machine.remote.traps import STOPPING
 
 Programs = Callable[[str], Path]
 STEMS = sorted({arch_of(stem): stem for stem in RUN_HERE if arch_of(stem) in STOPPING}.values())

@@ -33,7 +33,7 @@ from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
 from .flash import unwritable
 from .halting import Interrupt
 from .leaving import Leaving
-from .linux import AMONG_ALL, EXITS
+from .linux import among_all, told_ends
 from .local import interrupt_of
 from .memory import Memory
 from .packets import Connection
@@ -108,7 +108,7 @@ class RemoteMachine(Described):
         self.map_calls, self.call_at = self._sites.map, self._sites.call_at
         if view is not None:
             self._control.detours(Detours(self._sites.inside, partial(self._going, view), view.pull, *view.asking))
-            target.report_calls(() if system else EXITS.get(arch.name, ()))
+            target.report_calls(() if system else told_ends(arch))
         self._loads.program(image)
         add_symbols(self.symbols, symbols)
 
@@ -163,7 +163,7 @@ class RemoteMachine(Described):
         """Prepare programs in the guest for a run: their maps, and the stop at which those are read for the last time,
         before the process ends."""
         view.push()
-        calls = AMONG_ALL.get(self.arch.name, ())
+        calls = among_all(self.arch)
         if calls and not self._system and not self._turns.several:
             self._target.report_calls(calls if self._sites.runs_programs else (), among_all=True)
 

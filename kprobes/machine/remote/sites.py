@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
+from ...arch._detours import Call, DetourCode, Saving
+from ...arch._rows import row
 from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
 from ...regs import Regs
 from .._base import BuiltIn
 from .._jumps import GuestProgram
-from ..detours.inlined import Call, bodies
-from ..detours.saving import Saving
-from ..detours.tables import saving_of
+from ..detours.inlined import bodies
 from .asking import Asking
 from .files import AT_RANDOM, Loads
 from .target import Target
@@ -132,7 +132,8 @@ def view_of(machine: Any, target: Target, there: Callable[[], bool], fresh: Call
             kernel: bool) -> View | None:
     """The view of a process, or of a kernel: who knows what is mapped there? None where nobody has said how its
     registers are saved."""
-    saving = saving_of(machine.arch, kernel)
+    known = row(machine.arch, DetourCode) or DetourCode()
+    saving = known.kernel if kernel else known.process
     if saving is None or machine.arch.jump is None:
         return None
 
