@@ -254,6 +254,48 @@ def test_core_knows_no_architecture_by_name(module: str) -> None:
             assert not subject.endswith("arch.name"), f"line {node.lineno}: a branch on the architecture's name"
 
 
+#: modules (prefixes) outside arch/ that name architectures, and what they number by them
+NUMBERINGS = {
+    "image.": "formats of files: what machine a header's number is, and its relocations",
+    "machine.unicorn.guests": "Unicorn's rows", "machine.unicorn.registers": "where Unicorn keeps registers",
+    "machine.unicorn.host": "names in Unicorn's library",
+    "machine.unicorn.process": "Unicorn's numbers of segment registers",
+    "machine.ia64": "the engine of this one architecture",
+    "machine.remote.files": "names of ELF's tags",
+    "native": "hosts", "programs.host": "hosts", "programs.hostclock": "hosts", "programs.native": "an option of LLVM's",
+    "programs.object.registers": "whose structures foreign objects name, in a message",
+}
+FAMILY_NAMES = {*ARCHES, *FAMILIES, "thumb", "aarch64", "powerpc", "itanium", "superh", "hppa", "s390"} - {"sh"}
+
+
+@pytest.mark.parametrize("module", [m for m in sources() if not m.startswith("arch") and m not in ("events", "tracing")])
+def test_nothing_outside_its_folder_names_an_architecture(module: str) -> None:
+    """Nor branches on its name: a port touches one folder, and what engines and file formats number themselves."""
+    named = {}
+    documents = {id(node.value) for node in ast.walk(sources()[module]) if isinstance(node, ast.Expr)}
+    for node in ast.walk(sources()[module]):
+        words: set[str] = set()
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
+            words = {*re.findall(r"\w+", node.value.lower())}
+        elif isinstance(node, ast.Name | ast.Attribute):
+            words = {*(node.id if isinstance(node, ast.Name) else node.attr).lower().split("_")} - {"arm"}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            text = ast.unparse(node)
+            assert "arch.name.startswith" not in text, f"line {node.lineno}: {text}"
+            assert not (node.func.attr == "get" and any("arch.name" in ast.unparse(arg) for arg in node.args)), f"line {node.lineno}: {text}"
+        if words & FAMILY_NAMES:
+            named[node.lineno] = words & FAMILY_NAMES
+    numbers = any(module == prefix.rstrip(".") or module.startswith(f"{prefix.rstrip('.')}.") for prefix in NUMBERINGS)
+    assert numbers or not named, named
+
+
+def test_numberings_are_needed() -> None:
+    for prefix in NUMBERINGS:
+        found = [m for m in sources() if m == prefix.rstrip(".") or m.startswith(f"{prefix.rstrip('.')}.")]
+        text = " ".join(ast.unparse(sources()[m]).lower() for m in found)
+        assert {*re.findall(r"[a-z0-9]+", text)} & FAMILY_NAMES, prefix
+
+
 def test_examples_of_hypothesis_have_no_deadline() -> None:
     """A busy machine fails no test (patience.py)."""
     rule, given = "@PATIENT\n@given(", "\n@given("

@@ -9,7 +9,6 @@ that loading an architecture loads its tables of instructions and nothing else.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -57,7 +56,10 @@ def row(arch: Arch, kind: type[T]) -> T | None:
 def _rows(package: str, module: str) -> Mapping[str, Any]:
     """Import a package's rows of one kind: name of an architecture -> row."""
     name = f"{package}.{module}"
-    if importlib.util.find_spec(name) is None:
+    try:
+        rows: Mapping[str, Any] = importlib.import_module(name).ROWS
+    except ModuleNotFoundError as error:
+        if error.name != name:  # the module is there, and imports another that is not
+            raise
         return {}
-    rows: Mapping[str, Any] = importlib.import_module(name).ROWS
     return rows
