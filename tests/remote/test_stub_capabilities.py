@@ -103,7 +103,7 @@ def refused(m: RemoteMachine) -> Found:
     tries: dict[str, Callable[[], object]] = {
         "snapshots": m.snapshot, "mmio": lambda: m.mmio(0, 16), "blocks counted": m.count_blocks,
         "accesses reported": lambda: m.watch_at(0, 4, "w", lambda *_: None)}
-    out: Found = {"programs in the guest": m.can_run, "calls in place": m.jumps(None, 0)}
+    out: Found = {"programs in the guest": m.can_run, "calls in place": m.call_sites is not None and m.call_sites.jumps(None, 0)}
     for what, attempt in tries.items():
         with suppress(Unsupported):
             attempt()

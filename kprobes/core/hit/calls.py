@@ -87,7 +87,8 @@ class Calls:
         """
         assert self.programs is not None
         rp._follow = self.programs.enter(returned, entered)
-        self._machine.program_at(call, programs, rp._follow)
+        assert self._machine.call_sites is not None
+        self._machine.call_sites.program_at(call, programs, rp._follow)
         self.following[call] = rp
         self.room(rp)
 
