@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from arch_rows import QEMU_NAMES
 from arches import ARCH_OF_PROGRAM, NO_ENGINE, NO_PROGRAMS, PROGRAMS, expected
 from attrs import frozen
-from rows import QEMU_NAMES
 
 from kprobes import Kprobe, Kprobes, Kretprobe, Machine, QemuMachine, Unsupported
 from kprobes.conformance import Conformance

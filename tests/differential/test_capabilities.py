@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arch_rows import SAVINGS
 from arches import ARCHES, NO_ENGINE, RUNNABLE, programs_of
 from qemu import RUN_HERE, USER_MODE, arch_of, process
-from rows import SAVINGS
 
 from kprobes import (
     DIVERTED,

@@ -7,9 +7,9 @@ import random
 from typing import Any
 
 import pytest
+from arch_rows import SAVINGS, TRIPLES
 from arches import RUNNABLE
 from attrs import frozen
-from rows import SAVINGS, TRIPLES
 
 from kprobes import UnicornMachine
 from kprobes.arch import get

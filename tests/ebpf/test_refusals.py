@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from arch_rows import TRIPLES
 from arches import RUNNABLE
 from guests import Guest
-from rows import TRIPLES
 from scenes import Scene
 
 from kprobes import EventError, KprobeError, Kprobes, Program, ProgramError

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from arch_rows import TRIPLES
 from arches import RUNNABLE
-from rows import TRIPLES
 
 from kprobes import UnicornMachine
 from kprobes.programs import guest

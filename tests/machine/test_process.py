@@ -10,9 +10,9 @@ from itertools import count, takewhile
 from pathlib import Path
 
 import pytest
+from arch_rows import THREADS
 from arches import RUNNABLE
 from click.testing import CliRunner
-from rows import THREADS
 
 from kprobes import BadArgument, GuestFault, Kprobes, UnicornMachine, Unsupported
 from kprobes.campaign import Calls

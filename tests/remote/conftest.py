@@ -11,9 +11,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from arch_rows import QEMU_NAMES
 from arches import PROGRAMS
 from qemu import RUN_HERE, executable, start
-from rows import QEMU_NAMES
 
 from kprobes import QemuMachine, Unsupported
 from kprobes.machine.remote.launch import find_qemu

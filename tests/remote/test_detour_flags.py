@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arch_rows import IN_KERNELS, SAVINGS
 from qemu import qemu_for
-from rows import IN_KERNELS, SAVINGS
 
 from kprobes import QemuMachine, UnicornMachine
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from arch_rows import LINUX
 from qemu import qemu_for
-from rows import LINUX
 
 from kprobes import QemuMachine, RemoteError, get_arch
 from kprobes.machine.remote.scratch import Process

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arch_rows import SAVINGS
 from qemu import start
-from rows import SAVINGS
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, KprobeError, Kprobes, Program
 from kprobes.machine.detours.inlined import MOST, bodies

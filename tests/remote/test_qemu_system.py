@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rows import QEMU_NAMES
+from arch_rows import QEMU_NAMES
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, Unsupported
 from kprobes.machine.remote.launch import find_qemu

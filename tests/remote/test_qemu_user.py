@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arch_rows import STUBS
 from arches import ARCHES, HERE, NO_ENGINE, expected
 from qemu import NO_ROW, RUN_HERE, USER_MODE, arch_of, compiled_functions, qemu_for
-from rows import STUBS
 
 from kprobes import (
     GuestFault,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arch_rows import SAVINGS
 from qemu import start
-from rows import SAVINGS
 
 from kprobes import GuestTimeout, Kprobe, Kprobes
 from kprobes.events._buffer import Buffer

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arch_rows import QEMU_NAMES
 from arches import ARCH_OF_PROGRAM
 from openocd import BOARDS as BEHIND_OPENOCD
 from openocd import NAMES as RISCV
 from openocd import board as behind_openocd
 from qemu import RUN_HERE, qemu_for
-from rows import QEMU_NAMES
 from test_gdbserver import served
 from test_qemu_system import BOARDS, board
 

@@ -8,8 +8,8 @@ from functools import partialmethod
 from pathlib import Path
 
 import pytest
+from arch_rows import STOPPING
 from qemu import RUN_HERE, arch_of, start
-from rows import STOPPING
 from test_qemu_user import noting
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, TextOverwritten
