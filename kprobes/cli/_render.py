@@ -14,8 +14,8 @@ import click
 from ..arch._assembly import AssemblyText
 from ..arch._rows import row
 from ..controls import CONTROLS
-from ..debug.names import can_demangle, readable
 from ..errors import KprobeError, Unsupported
+from ..names import can_demangle, readable
 from ..stacks import INCOMPLETE
 
 if TYPE_CHECKING:
