@@ -78,7 +78,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
                      "programs.attach", "programs.program", "debug.info", "debug.unwind", "events._armed",
                      "events._table", "events._watchpoint", "tracing.coverage", "tracing.graph", "tracing.recorder"),
     "programs.header": ("arch", "programs."),
-    "testing": ("arch._decode", "core.", "errors", "kprobes", "machine._base", "machine.unicorn.machine", "regs", "symbols",
+    "testing": ("arch._decode", "core.", "errors", "kprobes", "machine._base", "machine.paper", "machine.remote",
+                "machine.unicorn", "regs", "symbols",
                 *ROWS, "testing"),
 }
 #: foreign package -> prefixes of the only modules that may import it

@@ -221,7 +221,7 @@ class Arch:
     there, or usual."""
 
     name: str
-    bits: int = field(validator=in_((32, 64)))  #: width of a pointer and of a general register: 32 or 64
+    bits: int = field(validator=in_((16, 32, 64)))  #: width of a pointer and of a general register: 16, 32 or 64
     order: Order
     insn_align: int  #: instructions start at multiples of this many bytes
     max_insn: int  #: longest instruction, bytes

@@ -369,14 +369,15 @@ class CallsInPlace(Protocol):
         The service is there, or about to be.
         """
 
-    def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
+    def program_at(self, addr: int, programs: Sequence[Any], last: BuiltIn | None = None) -> None:
         """Count a call site's executions and run programs there, in turn, calling nobody, until call_at().
 
         Executions in a run inside another one, and those that are out of the ordinary, are left to the service.
 
         Args:
             addr: the call site.
-            programs: empty: executions are only counted.
+            programs: HostPrograms, or what else was compiled for the machine's view; empty: executions are only
+                counted.
             last: one of `Following`'s or `Hits`', which runs after them.
         """
 
@@ -387,7 +388,7 @@ class CallsInPlace(Protocol):
         """Tell whether the service of a call site, which is called now, is called for a hit whose programs have run
         already, as the call is not to be followed."""
 
-    def serve_here(self, addr: int, programs: Sequence[HostProgram]) -> Callable[[], None] | None:
+    def serve_here(self, addr: int, programs: Sequence[Any]) -> Callable[[], None] | None:
         """Make an instruction in text a call site itself, for these programs: no jump leads there.
 
         Args:
@@ -492,17 +493,19 @@ class Reporting(Protocol):
     """What the engine reports, to whom, and when.
 
     Attributes:
-        in_turn: True where threads stop at jumps of the core's alone, one at a time, and it is not known where the
-            others are.
         before_run: called before each run that is inside no other, while there is no sink.
     """
 
-    in_turn: bool
     before_run: Callable[[], object] | None
 
     @property
     def busy(self) -> Busy:
         """Held by the thread that runs the machine, or changes its probes."""
+
+    @property
+    def in_turn(self) -> bool:
+        """True where threads stop at jumps of the core's alone, one at a time, and it is not known where the others
+        are."""
 
     def report_to(self, sink: Sink | None) -> None:
         """Deliver reports to `sink` from now on; None: to nobody."""

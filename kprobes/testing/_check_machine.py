@@ -7,12 +7,28 @@ here. Whoever listens moves the guest on, so that a run is a chain of traps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import GuestFault, KprobeError, NoMemory, Unsupported
 from ..regs import Regs
 from ._check_runs import RUNS
 from ._listener import Scene
+
+if TYPE_CHECKING:
+    from ..machine._base import CallsInPlace, Machine
+    from ..machine.paper import PaperCalls, PaperMachine
+    from ..machine.remote.machine import RemoteMachine
+    from ..machine.remote.sites import CallSites
+    from ..machine.unicorn.areas import Areas
+    from ..machine.unicorn.machine import UnicornMachine
+
+    def machines(unicorn: UnicornMachine, remote: RemoteMachine, paper: PaperMachine) -> list[Machine]:
+        """Have type checkers see that each engine keeps the contract."""
+        return [unicorn, remote, paper]
+
+    def call_sites(unicorn: Areas, remote: CallSites, paper: PaperCalls) -> list[CallsInPlace]:
+        """Have them see the same of calls in place."""
+        return [unicorn, remote, paper]
 
 
 def check_machine(make: Callable[[], Any]) -> list[str]:

@@ -82,6 +82,7 @@ class RemoteMachine(Described):
         self.arch, self.symbols, self.sysroot, self._target = arch, Symbols(), sysroot, target
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.cpu_task: Callable[[Regs], Any] | None = None
+        self.before_run: Callable[[], object] | None = None  # not called: a stub's memory is the stub's
         self._threads = Threads(target, self, arch, slots_of(target, arch), threads, system)
         self._threads.stopped(target.why().thread)
         raw = target.transfer("auxv") if "qXfer:auxv:read" in target.features else b""

@@ -151,11 +151,11 @@ class CallSites:
     Attributes:
         call_area: bytes of an area.
         delays_in_calls: True: in an area an instruction may have a delay slot.
-        can_run: True where programs run in the guest.
+        can_run: True: the machine has these only where programs run in the guest.
         unmap_calls: takes an area away.
     """
 
-    delays_in_calls = True
+    delays_in_calls = can_run = True
 
     def __init__(self, view: View | None, map_page: Callable[[int], int], patch: Callable[[int, bytes], None],
                  page: int, unmap_page: Callable[[int], None]) -> None:
