@@ -79,7 +79,8 @@ class Sink(Protocol):
         """Prepare for an outermost run, which begins at `target`. Nothing runs: text may be changed."""
 
     def sent(self, target: int) -> None:
-        """Note that in the middle of a run the guest is sent to `target`, but not by a hit's handler."""
+        """Note that in the middle of a run the guest is sent to `target`: by a nested run, or otherwise, but not by a
+        handler of a hit."""
 
     def ended(self) -> None:
         """Note that the outermost run has ended, for whatever reason: nothing runs."""
