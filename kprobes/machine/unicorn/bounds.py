@@ -24,17 +24,16 @@ class Bounds:
     """The bounds of the runs that are under way.
 
     Attributes:
-        timed_out: depth of the run whose time is up. installed: how often the hook that counts was added.
+        installed: how often the hook that counts was added.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, delay_slots: DelaySlots, owned: bool) -> None:
         """owned: nobody else runs the engine."""
         self._keeps = owned and cpu.guest.blocks.hooked_delay_slots  # the hook, after a run: it is everywhere
         self._cpu, self._state, self._delay_slots = cpu, state, delay_slots
-        self.timed_out = self.installed = 0
+        self.installed = 0
         self._hooks: list[int] = []
         self._counting: Any = None  # the hook's function
-        self._inside = 0  # instructions in a row in the sink's pages
 
     def begin(self, timeout: float | None, max_insns: int | None) -> Deadline | None:
         """A run with these bounds, seconds and instructions, until end(). Unsupported where the engine cannot count."""
@@ -61,7 +60,7 @@ class Bounds:
 
     def _passes(self, address: int) -> bool:
         """True for an instruction of the core's own, which does not count."""
-        return self._state.ours(address) and self._inside < PASSING
+        return self._state.ours(address) and self._state.own_in_row < PASSING
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -89,7 +88,7 @@ class Bounds:
     def none_but_ours(self) -> Iterator[None]:
         """Meanwhile the guest stops before the first instruction that is not in the sink's pages."""
         self._state.left.append(0)
-        self._inside = 0
+        self._state.own_in_row = 0
         try:
             self._install_hook()
             yield
@@ -117,12 +116,12 @@ class Bounds:
     def _expire(self, depth: int) -> None:
         """The time of the run at this depth is up. A stop before the engine has started is lost: this is called
         again."""
-        self.timed_out = depth
+        self._state.timed_out = depth
         self._state.stop_for("timeout")
 
     def _in_time(self, deadline: Deadline) -> None:
         deadline.cancel()
-        if self.timed_out == self._state.depth and self._state.why_stopped == "timeout":
+        if self._state.timed_out == self._state.depth and self._state.why_stopped == "timeout":
             self._state.take_stop()  # it was repeated when this run had ended already
 
     def _count(self, instructions: int) -> None:
@@ -178,11 +177,11 @@ class Bounds:
             if not state.left:
                 return
             if state.sink is not None and state.sink.ours(address):
-                self._inside += 1
-                if self._inside < PASSING:
+                state.own_in_row += 1
+                if state.own_in_row < PASSING:
                     return
             else:
-                self._inside = 0
+                state.own_in_row = 0
             if twice is not None:
                 again, last = address == last and twice(m.engine.read(address, 2) or b"\0\0"), address
                 if again:

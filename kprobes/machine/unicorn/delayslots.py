@@ -84,11 +84,11 @@ class DelaySlots:
         trap = m.engine.read(place, len(nop)) or b""
         m.memory.patch(place, nop)
         hook = m.engine.hook(const.UC_HOOK_CODE, self._stopping, place, place)
-        self._starts.again = True  # a target that cannot be fetched is nobody's fault: the guest does not go there
+        state.trial = True  # a target that cannot be fetched is nobody's fault: the guest does not go there
         try:
             self._starts.aside(place, 0)
         finally:
-            self._starts.again = False
+            state.trial = False
             m.engine.unhook(hook)
             m.memory.patch(place, trap)
 

@@ -167,7 +167,7 @@ class Faults:
 
     def where(self) -> int:
         """The run has ended by an error: which instruction's it is. The guest is there."""
-        m, failed = self._cpu, self._starts.failed
+        m, failed = self._cpu, self._state.failed
         if failed is None:
             return m.read_pc()
         at, pc = m.read_pc(), failed[0]
@@ -177,7 +177,7 @@ class Faults:
                 self._delay_slots.leave()
                 m.write_pc(pc)
                 self._delay_slots.wait(pc, at)
-            self._starts.failed = failed
+            self._state.failed = failed
         return pc
 
     def error(self, error: int, pc: int) -> Fault:
@@ -194,7 +194,7 @@ class Faults:
         delay slots nothing may be executed again, and the address was noted when it failed."""
         m = self._cpu
         if m.guest.runs.settle:
-            failed = self._starts.failed
+            failed = self._state.failed
             return None if failed is None or access == "fetch" else m.memory.windows.shown(failed[1], m.regs)
         seen = self._execute_again(pc)
         m.stay(pc)
@@ -206,14 +206,14 @@ class Faults:
         m, state = self._cpu, self._state
         saved, trap, services = m.engine.save(), state.trap, state.services
         # what comes after a store that fails is executed, too
-        self._starts.again, state.trap, state.services = True, None, {}
+        state.trial, state.trap, state.services = True, None, {}
         m.engine.uc.ctl_set_tlb_mode(const.UC_TLB_VIRTUAL)
         try:
             with self._sealed() as sealed:
                 seen = self._execute_again(pc)
         finally:
             m.engine.uc.ctl_set_tlb_mode(const.UC_TLB_CPU)
-            self._starts.again, state.trap, state.services = False, trap, services
+            state.trial, state.trap, state.services = False, trap, services
             m.engine.restore(saved)
             m.engine.discard(saved)
         return next((s for s in seen if not (s[0] == "write" and any(start <= s[1] < start + size
@@ -230,7 +230,7 @@ class Faults:
             with self._bounds.paused(), self._state.executing():  # it has been counted already
                 self._starts.aside(m.arch.pointers.same_mode(m.regs, pc), insn.next)
         finally:
-            self._starts.interrupt = None  # where the failure is noticed late, this executed an innocent instruction
+            self._state.interrupt = None  # where the failure is noticed late, this executed an innocent instruction
             m.engine.unhook(hook)
         return seen
 

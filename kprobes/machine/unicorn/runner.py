@@ -91,7 +91,7 @@ class Runner:
     def finish(self) -> None:
         """Undo begin(). Raises what signal handlers raise."""
         state = self._state
-        state.runs_in = 0
+        state.finish()
         self.busy.release()
         self.signals.end()
 
@@ -138,7 +138,7 @@ class Runner:
         if self._state.resting:
             with self._by_itself():
                 return self.run(target, until, timeout, max_insns)
-        failed, end = self._starts.failed, self._starts.ends_at
+        failed, end = self._state.failed, self._state.translated_end
         self.enter(target)
         try:
             if timeout is None and max_insns is None:
@@ -157,8 +157,8 @@ class Runner:
 
     def _resume(self, failed: tuple[int, int] | None, end: int) -> None:
         """The outer run goes on: what has failed in it, and where it ends, is as before."""
-        self._starts.failed = failed
-        if self._starts.ends_at != end:
+        self._state.failed = failed
+        if self._state.translated_end != end:
             self._starts.end_elsewhere(end)
 
     @contextmanager
@@ -195,7 +195,7 @@ class Runner:
         error = 0 if state.why_stopped else self._starts.start(target, end)
         if state.parked is not None:
             return self.displaced_or_raise()
-        if (error or self._starts.interrupt is not None) and (on := self._failed(error)) is not None:
+        if (error or state.interrupt is not None) and (on := self._failed(error)) is not None:
             if state.ours(on) and not state.may_repeat():
                 state.unfinished = on & ~cpu.arch.pointers.mode_bits
             return on
@@ -221,7 +221,7 @@ class Runner:
     def _failed(self, error: int) -> int | None:
         """The engine has ended by this error, or by an interrupt: report that. Where to go on; None: by neither."""
         meanings = self._cpu.guest.faults
-        interrupt, self._starts.interrupt = self._starts.interrupt, None
+        interrupt = self._state.take_interrupt()
         if interrupt is not None:
             number, pc = interrupt
             # by an interrupt, whatever the error says; else the access failed first: the engine notices some only
@@ -237,11 +237,11 @@ class Runner:
     def displaced_or_raise(self) -> int:
         """raise_parked(); but an interrupt in a displaced instruction, on an engine whose owner hooks none, is a fault
         at home. Returns where to go on if a handler has handled it."""
-        interrupt, self._starts.interrupt = self._starts.interrupt, None
+        interrupt = self._state.take_interrupt()
         if interrupt is not None:
             on, _ = self.faults.ask(interrupt[1], self.faults.interrupt(*interrupt))
             if on is not None:
-                self._state.parked = None
+                self._state.take_parked()
                 return on
         self.raise_parked()
 
@@ -253,9 +253,7 @@ class Runner:
             self._services.failed_at = None
         if state.unfinished >= 0 and state.unfinished == cpu.read_pc():
             self.faults.go_home()
-        parked, state.parked = state.parked, None
-        assert parked is not None
-        raise parked
+        raise state.take_parked()
 
     def _arrived(self, until: int) -> None:
         cpu, state = self._cpu, self._state
@@ -276,7 +274,7 @@ class Runner:
         if unfinished and reason != "signal":
             self.faults.go_home()
             unfinished = False
-        if state.depth > 1 and reason == "timeout" and self.bounds.timed_out < state.depth:
+        if state.depth > 1 and reason == "timeout" and state.timed_out < state.depth:
             state.why_stopped = reason  # the outer run is to end as well
         try:
             self.deliver(unfinished)

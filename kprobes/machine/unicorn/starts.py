@@ -18,31 +18,19 @@ class Starts:
     """Starts the engine for a CPU.
 
     Attributes:
-        end: where the innermost run ends, see Runs.until_stops. ends_at: where translations end.
-        interrupt: (number, pc) of the one of the guest's own that ended it.
-        failed: (pc, address) of the first access of this run that the engine refused, see Runs.settle.
-        mended: an unaligned access that ended it has been served; the engine says that it has failed all the same.
-        again: what is executed is no business of the guest's: only to learn why an instruction failed, or to let go of
-            a branch.
-        aborted: translations that a failed fetch has ended. dead: the next translation would kill the process, see
-            Blocks.fetch_fault_kills.
-        door: a trap where runs start that go on in a delay slot; 0: none has.
+        aborted: translations that a failed fetch has ended.
+        dead: the next translation would kill the process (Blocks.fetch_fault_kills). For good.
     """
 
     def __init__(self, cpu: Cpu, state: RunState) -> None:
         self._cpu, self._state = cpu, state
         self.aborted = Aborted(cpu.engine, cpu.guest)
         self.dead = False
-        self.door = 0
-        self.end = -1
-        self._under = b""  # the trap there
-        self.ends_at = 0
-        self.interrupt: tuple[int, int] | None = None
-        self.failed: tuple[int, int] | None = None
-        self.again = self.mended = False
+        self._door = 0  # address of a trap where runs start that go on in a delay slot; 0: no run has so far
+        self._under = b""  # what the trap at RunState.end stands on
 
     def aside(self, begin: int, until: int) -> int:
-        """start() what is no part of the guest's run: who stops that from another thread waits meanwhile."""
+        """start() what is no part of the guest's run. A thread that stops the run waits meanwhile."""
         outside = self._cpu.engine.outside
         if outside is None:
             return self.start(begin, until)
@@ -57,8 +45,9 @@ class Starts:
         cpu, state = self._cpu, self._state
         if self.dead:
             self.check_alive()
-        self.failed, state.unfinished = None, -1
-        if until != self.ends_at:
+        state.failed = None
+        state.unfinished = -1
+        if until != state.translated_end:
             self.end_elsewhere(until)
         error = self._start_until(begin, until) if cpu.guest.runs.until_stops else self._start_to_trap(begin, until)
         if error:
@@ -72,10 +61,11 @@ class Starts:
     def end_elsewhere(self, until: int) -> None:
         """Translations say where a run ends: those of the end before stop for ever, and at the new one guests may have
         gone on."""
-        for place in (self.ends_at, until):
+        state = self._state
+        for place in (state.translated_end, until):
             if place:
                 self._cpu.engine.drop_translations(place, place + 1)
-        self.ends_at = until
+        state.translated_end = until
 
     def settle(self, access: str) -> None:
         """A run has ended by such an error: see to it that the next one can translate, or say that it cannot."""
@@ -86,16 +76,19 @@ class Starts:
     def _start_until(self, begin: int, until: int) -> int:
         """Run the engine until `until`, or until an interrupt there: the first address of a page has one on s390x where
         the page before is not mapped."""
-        outer, self.end = self.end, until or -1
+        state = self._state
+        outer = state.end
+        state.end = until or -1
         try:
             return self._run_engine(begin, until)
         finally:
-            self.end = outer
+            state.end = outer
 
     def _start_to_trap(self, begin: int, until: int) -> int:
         """Run the engine until a trap put at `until`. See Runs.until_stops. Meanwhile there is none where the run ends
         that this one is nested in."""
-        cpu, outer, under = self._cpu, self.end, self._under
+        cpu, state = self._cpu, self._state
+        outer, under = state.end, self._under
         trap = cpu.arch.end_bytes(min(cpu.arch.traps.end))
         if under and outer != until:
             cpu.memory.patch(outer, under)
@@ -103,12 +96,17 @@ class Starts:
         put = bool(old) and old != trap
         if put:
             cpu.memory.patch(until, trap)
-        self.end, self._under = until if until else -1, old if put else under if outer == until else b""
+        state.end = until or -1
+        if put:
+            self._under = old
+        elif outer != until:
+            self._under = b""
         try:
             error = self._run_engine(begin, 0)
             return 0 if error == const.UC_ERR_INSN_INVALID and until and cpu.read_pc() == until else error
         finally:
-            self.end, self._under = outer, under
+            state.end = outer
+            self._under = under
             if put:
                 cpu.memory.patch(until, old)
             if under and outer != until:
@@ -117,7 +115,7 @@ class Starts:
     def _run_engine(self, begin: int, until: int) -> int:
         cpu, state = self._cpu, self._state
         start = cpu.engine.start if cpu.pair is None else self._begin
-        while cpu.engine.ended(error := start(begin, until)) or (self.mended and self._goes_on(error)):
+        while cpu.engine.ended(error := start(begin, until)) or (state.mended and self._goes_on(error)):
             if state.parked is not None or state.why_stopped or state.unfinished >= 0:
                 return 0
             begin = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
@@ -125,7 +123,7 @@ class Starts:
 
     def _goes_on(self, error: int) -> bool:
         """After an access that was mended."""
-        self.mended = False
+        self._state.mended = False
         return error in UNALIGNED
 
     def _begin(self, begin: int, until: int) -> int:
@@ -135,20 +133,20 @@ class Starts:
         assert pair is not None
         if pair[0] != begin or pair[1] == begin + cpu.arch.insn_align & cpu.arch.mask:
             return cpu.engine.start(begin, until)
-        if not self.door:
-            self.door = cpu.memory.map_code()
-            cpu.memory.fill(self.door, cpu.memory.page_size)
+        if not self._door:
+            self._door = cpu.memory.map_code()
+            cpu.memory.fill(self._door, cpu.memory.page_size)
         waiting = [(begin, pair[1])]
 
         def on_trap(_uc: int, _user: int) -> bool:
-            if pair[0] != self.door or not waiting:
+            if pair[0] != self._door or not waiting:
                 return False
             pair[0], pair[1] = waiting.pop()
             return True
 
         hook = cpu.engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(on_trap))
         try:
-            return cpu.engine.start(self.door, until)
+            return cpu.engine.start(self._door, until)
         finally:
             cpu.engine.unhook(hook)
             if waiting:  # stopped in front of the trap
