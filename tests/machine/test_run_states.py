@@ -12,9 +12,9 @@ import pytest
 from scenes import Scene
 
 from kprobes import GuestFault, GuestStopped, GuestTimeout, Kprobe, UnicornMachine
-from kprobes.machine.unicorn.runstate import TABLE, Event, Phase
+from kprobes.machine.unicorn.runstate import TABLE, RunEvent, RunPhase
 
-Step = tuple[Phase, Event, Phase]
+Step = tuple[RunPhase, RunEvent, RunPhase]
 
 
 class Watch:
@@ -27,14 +27,14 @@ class Watch:
     def __init__(self, m: UnicornMachine) -> None:
         self.steps: list[Step] = []
         self.state = m.parts.state
-        for name, event in (("begin", Event.TAKE), ("finish", Event.GIVE), ("note_stop", Event.STOP),
-                            ("take_stop", Event.TAKE_STOP), ("park", Event.PARK), ("take_parked", Event.UNPARK)):
+        for name, event in (("begin", RunEvent.TAKE), ("finish", RunEvent.GIVE), ("note_stop", RunEvent.STOP),
+                            ("take_stop", RunEvent.TAKE_STOP), ("park", RunEvent.PARK), ("take_parked", RunEvent.UNPARK)):
             self._wrap(name, lambda *_, event=event: event)
-        self._wrap("nest", lambda by: Event.ENTER if by > 0 else Event.LEAVE)
+        self._wrap("nest", lambda by: RunEvent.ENTER if by > 0 else RunEvent.LEAVE)
         executing = self.state.executing
         self.state.executing = lambda: self._around(executing())  # type: ignore[method-assign]
 
-    def _wrap(self, name: str, event_of: Callable[..., Event]) -> None:
+    def _wrap(self, name: str, event_of: Callable[..., RunEvent]) -> None:
         method = getattr(self.state, name)
 
         def noted(*args: Any) -> Any:
@@ -51,13 +51,13 @@ class Watch:
         before = self.state.phase
         try:
             with executing:
-                self.steps.append((before, Event.COMPLETE, self.state.phase))
+                self.steps.append((before, RunEvent.COMPLETE, self.state.phase))
                 try:
                     yield
                 finally:
                     before = self.state.phase
         finally:
-            self.steps.append((before, Event.COMPLETED, self.state.phase))
+            self.steps.append((before, RunEvent.COMPLETED, self.state.phase))
 
     def unexpected(self) -> list[Step]:
         """Return the steps that are not in the table."""
@@ -171,7 +171,7 @@ def test_every_transition_is_in_the_table(scene: Scene, deed: str) -> None:
     DEEDS[deed](scene)
     call(scene)
     assert watch.steps and not watch.unexpected()
-    assert watch.state.phase is Phase.FREE
+    assert watch.state.phase is RunPhase.FREE
 
 
 def test_every_row_of_phases_is_reached(scene: Scene) -> None:
@@ -181,4 +181,4 @@ def test_every_row_of_phases_is_reached(scene: Scene) -> None:
         deed(scene)
     seen = {step[:2] for step in watch.steps}
     print(sorted((a.name, b.name) for a, b in TABLE.keys() - seen))
-    assert {phase for phase, _ in seen} == set(Phase) and {event for _, event in seen} == set(Event)
+    assert {phase for phase, _ in seen} == set(RunPhase) and {event for _, event in seen} == set(RunEvent)

@@ -78,7 +78,6 @@ class UnicornMachine(Described):
         self.regs, self.cpu_regs = parts.cpu.regs, [parts.cpu.regs]
         self._take_members(parts.memory, parts.areas, parts.reports)
         self_test(guest, self.arch)
-        parts.memory.shared = not owned
         if owned:
             guest.cpu.start(parts.memory.engine)
             parts.reports.add_hooks()
@@ -104,7 +103,7 @@ class UnicornMachine(Described):
     def uc(self) -> unicorn.Uc:
         """The engine beneath. Whoever asks for it may add hooks: programs are not run in place from then on."""
         self.parts.here.share()
-        self.parts.memory.shared = True
+        self.parts.memory.share()
         return self._uc
 
     # --- making one
@@ -342,7 +341,7 @@ class UnicornMachine(Described):
         """
         if self.parts.owner is not None:
             self.parts.owner.shadow_for_good()
-        self.parts.memory.devices.add(start, size, read, write)
+        self.parts.memory.devices.add(self.parts.state, start, size, read, write)
 
     # --- images
     def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None,

@@ -52,7 +52,7 @@ class Parts:
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, machine: Machine, symbols: Symbols,
                  call: Callable[..., int], owned: bool) -> None:
         """machine: whose CPU it is. call: of guest code. owned: the engine is ours."""
-        self.memory = Memory(uc, arch, guest)
+        self.memory = Memory(uc, arch, guest, shared=not owned)
         self.cpu = cpu = Cpu(self.memory, machine)
         if owned:
             hear(cpu.engine, guest, arch)
@@ -77,7 +77,6 @@ class Parts:
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
         self.watches = Watches(cpu, state, owned)
         self.owner = None if owned else Owner(cpu, state, self.starts, self.runner, faults)
-        self.memory.devices.run = state
         books = (self.memory.heap, delay_slots, self.process, self.loader, Input(machine))
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
         self.stops = Stops(cpu, state, self.bounds, state)
@@ -87,7 +86,8 @@ class Parts:
         self.following = (Following(self.followed, self.hits, services, self.memory.blocks)
                           if self.hits is not None and self.followed.possible else None)
         if owned and guest.calls.decoded is not None:
-            self.memory.looking = PassedOver(cpu, state, self.bounds, guest.calls.decoded, self.reports.unclaimed).look
+            passed_over = PassedOver(cpu, state, self.bounds, guest.calls.decoded, self.reports.unclaimed)
+            self.memory.on_code_change(passed_over.look)
 
     def protect(self, addr: int, size: int, perms: str) -> None:
         """See UnicornMachine.protect()."""

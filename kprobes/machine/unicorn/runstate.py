@@ -50,7 +50,7 @@ WAITING = 10.0  #: seconds until that thread stops the engine all the same
 PASSED = 1e-3  #: seconds of processor time that take the run past an instruction that is its own call site
 
 
-class Phase(enum.Enum):
+class RunPhase(enum.Enum):
     """What a CPU's runs are doing; the value says what holds."""
 
     FREE = "no thread uses the CPU"
@@ -61,7 +61,7 @@ class Phase(enum.Enum):
     RAISING = "a hook has raised, and the run is about to"
 
 
-class Event(enum.Enum):
+class RunEvent(enum.Enum):
     """What happens to the runs of a CPU."""
 
     TAKE = "a thread is going to run the guest"
@@ -76,11 +76,11 @@ class Event(enum.Enum):
     COMPLETED = "it has been executed"
 
 
-_P, _E = Phase, Event
+_P, _E = RunPhase, RunEvent
 
 #: (phase, event) -> phases that may follow. LEAVE and COMPLETED lead back to what was interrupted; STOP and PARK may
 #: arrive at any time, and the phase shown is the most urgent one: RAISING, COMPLETING, STOPPING.
-TABLE: dict[tuple[Phase, Event], tuple[Phase, ...]] = {
+TABLE: dict[tuple[RunPhase, RunEvent], tuple[RunPhase, ...]] = {
     (_P.FREE, _E.TAKE): (_P.TAKEN,),
     (_P.FREE, _E.STOP): (_P.FREE,),  # forgotten where the next run begins
     (_P.TAKEN, _E.GIVE): (_P.FREE,),
@@ -186,15 +186,15 @@ class RunState:
         self._stopping = RLock()  # held from saying why until the engine knows; reentrant, for Ctrl-C
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> RunPhase:
         """The most urgent phase that the fields stand for."""
         if self.parked is not None:
-            return Phase.RAISING
+            return RunPhase.RAISING
         if self.resting:
-            return Phase.COMPLETING
+            return RunPhase.COMPLETING
         if self.depth:
-            return Phase.STOPPING if self.why_stopped else Phase.RUNNING
-        return Phase.TAKEN if self.runs_in else Phase.FREE
+            return RunPhase.STOPPING if self.why_stopped else RunPhase.RUNNING
+        return RunPhase.TAKEN if self.runs_in else RunPhase.FREE
 
     def listen(self, sink: Sink | None) -> None:
         """Deliver reports to a sink from now on.
