@@ -25,7 +25,7 @@ RUNS: Final = 2  # whole ones, after which nobody is in the code of a program wh
 
 
 class View(Protocol):
-    """A guest; see machine.remote.sites.View."""
+    """A guest; see machine.remote.sites.RemoteView."""
 
     arch: Arch
     copies: Any

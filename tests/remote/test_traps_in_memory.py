@@ -13,7 +13,7 @@ from test_qemu_user import noting
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, TextOverwritten
 from kprobes.machine.remote.packets import Connection
-from kprobes.machine.remote.traps import STOPPING
+from kprobes.machine.remote.trapsintext import STOPPING
 
 Programs = Callable[[str], Path]
 STEMS = sorted({arch_of(stem): stem for stem in RUN_HERE if arch_of(stem) in STOPPING}.values())

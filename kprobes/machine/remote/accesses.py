@@ -14,7 +14,7 @@ from ...errors import GuestFault, KprobeError, Unsupported
 from ...regs import Regs
 from .._base import Fault
 from ..unicorn.machine import UnicornMachine
-from .target import Target
+from .target import RemoteTarget
 
 SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
 TRIES = 64  #: pages that one instruction is given
@@ -27,7 +27,7 @@ FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", SIG
 class Accesses:
     """Tells fetches, reads and writes apart. One per guest: the engine is kept."""
 
-    def __init__(self, arch: Arch, target: Target) -> None:
+    def __init__(self, arch: Arch, target: RemoteTarget) -> None:
         self._arch, self._target, self._read = arch, target, target.read
         self._engine: UnicornMachine | None = None
 

@@ -17,7 +17,7 @@ from ...arch._base import Arch
 from ...errors import ImageError, KprobeError, Unsupported
 from ...image import Image, read_elf
 from ...symbols import Symbols
-from .target import Target
+from .target import RemoteTarget
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY, AT_RANDOM = 3, 4, 5, 6, 7, 9, 25
 PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 0x70000016, 0x70000035
@@ -33,7 +33,7 @@ Read = Callable[[int, int], bytes]
 
 
 @frozen
-class Loaded:
+class LoadedFile:
     """An image in guest memory, `bias` above its link addresses."""
 
     image: Image
@@ -151,7 +151,7 @@ class Loads:
 
     def __init__(self, symbols: Symbols, vector: dict[int, int], arch: Arch, sysroot: str | None) -> None:
         self._symbols, self.vector, self._arch, self._sysroot = symbols, vector, arch, sysroot
-        self._loaded: list[Loaded] = []
+        self._loaded: list[LoadedFile] = []
 
     def program(self, image: Image | None) -> None:
         """Enter the program itself; None: nobody knows it."""
@@ -174,7 +174,7 @@ class Loads:
         return tuple(new)
 
     def _enter(self, image: Image, bias: int, module: str) -> None:
-        self._loaded.append(Loaded(image, bias, module))
+        self._loaded.append(LoadedFile(image, bias, module))
         self._loaded[-1].tell(self._symbols)
 
     def unload(self, name: str, page: int) -> list[int]:
@@ -218,7 +218,7 @@ class Loads:
         return max((loaded.end for loaded in self._loaded if loaded.executable(addr)), default=0)
 
 
-def arch_of(target: Target, image: Image | None, name: str | None) -> Arch:
+def arch_of(target: RemoteTarget, image: Image | None, name: str | None) -> Arch:
     """The guest's architecture: as asked for, else by its file, else by the stub's word."""
     if image is not None:
         return of_elf(image.machine, image.bits, image.order, image.flags, image.profile, name)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from .stops import Spans
-from .target import Target
+from .breakpoints import Spans
+from .target import RemoteTarget
 
 
-def unwritable(target: Target) -> Spans:
+def unwritable(target: RemoteTarget) -> Spans:
     """(start, end) of ROM and flash; () where the stub has no map, or none that can be read."""
     text = target.transfer("memory-map") if target.features.get("qXfer:memory-map:read") == "+" else b""
     if not text or b"<!ENTITY" in text:

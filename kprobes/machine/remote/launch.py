@@ -21,11 +21,11 @@ from ...image import read_elf
 from .._listed import Where
 from .calls import check_limits
 from .files import arch_of
-from .halting import Interrupt
+from .interrupts import Interrupt
 from .machine import RemoteMachine
 from .packets import Connection
-from .target import Target
-from .traps import STOPPING
+from .target import RemoteTarget
+from .trapsintext import STOPPING
 
 #: architectures whose pc is written alone by "c address" as by P: no npc, no mode, no delay slot goes with it
 TAKE_PC = frozenset({"x86_64", "i386", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "s390x"})
@@ -130,11 +130,19 @@ class Child:
         self._kill = weakref.finalize(self, self.process.kill)  # where nobody calls end(), and where Python ends
 
     def target(self, timeout: float, takes_pc: bool = False, reads: int = 0,
-               traps: tuple[int, int] | None = None) -> Target:
-        """Its stub. takes_pc, reads, traps: as Target has them. Raises RemoteError."""
+               traps: tuple[int, int] | None = None) -> RemoteTarget:
+        """Return its stub.
+
+        Args:
+            timeout: seconds that it may take for an answer.
+            takes_pc, reads, traps: as of RemoteTarget.
+
+        Raises:
+            RemoteError: QEMU has ended, or does not answer.
+        """
         try:
-            return Target(Connection.open(self._socket, timeout, lambda: self.process.poll() is None), takes_pc, reads,
-                          traps)
+            connection = Connection.open(self._socket, timeout, lambda: self.process.poll() is None)
+            return RemoteTarget(connection, takes_pc, reads, traps)
         except RemoteError:
             if (status := self.process.poll()) is None:
                 raise

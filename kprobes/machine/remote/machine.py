@@ -27,26 +27,30 @@ from .._passing import Argument, Passing
 from ..closed import close
 from .calls import GuestCalls, check_limits
 from .children import Children
-from .control import Control
-from .errands import Errands
+from .deferred import DeferredText
+from .detaching import Detaching
 from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
 from .flash import unwritable
-from .halting import Interrupt
-from .leaving import Leaving
+from .injected import InjectedCode
+from .interrupts import Interrupt, interrupt_of
 from .linux import AMONG_ALL, EXITS
-from .local import interrupt_of
-from .memory import Memory
+from .memory import RemoteMemory
 from .packets import Connection
 from .registers import slots_of
-from .scratch import Area, Kernel, Pages, Process
-from .sites import CallSites, Detours, View, view_of
-from .target import Target
-from .threads import Threads
-from .turns import Turns
+from .runcontrol import RunControl
+from .scratch import AreaPages, KernelPages, ProcessPages, RemotePages
+from .sites import CallSites, DetourHooks, RemoteView, view_of
+from .target import RemoteTarget
+from .threadlock import ThreadLock
+from .threads import RemoteThreads
 
 PAGE = 4096
 #: once it is closed
 KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "exit_status", "page_size", "symbols"})
+
+
+def _nothing() -> None:
+    """Do nothing: no program runs in the guest."""
 
 
 @checked("__init__")
@@ -69,55 +73,103 @@ class RemoteMachine(Described):
                                         staticmethod(counts_no_blocks))
     rewritten = staticmethod(notes_nothing)
 
-    def __init__(self, target: Target, arch: Arch, *, image: Image | None = None,
+    def __init__(self, target: RemoteTarget, arch: Arch, *, image: Image | None = None,
                  symbols: str | os.PathLike[str] | Where | None = None,
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,
                  interrupt: Interrupt | None = None, system: bool = False,
                  status: Callable[[], int | None] = lambda: None,
                  console: Callable[[bytes], None] = lambda data: None) -> None:
-        """Use connect(), or QemuMachine.user() and .system()."""
+        """Use connect(), or QemuMachine.user() and .system(). Each part is made with those that it needs.
+
+        Args:
+            target: the stub.
+            image: the ELF file that runs there.
+            symbols: name -> address or (address, size), or a file as symbols.load() takes it.
+            scratch: (start, bytes) of executable memory that nothing uses.
+            threads: number of threads that may stand in a hit at once.
+            sysroot: folder of a process's libraries.
+            interrupt: how a running guest is stopped; None: as the stub's target is.
+            system: the guest is a whole machine.
+            status: returns the exit status of a process whose stub has gone with it; None: it has none.
+            console: gets what the guest prints by the stub.
+        """
         system = system or scratch is not None
-        self.arch, self.symbols, self.sysroot, self._target = arch, Symbols(), sysroot, target
+        self.arch = arch
+        self.symbols = Symbols()
         self.symbols.mode_bits = arch.pointers.mode_bits
+        self.sysroot = sysroot
         self.cpu_task: Callable[[Regs], Any] | None = None
-        self._threads = Threads(target, self, arch, slots_of(target, arch), threads, system)
+        self._target = target
+        self._system = system
+        self._exit = 0
+        self._threads = RemoteThreads(target, self, arch, slots_of(target, arch), threads, system)
         self._threads.stopped(target.why().thread)
         raw = target.transfer("auxv") if "qXfer:auxv:read" in target.features else b""
+        interrupt = interrupt or interrupt_of(target, self._threads.name, raw)
         self._vector = auxiliary(raw, arch.bits // 8, arch.order.value)
-        self._control = Control(target, self._threads, arch, self.symbols,
-                                interrupt or interrupt_of(target, self._threads.name, raw), console, system, status)
-        self.page_size, self.cpus = self._vector.get(AT_PAGESZ) or PAGE, len(self._threads.regs)
+        self.page_size = self._vector.get(AT_PAGESZ) or PAGE
+        self.cpus = len(self._threads.regs)
         self._loads = Loads(self.symbols, self._vector, arch, sysroot)
-        target.stops.of(arch, self.symbols, scratch, lambda: unwritable(target) if system else ())
-        self._system = system
-        self._exit, self.busy, self.regions = 0, self._control.busy, self._loads.regions
-        self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
-        self._leaving = Leaving(target, self._control, self._threads, arch)
-        self._errands = Errands(self, target, self._control, self._threads)
-        self._pages = Pages(self._source(scratch, system), self.page_size, arch)
-        self._memory = Memory(target, self._threads, arch, self._pages.has, system, self._loads.executable)
-        view = None if scratch else view_of(self, target, lambda: self._there, self._pages.fresh, self._loads, system)
+        self.regions = self._loads.regions
+        # code that leads to programs, and where threads stop: what stands in the guest
+        view = None
+        if not scratch:
+            view = view_of(self, target, lambda: self._there, self._fresh, self._loads, system)
         self._sites = CallSites(view, self.map_code, self.patch, self.page_size)
-        self._control.turns = self._turns = turns = Turns(self, target, self._threads, self._memory, self._sites,
-                                                          self._control.breakpoints, lambda: self._there,
-                                                          view.pull if view is not None else lambda: None)
-        self.stop_at, self.release, self.watch_threads = turns.add, turns.drop, turns.watch
-        self.watch_children = Children(target, self._threads, arch, self._memory, lambda: self._control.sink).watch
-        self.guest_view, self.call_area, self.can_run = view, self._sites.area, view is not None
-        self.jumps, self.program_at, self.count = self._sites.jumps, self._sites.program_at, self._sites.count
-        self.map_calls, self.call_at = self._sites.map, self._sites.call_at
+        deferred = DeferredText(target.write)
+        breakpoints: set[int] = set()
+        pull = _nothing if view is None else view.pull
+        self._lock = lock = ThreadLock(self, target, self._threads, deferred, self._sites, breakpoints, self._is_own,
+                                       lambda: self._there, pull)
+        # running it
+        detours = DetourHooks()
         if view is not None:
-            self._control.detours(Detours(self._sites.inside, partial(self._going, view), view.pull, *view.asking))
+            detours = DetourHooks(self._sites.inside, partial(self._going, view), pull, *view.asking)
+        self._control = RunControl(target, self._threads, arch, self.symbols, lock, breakpoints, detours, interrupt,
+                                   console, system, status)
+        self.busy = self._control.busy
+        target.stops.of(arch, self.symbols, scratch, lambda: unwritable(target) if system else ())
+        self._calls = GuestCalls(target, self._control, lock, self._threads, arch, self.symbols)
+        self._detaching = Detaching(target, self._control, self._threads, arch)
+        self._injected = InjectedCode(self, target, self._control, lock, self._threads)
+        # its memory
+        self._pages = RemotePages(self._source(scratch, system), self.page_size, arch)
+        self._memory = RemoteMemory(target, self._threads, arch, self._pages.has, system, self._loads.executable,
+                                    deferred)
+        children = Children(target, self._threads, arch, self._memory, lambda: self._control.sink)
+        # what the core calls of its contract, machine._base.Machine, is the parts' own
+        self.stop_at = lock.add
+        self.release = lock.drop
+        self.watch_threads = lock.watch
+        self.watch_children = children.watch
+        self.guest_view = view
+        self.can_run = view is not None
+        self.call_area = self._sites.area
+        self.jumps = self._sites.jumps
+        self.program_at = self._sites.program_at
+        self.count = self._sites.count
+        self.map_calls = self._sites.map
+        self.call_at = self._sites.call_at
+        if view is not None:
             target.report_calls(() if system else EXITS.get(arch.name, ()))
         self._loads.program(image)
         add_symbols(self.symbols, symbols)
 
-    def _source(self, scratch: tuple[int, int] | None, system: bool) -> Process | Area | Kernel:
-        """Where executable memory comes from."""
+    def _source(self, scratch: tuple[int, int] | None, system: bool) -> ProcessPages | AreaPages | KernelPages:
+        """Return where executable memory comes from."""
         if scratch is not None:
-            return Area(*scratch, self.page_size, self._target.read, self._target.write)
-        return (Kernel(self.symbols, self.page_size, self._errands) if system
-                else Process(self.arch, self._errands.execute))
+            return AreaPages(*scratch, self.page_size, self._target.read, self._target.write)
+        if system:
+            return KernelPages(self.symbols, self.page_size, self._injected)
+        return ProcessPages(self.arch, self._injected.execute)
+
+    def _fresh(self, size: int) -> int:
+        """Map pages that are never taken back, and return their address."""
+        return self._pages.fresh(size)
+
+    def _is_own(self, addr: int) -> bool:
+        """Return True in pages of the library's."""
+        return self._pages.has(addr)
 
     @classmethod
     def connect(cls, address: str, *, arch: str | None = None, symbols: str | os.PathLike[str] | Where | None = None,
@@ -134,7 +186,7 @@ class RemoteMachine(Described):
         Unsupported.
         """
         check_limits(timeout, threads)
-        target = Target(Connection.open(address, timeout))
+        target = RemoteTarget(Connection.open(address, timeout))
         try:
             file = None if image is None else read_elf(image)
             machine = cls(target, arch_of(target, file, arch), image=file, symbols=symbols, scratch=scratch,
@@ -159,18 +211,18 @@ class RemoteMachine(Described):
                 self._control.sink.unloading(page, page + self.page_size)
             self._memory.forget(page, self.page_size)
 
-    def _going(self, view: View) -> None:
+    def _going(self, view: RemoteView) -> None:
         """Prepare programs in the guest for a run: their maps, and the stop at which those are read for the last time,
         before the process ends."""
         view.push()
         calls = AMONG_ALL.get(self.arch.name, ())
-        if calls and not self._system and not self._turns.several:
+        if calls and not self._system and not self._lock.several:
             self._target.report_calls(calls if self._sites.runs_programs else (), among_all=True)
 
     @property
     def in_turn(self) -> bool:
         """True in a process of several threads that run on while one is looked at."""
-        return self._turns.several
+        return self._lock.several
 
     def to_entry(self) -> None:
         """A program that is linked dynamically runs its linker, to its own first instruction; then its libraries are
@@ -329,7 +381,7 @@ class RemoteMachine(Described):
         close(self, KNOWN)
 
     def _let_go(self) -> None:
-        self._leaving.detach()
+        self._detaching.detach()
 
     def __enter__(self) -> RemoteMachine:
         return self

@@ -16,8 +16,8 @@ from typing import NoReturn
 from zlib import adler32
 
 from ...errors import MachineBusy, RemoteError
-from .eager import Eager
-from .reasons import AT_ONCE, KEPT_APART
+from .polling import Polling
+from .stopreplies import AT_ONCE, KEPT_APART
 
 MOST = 1 << 16  # bytes that are taken at once
 LONGEST = 1 << 22  # bytes of a packet, or of noise before one
@@ -77,7 +77,7 @@ class Connection:
         self.timeout, self.busy = timeout, RLock()
         self._socket: socket.socket | None = channel
         self.left, self.end = False, b""
-        self._buffer, self._eager = bytearray(), Eager()
+        self._buffer, self._eager = bytearray(), Polling()
         self._acknowledges = True
         self._due = b""  # acknowledgements: they go with the next packet, or before anything is waited for
         self._early = 0  # answers that are acknowledged already

@@ -10,7 +10,7 @@ from typing import Literal
 from ...arch._base import Arch
 from ...errors import RemoteError
 from .layouts import TAKEN, WINDOW, Part, Slot, file_of, parts_of
-from .target import Target
+from .target import RemoteTarget
 
 
 class RegisterFile:
@@ -20,7 +20,7 @@ class RegisterFile:
         thread: as the stub names it; None while this CPU has no thread. away: it runs. Everything reads as 0 then.
     """
 
-    def __init__(self, target: Target, arch: Arch, slots: Mapping[str, Slot], size: int) -> None:
+    def __init__(self, target: RemoteTarget, arch: Arch, slots: Mapping[str, Slot], size: int) -> None:
         """slots: by name. size: bytes of a g packet."""
         self.thread: str | None = None
         self.away = False
@@ -146,7 +146,7 @@ def _places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
     return out
 
 
-def slots_of(target: Target, arch: Arch) -> dict[str, Slot]:
+def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
     """The stub's register file by names: described by itself, or known. RemoteError where it is neither, or lacks what
     probes need."""
     _, described = target.described()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from ...arch._base import Arch
 from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
 from ...symbols import Symbols
-from .errands import Errands
+from .injected import InjectedCode
 from .linux import LINUX
 
 GAPS = (0, 1 << 20, 1 << 24, 1 << 25)  # bytes above an image where there may be room
@@ -25,7 +25,7 @@ _LITTLE_WORDS = ("arm", "armeb", "arm64", "arm64be", "riscv32", "riscv64", "loon
                  "mips32r6el", "mips64el", "mips64r6el", "sh4")
 
 
-class Process:
+class ProcessPages:
     """Pages of a process.
 
     execute: (code, registers to set, bytes to lay at the stack pointer less `ROOM`, name of a register) -> that
@@ -73,7 +73,7 @@ class Process:
         return self._execute(code + bytes.fromhex(calls.delay), values, laid, calls.result)
 
 
-class Area:
+class AreaPages:
     """Memory that somebody has set aside: pages of [start, start + size), handed out and taken back. read, write:
     it; a stub may say that it has written what stays as it is."""
 
@@ -106,13 +106,13 @@ class Area:
         self._free.append(addr)
 
 
-class Kernel:
+class KernelPages:
     """Pages that a Linux kernel gives its own modules, many at a time: they stay ours as long as it runs.
 
     errands: run its functions, with the thread that stands in it.
     """
 
-    def __init__(self, symbols: Symbols, page: int, errands: Errands) -> None:
+    def __init__(self, symbols: Symbols, page: int, errands: InjectedCode) -> None:
         self._symbols, self._page, self._errands = symbols, page, errands
         self._free: list[int] = []
 
@@ -148,10 +148,10 @@ class Kernel:
         return self._errands.call(self._symbols[function].address, args, self._symbols[UNUSED].address)
 
 
-class Pages:
+class RemotePages:
     """Pages of ours in the guest: for code, each by itself, and for what alloc() hands out in pieces."""
 
-    def __init__(self, source: Process | Area | Kernel, page: int, arch: Arch) -> None:
+    def __init__(self, source: ProcessPages | AreaPages | KernelPages, page: int, arch: Arch) -> None:
         self._source, self._page, self._arch = source, page, arch
         self._code: set[int] = set()
         self._spare: list[tuple[int, int]] = []  # (address, size)

@@ -20,19 +20,23 @@ from .._jumps import GuestProgram
 from ..detours.inlined import Call, bodies
 from ..detours.saving import Saving
 from ..detours.tables import saving_of
-from .asking import Asking
 from .files import AT_RANDOM, Loads
-from .target import Target
+from .hostreads import HostReads
+from .target import RemoteTarget
 
 STACK = 4 << 20  #: bytes below a process's first stack frame that are its stack in any case
 
 
 @frozen
-class Detours:
-    """What a run is told of them.
+class DetourHooks:
+    """What a run asks, and tells, of detours that lead to programs in the guest.
 
-    inside: whether an address lies in code of ours that they lead through. going: called before the guest runs.
-    ending: before the program ends, where the stub tells of that. asks, answer: see Asking.
+    Attributes:
+        inside: returns True for an address in code of the library's that they lead through.
+        going: called before the guest runs.
+        ending: called before the program ends, where the stub tells of that.
+        asks: returns True for a pc where a program asks the host to read memory.
+        answer: does what is asked; returns the address where the guest goes on.
     """
 
     inside: Callable[[int], bool] = lambda pc: False
@@ -42,7 +46,7 @@ class Detours:
     answer: Callable[[Regs], int] = lambda regs: regs.pc
 
 
-class Copies(Protocol):
+class MapCopies(Protocol):
     """What the guest has copies of."""
 
     def push(self) -> None:
@@ -52,22 +56,23 @@ class Copies(Protocol):
         """After it has."""
 
 
-class View:
+class RemoteView:
     """The guest, for who compiles GuestPrograms.
 
     Attributes:
         arch, saving: how a detour saves registers. copies: told when the guest runs and has run; None: nobody. code:
         (start, end) of programs. spans: (start, end) of what the system has mapped for certain. reads: whether programs
-        may read memory. asking: the same as of Detours.
+        may read memory. asking: the same as of DetourHooks.
     """
 
     def __init__(self, machine: Any, saving: Saving, there: Callable[[], bool], fresh: Callable[[int], int],
                  spans: Callable[[], list[tuple[int, int]]], kernel: bool, several: Callable[[], bool],
-                 asking: Asking) -> None:
+                 asking: HostReads) -> None:
         self.arch, self.saving, self.reads = machine.arch, saving, not kernel
-        self.copies: Copies | None = None
+        self.copies: MapCopies | None = None
         self._there, self._fresh, self._spans, self._several = there, fresh, spans, several
-        self._asking, self.asking = asking, (asking.stands, asking.answer)
+        self._asking = asking
+        self.asking = asking.stands, asking.answer
         self.read, self.write, self.alloc = machine.read, machine.write, machine.alloc
         self.code: list[tuple[int, int]] = []
         self._locks, self._lock = kernel and machine.cpus > 1, 0
@@ -128,8 +133,8 @@ class View:
             self.copies.pull()
 
 
-def view_of(machine: Any, target: Target, there: Callable[[], bool], fresh: Callable[[int], int], loads: Loads,
-            kernel: bool) -> View | None:
+def view_of(machine: Any, target: RemoteTarget, there: Callable[[], bool], fresh: Callable[[int], int], loads: Loads,
+            kernel: bool) -> RemoteView | None:
     """The view of a process, or of a kernel: who knows what is mapped there? None where nobody has said how its
     registers are saved."""
     saving = saving_of(machine.arch, kernel)
@@ -140,8 +145,8 @@ def view_of(machine: Any, target: Target, there: Callable[[], bool], fresh: Call
         top = loads.vector.get(AT_RANDOM, 0) & -machine.page_size
         return [*loads.spans, *([(top - STACK, top + machine.page_size)] if top > STACK else [])]
 
-    return View(machine, saving, there, fresh, spans, kernel, lambda: len(target.threads()) > 1,
-                Asking(machine, target))
+    return RemoteView(machine, saving, there, fresh, spans, kernel, lambda: len(target.threads()) > 1,
+                HostReads(machine, target))
 
 
 class CallSites:
@@ -151,7 +156,7 @@ class CallSites:
         area: bytes of one.
     """
 
-    def __init__(self, view: View | None, map_page: Callable[[int], int], patch: Callable[[int, bytes], None],
+    def __init__(self, view: RemoteView | None, map_page: Callable[[int], int], patch: Callable[[int, bytes], None],
                  page: int) -> None:
         self._given, self._map_page, self._patch, self.area = view, map_page, patch, page if view else 0
         self._plain: dict[int, bytes] = {}  # call site -> what stood there
@@ -163,7 +168,7 @@ class CallSites:
         self._onward: dict[int, int] = {}  # call site of theirs -> where it leads
 
     @property
-    def _view(self) -> View:
+    def _view(self) -> RemoteView:
         if self._given is None:
             raise Unsupported("this remote machine runs no programs in the guest", hint="probes work by breakpoints")
         return self._given

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from xml.etree import ElementTree
 
 from ...errors import GuestFault, RemoteError
+from .breakpoints import Breakpoints
 from .layouts import Slot
 from .packets import Connection, unescape
-from .reasons import THREAD, Stop, stop_of
-from .stops import Stops
+from .stopreplies import THREAD, StopReply, stop_of
 
 FEATURES = b"qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;xmlRegisters=i386"
 LARGEST = 1 << 20  #: bytes of a target description or of the auxiliary vector
@@ -25,7 +25,7 @@ _REFUSED = re.compile(rb"E[0-9a-fA-F]{2}|E\..*", re.DOTALL)
 CHUNK = 0x7F0  #: bytes of memory in one packet: QEMU's packets have 4 KiB
 
 
-class Target:
+class RemoteTarget:
     """What can be asked of a stub. Addresses and sizes are the guest's; everything raises RemoteError when the stub is
     gone."""
 
@@ -37,18 +37,18 @@ class Target:
         guest: the signal, and bytes from them to pc; None: they do not, only breakpoints of the stub's."""
         self.link, self._takes_pc, connection.reads = connection, takes_pc, reads
         self._asked, self._file = False, b""  # for the registers of who stops next; they came with the last stop
-        self._unseen: Stop | None = None  # of a wait that was broken off
+        self._unseen: StopReply | None = None  # of a wait that was broken off
         answer = connection.ask(FEATURES)
         self.features = dict(_feature(word) for word in answer.decode("latin1").split(";") if word)
         if self.features.get("QStartNoAckMode") == "+" and connection.ask(b"QStartNoAckMode") == b"OK":
             connection.no_acknowledgements()
         connection.ask(b"Hgp0.0" if self.features.get("multiprocess") == "+" else b"Hg0")  # any: gdbserver has none yet
         self.traps = traps if "qXfer:siginfo:read" in self.features else None
-        self.stops = Stops(connection, self.read, self.write)
+        self.stops = Breakpoints(connection, self.read, self.write)
         self._thread = ""
         self._stopped_last = ""
-        self._said: tuple[bytes, Stop | None] = b"", None  # the last stop, as it was said: most are said again
-        self._forked: Callable[[Stop], None] | None = None  # lets a child go
+        self._said: tuple[bytes, StopReply | None] = b"", None  # the last stop, as it was said: most are said again
+        self._forked: Callable[[StopReply], None] | None = None  # lets a child go
         self._rejoined: Callable[[], None] | None = None  # a child has left its parent's memory
         self._among_all: frozenset[int] | None = None  # system calls that matter, where the stub tells of all
         self._resumed: tuple[bool, str] = False, ""  # how the guest was resumed last: step, thread
@@ -190,7 +190,7 @@ class Target:
         which = b"" if among_all else b"".join(b";%x" % number for number in numbers)
         self.link.ask(b"QCatchSyscalls:1" + which if numbers else b"QCatchSyscalls:0")
 
-    def _is_other_call(self, stop: Stop) -> bool:
+    def _is_other_call(self, stop: StopReply) -> bool:
         """True at a system call that the stub tells of only because it tells of all."""
         if self._among_all is None:
             return False
@@ -202,7 +202,7 @@ class Target:
         of no vfork(): there a child never has its parent's memory."""
         return self.features.get("vfork-events") == "+"
 
-    def report_children(self, forked: Callable[[Stop], None], rejoined: Callable[[], None]) -> None:
+    def report_children(self, forked: Callable[[StopReply], None], rejoined: Callable[[], None]) -> None:
         """Serve every child that the guest forks, where the stub can tell of them. No stop is reported of that.
 
         Args:
@@ -243,7 +243,7 @@ class Target:
         else:
             self.link.send(packet)
 
-    def wait(self, patience: float | None, console: Callable[[bytes], None]) -> Stop:
+    def wait(self, patience: float | None, console: Callable[[bytes], None]) -> StopReply:
         """The next stop; TimeoutError after `patience` seconds (None: never; less than 0: now), whatever is said
         meanwhile. console: gets what the guest prints."""
         deadline = None if patience is None else time.monotonic() + patience
@@ -272,7 +272,7 @@ class Target:
         self._thread = self._stopped_last = stop.thread  # registers are now those of who stopped
         return stop
 
-    def _part(self, stop: Stop, forked: Callable[[Stop], None]) -> None:
+    def _part(self, stop: StopReply, forked: Callable[[StopReply], None]) -> None:
         """Let a child go that has begun, and its parent go on: alone, while the child runs in its memory."""
         step, thread = self._resumed
         self._look_anew()
@@ -303,7 +303,7 @@ class Target:
         self._thread = self._stopped_last = ""
         self._asked = False
 
-    def _stopped(self, answer: bytes) -> Stop:
+    def _stopped(self, answer: bytes) -> StopReply:
         """What a stop says. What is none is the end: nobody knows then whose answers come, nor what runs."""
         said, stop = self._said
         if stop is not None and said == answer:
@@ -316,12 +316,12 @@ class Target:
         self._said = answer, stop
         return stop
 
-    def why(self) -> Stop:
+    def why(self) -> StopReply:
         """Why nothing runs now."""
         self.link.send(b"?")
         return stop_of(self.link.receive())
 
-    def end(self) -> Stop | None:
+    def end(self) -> StopReply | None:
         """The program's, where the stub has told of it while something else was asked for."""
         return stop_of(self.link.end) if self.link.end else None
 

@@ -9,7 +9,7 @@ from ...errors import MachineBusy, RemoteError
 from ...regs import Machine, Regs
 from .layouts import NULLIFIED, Slot, parts_of
 from .registers import RegisterFile, accessors
-from .target import Target
+from .target import RemoteTarget
 
 #: registers with which a kernel knows the processor, not the task
 OF_PROCESSORS = ("gs_base",)
@@ -18,7 +18,7 @@ OF_PROCESSORS = ("gs_base",)
 CALLING = (("orig_rax", "rax", 64), ("orig_eax", "eax", 32))
 
 
-class Threads:
+class RemoteThreads:
     """As many CPUs as threads may stand in a hit at once.
 
     Attributes:
@@ -26,7 +26,7 @@ class Threads:
         stub's registers by name. nullifies: whether instructions nullify the next one.
     """
 
-    def __init__(self, target: Target, machine: Machine, arch: Arch, slots: Mapping[str, Slot], most: int,
+    def __init__(self, target: RemoteTarget, machine: Machine, arch: Arch, slots: Mapping[str, Slot], most: int,
                  system: bool) -> None:
         """most: threads that may come; a whole machine's processors are there from the start."""
         names = target.threads() if system else []

@@ -18,7 +18,7 @@ REST = 3.0  #: seconds of that. Who takes the processor has it for some 3 ms
 LEND: Callable[[], None] | None = getattr(os, "sched_yield", None)
 
 
-class Eager:
+class Polling:
     """Reads from one channel, which is not blocking."""
 
     def __init__(self, lend: Callable[[], None] | None = LEND) -> None:

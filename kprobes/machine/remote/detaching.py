@@ -16,20 +16,20 @@ from contextlib import suppress
 
 from ...arch._base import Arch
 from ...errors import GuestFault, RemoteError
-from .control import Control
-from .returns import Returns
-from .target import Target
-from .threads import Threads
+from .returnaddresses import ReturnAddresses
+from .runcontrol import RunControl
+from .target import RemoteTarget
+from .threads import RemoteThreads
 
 
-class Leaving:
+class Detaching:
     """Detaches from one guest."""
 
-    def __init__(self, target: Target, control: Control, threads: Threads, arch: Arch) -> None:
+    def __init__(self, target: RemoteTarget, control: RunControl, threads: RemoteThreads, arch: Arch) -> None:
         self._target = target
         self._control = control
         self._threads = threads
-        self._returns = Returns(arch, target.read)
+        self._returns = ReturnAddresses(arch, target.read)
 
     def detach(self) -> None:
         """Put right what is left in the guest, let go of it, and close the connection. Probes are unregistered."""

@@ -23,7 +23,7 @@ KEPT_APART = ("the machine is gone; where threads take turns (docs/remote.md) on
 
 
 @frozen
-class Stop:
+class StopReply:
     """Why nothing runs: by a signal (its number is the target system's), or because the program has ended."""
 
     kind: str  #: "signal", "exited" or "killed"
@@ -36,12 +36,12 @@ class Stop:
     alone: bool = False  #: such a child has left its parent's memory, by exec() or its end
 
 
-def end_of(status: int) -> Stop:
+def end_of(status: int) -> StopReply:
     """The stop of a program that has ended; less than 0: by a signal."""
-    return Stop("killed", -status) if status < 0 else Stop("exited", status)
+    return StopReply("killed", -status) if status < 0 else StopReply("exited", status)
 
 
-def stop_of(answer: bytes) -> Stop:
+def stop_of(answer: bytes) -> StopReply:
     """What a stop reply says. RemoteError."""
     found = re.match(rb"([TS](?=[0-9a-fA-F]{2})|[WX])([0-9a-fA-F]{1,2})(.*)", answer, re.DOTALL)  # gdbserver: W7
     if found is None and _REGISTERS.fullmatch(answer):  # asked for in time: who reads that stands, and has not said so
@@ -53,7 +53,7 @@ def stop_of(answer: bytes) -> Stop:
     thread, child, call = (find.search(found[3]) for find in (_OF_THREAD, _CHILD, _BEFORE))
     returned = b"syscall_return:" in found[3]
     code = 0 if returned else int(found[2], 16)
-    return Stop(kind, code, thread[1].decode() if thread and kind == "signal" else "",
+    return StopReply(kind, code, thread[1].decode() if thread and kind == "signal" else "",
                 call=None if call is None else int(call[1], 16),
                 child=child[2].decode() if child else "",
                 borrows=child is not None and child[1] == b"v",

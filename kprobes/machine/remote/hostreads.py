@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .target import Target
+from .target import RemoteTarget
 
 MOST: Final = 1 << 16  #: bytes of one read
 
 
-class Asking:
+class HostReads:
     """Answers what programs of one machine ask."""
 
-    def __init__(self, machine: Any, target: Target) -> None:
+    def __init__(self, machine: Any, target: RemoteTarget) -> None:
         self._machine, self._target = machine, target
         self._at = self._onward = -1
 

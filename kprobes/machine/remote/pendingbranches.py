@@ -13,21 +13,21 @@ from contextlib import suppress
 
 from ...arch._base import Arch
 from ...errors import GuestFault, RemoteError
-from .target import Target
+from .target import RemoteTarget
 
 #: how an architecture's name begins -> its NOP, as in memory; the longest that fits counts
 NOPS = {"mips": bytes(4), "parisc": bytes.fromhex("08000240"),
         "sh4": bytes.fromhex("0900"), "sh4eb": bytes.fromhex("0009"), "sparc": bytes.fromhex("01000000")}
 
 
-class Waiting:
+class PendingBranches:
     """Where a branch may wait.
 
     Attributes:
         nop: an instruction that does nothing; b"": every branch that waits is seen in a register.
     """
 
-    def __init__(self, target: Target, arch: Arch) -> None:
+    def __init__(self, target: RemoteTarget, arch: Arch) -> None:
         self._target, self._arch = target, arch
         self.nop = NOPS.get(max((name for name in NOPS if arch.name.startswith(name)), key=len, default=""), b"")
 

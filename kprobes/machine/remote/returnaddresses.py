@@ -34,7 +34,7 @@ class PutBack:
     registers: dict[str, int]
 
 
-class Returns:
+class ReturnAddresses:
     """Finds where the trampoline's address is in a guest's stacks and registers."""
 
     def __init__(self, arch: Arch, read: Callable[[int, int], bytes]) -> None:

@@ -37,7 +37,7 @@ def kind_of(arch: Arch, symbols: Symbols, read: Read, addr: int) -> int:
     return kinds.get(arch.decode(code.ljust(2 * arch.max_insn, b"\0"), addr).size, arch.insn_align)
 
 
-class Stops:
+class Breakpoints:
     """Breakpoints that somebody wants, each inserted once.
 
     Attributes:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from attrs import evolve
 
 from .accesses import SIGINFO
-from .reasons import Stop
-from .target import Target
-from .threads import Threads
+from .stopreplies import StopReply
+from .target import RemoteTarget
+from .threads import RemoteThreads
 
 SIGILL, SIGTRAP = 4, 5
 #: architecture -> the signal that a trap is, and bytes from there to pc. Not those with delay slots, nor with
@@ -23,15 +23,15 @@ STOPPING = {"x86_64": (SIGTRAP, 1), "i386": (SIGTRAP, 1), "s390x": (SIGILL, 2), 
 EXECUTED = 0x80
 
 
-class Traps:
+class TrapsInText:
     """Tells stops at traps as those at breakpoints of the stub's are told: SIGTRAP, with pc before it."""
 
-    def __init__(self, target: Target, threads: Threads, breakpoints: set[int]) -> None:
+    def __init__(self, target: RemoteTarget, threads: RemoteThreads, breakpoints: set[int]) -> None:
         """breakpoints: addresses of the core's: a trap stands there."""
         self._target, self._threads, self._breakpoints = target, threads, breakpoints
         self._signal, self._behind = target.traps or (SIGTRAP, 0)  # as the stub's own say it
 
-    def told(self, stop: Stop, sure: bool) -> Stop:
+    def told(self, stop: StopReply, sure: bool) -> StopReply:
         """The stop, where pc is put back to the trap. sure: the guest ran freely, and nobody has interrupted it: else
         pc may have come there in another way."""
         if stop.code != self._signal or (not self._behind and stop.code == SIGTRAP):

@@ -1,0 +1,89 @@
+"""The call by which a process under QEMU's user mode makes its second thread: clone() with CLONE_VM (clone(2)).
+
+QEMU stops the process before the call, whichever function makes it. No other code can be executed at that stop: QEMU
+goes on with the call. So the caller and the new thread are caught behind it, in a jump to itself; a step of that jump
+stops the caller alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import RemoteError
+from .linux import AMONG_ALL, CLONES, EXITS, LINUX
+from .stopreplies import StopReply
+from .target import RemoteTarget
+from .threads import RemoteThreads
+
+FLAGS_SECOND = ("s390x",)  #: architectures whose first argument is the stack, and the second the flags
+VM, VFORK = 0x100, 0x4000  #: flags of clone(); QEMU makes a process of a call with both
+STEPS = 64  #: stops until the call is over: signals
+
+
+class SecondThread:
+    """Watches a process that has one thread."""
+
+    def __init__(self, guest: Any, target: RemoteTarget, threads: RemoteThreads) -> None:
+        """Prepare; watch() begins.
+
+        Args:
+            guest: the process's machine.
+        """
+        self._arch = guest.arch
+        self._target = target
+        self._threads = threads
+
+    def watch(self) -> bool:
+        """Have the stub stop before such calls. Return False where it tells of none."""
+        name = self._arch.name
+        if name not in CLONES or not self._target.tells_calls:
+            return False
+        self._target.report_calls((*EXITS[name], CLONES[name]))
+        return True
+
+    def made_by(self, call: int | None) -> bool:
+        """Return True where the system call that the current thread stands before makes a thread.
+
+        Args:
+            call: its number; None: it stands before none.
+        """
+        name = self._arch.name
+        if call is None or call != CLONES.get(name, AMONG_ALL.get(name, (0, 0, 0))[2]):
+            return False
+        flags: int = self._regs[LINUX[name].args[name in FLAGS_SECOND]]
+        return flags & (VM | VFORK) == VM
+
+    def catch(self, step: Callable[[str], StopReply],
+              keep: Callable[[StopReply], bool]) -> tuple[int, int, bytes]:
+        """Let the call be made, and catch both threads behind it. The caller is the current thread.
+
+        Args:
+            step: has a thread make one step; returns why that ended.
+            keep: returns True for a stop that is something else, which it has dealt with or kept for later.
+
+        Returns:
+            Address where both threads are, its mode bits, and the bytes that belong there.
+
+        Raises:
+            RemoteError: the call does not end.
+        """
+        at = self._regs.pc
+        thread = self._threads.name
+        jump = self._arch.jump
+        pointers = self._arch.pointers
+        assert jump is not None
+        mode = pointers.same_mode(self._regs, at) & pointers.mode_bits
+        to_itself = bytes(jump.modes.get(mode, jump).encode(at, at))
+        was = self._target.read(at, len(to_itself))
+        self._target.write(at, to_itself)
+        for _ in range(STEPS):
+            stop = step(thread)
+            if not keep(stop) and self._regs.pc == at:
+                return at, mode, was
+        raise RemoteError("the process makes its second thread without end",
+                          hint="the machine is gone: start another")
+
+    @property
+    def _regs(self) -> Any:
+        return self._threads.regs[self._threads.current]
