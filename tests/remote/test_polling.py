@@ -116,7 +116,7 @@ def test_where_nothing_can_be_lent_all_waits_are_asleep(pair: Pair) -> None:
     pair[1].sendall(b"here")
     assert read(Polling(None), pair) is None
     link = Connection(pair[0], timeout=1)
-    link._eager = Polling(None)
+    link._polling = Polling(None)
     pair[1].sendall(frame(b"OK"))
     assert link.receive() == b"OK"
 
@@ -133,6 +133,6 @@ def test_a_connection_reads_by_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(polling, "OTHERS", 5.0)
     monkeypatch.setattr(polling, "LONGEST", 5.0)
-    link._eager = Polling(answering)
+    link._polling = Polling(answering)
     assert link.receive() == b"OK" and len(times) == 3
     assert hasattr(os, "sched_yield") == (Polling()._lend is not None)

@@ -1,5 +1,5 @@
 """Processes that a guest forks, where the stub tells of them: QEMU's user mode and gdbserver. A child runs on without
-a stub, and so without anything of ours: text is what it was, and calls return to their callers.
+a stub, and so without anything of the library's: text is what it was, and calls return to their callers.
 
 A child of vfork() (posix_spawn(), system()) runs in its parent's memory until it executes another program or ends.
 The parent's other threads stand still that long, and its probes are put back then.
@@ -44,7 +44,7 @@ class Children:
         self._borrowed: list[tuple[int, bytes]] = []  # (address, patch) taken out for a child in this memory
 
     def watch(self) -> None:
-        """Be told of children from now on."""
+        """Have the stub tell of children from now on."""
         self._target.report_children(self._forked, self._rejoined)
 
     def _forked(self, stop: StopReply) -> None:
@@ -74,7 +74,7 @@ class Children:
         threads.forget_values()  # the child's own result of fork() is another
         for name, value in returns.registers.items():
             threads.regs[threads.current][name] = value
-        threads.flush()  # into the child, which is who answers
+        threads.flush()  # into the child, which answers now
         self._target.detach(stop.child)
 
     def _turn_to(self, child: str) -> None:
@@ -91,7 +91,7 @@ class Children:
         self._target.stops.resume()
 
     def _text(self, sink: Sink) -> Iterator[tuple[int, bytes, bytes]]:
-        """Yield (address, what is there, the guest's own text) where something of ours stands."""
+        """Yield (address, what is there, the guest's own text) where something of the library's stands."""
         for start, end in self._places(sink):
             try:
                 there = self._target.read(start, end - start)
@@ -102,10 +102,10 @@ class Children:
                 yield start, there, plain
 
     def _places(self, sink: Sink) -> Iterator[tuple[int, int]]:
-        """(start, end) of what has patches, those near each other together."""
-        led = self._memory.deferred.jumps
+        """Yield (start, end) of what has patches, those near each other together."""
+        jumps = self._memory.deferred.jumps
         ends = {addr: addr + len(patch.new) for addr, patch in sink.patches().items() if not self._memory.ours(addr)}
-        for addr, shown in led.items():
+        for addr, shown in jumps.items():
             ends[addr] = max(ends.get(addr, 0), addr + len(shown))
         start = end = -GAP - 1
         for addr in sorted(ends):

@@ -1,10 +1,10 @@
-"""Letting go of a guest that runs on without us: nothing of ours is executed or awaited there afterwards.
+"""Letting go of a guest that runs on without the library: nothing of it is executed or awaited there afterwards.
 
 What is left when the probes are unregistered, in the order in which it is put right:
 
 | left behind | what would become of it | put right by |
 |---|---|---|
-| a thread in a slot, or at a trap of ours | it dies of the trap at the slot's end | its hit is finished |
+| a thread in a slot, or at a trap of the core's | it dies of the trap at the slot's end | its hit is finished |
 | followed calls return through a trampoline | they die of its trap | their true return addresses |
 | an interrupt, on its way | the guest dies of it, or stops | it is waited for |
 | signals of the guest's own that wait here | they are lost | they are delivered |
@@ -59,5 +59,5 @@ class Detaching:
 
     @property
     def _there(self) -> bool:
-        """True while there is a guest."""
+        """Return True while there is a guest."""
         return self._control.exit_status is None and not self._target.link.closed

@@ -9,7 +9,7 @@ from .target import RemoteTarget
 
 
 def unwritable(target: RemoteTarget) -> Spans:
-    """(start, end) of ROM and flash; () where the stub has no map, or none that can be read."""
+    """Return (start, end) of ROM and flash; () where the stub has no memory map, or one that cannot be read."""
     text = target.transfer("memory-map") if target.features.get("qXfer:memory-map:read") == "+" else b""
     if not text or b"<!ENTITY" in text:
         return ()

@@ -1,8 +1,8 @@
-"""Programs in a guest that read memory of which nobody knows for certain that it is there: they stop, and the host
-reads.
+"""Reads of programs in a guest that only the host can make: of memory that may not be mapped.
 
-They call a function of ours with the address of four u64: where to read, where to put it, bytes, and what it gives: not
-0, no such memory. It has two copies: at the first the guest stops, and from the second it returns.
+Such a program calls a function of the library's with the address of four u64: where to read, where to put it, the
+number of bytes, and the result: 0, or not 0 where there is no such memory. The function has two copies: at the first
+one the guest stops, and the host reads; from the second one it returns.
 """
 
 from __future__ import annotations
@@ -18,14 +18,21 @@ MOST: Final = 1 << 16  #: bytes of one read
 
 
 class HostReads:
-    """Answers what programs of one machine ask."""
+    """Serves the reads of one machine's programs."""
 
     def __init__(self, machine: Any, target: RemoteTarget) -> None:
-        self._machine, self._target = machine, target
-        self._at = self._onward = -1
+        self._machine = machine
+        self._target = target
+        self._at = -1  # address of the first copy; -1: there is none yet
+        self._onward = -1  # of the second
 
     def place(self, function: bytes, fresh: Callable[[int], int]) -> tuple[int, int]:
-        """(start, end) of the function, an empty one, in memory of its own."""
+        """Put the function into memory of its own, and return its (start, end).
+
+        Args:
+            function: code of a function that does nothing.
+            fresh: bytes -> address of new pages.
+        """
         step = -(-len(function) // 16) * 16
         start = fresh(2 * step)
         self._machine.write(start, function.ljust(step, b"\0") + function)
@@ -34,11 +41,11 @@ class HostReads:
         return start, start + 2 * step
 
     def stands(self, pc: int) -> bool:
-        """True where a program asks."""
+        """Return True where a program asks for a read."""
         return pc == self._at
 
     def answer(self, regs: Regs) -> int:
-        """Do what is asked; where the guest goes on."""
+        """Read for the program that has stopped, and return the address where the guest goes on."""
         machine, order = self._machine, self._machine.arch.order.value
         try:
             block = regs.arg(0)
@@ -48,5 +55,5 @@ class HostReads:
                 machine.write(to, machine.read(at, size))
                 machine.write(block + 24, bytes(8))
         except GuestFault:
-            pass  # what it gives stays as it is: a fault
+            pass  # the result stays as it is: a fault
         return self._onward

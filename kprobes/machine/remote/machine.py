@@ -58,19 +58,31 @@ class RemoteMachine(Described):
     """A guest behind a stub: QEMU's, gdbserver's, OpenOCD's, a simulator's. Make one with connect(); a context manager.
 
     Attributes:
-        arch, symbols, cpu_task, regs: as of every machine.
-        cpus: threads that may stand in a hit at once. exit_status:
-        once it has ended (less than 0: the signal), else None. regions(): (start, end) of what is
-            loaded, and a stack.
+        arch: the architecture.
+        symbols: its symbol table.
+        regs: registers of the thread that stopped last, live.
+        cpu_task: regs -> identity of the guest task that runs; None: one task a thread.
+        cpus: number of threads that may stand in a hit at once.
+        page_size: bytes.
+        regions: returns (start, end) of what is loaded, and of a stack.
+        sysroot: folder of a process's libraries.
     """
 
-    _is_closed, delays_in_calls, maps_runs, serve_here = False, True, False, staticmethod(never_here)
-    host_view, clock, hits, following, modules = None, None, None, None, dict[str, tuple[int, int]]()
+    _is_closed = False
+    delays_in_calls = True
+    maps_runs = False
+    serve_here = staticmethod(never_here)
+    host_view = None
+    clock = None
+    hits = None
+    following = None
+    modules: dict[str, tuple[int, int]] = {}  # noqa: RUF012 - there are none, ever
     snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back",
                                               "start it anew, or use a UnicornMachine"))
     mmio = staticmethod(refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine"))
-    watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
-                                        staticmethod(counts_no_blocks))
+    watch_at = staticmethod(watches_nothing)
+    writable = staticmethod(watches_no_text)
+    count_blocks = staticmethod(counts_no_blocks)
     rewritten = staticmethod(notes_nothing)
 
     def __init__(self, target: RemoteTarget, arch: Arch, *, image: Image | None = None,
@@ -175,15 +187,23 @@ class RemoteMachine(Described):
     def connect(cls, address: str, *, arch: str | None = None, symbols: str | os.PathLike[str] | Where | None = None,
                 image: str | os.PathLike[str] | None = None, scratch: tuple[int, int] | None = None, threads: int = 16,
                 sysroot: str | None = None, timeout: float = 10.0) -> RemoteMachine:
-        """A machine around a stub that listens at "host:port" or at a Unix socket's path. The guest stands still from
-        now on.
+        """Connect to a stub. The guest stands still from now on.
 
-        arch: its name, where neither the stub nor a file tells. image: the ELF file that runs there. symbols: name ->
-        address or (address, size), or a file as symbols.load() takes it. scratch: (start, size) of executable guest
-        memory that nobody uses, for guests that are no Linux process. threads: how many may stand in a hit at once.
-        system: it is a whole machine, with a Linux kernel whose own allocator gives such memory. sysroot: where a
-        process's libraries are. timeout: seconds that the stub may take for an answer. Raises RemoteError, ImageError,
-        Unsupported.
+        Args:
+            address: "host:port", or a Unix socket's path.
+            arch: name of the architecture, where neither the stub nor a file tells.
+            symbols: name -> address or (address, size), or a file as symbols.load() takes it.
+            image: the ELF file that runs there.
+            scratch: (start, bytes) of executable guest memory that nothing uses, for guests that are no Linux process.
+            threads: number of threads that may stand in a hit at once.
+            sysroot: folder of a process's libraries.
+            timeout: seconds that the stub may take for an answer.
+
+        Raises:
+            BadArgument: `timeout` or `threads` is out of range.
+            ImageError: the file cannot be read, or nothing tells the architecture.
+            RemoteError: no stub listens, or it cannot be used.
+            Unsupported: the architecture is not known.
         """
         check_limits(timeout, threads)
         target = RemoteTarget(Connection.open(address, timeout))
@@ -200,20 +220,27 @@ class RemoteMachine(Described):
     # --- what is loaded
 
     def load_libraries(self) -> tuple[str, ...]:
-        """Enter the symbols of the shared libraries that the process has loaded by now; names of those that are new."""
+        """Enter the symbols of the shared libraries that the process has loaded by now.
+
+        Returns:
+            Names of those that are new.
+        """
         return self._loads.libraries(self.read)
 
     def unload_module(self, name: str) -> None:
-        """The guest has unloaded a library, or a module of its kernel: probes in it are GONE. Unsupported where its
-        symbols are not known."""
+        """Forget a library, or a module of a kernel, that the guest has unloaded: probes in it are GONE.
+
+        Raises:
+            Unsupported: its symbols are not known.
+        """
         for page in self._loads.unload(name, self.page_size):
             if self._control.sink is not None:
                 self._control.sink.unloading(page, page + self.page_size)
             self._memory.forget(page, self.page_size)
 
     def _going(self, view: RemoteView) -> None:
-        """Prepare programs in the guest for a run: their maps, and the stop at which those are read for the last time,
-        before the process ends."""
+        """Prepare programs in the guest for a run: write their maps, and have the guest stop before its process ends,
+        when these are read for the last time."""
         view.push()
         calls = AMONG_ALL.get(self.arch.name, ())
         if calls and not self._system and not self._lock.several:
@@ -225,8 +252,8 @@ class RemoteMachine(Described):
         return self._lock.several
 
     def to_entry(self) -> None:
-        """A program that is linked dynamically runs its linker, to its own first instruction; then its libraries are
-        known."""
+        """Run the dynamic linker, where there is one, to the program's first instruction: its libraries are known
+        then."""
         if self._vector.get(AT_BASE) and AT_ENTRY in self._vector:
             self.run(until=self._vector[AT_ENTRY])
             self.load_libraries()
@@ -245,27 +272,27 @@ class RemoteMachine(Described):
 
     @property
     def exit_status(self) -> int | None:
-        """What the program has ended with: its status, or less than 0: the signal; None while it has not."""
+        """What the program has ended with: its status, or less than 0: the signal; None: it has not ended."""
         return self._control.exit_status
 
     def read(self, addr: int, size: int) -> bytes:
-        """Guest memory. Raises GuestFault where there is none."""
+        """Return guest memory, breakpoints included. GuestFault: there is none."""
         self._check(addr, size, "read")
         return self._memory.read(addr, size)
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory, read-only parts too. Raises GuestFault where there is none."""
+        """Write guest memory, read-only parts too. GuestFault: there is none."""
         self._check(addr, len(data), "write")
         self._memory.write(addr, bytes(data))
 
     def patch(self, addr: int, code: bytes) -> None:
-        """Replace code while nothing runs; nothing where the guest is gone."""
+        """Replace code while the guest stands; do nothing where it is gone."""
         if self._there:
             self._check(addr, len(code), "write")
             self._memory.patch(addr, code)
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
-        """Bytes up to the first NUL, at most `limit`; GuestFault."""
+        """Return bytes up to the first NUL, at most `limit`. GuestFault: there is no such memory."""
         return read_cstr(self, addr, limit)
 
     @property
@@ -280,8 +307,10 @@ class RemoteMachine(Described):
             raise GuestFault("no such memory", address=addr, access=access)
 
     def executable(self, addr: int) -> bool:
-        """True in code of what is loaded, and in pages of ours; where nothing is known to be loaded, in memory that can
-        be read."""
+        """Return True in code of what is loaded, and in pages of the library's.
+
+        Where nothing is known to be loaded, that is memory that can be read.
+        """
         if self._pages.has(addr) or self._loads.executable(addr):
             return True
         try:
@@ -290,21 +319,30 @@ class RemoteMachine(Described):
             return False
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
-        """A page of executable guest memory, as near as there is room. Raises NoMemory."""
+        """Map a page of executable guest memory, and return its address.
+
+        Args:
+            near: address that jumps are to reach; None: the current pc.
+            pages: 1.
+
+        Raises:
+            NoMemory: there is none.
+            Unsupported: `pages` is not 1.
+        """
         if pages != 1:
             raise Unsupported(f"{pages} pages at a time", hint="take one")
-        self._exit_address()  # first: what is unmapped later is nobody's
+        self._exit_address()  # first: it is never unmapped
         return self._map_near(self.regs.pc if near is None else near)
 
     def _map_near(self, near: int) -> int:
         return self._pages.map_near(near, max(near, self._loads.end(near)), self._loads.start(near))
 
     def unmap_code(self, page: int, pages: int = 1) -> None:
-        """Give it back."""
+        """Give a page of map_code() back."""
         self._pages.unmap(page, there=self._there)
 
     def alloc(self, size: int) -> int:
-        """Guest memory of `size` bytes; its address. Raises NoMemory."""
+        """Hand out `size` bytes of guest memory, and return their address. NoMemory: there is none."""
         return self._pages.alloc(size)
 
     def free(self, addr: int) -> None:
@@ -314,7 +352,7 @@ class RemoteMachine(Described):
     # --- what the core asks for
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to `sink`; None: to nobody. Raises AlreadyRegistered."""
+        """Deliver reports to a sink; None: to none. AlreadyRegistered: another one receives them."""
         if sink is not None and self._control.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
         self._control.sink = sink
@@ -322,7 +360,7 @@ class RemoteMachine(Described):
     unmap_calls = unmap_code
 
     def ran(self, addr: int) -> bool:
-        """False: who runs programs calls nobody."""
+        """Return False: a call site that runs programs calls no handler."""
         return False
 
     # --- running
@@ -331,9 +369,18 @@ class RemoteMachine(Described):
             max_insns: int | None = None) -> None:
         """Run the guest from `start` (default: where it stands) until `until`, stop(), or the program's end.
 
-        timeout: seconds; max_insns: instructions of the current thread, step by step. Signals that the guest's own
-        instructions cause, and that no fault_handler handles, are the program's. Raises GuestFault (it was ended by
-        one), GuestTimeout, RemoteError.
+        Signals that the guest's own instructions cause, and that no fault_handler handles, are the program's.
+
+        Args:
+            start: address or symbol; None: where the guest stands.
+            until: address or symbol; None: nowhere.
+            timeout: seconds; None: no bound.
+            max_insns: instructions of the current thread, step by step; None: no bound.
+
+        Raises:
+            GuestFault: the program was ended by a signal.
+            GuestTimeout: a bound has come.
+            RemoteError: the stub is gone, or the program had ended.
         """
         with self._sites.running(self._control.depth):
             self._calls.run(start, until, timeout, max_insns)
@@ -342,7 +389,20 @@ class RemoteMachine(Described):
              max_insns: int | None = None) -> int:
         """Call guest code in the current thread and return its integer result; registers are put back afterwards.
 
-        Arguments, bounds and errors: as UnicornMachine.call(). Other threads stand still meanwhile.
+        Other threads stand still meanwhile.
+
+        Args:
+            function: symbol or address.
+            args: integers; bytes, bytearray and str, which are copied into guest memory and passed as pointers, a
+                bytearray also back; None, which is 0.
+            timeout: seconds; None: no bound.
+            max_insns: instructions; None: no bound.
+
+        Raises:
+            GuestFault: the guest has failed, or ended.
+            GuestTimeout: a bound has come.
+            BadArgument: an argument is of another type.
+            UnknownSymbol: there is no such function.
         """
         with self._control.alone(), self._sites.running(self._control.depth):
             return self._calls.call(function, Passing(self, args), self._exit_address(), timeout, max_insns)
@@ -358,16 +418,22 @@ class RemoteMachine(Described):
 
     @property
     def exit_address(self) -> int:
-        """Where the outermost function of a guest call returns to; 0: there has been none."""
+        """Where the outermost function of a guest call returns to; 0: there was none yet."""
         return self._exit
 
     def _exit_address(self) -> int:
-        """Where calls return to: memory of ours that nobody executes."""
+        """Return where calls return to: memory of the library's that no thread executes."""
         self._exit = self._exit or self._map_near(self.regs.pc)
         return self._exit
 
     def close(self) -> None:
-        """Unregister the probes, and let go of the guest: it runs on. See UnicornMachine.close()."""
+        """Unregister the probes, and let go of the guest: it runs on.
+
+        From then on everything but what is known of the guest is MachineClosed.
+
+        Raises:
+            MachineBusy: a run is under way.
+        """
         if self._is_closed:
             return
         self._control.check_idle()

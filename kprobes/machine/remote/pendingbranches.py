@@ -21,18 +21,24 @@ NOPS = {"mips": bytes(4), "parisc": bytes.fromhex("08000240"),
 
 
 class PendingBranches:
-    """Where a branch may wait.
+    """Finds branches that wait, and has them taken.
 
     Attributes:
         nop: an instruction that does nothing; b"": every branch that waits is seen in a register.
     """
 
     def __init__(self, target: RemoteTarget, arch: Arch) -> None:
-        self._target, self._arch = target, arch
+        self._target = target
+        self._arch = arch
         self.nop = NOPS.get(max((name for name in NOPS if arch.name.startswith(name)), key=len, default=""), b"")
 
     def at(self, pc: int, before: int | None = None) -> bool:
-        """True where the instruction at `pc` stands in a delay slot. before: where the last step was made from."""
+        """Return True where the instruction at `pc` stands in a delay slot.
+
+        Args:
+            before: address that the last step was made from: only a step from the branch leads into the slot; None:
+                not known.
+        """
         size = len(self.nop)
         if not size or before not in (None, pc - size):
             return False
@@ -42,8 +48,14 @@ class PendingBranches:
             return False
 
     def leave(self, pc: int, step: Callable[[], object]) -> bool:
-        """What has failed at `pc` is not executed again: a branch that waits for it is taken. step: has the thread make
-        one. False: there is none; else pc is elsewhere now."""
+        """Have a branch taken that waits for the instruction at `pc`, which has failed and is not executed again.
+
+        Args:
+            step: has the thread make one step.
+
+        Returns:
+            False where no branch waits; else pc is elsewhere now.
+        """
         if not self.at(pc):
             return False
         code = self._target.read(pc, len(self.nop))
@@ -51,6 +63,6 @@ class PendingBranches:
         try:
             step()
         finally:
-            with suppress(RemoteError):  # it is no more
+            with suppress(RemoteError):  # the guest is gone
                 self._target.write(pc, code)
         return True

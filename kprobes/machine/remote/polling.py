@@ -1,4 +1,4 @@
-"""Waiting for an answer that is about to come: awake, as long as nobody else wants the processor.
+"""Busy waiting for an answer that is about to come, as long as no other process wants the processor.
 
 To sleep, and to be woken by another processor, can take as long as the answer: under a hypervisor an idle processor has
 to be started.
@@ -11,26 +11,46 @@ import time
 from collections.abc import Callable
 
 LONGEST = 250e-6  #: seconds awake in one wait: twice what QEMU takes for a stop
-OTHERS = 20e-6  #: seconds for which the processor is lent where somebody takes it
-TRIALS = 3  #: waits one after the other that somebody takes it in, or that last longer; then all are asleep
-REST = 3.0  #: seconds of that. Who takes the processor has it for some 3 ms
-#: gives the processor to others that want it; None: nobody can
+OTHERS = 20e-6  #: seconds for which the processor is lent where another process takes it
+TRIALS = 3  #: waits in a row in which another process takes it, or that last longer; then all are asleep
+REST = 3.0  #: seconds of that. A process that takes the processor has it for some 3 ms
+#: gives the processor to others that want it; None: the system has no such call
 LEND: Callable[[], None] | None = getattr(os, "sched_yield", None)
 
 
 class Polling:
-    """Reads from one channel, which is not blocking."""
+    """Reads from one file descriptor, which does not block."""
 
     def __init__(self, lend: Callable[[], None] | None = LEND) -> None:
-        """lend: None: all waits are asleep."""
-        self._lend, self._failed, self._asleep = lend, 0, 0.0
+        """Prepare.
+
+        Args:
+            lend: gives the processor to other processes; None: all waits are asleep.
+        """
+        self._lend = lend
+        self._failed = 0  # waits in a row that came to nothing
+        self._asleep = 0.0  # when the next busy one may be, by the performance counter
 
     def read(self, channel: int, size: int, seconds: float) -> bytes | None:
-        """What comes, b"" at the end; None: sleep until something does. Raises OSError."""
-        lend, now = self._lend, time.perf_counter()
+        """Return what comes soon.
+
+        Args:
+            channel: the file descriptor.
+            size: bytes at most.
+            seconds: of the wait at most.
+
+        Returns:
+            Bytes, b"" at the end; None where the caller is to sleep until something comes.
+
+        Raises:
+            OSError: as os.read() does.
+        """
+        lend = self._lend
+        now = time.perf_counter()
         if lend is None or now < self._asleep:
             return None
-        end, waited = now + min(seconds, LONGEST), False
+        end = now + min(seconds, LONGEST)
+        waited = False
         while now < end:
             try:
                 data = os.read(channel, size)
@@ -39,10 +59,13 @@ class Polling:
             else:
                 self._failed *= not waited
                 return data
-            before, now, waited = now, time.perf_counter(), True
+            before = now
+            now = time.perf_counter()
+            waited = True
             if now - before > OTHERS:
                 break
         self._failed += 1
         if self._failed >= TRIALS:
-            self._failed, self._asleep = 0, now + REST
+            self._failed = 0
+            self._asleep = now + REST
         return None

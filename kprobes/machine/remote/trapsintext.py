@@ -1,8 +1,8 @@
-"""Trap instructions in a process's own text that stop it, under QEMU's user mode: no breakpoint of the stub's stands
-beside them.
+"""Traps of the core's in a process's text that stop it by themselves, under QEMU's user mode.
 
-A page with one of those is translated instruction by instruction: all that is in it runs slowly, probed or not. What
-the guest executes of a trap is a signal, and pc is where the architecture's Linux shows it.
+A breakpoint of the stub's would do harm: QEMU translates a page with one instruction by instruction, so that all code
+in it runs slowly, probed or not. A trap that the guest executes is a signal instead, and pc is where the architecture's
+Linux shows it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,23 @@ class TrapsInText:
     """Tells stops at traps as those at breakpoints of the stub's are told: SIGTRAP, with pc before it."""
 
     def __init__(self, target: RemoteTarget, threads: RemoteThreads, breakpoints: set[int]) -> None:
-        """breakpoints: addresses of the core's: a trap stands there."""
-        self._target, self._threads, self._breakpoints = target, threads, breakpoints
+        """Prepare.
+
+        Args:
+            breakpoints: addresses of the core's: a trap stands at each.
+        """
+        self._target = target
+        self._threads = threads
+        self._breakpoints = breakpoints
         self._signal, self._behind = target.traps or (SIGTRAP, 0)  # as the stub's own say it
 
     def told(self, stop: StopReply, sure: bool) -> StopReply:
-        """The stop, where pc is put back to the trap. sure: the guest ran freely, and nobody has interrupted it: else
-        pc may have come there in another way."""
+        """Return a stop as one at a breakpoint of the stub's is told, where it is one of a trap.
+
+        Args:
+            stop: what the stub says.
+            sure: the guest ran freely, and was not interrupted; else pc may have come there in another way.
+        """
         if stop.code != self._signal or (not self._behind and stop.code == SIGTRAP):
             return stop
         pc = self._threads.regs[self._threads.current].pc
@@ -47,5 +57,6 @@ class TrapsInText:
         return stop if stop.code == SIGTRAP else evolve(stop, code=SIGTRAP)
 
     def _executed(self) -> bool:
+        """Return True where the stop is that of an INT3."""
         info = self._target.transfer("siginfo", chunk=SIGINFO)
         return int.from_bytes(info[8:12], "little") == EXECUTED
