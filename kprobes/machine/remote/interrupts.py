@@ -1,7 +1,7 @@
 """Stopping a remote guest that runs, because the time is over or the user has interrupted the run.
 
 An interrupt and the guest's own stops may cross: the guest stops for another reason, and the interrupt arrives later.
-Those are counted (`Interrupts.late`), so that the stop that comes of one later is not taken for the guest's own.
+Those are counted (`RemoteInterrupts.late`), so that the stop that comes of one later is not taken for the guest's own.
 
 A process behind gdbserver that runs on this computer is stopped by a signal to itself. gdbserver's own interrupt is
 SIGINT to the process group of which the process would be the leader (gdbserver 13: kill(-pid)): a process that leads
@@ -86,7 +86,7 @@ def _is_here(pid: int, auxiliary: bytes) -> bool:
         return False
 
 
-class Interrupts:
+class RemoteInterrupts:
     """Stops the guest of one machine.
 
     Attributes:

@@ -5,7 +5,7 @@
 | IDLE | no run is under way (`depth` is 0), and the guest stands | run() -> STOPPED; errand() -> RUNNING |
 | STOPPED | the guest stands in a run; its last stop is answered: handlers run | resume -> RUNNING; the end -> IDLE |
 | RUNNING | the guest was resumed, and a stop reply is awaited | a stop reply -> STOPPED; timeout, Ctrl-C -> HALTING |
-| HALTING | a running guest was asked to stop (`Interrupts`) | a stop reply, the interrupt's or another one -> STOPPED |
+| HALTING | a running guest was asked to stop (interrupts.py) | a stop reply, the interrupt's or not -> STOPPED |
 | ENDED | the program has ended (`exit_status`), or the connection is lost: probes are GONE | nothing |
 
 Only the thread that holds `busy` moves between them; stop(), which any thread may call, takes effect in STOPPED. A run
@@ -30,7 +30,7 @@ from ...regs import Regs
 from ...symbols import Symbols
 from .._base import Sink
 from .accesses import FAULTS, Accesses
-from .interrupts import Interrupt, Interrupts
+from .interrupts import Interrupt, RemoteInterrupts
 from .pendingbranches import PendingBranches
 from .sites import DetourHooks
 from .stopreplies import StopReply, end_of
@@ -84,7 +84,7 @@ class RunControl:
         self.sink: Sink | None = None
         self.exit_status: int | None = None
         self.depth = 0
-        self._interrupts = Interrupts(target, threads, lock, detours, interrupt, console, system, self._note)
+        self._interrupts = RemoteInterrupts(target, threads, lock, detours, interrupt, console, system, self._note)
         self._signals = self._interrupts.signals  # injected code's, too
         self._accesses = Accesses(arch, target)
         self._branches = PendingBranches(target, arch)

@@ -18,7 +18,7 @@ process of one thread stops as all guests do; its second thread is noticed as it
 |---|---|---|
 | CALL, OTHER_CALL | stopped() | `RunControl`, at every stop |
 | SECOND | begin(), second() | `RunControl`: at pthread_create, or before the system call |
-| ARRIVE | stopped(), serve(), again(), second() | `RunControl` and `Interrupts`, at a stop of a thread with the lock |
+| ARRIVE | stopped(), serve(), again(), second() | the same and `RemoteInterrupts`, at a stop with the lock |
 | REST | stand() | `RunControl`, at the end of a run |
 | GO_ON, GO_ON_IN_SLOT | go_on() | `RunControl`, before the guest is resumed |
 

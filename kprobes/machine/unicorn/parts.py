@@ -30,7 +30,7 @@ from .inplace import InPlace
 from .layout import whole
 from .loader import Loader
 from .memory import Memory
-from .owner import Owner
+from .owner import EngineOwner
 from .passedover import PassedOver
 from .process import Process
 from .programs import HostView
@@ -76,7 +76,7 @@ class Parts:
         self.calls = Calls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
         self.watches = Watches(cpu, state, owned)
-        self.owner = None if owned else Owner(cpu, state, self.starts, self.runner, faults)
+        self.owner = None if owned else EngineOwner(cpu, state, self.starts, self.runner, faults)
         books = (self.memory.heap, delay_slots, self.process, self.loader, Input(machine))
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
         self.stops = Stops(cpu, state, self.bounds, state)

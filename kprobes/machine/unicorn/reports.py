@@ -25,7 +25,7 @@ from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .host.callsites import FollowedCalls
 from .host.usual import SharedHits
-from .owner import Owner
+from .owner import EngineOwner
 from .raised import Raised
 from .registers.cells import Spoken
 from .runstate import RunState
@@ -50,7 +50,7 @@ class Reports:
     """
 
     def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: Stops,
-                 owner: Owner | None, clock: InstructionClock, delay_slots: DelaySlots, followed: FollowedCalls,
+                 owner: EngineOwner | None, clock: InstructionClock, delay_slots: DelaySlots, followed: FollowedCalls,
                  shared: SharedHits | None) -> None:
         """Make the hooks.
 

@@ -1,4 +1,7 @@
-"""Starting the engine: what it takes on the guests where a run does not end at its end by itself."""
+"""Starting the engine, and what that takes where a run does not end at its end by itself.
+
+What a start comes to is in RunState: `interrupt`, `failed`, `mended`, `parked`.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,18 @@ class Starts:
     """
 
     def __init__(self, cpu: Cpu, state: RunState) -> None:
-        self._cpu, self._state = cpu, state
+        self._cpu = cpu
+        self._state = state
         self.aborted = Aborted(cpu.engine, cpu.guest)
         self.dead = False
         self._door = 0  # address of a trap where runs start that go on in a delay slot; 0: no run has so far
         self._under = b""  # what the trap at RunState.end stands on
 
     def aside(self, begin: int, until: int) -> int:
-        """start() what is no part of the guest's run. A thread that stops the run waits meanwhile."""
+        """Run the engine for what is no part of the guest's run; arguments and result as of start().
+
+        A thread that stops the run waits meanwhile.
+        """
         outside = self._cpu.engine.outside
         if outside is None:
             return self.start(begin, until)
@@ -41,7 +48,18 @@ class Starts:
             outside.turn(before)
 
     def start(self, begin: int, until: int) -> int:
-        """Run the engine from `begin` until `until` (0: until something ends it); its error number, 0 for none."""
+        """Run the engine.
+
+        Args:
+            begin: address where the guest starts, mode bits included.
+            until: address where it ends, without mode bits; 0: something else ends it.
+
+        Returns:
+            The engine's error number; 0: none.
+
+        Raises:
+            Unsupported: the engine cannot run any more.
+        """
         cpu, state = self._cpu, self._state
         if self.dead:
             self.check_alive()
@@ -59,8 +77,11 @@ class Starts:
         return error
 
     def end_elsewhere(self, until: int) -> None:
-        """Translations say where a run ends: those of the end before stop for ever, and at the new one guests may have
-        gone on."""
+        """Drop translations at the end before and at the new one, `until`.
+
+        Translations say where a run ends: those of the end before would stop there for ever, and those of the new one
+        may have been made to go on.
+        """
         state = self._state
         for place in (state.translated_end, until):
             if place:
@@ -68,14 +89,20 @@ class Starts:
         state.translated_end = until
 
     def settle(self, access: str) -> None:
-        """A run has ended by such an error: see to it that the next one can translate, or say that it cannot."""
+        """Make sure that the engine can translate after an error, or note that it cannot.
+
+        Args:
+            access: what the error stands for: "fetch", "read" ...
+        """
         if access == "fetch" and self._cpu.guest.blocks.fetch_fault_kills:
             self.aborted.forget()
             self.dead = not self.aborted.forgotten
 
     def _start_until(self, begin: int, until: int) -> int:
-        """Run the engine until `until`, or until an interrupt there: the first address of a page has one on s390x where
-        the page before is not mapped."""
+        """Run the engine until `until`, or until an interrupt there.
+
+        On s390x the first address of a page has one where the page before is not mapped.
+        """
         state = self._state
         outer = state.end
         state.end = until or -1
@@ -85,8 +112,10 @@ class Starts:
             state.end = outer
 
     def _start_to_trap(self, begin: int, until: int) -> int:
-        """Run the engine until a trap put at `until`. See Runs.until_stops. Meanwhile there is none where the run ends
-        that this one is nested in."""
+        """Run the engine until a trap that is put at `until` (Runs.until_stops).
+
+        Meanwhile there is none where the run ends that this one is nested in.
+        """
         cpu, state = self._cpu, self._state
         outer, under = state.end, self._under
         trap = cpu.arch.end_bytes(min(cpu.arch.traps.end))
@@ -113,6 +142,7 @@ class Starts:
                 cpu.memory.patch(outer, trap)
 
     def _run_engine(self, begin: int, until: int) -> int:
+        """Run the engine past ends that mean nothing: another thread's question, a mended access."""
         cpu, state = self._cpu, self._state
         start = cpu.engine.start if cpu.pair is None else self._begin
         while cpu.engine.ended(error := start(begin, until)) or (state.mended and self._goes_on(error)):
@@ -122,13 +152,15 @@ class Starts:
         return error
 
     def _goes_on(self, error: int) -> bool:
-        """After an access that was mended."""
+        """Return True for the error of an access that was mended."""
         self._state.mended = False
         return error in UNALIGNED
 
     def _begin(self, begin: int, until: int) -> int:
-        """Start an engine with a next pc. Where the guest stands at `begin`, and that is in a delay slot, its branch
-        waits: a start sets the next pc, so it is made at a trap, whose hook sets both."""
+        """Start an engine with a next pc, so that a branch still waits whose delay slot is at `begin`.
+
+        A start sets the next pc, so it is made at a trap, whose hook sets both.
+        """
         cpu, pair = self._cpu, self._cpu.pair
         assert pair is not None
         if pair[0] != begin or pair[1] == begin + cpu.arch.insn_align & cpu.arch.mask:
@@ -153,7 +185,11 @@ class Starts:
                 pair[0], pair[1] = waiting.pop()
 
     def check_alive(self) -> None:
-        """Unsupported once a failed fetch has made the next translation deadly."""
+        """Check that the engine can run.
+
+        Raises:
+            Unsupported: after a failed fetch the next translation would kill the process.
+        """
         cpu = self._cpu
         if self.dead:
             raise Unsupported(f"Unicorn {cpu.engine.version} cannot run {cpu.arch.name} code any more after a failed "
