@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ...errors import RemoteError, Unsupported
 from ...regs import Regs
-from .._passing import Memory, Passing
+from .._passing import ArgumentMemory, Passing
 from .runcontrol import RunControl
 from .target import RemoteTarget
 from .threadlock import ThreadLock
@@ -19,7 +19,7 @@ STEPS = 1 << 16  #: stops until code that does not come to its end is given up
 class InjectedCode:
     """Has the current thread execute code, and puts its registers back."""
 
-    def __init__(self, guest: Memory, target: RemoteTarget, control: RunControl, lock: ThreadLock,
+    def __init__(self, guest: ArgumentMemory, target: RemoteTarget, control: RunControl, lock: ThreadLock,
                  threads: RemoteThreads) -> None:
         """Prepare; nothing is executed.
 

@@ -13,7 +13,7 @@ from .engine import CALL, DIRECT
 from .following import Enter, Hit, Leave
 from .host import hostcode
 from .host.callsites import CallSite, FollowedCalls, SiteTable
-from .inplace import InPlace
+from .inplace import HookedInstructions
 from .programs import chain
 from .services import Services
 
@@ -23,12 +23,12 @@ CALL_AREA = 1 << 16  # bytes
 IDLE_TABLES = 4  # tables that no area uses, before one is used again
 
 
-class Areas:
+class CallAreas:
     """A CPU's. See machine._base.Machine."""
 
     jumps = staticmethod(always_jumps)
 
-    def __init__(self, cpu: Cpu, services: Services, followed: FollowedCalls, here: InPlace) -> None:
+    def __init__(self, cpu: Cpu, services: Services, followed: FollowedCalls, here: HookedInstructions) -> None:
         self._here, self._services, self._followed = here, services, followed
         self._memory, self._engine = cpu.memory, cpu.engine
         self._call_hooks: dict[int, list[int]] = {}

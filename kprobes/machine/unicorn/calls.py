@@ -17,7 +17,7 @@ from .runstate import RunState
 from .stubs import Stubs
 
 
-class Calls:
+class FunctionCalls:
     """Calls functions of one guest by name or address, and runs it."""
 
     def __init__(self, cpu: Cpu, state: RunState, runner: Runner, functions: Functions, stubs: Stubs,

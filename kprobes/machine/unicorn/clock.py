@@ -9,7 +9,7 @@ from unicorn import unicorn_const as const
 from ...errors import Unsupported
 from .engine import CODE
 from .host import hostcode
-from .memory import Memory
+from .memory import GuestMemory
 from .runstate import RunState
 
 # words for host code: instructions so far, own ranges, and where (first address, bytes) of each are
@@ -23,7 +23,7 @@ class InstructionClock:
     CPU of 1 GHz.
     """
 
-    def __init__(self, memory: Memory, state: RunState) -> None:
+    def __init__(self, memory: GuestMemory, state: RunState) -> None:
         self._memory, self._state = memory, state
         self._users = 0
         self._words = (ctypes.c_uint64 * 3)()

@@ -10,7 +10,7 @@ from ... import native
 from ...errors import Unsupported
 from ...regs import Machine, Regs
 from .engine import Engine, write_batch
-from .memory import Memory
+from .memory import GuestMemory
 from .registers.cells import Cell, find_cells, find_mode
 from .registers.stack import StackRegs
 from .registers.view import RegisterView
@@ -29,7 +29,7 @@ class Cpu:
         pair: pc and the next pc, where the engine has both. A write of pc sets both.
     """
 
-    def __init__(self, memory: Memory, machine: Machine) -> None:
+    def __init__(self, memory: GuestMemory, machine: Machine) -> None:
         """machine: whose CPU it is."""
         self.memory, self.engine, self.arch, self.guest = memory, memory.engine, memory.arch, memory.guest
         self.regs = memory.regs = self._make_regs(machine)

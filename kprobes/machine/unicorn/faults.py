@@ -18,7 +18,7 @@ from .delayslots import DelaySlots
 from .engine import ERRORS, MEM
 from .furniture import Furniture
 from .guests.guest import FETCHED
-from .process import Process
+from .process import LinuxProcess
 from .runstate import RunState
 from .starts import Starts
 from .stubs import Stubs
@@ -27,11 +27,11 @@ _WRITES = (const.UC_MEM_WRITE_UNMAPPED, const.UC_MEM_WRITE_PROT)
 _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
 
 
-class Faults:
+class FaultReports:
     """Finds out about faults, and reports them."""
 
     def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds, delay_slots: DelaySlots,
-                 stubs: Stubs, symbols: Symbols, furniture: Furniture, process: Process) -> None:
+                 stubs: Stubs, symbols: Symbols, furniture: Furniture, process: LinuxProcess) -> None:
         self._cpu, self._state, self._starts, self._bounds, self._delay_slots = cpu, state, starts, bounds, delay_slots
         self._stubs, self._symbols, self._furniture, self._process = stubs, symbols, furniture, process
         self._seen: list[tuple[str, int]] = []  # failed accesses of an instruction that is executed again

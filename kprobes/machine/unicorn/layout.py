@@ -60,7 +60,7 @@ def permissions(perms: str) -> int:
     return sum(bits[c] for c in set(perms))
 
 
-class Own(dict[int, int]):
+class OwnPages(dict[int, int]):
     """What only the library may unmap: of its own, or that alloc() hands out; start -> end, by places."""
 
     def add(self, place: int, size: int) -> None:

@@ -23,14 +23,14 @@ from .._base import Clock, Following, Hits, Sink
 from .._listed import SymbolList
 from .._passing import Argument
 from ..closed import close
-from .areas import CALL_AREA, Areas
+from .areas import CALL_AREA, CallAreas
 from .assembler import assemble
 from .blockcounts import BlockCounts
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
 from .loader import read
-from .memory import Memory
+from .memory import GuestMemory
 from .mmio import Read, Write
 from .parts import Parts
 from .process import Text
@@ -80,7 +80,7 @@ class UnicornMachine(Described):
             guest.cpu.start(parts.memory.engine)
             parts.reports.add_hooks()
 
-    def _take_members(self, memory: Memory, areas: Areas, reports: Reports) -> None:
+    def _take_members(self, memory: GuestMemory, areas: CallAreas, reports: Reports) -> None:
         """What the core calls of its contract, machine._base.Machine, is the parts' own."""
         self.patch, self.map_code, self.unmap_code = memory.patch, memory.map_code, memory.unmap_code
         self.rewritten = memory.rewritten

@@ -13,14 +13,14 @@ from ...arch._base import Arch
 from ...arguments import look
 from ...errors import BadArgument, GuestFault, MachineBusy, NoMemory
 from ...regs import Regs
-from .blocks import Block, Blocks
+from .blocks import HostBlock, HostBlocks
 from .blocktable import BlockTable
 from .engine import Engine
 from .guests.guest import Guest
 from .host.translator import bounded
-from .layout import Heap, Own, OwnCode, find_gap, pages_end, permissions, whole
+from .layout import Heap, OwnCode, OwnPages, find_gap, pages_end, permissions, whole
 from .longblocks import LongBlocks
-from .mmio import Devices
+from .mmio import MmioDevices
 from .windows import SEGMENT, Windows
 
 IMAGE_BASE = 0x400000
@@ -29,7 +29,7 @@ IMAGE_BASE = 0x400000
 OURS = 0x6E000000
 
 
-class Memory:
+class GuestMemory:
     """The memory of a guest. Everything else of the machine stands on it.
 
     Attributes:
@@ -46,7 +46,7 @@ class Memory:
         devices: ranges that Python functions serve.
         heap: what alloc() hands out.
         written: number of times that the library, or its user, has written code.
-        load_word: addr -> the word there, of the architecture's width (Blocks.words).
+        load_word: addr -> the word there, of the architecture's width (HostBlocks.words).
         store_word, swap_word: (addr, word) writes one; swap_word returns what was there.
     """
 
@@ -62,21 +62,21 @@ class Memory:
         self.regs: Regs | None = None
         self.executable_pages: dict[int, bool] = {}
         self._unmapping: list[Callable[[int, int], None]] = []
-        self.blocks = Blocks(arch.bits // 8, arch.order.value)
+        self.blocks = HostBlocks(arch.bits // 8, arch.order.value)
         self.engine.keep(self.blocks.held)
         self.block_table = BlockTable(self.blocks)
         segments, ends = guest.memory.segments, guest.blocks.ends
         self.long_blocks = (None if bounded() or ends is None
                             else LongBlocks(self.engine, ends, [start for start, _ in segments]))
         self.hooked: set[int] = set()
-        self.own = Own()
+        self.own = OwnPages()
         self.own_code = OwnCode()
         self.load_word, self.store_word, self.swap_word = self.blocks.words(self.read, self.store)
         self.windows = Windows(segments, self.blocks)
         self._beside_image = False  # the main image is where images usually are, and a page of ours may be beside it
         if segments:
             self.engine.place = self.windows.place
-        self.devices = Devices(self.engine, self.windows, self.page_size, arch.order.value,
+        self.devices = MmioDevices(self.engine, self.windows, self.page_size, arch.order.value,
                                guest.memory.devices_swapped)
         self.written = 0
         self._shared = shared
@@ -94,7 +94,7 @@ class Memory:
 
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
-        block: Block | None = self.blocks.last
+        block: HostBlock | None = self.blocks.last
         try:
             if block is None or addr < block.start or block.end < addr + size or size < 0:
                 block = self.blocks.find(addr, size) if size >= 0 else None

@@ -28,7 +28,7 @@ _WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint,
 SIZES = 8, 4, 2, 1
 
 
-class Run(Protocol):
+class DeviceRun(Protocol):
     """The run that a device is accessed in."""
 
     parked: BaseException | None
@@ -42,7 +42,7 @@ class Run(Protocol):
 
 
 @frozen(eq=False)
-class Device:
+class MmioDevice:
     """One device.
 
     Attributes:
@@ -57,11 +57,11 @@ class Device:
     size: int
     read: Read
     write: Write
-    run: Run = field(repr=False)
+    run: DeviceRun = field(repr=False)
     callbacks: Any = field(repr=False)
 
 
-class Devices:
+class MmioDevices:
     """The devices of a machine.
 
     Attributes:
@@ -75,12 +75,12 @@ class Devices:
         self._page_size = page_size
         self._order = order
         self._swapped = swapped
-        self._at: dict[int, Device] = {}
+        self._at: dict[int, MmioDevice] = {}
         self.accessed = False
 
     # --- which there are
 
-    def add(self, run: Run, start: int, size: int, read: Read | None, write: Write | None) -> None:
+    def add(self, run: DeviceRun, start: int, size: int, read: Read | None, write: Write | None) -> None:
         """Put a device into guest memory.
 
         Args:
@@ -102,7 +102,7 @@ class Devices:
         self._map(self._make(run, self._windows.place(start), end - start, read or (lambda offset, size: 0),
                              write or (lambda offset, size, value: None)))
 
-    def _map(self, device: Device) -> None:
+    def _map(self, device: MmioDevice) -> None:
         try:
             self._engine.keep(device.callbacks)
             map_device(self._engine, device.place, device.size, *device.callbacks)
@@ -137,17 +137,17 @@ class Devices:
         return {*self._at, *(start for start, _ in getattr(self._engine.uc, "_mmio_callbacks", ()))}
 
     @property
-    def there(self) -> tuple[Device, ...]:
+    def there(self) -> tuple[MmioDevice, ...]:
         """All devices, but for those of an attached engine's owner."""
         return tuple(self._at.values())
 
-    def remove_all_but(self, these: tuple[Device, ...]) -> None:
+    def remove_all_but(self, these: tuple[MmioDevice, ...]) -> None:
         """Remove all devices but these."""
         for device in [d for d in self._at.values() if d not in these]:
             self._engine.uc.mem_unmap(device.place, device.size)
             del self._at[device.place]
 
-    def add_again(self, these: tuple[Device, ...]) -> None:
+    def add_again(self, these: tuple[MmioDevice, ...]) -> None:
         """Put those of these devices back that are not there."""
         for device in [d for d in these if d.place not in self._at]:
             self._map(device)
@@ -155,7 +155,7 @@ class Devices:
     # --- accesses
 
     @contextmanager
-    def _access(self, run: Run) -> Iterator[None]:
+    def _access(self, run: DeviceRun) -> Iterator[None]:
         regs = run.regs
         outer = self.accessed, regs.midway
         self.accessed = regs.midway = True
@@ -164,7 +164,7 @@ class Devices:
         finally:
             self.accessed, regs.midway = outer
 
-    def _find(self, place: int, size: int) -> Device | None:
+    def _find(self, place: int, size: int) -> MmioDevice | None:
         for device in self._at.values():
             if device.place <= place and place + size <= device.place + device.size:
                 return device
@@ -205,7 +205,7 @@ class Devices:
                 device.write(offset, part, int.from_bytes(data[offset - at : offset - at + part], self._order))
         return True
 
-    def _make(self, run: Run, place: int, size: int, read: Read, write: Write) -> Device:
+    def _make(self, run: DeviceRun, place: int, size: int, read: Read, write: Write) -> MmioDevice:
         swapped = self._swapped
 
         def on_read(_uc: int, offset: int, part: int, _user: int) -> int:
@@ -231,7 +231,7 @@ class Devices:
                 run.park(error)
             run.accessed()
 
-        return Device(place, size, read, write, run, (_READ(on_read), _WRITE(on_write)))
+        return MmioDevice(place, size, read, write, run, (_READ(on_read), _WRITE(on_write)))
 
 
 def _value(value: Any, size: int) -> int:

@@ -12,7 +12,7 @@ from .._base import Fault
 from .._ends import ending_at
 from .cpu import Cpu
 from .engine import ERRORS, INTR
-from .faults import Faults
+from .faults import FaultReports
 from .runner import Runner
 from .runstate import RunState
 from .selftest import hear
@@ -24,7 +24,7 @@ _INTERRUPT_CALLBACK = getattr(sys.modules.get("unicorn.unicorn_py3.unicorn"), "H
 class EngineOwner:
     """Takes part in the runs of an attached engine's owner."""
 
-    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, runner: Runner, faults: Faults) -> None:
+    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, runner: Runner, faults: FaultReports) -> None:
         self._cpu = cpu
         self._state = state
         self._starts = starts

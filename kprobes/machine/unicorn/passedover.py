@@ -13,7 +13,7 @@ from .bounds import Bounds
 from .cpu import Cpu
 from .guests.guest import Decoded
 from .runstate import RunState
-from .stops import Stops
+from .stops import HookedStops
 
 MOST = 256  # hooks: the engine looks at each of them where it translates, and on arrival
 
@@ -25,7 +25,7 @@ class PassedOver:
                  report: Callable[[int, int], None]) -> None:
         """report: is told the number of a system call and its address."""
         self._cpu, self._decoded, self._report = cpu, decoded, report
-        self._stops = Stops(cpu, state, bounds, self, MOST)
+        self._stops = HookedStops(cpu, state, bounds, self, MOST)
         self._found: set[int] = set()
 
     def look(self, addr: int, size: int) -> None:

@@ -77,7 +77,7 @@ THREADS = {
 }
 
 
-class Process:
+class LinuxProcess:
     """The process that a machine's images are to be.
 
     Attributes:

@@ -31,9 +31,9 @@ from .registers.cells import Spoken
 from .runstate import RunState
 from .services import Services
 from .starts import Starts
-from .stops import Stops
+from .stops import HookedStops
 from .stubs import Stubs
-from .traps import Finish, Traps
+from .traps import Finish, ServedBreakpoints
 
 #: accesses to data that fail
 REFUSED = (const.UC_HOOK_MEM_READ_UNMAPPED | const.UC_HOOK_MEM_READ_PROT | const.UC_HOOK_MEM_WRITE_UNMAPPED
@@ -49,7 +49,7 @@ class Reports:
         traps: breakpoints that host code serves; None: it cannot.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: Stops,
+    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: HookedStops,
                  owner: EngineOwner | None, clock: InstructionClock, delay_slots: DelaySlots, followed: FollowedCalls,
                  shared: SharedHits | None) -> None:
         """Make the hooks.
@@ -67,8 +67,8 @@ class Reports:
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
         self._hooks: list[int] = []
         self._on_interrupt = INTR(self._interrupt_callback())
-        self.traps = (Traps(cpu, followed, shared, address_of(self._on_interrupt), self._finishing)
-                      if shared is not None and Traps.possible(cpu) else None)
+        self.traps = (ServedBreakpoints(cpu, followed, shared, address_of(self._on_interrupt), self._finishing)
+                      if shared is not None and ServedBreakpoints.possible(cpu) else None)
         self._served: Callable[[int], None] | None = None  # see Interrupts.served
         # where registers are not found a second exception is a double fault: nothing else is lost
         with suppress(Unsupported):

@@ -13,7 +13,7 @@ from .._base import Busy, Fault
 from .bounds import Bounds
 from .cpu import Cpu
 from .engine import ERRORS
-from .faults import Faults
+from .faults import FaultReports
 from .runstate import RunState
 from .services import Services
 from .signals import HeldSignals
@@ -55,7 +55,7 @@ class Runner:
     """
 
     def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds,
-                 faults: Faults) -> None:
+                 faults: FaultReports) -> None:
         self._cpu = cpu
         self._state = state
         self._services = services

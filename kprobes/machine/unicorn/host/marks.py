@@ -26,7 +26,7 @@ def host_function() -> int:
     return hostcode.address("marked") if hostcode.available() else 0
 
 
-class Marks:
+class StopMarks:
     """The marked instructions of a range of guest code. `data` is the hook's, and must outlive it.
 
     called: address of a MARKED. write: of the engine's function (uc, register, pointer to the value).
