@@ -110,7 +110,7 @@ class FaultReports:
             self._delay_slots.pending = True
 
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
-        """Put the guest's CPU back before an instruction whose trap it has taken; return (pc, fault) as they are then."""
+        """Put the CPU back before an instruction whose trap it has taken; return (pc, fault) as they are then."""
         m, state = self._cpu, self._state
         taken = m.guest.interrupts.taken(m.regs, pc) if m.guest.interrupts.taken is not None else None
         if taken is None:
