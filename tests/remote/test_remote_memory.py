@@ -7,9 +7,9 @@ from typing import cast
 import pytest
 
 from kprobes.arch import get
+from kprobes.arch._stub import Slot
 from kprobes.errors import GuestFault
 from kprobes.machine.remote.deferred import DeferredText
-from kprobes.machine.remote.layouts import Slot
 from kprobes.machine.remote.memory import RemoteMemory
 from kprobes.machine.remote.scratch import ProcessPages, RemotePages
 from kprobes.machine.remote.target import RemoteTarget

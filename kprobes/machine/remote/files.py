@@ -11,7 +11,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from ...arch import get, of_elf
+from ...arch import described, get, of_elf
 from ...arch._base import Arch
 from ...errors import ImageError, KprobeError, Unsupported
 from ...image import Image, read_elf
@@ -23,10 +23,6 @@ PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 
 LARGEST = 1 << 20  #: bytes of a function or object of a module
 STACK = 1 << 15  #: bytes of a stack that are surely there
 MOST = 4096  #: entries of the dynamic section, and libraries
-#: GDB's names of architectures -> the library's; where byte orders share a name the program decides
-NAMES = {"i386:x86-64": "x86_64", "i386": "i386", "arm": "arm", "aarch64": "arm64", "powerpc:common": "ppc",
-         "riscv:rv32": "riscv32",
-         "riscv:rv64": "riscv64", "s390:64-bit": "s390x", "m68k": "m68k", "loongarch64": "loongarch64"}
 
 Read = Callable[[int, int], bytes]
 
@@ -68,11 +64,6 @@ class LoadedFile:
         symbols.add_file(self.image.file, self.bias, self.module)
         for start, end in placed.data:
             symbols.add_data(start, end, self.module)
-
-
-def arch_named(description: str) -> str | None:
-    """Return the library's name of what a target description calls an architecture; None: it has none."""
-    return NAMES.get(description)
 
 
 def auxiliary(data: bytes, word: int, order: str) -> dict[int, int]:
@@ -262,7 +253,7 @@ def arch_of(target: RemoteTarget, image: Image | None, name: str | None) -> Arch
     """
     if image is not None:
         return of_elf(image.machine, image.bits, image.order, image.flags, image.profile, name)
-    found = name or arch_named(target.described()[0])
+    found = name or described(target.described()[0])
     if found is None:
         raise ImageError("neither the stub nor a file tells the architecture", hint="pass arch= or image=")
     return get(found)

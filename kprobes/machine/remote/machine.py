@@ -7,9 +7,10 @@ makes of those. Under QEMU's user mode the core's alone stop most architectures:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from ...arch._base import Arch
@@ -19,9 +20,8 @@ from ...errors import AlreadyRegistered, GuestFault, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Sink, notes_nothing, watches_no_text, watches_nothing
-from .._blocks import counts_no_blocks, refuses
-from .._jumps import never_here
+from .._base import Sink
+from .._blocks import refuses
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
 from ..closed import close
@@ -33,7 +33,7 @@ from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
 from .flash import unwritable
 from .injected import InjectedCode
 from .interrupts import Interrupt, interrupt_of
-from .linux import AMONG_ALL, EXITS
+from .linux import among_all, told_ends
 from .memory import RemoteMemory
 from .packets import Connection
 from .registers import slots_of
@@ -46,7 +46,7 @@ from .threads import RemoteThreads
 
 PAGE = 4096
 #: once it is closed
-KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "exit_status", "page_size", "symbols"})
+KNOWN = frozenset({"arch", "busy", "close", "cpus", "exit_status", "page_size", "symbols"})
 
 
 def _nothing() -> None:
@@ -69,21 +69,22 @@ class RemoteMachine(Described):
     """
 
     _is_closed = False
-    delays_in_calls = True
     maps_runs = False
-    serve_here = staticmethod(never_here)
+    # powers of engines in this process
     host_view = None
     clock = None
     hits = None
     following = None
-    modules: dict[str, tuple[int, int]] = {}  # noqa: RUF012 - there are none, ever
+    watching = None
+    blocks = None
+    modules: Mapping[str, tuple[int, int]] = MappingProxyType({})
     snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back",
                                               "start it anew, or use a UnicornMachine"))
     mmio = staticmethod(refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine"))
-    watch_at = staticmethod(watches_nothing)
-    writable = staticmethod(watches_no_text)
-    count_blocks = staticmethod(counts_no_blocks)
-    rewritten = staticmethod(notes_nothing)
+    watch_at = staticmethod(refuses("this machine does not report accesses to memory",
+                                    "put a probe where it is written, or use a UnicornMachine"))
+    count_blocks = staticmethod(refuses("this machine does not tell which blocks of code are executed",
+                                        "use a UnicornMachine, or probes"))
 
     def __init__(self, target: RemoteTarget, arch: Arch, *, image: Image | None = None,
                  symbols: str | os.PathLike[str] | Where | None = None,
@@ -111,6 +112,7 @@ class RemoteMachine(Described):
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.sysroot = sysroot
         self.cpu_task: Callable[[Regs], Any] | None = None
+        self.before_run: Callable[[], object] | None = None  # not called: a stub's memory is the stub's
         self._target = target
         self._system = system
         self._exit = 0
@@ -127,7 +129,7 @@ class RemoteMachine(Described):
         view = None
         if not scratch:
             view = view_of(self, target, lambda: self._there, self._fresh, self._loads, system)
-        self._sites = CallSites(view, self.map_code, self.patch, self.page_size)
+        self._sites = CallSites(view, self.map_code, self.patch, self.page_size, self.unmap_code)
         deferred = DeferredText(target.write)
         breakpoints: set[int] = set()
         pull = _nothing if view is None else view.pull
@@ -156,14 +158,9 @@ class RemoteMachine(Described):
         self.watch_children = children.watch
         self.guest_view = view
         self.can_run = view is not None
-        self.call_area = self._sites.area
-        self.jumps = self._sites.jumps
-        self.program_at = self._sites.program_at
-        self.count = self._sites.count
-        self.map_calls = self._sites.map
-        self.call_at = self._sites.call_at
+        self.call_sites = self._sites if view is not None else None
         if view is not None:
-            target.report_calls(() if system else EXITS.get(arch.name, ()))
+            target.report_calls(() if system else told_ends(arch))
         self._loads.program(image)
         add_symbols(self.symbols, symbols)
 
@@ -242,7 +239,7 @@ class RemoteMachine(Described):
         """Prepare programs in the guest for a run: write their maps, and have the guest stop before its process ends,
         when these are read for the last time."""
         view.push()
-        calls = AMONG_ALL.get(self.arch.name, ())
+        calls = among_all(self.arch)
         if calls and not self._system and not self._lock.several:
             self._target.report_calls(calls if self._sites.runs_programs else (), among_all=True)
 
@@ -356,12 +353,6 @@ class RemoteMachine(Described):
         if sink is not None and self._control.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
         self._control.sink = sink
-
-    unmap_calls = unmap_code
-
-    def ran(self, addr: int) -> bool:
-        """Return False: a call site that runs programs calls no handler."""
-        return False
 
     # --- running
 

@@ -7,8 +7,9 @@ from functools import partial
 from typing import Literal
 
 from ...arch._base import Arch
+from ...arch._stub import Part, Slot
 from ...errors import RemoteError
-from .layouts import TAKEN, WINDOW, Part, Slot, file_of, parts_of
+from .layouts import WINDOW, facts_of, parts_of
 from .target import RemoteTarget
 
 
@@ -32,7 +33,7 @@ class RegisterFile:
         self._target = target
         self._order: Literal["little", "big"] = arch.order.value
         self._slots = slots
-        self._taken = TAKEN.get(arch.name, {})  # name -> what the stub makes of a value that it shows otherwise
+        self._taken = facts_of(arch).taken  # name -> what the stub makes of a value that it shows otherwise
         self._places = _places(slots, size)
         self._together = b""  # the g packet; b"": not read yet
         self._single: dict[str, int] = {}  # name -> value that is known
@@ -166,8 +167,8 @@ def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
         RemoteError: neither is there, or registers are missing that probes need.
     """
     _, described = target.described()
-    slots = {slot.name: slot for slot in described or file_of(arch.name) if slot.size}
-    parts, abi = parts_of(arch.name, slots), arch.abi
+    slots = {slot.name: slot for slot in described or facts_of(arch).file if slot.size}
+    parts, abi = parts_of(arch, slots), arch.abi
     for name in (arch.regs.pc, arch.regs.sp, *(abi.args if abi else ()), *(abi.returns if abi else ())):
         theirs = parts.get(name, Part(name)).name
         if theirs not in slots:
@@ -179,7 +180,7 @@ def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
 def accessors(file: RegisterFile, slots: Mapping[str, Slot],
               arch: Arch) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
     """Return (readers, writers) by name of those of an architecture's registers that the stub shows, for Regs."""
-    parts = parts_of(arch.name, slots)
+    parts = parts_of(arch, slots)
     readers: dict[str, Callable[[], int]] = {}
     writers: dict[str, Callable[[int], None]] = {}
     for name in arch.regs.names:

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
+from ...arch._detours import Call, DetourCode, Saving
+from ...arch._rows import row
 from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
 from ...regs import Regs
 from .._base import BuiltIn
 from .._jumps import GuestProgram
-from ..detours.inlined import Call, bodies
-from ..detours.saving import Saving
-from ..detours.tables import saving_of
+from ..detours.inlined import bodies
 from .files import AT_RANDOM, Loads
 from .hostreads import HostReads
 from .target import RemoteTarget
@@ -171,7 +171,8 @@ def view_of(machine: Any, target: RemoteTarget, there: Callable[[], bool], fresh
         loads: says where files are loaded, and so what is mapped.
         kernel: the guest is a whole machine.
     """
-    saving = saving_of(machine.arch, kernel)
+    known = row(machine.arch, DetourCode) or DetourCode()
+    saving = known.kernel if kernel else known.process
     if saving is None or machine.arch.jump is None:
         return None
 
@@ -184,14 +185,19 @@ def view_of(machine: Any, target: RemoteTarget, there: Callable[[], bool], fresh
 
 
 class CallSites:
-    """The call sites of one machine.
+    """The call sites of one machine: the power of machine._base.CallsInPlace.
 
     Attributes:
-        area: bytes of a page of call sites; 0: the machine has none.
+        call_area: bytes of an area; 0: the machine has none.
+        delays_in_calls: True: in an area an instruction may have a delay slot.
+        can_run: True: the machine has these only where programs run in the guest.
+        unmap_calls: takes an area away.
     """
 
+    delays_in_calls = can_run = True
+
     def __init__(self, view: RemoteView | None, map_page: Callable[[int], int], patch: Callable[[int, bytes], None],
-                 page: int) -> None:
+                 page: int, unmap_page: Callable[[int], None]) -> None:
         """Prepare; nothing is mapped.
 
         Args:
@@ -199,11 +205,13 @@ class CallSites:
             map_page: address -> a new page near it.
             patch: (address, code) writes there.
             page: bytes.
+            unmap_page: takes a page of map_page() away.
         """
+        self.unmap_calls = unmap_page
         self._given = view
         self._map_page = map_page
         self._patch = patch
-        self.area = page if view else 0
+        self.call_area = page if view else 0
         self._plain: dict[int, bytes] = {}  # call site -> what stood there
         self._counted: dict[int, int] = {}  # call site -> executions before the program that runs there now
         # call site -> its programs, and how often the first had run elsewhere
@@ -238,9 +246,9 @@ class CallSites:
         """
         if self._given is None or mode or not programs:
             return programs is None and not mode and self._lead is not None
-        return len(self._given.detour([(0, 0, b"")] * len(programs), draft=True)) + 32 < self.area // 2
+        return len(self._given.detour([(0, 0, b"")] * len(programs), draft=True)) + 32 < self.call_area // 2
 
-    def map(self, near: int) -> int:
+    def map_calls(self, near: int) -> int:
         """Map a page for call sites near an address.
 
         Raises:
@@ -248,6 +256,13 @@ class CallSites:
             Unsupported: this machine runs no programs in the guest.
         """
         return self._map_page(near) if self._view else 0
+
+    def ran(self, addr: int) -> bool:
+        """Return False: a call site that runs programs calls nobody."""
+        return False
+
+    def serve_here(self, addr: int, programs: Sequence[object]) -> None:
+        """Return None: a call site is where a jump leads to."""
 
     def program_at(self, addr: int, programs: Sequence[GuestProgram], last: BuiltIn | None = None) -> None:
         """Run programs at a call site from now on.
@@ -357,8 +372,8 @@ class CallSites:
                       and abs(start - near) < 1 << 19), None)
         if found is None:
             page = self._map_page(near)
-            self._room.append((page, page + self.area))
-            self._code.append((page, page + self.area))
+            self._room.append((page, page + self.call_area))
+            self._code.append((page, page + self.call_area))
             found = len(self._room) - 1
         start, end = self._room[found]
         self._room[found] = start + size, end

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from xml.etree import ElementTree
 
+from ...arch._stub import Slot
 from ...errors import GuestFault, RemoteError
 from .breakpoints import Breakpoints
-from .layouts import Slot
 from .packets import Connection, unescape
 from .stopreplies import THREAD, StopReply, stop_of
 

@@ -35,12 +35,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ...arch._detours import Saving
 from ...errors import NoMemory, OutOfReach, RemoteError, Unsupported
 from ...regs import Regs
 from .._base import Sink
-from ..detours.saving import Saving
 from .deferred import DeferredText
-from .linux import AMONG_ALL, EXITS
+from .linux import among_all, told_ends
 from .secondthread import SecondThread
 from .sites import CallSites
 from .stopreplies import StopReply
@@ -296,7 +296,7 @@ class ThreadLock:
         self._sites.take_turns(self._lock, self.trampolines.jump_in)
         for addr in (*self._breakpoints, *self._run_ends):
             self._insert(addr)
-        if self._arch.name in AMONG_ALL:
+        if among_all(self._arch):
             self.exits = self._entries(ENDS)
             self._notices_end = bool(self.exits)
             for addr in self.exits - self._breakpoints:
@@ -490,7 +490,7 @@ class ThreadLock:
         """
         if not self.several:
             return
-        if self._arch.name in AMONG_ALL and self._sites.runs_programs and not self._notices_end:
+        if among_all(self._arch) and self._sites.runs_programs and not self._notices_end:
             raise Unsupported("nobody tells when this process of several threads ends: it has no symbol _exit, and "
                               "what programs count would be lost", hint="detach them, and use a handler of Python's")
         in_text = [addr for addr in (*self._breakpoints, *self._run_ends, *self.exits) if not self._is_own(addr)]
@@ -498,7 +498,7 @@ class ThreadLock:
         stops_at_probes = any(addr not in self._slot_ends for addr in self._breakpoints)
         told = bool(self._run_ends) or self._sites.calls or stops_at_probes
         if told is not self._told:  # where threads stop for the library, none may for its end
-            self._target.report_calls(() if told else EXITS.get(self._arch.name, ())[1:])
+            self._target.report_calls(() if told else told_ends(self._arch)[1:])
             self._told = told
         if self.state is LockState.LENT:
             self._guest.write(self._lock, bytes(4))

@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...arch._base import Arch
-from ..detours.saving import Saving
+from ...arch._detours import Saving
 
-#: BX pc and NOP, of Thumb: to Arm code behind it
-TO_ARM = bytes.fromhex("7847c046")
-#: LDR pc, [pc, #-4] of Arm: to the word behind it, which has mode bits
-LOAD = bytes.fromhex("04f01fe5")
 ROOM = 16  #: bytes of a jump, at most
 
 
@@ -61,7 +57,7 @@ class LockTrampolines:
             NoMemory: there is no room for the trampoline.
             OutOfReach: it is farther away than a jump leads.
         """
-        ahead = TO_ARM if mode else b""
+        ahead = self._saving.ahead.get(mode, b"")
         jump = self._arch.jump
         assert jump is not None
         if addr not in self._entries:
@@ -87,7 +83,7 @@ class LockTrampolines:
         return self._exits[target]
 
     def _jump(self, place: int, target: int) -> bytes:
-        if self._arch.name in ("arm", "armeb"):
-            return LOAD + target.to_bytes(4, self._arch.order.value)
+        if self._saving.far is not None:
+            return self._saving.far(target)
         assert self._arch.jump is not None
         return self._arch.jump.encode(place, target)
