@@ -151,7 +151,14 @@ class RemoteMachine(Described):
         self._memory = RemoteMemory(target, self._threads, arch, self._pages.has, system, self._loads.executable,
                                     deferred)
         children = Children(target, self._threads, arch, self._memory, lambda: self._control.sink)
-        # what the core calls of its contract, machine._base.Machine, is the parts' own
+        self._take_members(lock, children, view)
+        if view is not None:
+            target.report_calls(() if system else told_ends(arch))
+        self._loads.program(image)
+        add_symbols(self.symbols, symbols)
+
+    def _take_members(self, lock: ThreadLock, children: Children, view: RemoteView | None) -> None:
+        """Take the parts' own methods for what the core calls of its contract, machine._base.Machine."""
         self.stop_at = lock.add
         self.release = lock.drop
         self.watch_threads = lock.watch
@@ -159,10 +166,6 @@ class RemoteMachine(Described):
         self.guest_view = view
         self.can_run = view is not None
         self.call_sites = self._sites if view is not None else None
-        if view is not None:
-            target.report_calls(() if system else told_ends(arch))
-        self._loads.program(image)
-        add_symbols(self.symbols, symbols)
 
     def _source(self, scratch: tuple[int, int] | None, system: bool) -> ProcessPages | AreaPages | KernelPages:
         """Return where executable memory comes from."""
