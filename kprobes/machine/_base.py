@@ -1,7 +1,8 @@
 """The contract between the core and an execution engine.
 
-The core never runs the guest. Whoever runs it delivers reports to the Sink; at a report regs.pc is the address of the
-site, whatever the engine's own idea of pc was.
+The core never runs the guest. The engine runs it, and delivers reports to the Sink; at a report regs.pc is the address
+of the site, whatever the engine's own idea of pc was. `Machine` is what every engine has; `Powers` is what only some
+have, each a value or None. Begin there.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Patched(Protocol):
 
 
 class Sink(Protocol):
-    """Who receives reports: the core.
+    """Receives an engine's reports: the core.
 
     Attributes:
         services: address in a call area -> what to call, in place, before the instruction there. Afterwards the guest
@@ -58,73 +59,87 @@ class Sink(Protocol):
     services: dict[int, Callable[[Regs], None]]
 
     def close(self) -> None:
-        """The machine is about to be closed."""
+        """Restore the guest: the machine is about to be closed."""
 
     def trap(self, regs: Regs) -> bool:
-        """The guest is about to execute a site at regs.pc. False: not ours, deliver it to the guest."""
+        """Serve a breakpoint that the guest is about to execute at regs.pc.
+
+        Returns:
+            False where it is none of the core's: the engine delivers it to the guest.
+        """
 
     def exact(self, on: bool) -> None:
-        """A run that counts instructions begins, or has ended: each is executed at its own address or in a slot."""
+        """Have each instruction executed at its own address or in a slot, once.
+
+        Args:
+            on: True where a run that counts instructions begins, False where it has ended.
+        """
 
     def starting(self, target: int) -> None:
-        """Nothing runs, and the guest is about to, at `target`: a safe point."""
+        """Prepare for an outermost run, which begins at `target`. Nothing runs: text may be changed."""
 
     def sent(self, target: int) -> None:
-        """In the middle of a run the guest is sent to `target`, by others than handlers of hits, or by a nested run."""
+        """Note that in the middle of a run the guest is sent to `target`: by a nested run, or otherwise, but not by a
+        handler of a hit."""
 
     def ended(self) -> None:
-        """The outermost run has ended, whatever it ended by: nothing runs."""
+        """Note that the outermost run has ended, for whatever reason: nothing runs."""
 
     def fault(self, regs: Regs, fault: Fault) -> bool:
-        """The guest faulted at regs.pc. True: handled, go on at regs.pc. False: report it; regs.pc is then at home."""
+        """Handle a fault of the guest's at regs.pc.
+
+        Returns:
+            True where it is handled, and the guest goes on at regs.pc. False: the engine reports it; regs.pc is then
+            the original address.
+        """
 
     def abandon(self, regs: Regs, pc: int) -> None:
-        """The guest leaves the displaced instruction at `pc`, which is not executed: that hit never ends."""
+        """Note that the guest leaves the displaced instruction at `pc`, which is not executed: that hit never ends."""
 
     def home(self, pc: int) -> int | None:
-        """The original address of an instruction that runs in a slot at `pc`; None where `pc` is not in a slot."""
+        """Return the original address of the instruction that runs in a slot at `pc`; None: `pc` is in no slot."""
 
     def waits(self, regs: Regs) -> int | None:
-        """Where the branch leads whose delay slot runs out of line at regs.pc, until fault(); None: none does."""
+        """Return the target of a branch whose delay slot runs out of line at regs.pc, until fault(); None: none."""
 
     def ours(self, pc: int) -> bool:
-        """True where `pc` lies in one of the core's own pages."""
+        """Tell whether `pc` lies in one of the core's own pages."""
 
     def stops(self, pc: int) -> bool:
-        """True where a breakpoint of the core's stands at `pc`."""
+        """Tell whether a breakpoint of the core's stands at `pc`."""
 
     def original(self, addr: int, data: bytes) -> bytes:
-        """What is in memory at `addr`, without the core's own in it."""
+        """Return `data`, read at `addr`, without the core's own patches in it."""
 
     def copied(self, pc: int) -> str:
-        """What of the core's the guest has copied with its text, and failed at `pc` for; "": nothing."""
+        """Say what of the core's the guest has copied with its text, and has failed for at `pc`; "": nothing."""
 
     def in_turn(self) -> None:
-        """The machine is `in_turn` from now on."""
+        """Note that the machine is `in_turn` from now on."""
 
     def unloading(self, start: int, end: int) -> None:
-        """Guest memory [start, end) is about to be unmapped."""
+        """Let go of probes in guest memory [start, end), which is about to be unmapped."""
 
     def protected(self, start: int, end: int) -> None:
-        """What the guest may do in [start, end) has changed."""
+        """Note that the permissions of [start, end) have changed."""
 
-    # For who puts the guest back to what it was once, between runs:
+    # for snapshots, which put the guest back between runs:
 
     @property
     def patched(self) -> int:
-        """A number that is never the same for other patches(); not 0."""
+        """A number other than 0 that changes whenever patches() does."""
 
     def patches(self) -> Mapping[int, Patched]:
-        """What of the core's stands in guest text now, by address."""
+        """Return the core's patches in guest text now: address -> patch."""
 
     def under_way(self) -> Any | None:
-        """The calls being followed now, for resume(), by task, and their `trampoline`; None: there are none."""
+        """Return the calls being followed now, for resume(), by task, and their `trampoline`; None: there are none."""
 
     def cannot_resume(self, calls: object | None) -> str:
-        """Why resume() cannot be; "" where it can."""
+        """Say why resume() is refused for these calls; "": it is not."""
 
     def resume(self, calls: object | None) -> None:
-        """The guest is again what it was when under_way() said so: these calls, and no others, are being followed."""
+        """Follow these calls, and no others: the guest is again what it was when under_way() returned them."""
 
 
 class HostProgram(Protocol):
@@ -298,7 +313,7 @@ class Following(Protocol):
         """For the call site where followed calls return, `target` with mode bits. Its service gets the rest."""
 
     def take(self) -> list[tuple[int, int, int]]:
-        """The calls being followed, oldest first: (call site, stack pointer at entry, return address); nobody's now."""
+        """Take over the calls being followed, oldest first: (call site, stack pointer at entry, return address)."""
 
 
 class Clock(Protocol):
@@ -310,7 +325,11 @@ class Clock(Protocol):
 
     def __call__(self) -> int: ...
     def start(self) -> None:
-        """Raises Unsupported."""
+        """Count from now on, until as many stop().
+
+        Raises:
+            Unsupported: this engine cannot count.
+        """
 
     def stop(self) -> None: ...
 
@@ -490,7 +509,7 @@ class Processors(Protocol):
 
 
 class Reporting(Protocol):
-    """What the engine reports, to whom, and when.
+    """What the engine reports, and when.
 
     Attributes:
         before_run: called before each run that is inside no other, while there is no sink.
@@ -508,7 +527,7 @@ class Reporting(Protocol):
         are."""
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to `sink` from now on; None: to nobody."""
+        """Deliver reports to `sink` from now on; None: deliver none."""
 
     def stop_at(self, addr: int) -> None:
         """Report trap() when the guest is about to execute the breakpoint at `addr`, until release(): something else

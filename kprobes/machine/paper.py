@@ -224,7 +224,7 @@ class PaperMachine:
     # --- reports
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to `sink`; None: to nobody."""
+        """Deliver reports to `sink`; None: deliver none."""
         if sink is not None and self.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
         self.sink = sink
@@ -317,7 +317,7 @@ class PaperMachine:
             self._moved(cpu)
         pc = values[self._pc]
         if self._depth <= 1 and self._calls.counts_at(pc):
-            pass  # nobody is called
+            pass  # the service is not called
         elif pc & -PAGE in self._calls.areas and self.sink is not None and self._serve(cpu, pc):
             return
         self.steps += 1

@@ -80,7 +80,7 @@ class Rooms:
         return sorted(r for cache in self.caches for r in cache.ranges)
 
     def collect(self) -> None:
-        """Free what nobody uses any more. Only while no CPU is in a hit."""
+        """Free memory that is no longer used. Call it only while no CPU is in a hit."""
         if self.machine.in_turn:
             return
         pc = self.machine.regs.pc
