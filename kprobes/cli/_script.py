@@ -234,7 +234,7 @@ def _output(form: str, write: Callable[[str], object], warnings: bool = True) ->
 @contextlib.contextmanager
 def _looked_at(guest: Guest) -> Iterator[tuple[Any, Any]]:
     """A guest that is loaded and not run."""
-    from ..core.kprobes import Kprobes
+    from ..kprobes import Kprobes
 
     with guest.loaded() as machine, Kprobes(machine) as kprobes:
         yield machine, kprobes
