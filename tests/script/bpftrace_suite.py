@@ -31,7 +31,6 @@ from script.bpftrace_tests import Expectation, RuntimeTest, read_tests
 import kprobes.cli._script  # imported before processes are forked, so that each starts at once
 import kprobes.core.kprobes
 import kprobes.script.guest
-import kprobes.script.script
 from kprobes.cli import main
 
 #: Options of bpftrace's that take a value, in both spellings.
