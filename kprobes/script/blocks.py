@@ -784,7 +784,7 @@ class BlockWriter(ABC):
         if bits is not None:
             shift = bit if self.world.order == "little" else 8 * size - bit - bits
             asm.compute_with("<<", 0, 64 - shift - bits)
-            asm.compute_with("s>>" if signed else ">>", 0, 64 - bits)
+            asm.compute_with(">>", 0, 64 - bits)  # without a sign, as in bpftrace
         elif width < 64:
             asm.extend(0, width, signed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -95,7 +96,11 @@ def _found(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
         yield evolve(point, address=(symbol.address | symbol.mode) + point.offset,
                      text=f"{point.kind}:{image}{symbol.name}{offset}")
     if not some:
-        _missing(front, point, f"No matches for {point.text}", [symbol.name for symbol in world.machine.symbols])
+        _missing(front, point, _no_matches(point), [symbol.name for symbol in world.machine.symbols])
+
+
+def _no_matches(point: Point) -> str:
+    return f"No matches for {point.text.replace(':', ' ', 1)}."
 
 
 def _missing(front: Front, point: Point, text: str, known: list[str]) -> None:
@@ -104,7 +109,7 @@ def _missing(front: Front, point: Point, text: str, known: list[str]) -> None:
     if front.settings.missing_probes == "error":
         front.found.error(text, point.span, *hints)
     elif front.settings.missing_probes == "warn":
-        front.found.warn(text, point.span, *hints)
+        front.found.warn(f"{text} Skipping.", point.span, *hints)
 
 
 def _watched(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
@@ -121,11 +126,12 @@ def _watched(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
 def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
     markers = world.debug.markers()
     same = [marker for marker in markers
-            if marker.name == point.function and point.provider in ("", "*", marker.provider)]
+            if fnmatch.fnmatchcase(marker.name, point.function)
+            and fnmatch.fnmatchcase(marker.provider, point.provider or "*")]
     for marker in same:
         yield evolve(point, address=marker.address, text=f"usdt:{point.image or '*'}:{marker.provider}:{marker.name}")
     if not same:
-        _missing(front, point, f"No matches for {point.text}", [marker.name for marker in markers])
+        _missing(front, point, _no_matches(point), [marker.name for marker in markers])
 
 
 def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:

@@ -100,12 +100,9 @@ class Decoder:
         if one.bit_size is None:
             return self._value(one.type, part, self.order, word)
         number = int.from_bytes(part, self.order)  # type: ignore[arg-type]
-        bits, signed = layout.width(one.type)
+        bits, _ = layout.width(one.type)
         shift = one.bit_offset if self.order == "little" else bits - one.bit_offset - one.bit_size
-        number = number >> shift & (1 << one.bit_size) - 1
-        if signed and number >> one.bit_size - 1:
-            number -= 1 << one.bit_size
-        return number
+        return number >> shift & (1 << one.bit_size) - 1  # without a sign, as in bpftrace
 
     def _symbol(self, address: int) -> str:
         name, _, _ = self.symbols(address)

@@ -9,6 +9,7 @@ the host's C compiler and run as guests under QEMU's user mode.
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import re
@@ -28,11 +29,12 @@ import attrs
 from script.bpftrace_classes import ALONE, GUEST, Rule, rule_for
 from script.bpftrace_tests import Expectation, RuntimeTest, read_tests
 
-import kprobes.cli._script  # imported before processes are forked, so that each starts at once
-import kprobes.core.kprobes
-import kprobes.script.guest
+from kprobes import Kprobes, UnicornMachine
 from kprobes.cli import main
+from kprobes.script.script import Script
 
+#: Imported before processes are forked, so that each starts at once.
+_IMPORTED = (Kprobes, Script, UnicornMachine)
 #: Options of bpftrace's that take a value, in both spellings.
 _VALUED = frozenset(("-e", "-f", "-o", "-c", "-p", "-I", "-B", "-d")) | {
     "--cmd",
@@ -130,8 +132,10 @@ def guest_of(test: RuntimeTest) -> list[str]:
         if words and "/" in words[0]:
             given = [f"--arg={word.rstrip(';')}" for word in words[1:]]
             return [words[0].rstrip(";"), "--qemu", *given]
-    named = re.search(r"\.?/?test(progs|libs)/[\w.-]+", test.text)
-    return [named[0]] if named else []
+    named = re.search(r"\.?/?test(progs|libs)/[\w.-]+|/bin/bash", test.text)
+    if not named:
+        return []
+    return [named[0]] if " -l" in test.run else [named[0], "--qemu"]
 
 
 def _words(test: RuntimeTest) -> list[str] | None:
@@ -149,8 +153,8 @@ def _child(argv: Sequence[str], folder: Path, environment: dict[str, str]) -> in
     """Be `kprobes script`: called in a forked process. Returns the exit status."""
     os.chdir(folder)
     os.environ.update(environment)
-    sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
-    sys.stderr = open(2, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), errors="surrogateescape")
+    sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), errors="surrogateescape")
     try:
         status = main(["script", *argv])
     except SystemExit as end:
