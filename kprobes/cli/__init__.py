@@ -1,5 +1,5 @@
-"""The `kprobes` command: script, trace, record, report, stat, hist, top, graph, cover, convert, list, check, symbols, archs,
-campaign.
+"""The `kprobes` command: script, trace, record, report, stat, hist, top, graph, cover, convert, list, check, symbols,
+archs, campaign.
 
 Exit status: 0 done, 1 the guest failed, 2 the command line or an event is wrong, 130 interrupted, 141 nobody reads the
 output. Results go to stdout; the guest's answer, the table of hits and every message go to stderr.

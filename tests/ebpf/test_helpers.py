@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kprobes import KprobeError, Program, ProgramError
-from kprobes.programs import isa
+from kprobes.programs import isa, meanings
 from kprobes.programs.engines import ENGINES
 from kprobes.programs.helpers import HELPERS
 from kprobes.programs.nowhere import Nowhere
@@ -178,7 +178,8 @@ def run(request):
 def test_every_helper_is_called_here():
     called = {i.imm for code in Program.from_c(SOURCE).codes.values() for _, i in isa.steps(code.instructions)
               if i.is_helper_call}
-    assert called == set(HELPERS)
+    elsewhere = {meanings.MAY_LOOP, meanings.NEXT_KEY}  # no compiler knows them: test_assembler.py calls them
+    assert called == set(HELPERS) - elsewhere
 
 
 def test_hash_tables(run):

@@ -56,7 +56,7 @@ def test_json_and_a_file_for_the_output(tmp_path: Path) -> None:
         ((DEMO, "-e", "kprobe:fib { }"), 2, "--run"),
         (("-e", "begin {}", "--run"), 2, "are for a guest"),
         ((), 2, "give a script"),
-        (("/nowhere/tool.bt",), 2, "No such file"),
+        (("/nowhere/tool.bt",), 1, "No such file"),
     ],
 )
 def test_what_is_wrong(words: tuple[str, ...], status: int, said: str) -> None:
