@@ -140,7 +140,7 @@ def _as_it_is(written: bytes) -> bytes:
 
 def _library(host: str) -> Output:
     """The library of a host: what serves call sites, and usual hits."""
-    return Output(library_path(host).name, ("sites.c", "counting.c", "engine.c", "hits.c"),
+    return Output(library_path(host).name, ("sites.c", "counting.c", "edges.c", "engine.c", "hits.c"),
                   f"{host}-linux-gnu", _LIBRARY_OPTIONS, _as_it_is)
 
 

@@ -53,7 +53,7 @@ class InstructionClock:
                               hint="use another clock")
         self._users += 1
         if self._users == 1:
-            self._memory.own_code.told = self._look
+            self._memory.own_code.listeners.append(self._look)
             self._look()
             self._hook()
             if self._state.sink is not None:
@@ -70,7 +70,9 @@ class InstructionClock:
 
     def reset(self) -> None:
         """Nobody wants it any more."""
-        self._users, self._memory.own_code.told = 0, None
+        self._users = 0
+        if self._look in self._memory.own_code.listeners:
+            self._memory.own_code.listeners.remove(self._look)
         self._unhook()
 
     def _look(self) -> None:

@@ -136,22 +136,29 @@ class Heap:
 
 
 class OwnCode:
-    """Where code of the library's is in guest memory. told: called whenever that changes."""
+    """Where code of the library's is in guest memory.
+
+    Attributes:
+        listeners: called whenever that changes.
+    """
 
     def __init__(self) -> None:
         self._sizes: dict[int, int] = {}
-        self.told: Callable[[], None] | None = None
+        self.listeners: list[Callable[[], None]] = []
 
     def add(self, addr: int, size: int) -> None:
         """Code is at [addr, addr + size)."""
         self._sizes[addr] = size
-        if self.told is not None:
-            self.told()
+        self._changed()
 
     def remove(self, addr: int) -> None:
         """None is there any more."""
-        if self._sizes.pop(addr, 0) and self.told is not None:
-            self.told()
+        if self._sizes.pop(addr, 0):
+            self._changed()
+
+    def _changed(self) -> None:
+        for listener in [*self.listeners]:
+            listener()
 
     def ranges(self) -> list[tuple[int, int]]:
         """(start, end), neighbours put into one."""
