@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
-from ..calltext import parse_call
+from ..calltext import Input, parse_call
 from ..core.kprobes import Kprobes
 from ..errors import BadArgument, KprobeError, Unsupported
 from ..machine.unicorn.machine import UnicornMachine
@@ -21,6 +21,10 @@ from ..machine.unicorn.machine import UnicornMachine
 #: AFL puts the path of its file where `@@` stands in a word of the command line
 _AFL_FILE = re.compile(r"(?<=[(,\s])(/.*?/\.cur_input[^,)\s]*|/[^,)]*)")
 _WRITTEN = re.compile(r"@@|@input\b")
+_ROOM = 1 << 20  # bytes for inputs: as large as AFL++'s may be
+_ROOMS = range(0x20000000, 0x78000000, 0x1000000)  # guest addresses where that may be
+_GUARD = 1 << 20  # bytes around it where nothing is mapped
+_ALIGNED = 16  # what inputs are aligned to, as malloc()'s blocks are
 _STRINGS = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])+')""", re.DOTALL)
 
 
@@ -144,11 +148,22 @@ class CallTarget:
             first = parse_call(text)
             first.check(machine)
             machine.call(first.function, *first.with_input(), max_insns=self.max_insns)
-        if not any(not isinstance(arg, int | bytes) for arg in call.args):
+        if Input.BYTES not in call.args:
             raise BadArgument(f"{self.call}: no argument is the input", hint="write @input, and len for its length")
 
+        room, end = _room(machine)
+        function, bound = call.function, self.max_insns
+
         def fuzz(data: bytes) -> None:
-            machine.call(call.function, *call.with_input(data), max_insns=self.max_insns)
+            length = len(data)
+            if length >= room:  # the machine finds room for it
+                machine.call(function, *call.with_input(data), max_insns=bound)
+                return
+            at = end - length - 1 & -_ALIGNED
+            machine.write(at, data)  # the room was all zeros: a NUL follows
+            given = {Input.BYTES: at, Input.LENGTH: length}
+            words = [given[arg] if isinstance(arg, Input) else arg for arg in call.args]
+            machine.call(function, *words, max_insns=bound)
 
         return Target(machine, fuzz)
 
@@ -161,6 +176,21 @@ class CallTarget:
         if self.arch is None:
             raise BadArgument("a raw image needs --arch NAME as well", hint="`kprobes archs` lists them")
         return UnicornMachine.load_raw(self.image, arch=self.arch, base=self.base, symbols=self.symbols)
+
+
+def _room(machine: UnicornMachine) -> tuple[int, int]:
+    """Map guest memory for inputs, with nothing mapped behind it: reading far beyond an input is a fault.
+
+    Returns:
+        Bytes, and the address behind them. (0, 0) where this machine has no such room.
+    """
+    regions = machine.regions()
+    for start in range(_ROOMS.start, _ROOMS.stop, _ROOMS.step):
+        if all(end <= start - _GUARD or start + _ROOM + _GUARD <= begin for begin, end in regions):
+            with suppress(KprobeError):
+                machine.map(start, _ROOM, "rw")
+                return _ROOM, start + _ROOM
+    return 0, 0
 
 
 def call_of(text: str) -> tuple[str, str | None]:
