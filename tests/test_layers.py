@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "campaign": EVERYTHING,
     "cli": EVERYTHING,
     "events": EVERYTHING,
+    "fuzz": EVERYTHING,
     "tracing": EVERYTHING,
     "programs": (),
     "programs.": ("arguments", "errors", "hostmemory", "regs", "arch._base", "programs."),
