@@ -18,6 +18,7 @@ ENABLED, SIZED, SHARED = 0x80000001, 0x40000000, 0x01000000
 VERSION = 0x41464C01
 CONTROL, STATUS = 198, 199
 PATIENCE = 60  # seconds
+PREFIX = [sys.executable, "-m", "kprobes", "fuzz"]
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.shmat.restype = ctypes.c_void_p
@@ -27,7 +28,7 @@ class Segment:
     """Shared memory of System V, removed with its last process."""
 
     def __init__(self, size: int) -> None:
-        self.number = libc.shmget(0, ctypes.c_size_t(size), 0o1600)
+        self.number = libc.shmget(0, ctypes.c_size_t(size), 0o11600)  # IPC_CREAT, SHM_NORESERVE
         assert self.number >= 0
         self.address = libc.shmat(self.number, None, 0)
         libc.shmctl(self.number, 0, None)
@@ -61,7 +62,7 @@ class Afl:
     def greet(self) -> None:
         """The old handshake."""
         said = self.word()
-        assert said is not None and said & ENABLED == ENABLED and said & SIZED
+        assert said is not None and said & ENABLED == ENABLED
         assert bool(said & SHARED) == (self._shared is not None)
         self.size = ((said & 0x00FFFFFE) >> 1) + 1
         if self._shared is not None:
@@ -80,7 +81,8 @@ class Afl:
 
     def run(self, data: bytes, seconds: float = PATIENCE) -> int | None:
         """The status of a run; None: it was killed for its time."""
-        ctypes.memset(self.edges.address, 0, len(self.edges.bytes))
+        if len(self.edges.bytes) <= 1 << 23:
+            ctypes.memset(self.edges.address, 0, len(self.edges.bytes))
         if self._shared is not None:
             self._shared.bytes[: 4 + len(data)] = [*struct.pack("<I", len(data)), *data]
         else:
@@ -120,7 +122,7 @@ def afl(tmp_path: Path, words: Sequence[str], *, shared: bool = True, size: int 
         for end in (*control, *status):
             os.close(end)
 
-    command = [sys.executable, "-m", "kprobes", "fuzz", *(word.replace("@@", str(file)) for word in words)]
+    command = [*PREFIX, *(word.replace("@@", str(file)) for word in words)]
     with open(file, "rb") as stdin:
         server = subprocess.Popen(command, preexec_fn=pipes,  # noqa: PLW1509
                                   close_fds=False, env=variables, stdin=stdin, stdout=subprocess.DEVNULL,

@@ -28,12 +28,14 @@ pytestmark = pytest.mark.skipif(AFL is None, reason="afl-fuzz is not installed: 
 
 
 @contextmanager
-def fuzzing(out: Path, words: list[str], **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """afl-fuzz at work; its output is in `out`.log."""
+def fuzzing(out: Path, words: list[str], patience: int = 100, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """afl-fuzz at work; its output is in `out`.log. patience: milliseconds of a run."""
     variables = {**os.environ, "AFL_NO_UI": "1", "AFL_SKIP_CPUFREQ": "1", "AFL_NO_AFFINITY": "1",
-                 "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES": "1", **environment}
+                 "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES": "1", "AFL_HANG_TMOUT": "200",
+                 "AFL_FORKSRV_INIT_TMOUT": "60000", **environment}
     with open(f"{out}.log", "wb") as log:
-        command = [str(AFL), "-U", "-i", "examples/packets", "-o", str(out), "-t", "500", "--", "kprobes", "fuzz", *words]
+        command = [str(AFL), "-U", "-i", "examples/packets", "-o", str(out), "-t", str(patience), "--", "kprobes", "fuzz",
+                   *words]
         fuzzer = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=log, stderr=log)
     try:
         yield fuzzer
@@ -98,7 +100,7 @@ def test_ways_to_drive_it(tmp_path: Path, words: list[str]) -> None:
 def test_without_its_fork_server(tmp_path: Path) -> None:
     """A process for each run: slow, and the same."""
     out = tmp_path / "out"
-    with fuzzing(out, ["examples/fuzz_packets.py", "@@"], AFL_NO_FORKSRV="1") as fuzzer:
+    with fuzzing(out, ["examples/fuzz_packets.py", "@@"], 20000, AFL_NO_FORKSRV="1") as fuzzer:
         end = time.monotonic() + MINUTE
         while time.monotonic() < end and fuzzer.poll() is None and "All set and ready to roll" not in said(out):
             time.sleep(0.5)
