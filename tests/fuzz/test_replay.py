@@ -67,9 +67,8 @@ def test_the_planted_bugs(tmp_path: Path, corpus: Path, machine: str) -> None:
         kept = out / "crashes" / finding["hash"]
         assert (kept / "input").read_bytes() == Path(finding["input"]).read_bytes()
         assert finding["stack"][0]["address"] in finding["registers"].values() and finding["path"]
-        again = subprocess.run([sys.executable, "-m", *shlex.split(finding["again"]), "--json"], capture_output=True,
-                               text=True, check=False)
-        assert again.returncode == 1, again.stderr
+        again = fuzz(*shlex.split(finding["again"])[2:], "--json")
+        assert again.exit_code == 1, again.output
         repeated = json.loads(again.stdout)["findings"][0]
         assert {key: repeated[key] for key in ("hash", "registers", "stack", "path")} == {
             key: finding[key] for key in ("hash", "registers", "stack", "path")}
@@ -290,7 +289,7 @@ def test_smallest() -> None:
         ("rare, less", 80, [9]), ("nothing", 0, []))}
     assert smallest(results) == ["all but one", "rare, less"] and smallest({}) == []
     assert edges_in(results.values()) == 1  # edges are numbers times 16
-    with pytest.raises(ValueError, match="error"):
+    with pytest.raises(ValueError, match="decompress"):
         unpacked("AAAA")
 
 
