@@ -1,5 +1,6 @@
 """Runs a second under AFL++'s protocol, of one function of x86-64:
-`python benchmarks/afl.py [--unicornafl PYTHON] [--rounds 5]`.
+`python benchmarks/afl.py [--unicornafl PYTHON] [--rounds 5]`. With `--bugs 10`: how many runs Debian's afl-fuzz takes to
+find each planted bug of examples/packets.c, in so many campaigns of half a minute, from the same seeds.
 
 Every harness serves the same inputs, all of which return, with test cases in shared memory; what it takes for a few of
 them is taken off. Processor time of the harness alone; medians of rounds in which all have their turn. The driver is
@@ -20,7 +21,9 @@ import contextlib
 import ctypes
 import os
 import random
+import re
 import resource
+import shutil
 import signal
 import statistics
 import subprocess
@@ -30,6 +33,7 @@ from pathlib import Path
 from unittest import mock
 
 from kprobes.fuzz.bench import Bench
+from kprobes.fuzz.crash import examine
 from kprobes.fuzz.target import CallTarget
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,6 +43,9 @@ import afl as driver  # noqa: E402
 IMAGE = ROOT / "examples" / "packets.x86_64"
 FEW, MANY = 500, 8500
 HUGE = 1 << 32
+CAMPAIGN = 30  # seconds
+BUGS = {"take_name": "a name overwrites the return address", "take_number": "a number below its table",
+        "follow": "two references to each other", "step": "a loop without an end"}
 SUBREAPER = 36  # prctl(): orphans of this process's children are its own
 
 TARGET = f"""
@@ -141,7 +148,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--unicornafl", metavar="PYTHON", help="an interpreter that has unicornafl")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--bugs", type=int, metavar="N", help="count runs until each bug is found, N times")
     options = parser.parse_args()
+    if options.bugs:
+        bugs(options.bugs)
+        return
     ctypes.CDLL(None).prctl(SUBREAPER, 1)
     few, many = inputs(FEW), inputs(MANY)
     parse = Bench(CallTarget(str(IMAGE), "parse(@input, len)").load()).target.machine.symbols["parse"].address
@@ -171,6 +182,46 @@ def main() -> None:
     print("| | runs a second |\n|---|---:|")
     for name, values in found.items():
         print(f"| {name} | {statistics.median(values):,.0f} |")
+
+
+def bugs(campaigns: int) -> None:
+    """Print runs until each bug was found: a median over campaigns."""
+    if shutil.which("afl-fuzz") is None:
+        sys.exit("afl-fuzz is not installed: apt-get install afl++")
+    bench = Bench(CallTarget(str(IMAGE), "parse(@input, len)").load())
+    found: dict[str, list[int]] = {name: [] for name in BUGS}
+    with tempfile.TemporaryDirectory() as place:
+        for seed in range(campaigns):
+            for name, runs in campaign(bench, Path(place, str(seed)), seed).items():
+                found[name].append(runs)
+    print(f"| planted bug | found in {campaigns} campaigns | runs, median |\n|---|---:|---:|")
+    for name, counts in found.items():
+        print(f"| {BUGS[name]} | {len(counts)} | {f'{statistics.median(counts):,.0f}' if counts else '-'} |")
+
+
+def campaign(bench: Bench, out: Path, seed: int) -> dict[str, int]:
+    """Run afl-fuzz. Returns the number of runs after which it had each bug."""
+    variables = {"AFL_NO_UI": "1", "AFL_SKIP_CPUFREQ": "1", "AFL_NO_AFFINITY": "1", "AFL_HANG_TMOUT": "200",
+                 "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES": "1", "AFL_FORKSRV_INIT_TMOUT": "60000"}
+    subprocess.run(["afl-fuzz", "-U", "-s", str(seed), "-V", str(CAMPAIGN), "-t", "100", "-i",
+                    str(ROOT / "examples" / "packets"), "-o", str(out), "--", "kprobes", "fuzz", str(IMAGE), "--call",
+                    "parse(@@, @len)"], check=True, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
+    first: dict[str, int] = {}
+    for path in sorted((out / "default").glob("[ch]*s/id:*")):
+        found = re.search(r",execs:(\d+)", path.name)
+        name = "step" if path.parent.name == "hangs" else bug(bench, path.read_bytes())
+        if found is not None and name in BUGS:
+            first[name] = min(int(found[1]), first.get(name, int(found[1])))
+    return first
+
+
+def bug(bench: Bench, data: bytes) -> str:
+    """The function with the bug that an input finds; "" where that is not told."""
+    _, finding = examine(bench, data)
+    if finding is None:
+        return ""
+    names = [place.name.partition("+")[0] for place in (*finding.stack[:1], *reversed(finding.path))]
+    return next((name for name in names if name in BUGS), "")
 
 
 def plain(work: Path, count: int) -> float:
