@@ -1,6 +1,6 @@
 """Runs a second under AFL++'s protocol, of one function of x86-64:
-`python benchmarks/afl.py [--unicornafl PYTHON] [--rounds 5]`. With `--bugs 10`: how many runs Debian's afl-fuzz takes to
-find each planted bug of examples/packets.c, in so many campaigns of half a minute, from the same seeds.
+`python benchmarks/afl.py [--unicornafl PYTHON] [--rounds 5]`. With `--bugs 10`: how many runs Debian's afl-fuzz takes
+to find each planted bug of examples/packets.c, in so many campaigns of half a minute, from the same seeds.
 
 Every harness serves the same inputs, all of which return, with test cases in shared memory; what it takes for a few of
 them is taken off. Processor time of the harness alone; medians of rounds in which all have their turn. The driver is
