@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ..fuzz.target import CallTarget, PythonTarget, Target
 
 PYTHON = ".py"  #: how the name of a target in Python ends
+LONGEST = 1e7  #: seconds of --timeout: what timers take
 GRACE = 10.0  #: seconds beyond --timeout until a process is killed that does not end a run by itself
 
 
@@ -94,6 +96,8 @@ def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ..
     kprobes fuzz TARGET.py INPUT
     kprobes fuzz TARGET.py --replay found -o replayed
     """
+    if not timeout < LONGEST:
+        raise click.UsageError(f"--timeout {timeout:g}: give less than {LONGEST:g} seconds")
     named, afl_file = _target(target, call, before, arch, base, symbols, max_insns)
     if replay is not None:
         if given is not None:
@@ -214,7 +218,7 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
     with contextlib.ExitStack() as stack:
         executor, jobs = stack.enter_context(cluster(dask, jobs)) if dask else (None, jobs)
         journal = stack.enter_context(Journal(output / JOURNAL, repr(job))) if output is not None else None
-        entries = _entries(journal, items, found)
+        entries = _entries(journal, items, found, output)
         left = [*journal.left(items)] if journal is not None else items
         outcomes = run(job, [*map(str, left)], executor, timeout + GRACE, jobs=jobs, memory=memory << 20)
         follow = stack.enter_context(progress(len(left), lambda: f"{len(found)} crashes" if len(found) else ""))
@@ -241,13 +245,20 @@ def _stamp(named: PythonTarget | CallTarget) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _entries(journal: Journal | None, items: Sequence[Path], found: Findings) -> list[Entry]:
-    """What the journal has of these inputs; its findings are noted."""
+def _entries(journal: Journal | None, items: Sequence[Path], found: Findings, path: Path | None) -> list[Entry]:
+    """What the journal at `path` has of these inputs; its findings are noted."""
+    from ..fuzz.replay import smallest
+
     if journal is None:
         return []
     known = [journal.entries[str(item)] for item in items if str(item) in journal.entries]
-    for entry in known:
-        found.note(entry.item, entry.result)
+    try:
+        smallest({entry.item: entry.result for entry in known if entry.result is not None})
+        for entry in known:
+            found.note(entry.item, entry.result)
+    except (KeyError, TypeError, ValueError):
+        raise BadArgument(f"{path} is damaged: it has results that no replay writes",
+                          hint="remove it, and all inputs are run again") from None
     return known
 
 
@@ -282,7 +293,7 @@ def _sum_up(entries: Sequence[Entry], found: Findings, output: Path | None, as_j
         return chosen
     if kept:
         table(("crash", "inputs", "what", "again"),
-              [(one.finding.hash, one.count, headline(one.finding), " ".join(one.again)) for one in kept])
+              [(one.finding.hash, one.count, headline(one.finding), shlex.join(one.again)) for one in kept])
     click.echo(f"{len(entries)} inputs cover {edges} edges; {len(chosen)} of them do as well; {len(kept)} crashes, "
                f"{len(failed)} inputs hang or fail", err=True)
     if failed:

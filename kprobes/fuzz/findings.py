@@ -51,10 +51,11 @@ class Findings:
 
         Raises:
             OSError: it cannot be written.
+            KeyError, TypeError, ValueError: the result is none of Replay's.
         """
         if not isinstance(result, dict) or result["finding"] is None:
             return
-        finding, size = Finding.from_json(result["finding"]), result["bytes"]
+        finding, size = Finding.from_json(result["finding"]), int(result["bytes"])
         known = self._known.get(finding.hash)
         if known is not None:
             known.count += 1

@@ -131,11 +131,17 @@ def serve(bench: Callable[[], Bench], path: str | None, size: int, new: bool) ->
         BadArgument: AFL++'s shared memory cannot be attached.
         OSError: AFL++ has gone in the middle of the handshake.
     """
+    _die_with_parent()  # a run without an end would outlive afl-fuzz
     made = bench()
     shared = attached(INPUT) if os.environ.get(INPUT) else None
     if not (_greet_new if new else _greet)(size, shared is not None):
         return 0
     return _Server(made, Inputs(path, shared)).run()
+
+
+def _die_with_parent() -> None:
+    """Have this process killed when the one that started it ends."""
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def _greet(size: int, shared: bool) -> bool:
@@ -174,7 +180,9 @@ class _Server:
                 _Worker(self._bench, self._inputs, self._phase).run(parent)
             _, status = os.waitpid(worker, 0)
             if self._phase[0] == _IDLE:
-                return os.waitstatus_to_exitcode(status) & 0xFF
+                if os.WIFSIGNALED(status):  # killed for its time when it had just reported, or by somebody else
+                    continue
+                return os.waitstatus_to_exitcode(status)
             if self._phase[0] == _REPORTS and self._was_read():
                 continue
             try:
@@ -202,7 +210,7 @@ class _Worker:
         Args:
             parent: the server's process.
         """
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+        _die_with_parent()
         if os.getppid() != parent:
             os._exit(0)
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

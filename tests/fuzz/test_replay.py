@@ -137,6 +137,21 @@ def test_goes_on(tmp_path: Path, corpus: Path) -> None:
     assert other.exit_code == 2 and "the journal of another campaign" in other.stderr
 
 
+@pytest.mark.parametrize("damage", [{"edges": "AAAA"}, {"edges": 5}, {"bytes": "many"}, {"finding": {"hash": 1}}, {"finding": 7}])
+def test_a_damaged_journal(tmp_path: Path, corpus: Path, damage: dict[str, object]) -> None:
+    """JSON that is another's, or was changed."""
+    out = tmp_path / "out"
+    words = (packets("arm"), *CALL, "--replay", corpus / "name", "-o", out, "--jobs", "1")
+    assert fuzz(*words).exit_code == 1
+    journal = out / "journal.jsonl"
+    first, line = journal.read_text().splitlines()
+    entry = json.loads(line)
+    entry["result"].update(damage)
+    journal.write_text(f"{first}\n{json.dumps(entry)}\n")
+    done = fuzz(*words)
+    assert done.exit_code == 2 and "is damaged" in done.stderr and len(done.stderr.splitlines()) == 1, done.output
+
+
 def test_a_full_disk(tmp_path: Path, corpus: Path) -> None:
     """One sentence; with more room the same command goes on."""
     out = tmp_path / "out"
@@ -246,7 +261,8 @@ WRONG = [
     (("{0}", *CALL, "--replay", "{1}", "--coverage", "x.what"), "no format"),
     (("{0}", *CALL, "--base", "0x1000", "{1}/fine"), "a raw image needs --arch"),
     (("{0}", *CALL, "--map-size", "1000", "{1}/fine"), "power of two"), (("x.py", "--before", "a()", "{1}/fine"), "go with --call"),
-    (("{0}", *CALL, "--replay", "{2}"), "has no inputs"),
+    (("{0}", *CALL, "--replay", "{2}"), "has no inputs"), (("{0}", *CALL, "{1}/fine", "--timeout", "inf"), "give less than"),
+    (("{0}", *CALL, "{1}/fine", "--timeout", "nan"), "timeout"),
 ]  # fmt: skip
 
 

@@ -91,6 +91,17 @@ def fuzz(data):
         assert fuzzer.run(b"leave") == 3 << 8 and fuzzer.run(b"live") == 0
 
 
+def test_a_worker_that_is_killed_between_runs(tmp_path: Path) -> None:
+    """As by afl-fuzz, where a run has reported just when its time was over."""
+    with afl(tmp_path, (packets("x86_64"), *CALL)) as fuzzer:
+        fuzzer.greet()
+        assert fuzzer.run(FINE) == 0
+        worker = fuzzer.pid
+        os.kill(worker, signal.SIGKILL)
+        assert fuzzer.run(FINE) == 0 and fuzzer.pid != worker
+        assert fuzzer.run(CRASH) == signal.SIGSEGV
+
+
 def test_a_bound_of_its_own_is_a_hang(tmp_path: Path) -> None:
     with afl(tmp_path, (packets("arm"), *CALL, "--max-insns", "20000")) as fuzzer:
         fuzzer.greet()
