@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -211,7 +212,8 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
         check_folder(output, folder)
         output.mkdir(parents=True, exist_ok=True)
     named.load().machine.close()  # what is wrong with it is said once, and here
-    job = Replay(named, _stamp(named), timeout, map_size or SIZE)
+    most = memory << 20 if sys.platform.startswith("linux") else None  # elsewhere there is no such limit
+    job = Replay(named, _stamp(named), timeout, most, map_size or SIZE)
     found = Findings(["kprobes", "fuzz", *named.words], output)
     entries: list[Entry] = []
     stopped = False
@@ -220,7 +222,7 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
         journal = stack.enter_context(Journal(output / JOURNAL, repr(job))) if output is not None else None
         entries = _entries(journal, items, found, output)
         left = [*journal.left(items)] if journal is not None else items
-        outcomes = run(job, [*map(str, left)], executor, timeout + GRACE, jobs=jobs, memory=memory << 20)
+        outcomes = run(job, [*map(str, left)], executor, timeout + GRACE, jobs=jobs)
         follow = stack.enter_context(progress(len(left), lambda: f"{len(found)} crashes" if len(found) else ""))
         try:
             for outcome in follow(outcomes):

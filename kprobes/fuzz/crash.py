@@ -46,7 +46,7 @@ class Finding:
     Attributes:
         hash: the same for crashes that have the same signal, kind and innermost functions.
         signal: name of the signal that a process would have died of.
-        kind: class of the error: "GuestFault", or an oracle's.
+        kind: class of the error: "GuestFault", or an oracle's, behind a slash what that has found.
         reason: what the error says.
         access: of a fault: "read", "write", "fetch" ...; "" of others.
         address: that a fault's access was to; None: not known.
@@ -106,15 +106,28 @@ def examine(bench: Bench, data: bytes, seconds: float | None = None) -> tuple[Fa
     error = fate.error
     fault = error if isinstance(error, GuestFault) else None
     name = signal.Signals(fate.signal).name
-    kind = type(error).__name__
+    kind, details = _told(error)
     reason = error.plain if isinstance(error, KprobeError) else str(error)
     known = Finding(
         hash=_hash(machine, [name, kind, fault.access if fault else ""], [place.address for place in stack],
                    blocks.addresses),
         signal=name, kind=kind, reason=reason, access=fault.access if fault else "",
         address=fault.address if fault else None, registers=_registers(machine), stack=stack, incomplete=incomplete,
-        path=path, details=[])
+        path=path, details=details)
     return fate, known
+
+
+def _told(error: Exception) -> tuple[str, list[str]]:
+    """What an error is, and what it says beyond its message.
+
+    An oracle's error may have a `finding`, as those of a heap check have: an object with a `kind`, whose text has more
+    lines than the message, other stacks for instance.
+    """
+    name, finding = type(error).__name__, getattr(error, "finding", None)
+    kind = getattr(finding, "kind", None)
+    if not isinstance(kind, str):
+        return name, []
+    return f"{name}/{kind}", str(finding).splitlines()[1:]
 
 
 def _registers(machine: UnicornMachine) -> dict[str, int]:

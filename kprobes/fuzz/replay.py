@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from ..campaign._limits import limited
 from ..core.kprobes import Kprobes
 from ..errors import BadArgument
 from .bench import Bench, Map
@@ -74,6 +75,8 @@ class Replay:
         target: what is run.
         stamp: what the target's file was; a journal goes on with the same only.
         seconds: what a run may take; None: as long as it likes.
+        memory: bytes that a run may take beyond what its process has when the target is loaded; None: as many as there
+            are.
         size: bytes of the map, a power of two.
 
     Raises, called:
@@ -86,11 +89,16 @@ class Replay:
     target: PythonTarget | CallTarget
     stamp: str = ""
     seconds: float | None = None
+    memory: int | None = None
     size: int = SIZE
 
     def __call__(self, item: str) -> dict[str, Any]:
         data = Path(item).read_bytes()
         bench, counters = _bench(self)
+        with limited(self.memory):
+            return self._run(bench, counters, data)
+
+    def _run(self, bench: Bench, counters: Map, data: bytes) -> dict[str, Any]:
         ctypes.memset(counters, 0, self.size)
         fate = bench.run(data, self.seconds)
         edges = edges_of(counters)

@@ -119,6 +119,25 @@ def test_hangs_and_what_cannot_be_read(tmp_path: Path, corpus: Path) -> None:
     assert len(said["findings"]) == 3
 
 
+def test_too_much_memory(tmp_path: Path, corpus: Path) -> None:
+    """A run that takes more than it may is a crash of its own kind; loading does not count."""
+    path = target(tmp_path, f"""
+from kprobes import UnicornMachine
+
+machine = UnicornMachine.load({packets('arm64')!r})
+large = bytearray(300 << 20)
+
+
+def fuzz(data):
+    if data == b"K":
+        bytearray(200 << 20)
+""")
+    done = fuzz(path, "--replay", corpus, "--jobs", "1", "--memory", "100", "--json")
+    said = json.loads(done.stdout)
+    assert [(finding["kind"], Path(finding["input"]).name) for finding in said["findings"]] == [("MemoryError", "short")]
+    assert said["failed"] == {}
+
+
 def test_goes_on(tmp_path: Path, corpus: Path) -> None:
     """After a kill: what the journal has is not run again, and its findings are there."""
     out = tmp_path / "out"
@@ -250,6 +269,36 @@ def fuzz(data):
     mistaken = fuzz(path, corpus / "name", "--json")  # 252 bytes do not go into 64, but the heap has room
     assert mistaken.exit_code == 1
     assert fuzz(path, corpus / "fine").exit_code == 0
+
+
+def test_an_oracle_with_more_to_say(tmp_path: Path, corpus: Path) -> None:
+    """An error's `finding`: its kind tells crashes apart, its text is in the report."""
+    path = target(tmp_path, f"""
+from attrs import frozen
+from kprobes import UnicornMachine
+from kprobes.fuzz import Crash
+
+machine = UnicornMachine.load({packets('arm')!r})
+
+
+@frozen
+class Found:
+    kind: str
+
+    def __str__(self):
+        return "headline\\n  allocated at\\n    here"
+
+
+def fuzz(data):
+    error = Crash("headline")
+    error.finding = Found("even" if len(data) % 2 == 0 else "odd")
+    raise error
+""")
+    done = fuzz(path, "--replay", corpus, "--jobs", "1", "--json")
+    found = json.loads(done.stdout)["findings"]
+    assert {finding["kind"] for finding in found} == {"Crash/even", "Crash/odd"} and len({finding["hash"] for finding in found}) == 2
+    assert found[0]["details"] == ["  allocated at", "    here"]
+    assert "    allocated at\n      here\n" in fuzz(path, corpus / "fine").stdout
 
 
 WRONG = [
