@@ -186,7 +186,7 @@ def _function(machine: UnicornMachine, address: int) -> str:
     """The function at an address; where there is no symbol, its place in its image; `?` where there is no image."""
     covering = machine.symbols.covering(address)
     if covering is not None:
-        return str(covering.name)
+        return str(covering.name).removeprefix(".")  # code of ELFv1's descriptors
     for name, (start, end) in machine.modules.items():
         if start <= address < end:
             return f"{name}+{address - start:#x}"

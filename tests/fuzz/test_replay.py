@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shlex
@@ -12,6 +13,7 @@ from array import array
 from pathlib import Path
 
 import pytest
+from arches import RUNNABLE, programs_of
 from click.testing import CliRunner, Result
 
 from kprobes import BadArgument
@@ -87,6 +89,23 @@ def test_the_same_hash_on_every_machine(corpus: Path) -> None:
         assert finding is not None
         hashes.add(finding.hash)
     assert len(hashes) == 1
+
+
+@pytest.mark.parametrize("arch", [arch for arch in RUNNABLE if programs_of(arch)])
+def test_every_architecture(arch: str) -> None:
+    """Runs from the same state have the same map, other inputs another one; a fault is the same finding everywhere."""
+    image = str(programs_of(arch)[-1])
+    counters = (ctypes.c_uint8 * (1 << 14))()
+    bench = Bench(CallTarget(image, 'memcmp(@input, "hello world", len)', arch=arch).load(), counters)
+    maps = []
+    for data in (b"hello", b"other", b"hello"):
+        ctypes.memset(counters, 0, len(counters))
+        assert bench.run(data).signal == 0
+        maps.append(bytes(counters))
+    assert any(maps[0]) and maps[0] == maps[2] != maps[1]
+    fate, finding = examine(Bench(CallTarget(image, "memcmp(1, @input, 5)", arch=arch).load()), b"hello")
+    assert fate.signal == signal.SIGSEGV and finding is not None and finding.path and finding.registers
+    assert finding.hash == "c8972d1879a1" and finding.stack[0].name.partition("+")[0] in ("memcmp", ".memcmp")
 
 
 def test_reports(tmp_path: Path, corpus: Path) -> None:
