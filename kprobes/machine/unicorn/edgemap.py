@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from operator import index
 
 from unicorn import unicorn_const as const
 
+from ...arguments import shown
 from ...errors import BadArgument, Unsupported
 from .engine import CODE
 from .host import hostcode
@@ -49,9 +51,12 @@ class EdgeMap:
             comparisons: True where equal bytes of comparisons are counted as well.
 
         Raises:
-            BadArgument: the map's size is no power of two, or too small or too large.
+            BadArgument: the map is no array of bytes, or its size no power of two, or too small or too large; or spans
+                are none.
             Unsupported: the engine does not report this architecture's comparisons.
         """
+        if not isinstance(counters, ctypes.Array) or counters._type_ is not ctypes.c_uint8:
+            raise BadArgument(f"counters is {shown(counters)}", hint="pass an array of ctypes.c_uint8")
         if comparisons and not memory.guest.blocks.compares:
             raise Unsupported(f"the engine does not report comparisons of {memory.arch.name} code",
                               hint="leave them out, and give AFL++ a dictionary (-x)")
@@ -61,7 +66,7 @@ class EdgeMap:
         self._memory = memory
         self._counters = counters
         self._own: list[tuple[int, int]] = []
-        self._spans = [*spans]
+        self._spans = _checked(spans)
         self._tables: list[object] = []
         self._words = (ctypes.c_uint64 * 7)()
         self._words[_MAP], self._words[_MASK] = ctypes.addressof(counters), size - 1
@@ -146,7 +151,12 @@ class LastBlocks:
         """
         Args:
             most: blocks that are kept.
+
+        Raises:
+            BadArgument: `most` is not positive.
         """
+        if most < 1:
+            raise BadArgument(f"most is {most}", hint="pass 1 or more")
         self._memory, self._most = memory, most
         self.addresses: list[int] = []
         self._hook: int | None = memory.engine.hook(const.UC_HOOK_BLOCK, CODE(self._executed))
@@ -166,6 +176,17 @@ class LastBlocks:
             own = self._memory.own_code.ranges()
             kept = [at for at in self.addresses if not any(start <= at < end for start, end in own)]
             self.addresses = kept[-self._most:]
+
+
+def _checked(spans: Spans) -> list[tuple[int, int]]:
+    """The same spans. Raises BadArgument: they are none."""
+    try:
+        found = [(index(start), index(end)) for start, end in spans]
+    except (TypeError, ValueError):
+        found = [(1, 0)]
+    if any(not 0 <= start <= end <= _ALL for start, end in found):
+        raise BadArgument(f"spans is {shown(spans)}", hint="pass (start, end) of guest addresses, each an integer")
+    return found
 
 
 def _table(spans: Spans) -> ctypes.Array[ctypes.c_uint64]:

@@ -280,7 +280,7 @@ class UnicornMachine(Described):
 
     def last_blocks(self, most: int = 64) -> LastBlocks:
         """Note the blocks that the guest executes, the last `most` of them, until its close(). Slow: Python is called
-        for each."""
+        for each. Raises BadArgument."""
         return self.parts.last_blocks(most)
 
     @property
