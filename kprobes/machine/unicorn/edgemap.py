@@ -55,7 +55,7 @@ class EdgeMap:
                 are none.
             Unsupported: the engine does not report this architecture's comparisons.
         """
-        if not isinstance(counters, ctypes.Array) or counters._type_ is not ctypes.c_uint8:
+        if not isinstance(counters, ctypes.Array) or ctypes.sizeof(counters) != len(counters):
             raise BadArgument(f"counters is {shown(counters)}", hint="pass an array of ctypes.c_uint8")
         if comparisons and not memory.guest.blocks.compares:
             raise Unsupported(f"the engine does not report comparisons of {memory.arch.name} code",
@@ -64,7 +64,7 @@ class EdgeMap:
         if size & size - 1 or not SMALLEST <= size <= LARGEST:
             raise BadArgument(f"a map of {size} bytes", hint=f"take a power of two, {SMALLEST} to {LARGEST}")
         self._memory = memory
-        self._counters = counters
+        self._counters = memoryview(counters).cast("B")
         self._own: list[tuple[int, int]] = []
         self._spans = _checked(spans)
         self._tables: list[object] = []
