@@ -10,8 +10,8 @@ from typing import Any
 
 from attrs import asdict, frozen
 
-from ..core.kprobes import Kprobes
 from ..errors import GuestFault, KprobeError
+from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
 from .bench import Bench, Fate
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 from attrs import frozen
 
 from ..campaign._limits import limited
-from ..core.kprobes import Kprobes
 from ..errors import BadArgument
+from ..kprobes import Kprobes
 from .bench import Bench, Map
 from .crash import examine
 from .target import CallTarget, PythonTarget

@@ -14,8 +14,8 @@ from typing import Any
 from attrs import frozen
 
 from ..calltext import Input, parse_call
-from ..core.kprobes import Kprobes
 from ..errors import BadArgument, KprobeError, Unsupported
+from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
 
 #: AFL puts the path of its file where `@@` stands in a word of the command line
