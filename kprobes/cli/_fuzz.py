@@ -277,6 +277,7 @@ def _sum_up(entries: Sequence[Entry], found: Findings, output: Path | None, as_j
     from ..fuzz.replay import edges_in, smallest
     from ..fuzz.reports import headline, sarif_of
 
+    entries = sorted(entries, key=lambda entry: entry.item)  # they came in any order
     results = {entry.item: entry.result for entry in entries if isinstance(entry.result, dict)}
     failed = [entry for entry in entries if entry.error]
     chosen = smallest(results)

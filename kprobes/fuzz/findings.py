@@ -59,7 +59,7 @@ class Findings:
         known = self._known.get(finding.hash)
         if known is not None:
             known.count += 1
-            if size >= known.bytes:
+            if (size, item) >= (known.bytes, known.input):
                 return
             known.finding, known.input, known.bytes = finding, item, size
         else:

@@ -18,7 +18,7 @@ from ...arguments import shown
 from ...errors import BadArgument, Unsupported
 from .engine import CODE
 from .host import hostcode
-from .memory import Memory
+from .memory import GuestMemory
 
 SMALLEST, LARGEST = 1 << 8, 1 << 23  #: bytes of a map; the largest that AFL++'s old handshake can name
 _MAP, _MASK, _BEFORE, _OWN, _OURS, _CHOSEN, _THEIRS = range(7)  # words of struct edges
@@ -42,7 +42,7 @@ class EdgeMap:
     A counter goes from 255 to 1. The library's own code is not counted.
     """
 
-    def __init__(self, memory: Memory, counters: ctypes.Array[ctypes.c_uint8], spans: Spans,
+    def __init__(self, memory: GuestMemory, counters: ctypes.Array[ctypes.c_uint8], spans: Spans,
                  comparisons: bool) -> None:
         """
         Args:
@@ -74,7 +74,7 @@ class EdgeMap:
         self._words[_CHOSEN], self._words[_THEIRS] = len(self._spans), ctypes.addressof(chosen)
         for kept in (self._words, counters, chosen):
             memory.engine.keep(kept)
-        memory.own_code.listeners.append(self._look)
+        memory.own_code.on_change(self._look)
         self._look()
         self._hooks = self._added(comparisons)
         memory.engine.retranslate()
@@ -100,7 +100,7 @@ class EdgeMap:
             self._memory.engine.unhook(hook)
         if self._hooks:
             self._hooks = []
-            self._memory.own_code.listeners.remove(self._look)
+            self._memory.own_code.ignore(self._look)
             self._memory.engine.retranslate()
 
     def _look(self) -> None:
@@ -147,7 +147,7 @@ class LastBlocks:
         addresses: of the blocks, the latest last.
     """
 
-    def __init__(self, memory: Memory, most: int) -> None:
+    def __init__(self, memory: GuestMemory, most: int) -> None:
         """
         Args:
             most: blocks that are kept.
