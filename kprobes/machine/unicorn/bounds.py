@@ -25,13 +25,14 @@ class Bounds:
 
     Attributes:
         timed_out: depth of the run whose time is up. installed: how often the hook that counts was added.
+        unused: instructions that the last counted run had left.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, delay_slots: DelaySlots, owned: bool) -> None:
         """owned: nobody else runs the engine."""
         self._keeps = owned and cpu.guest.blocks.hooked_delay_slots  # the hook, after a run: it is everywhere
         self._cpu, self._state, self._delay_slots = cpu, state, delay_slots
-        self.timed_out = self.installed = 0
+        self.timed_out = self.installed = self.unused = 0
         self._hooks: list[int] = []
         self._counting: Any = None  # the hook's function
         self._inside = 0  # instructions in a row in the sink's pages
@@ -136,7 +137,7 @@ class Bounds:
         self._state.left.append(instructions)
 
     def _counted(self) -> None:
-        self._state.left.pop()
+        self.unused = max(self._state.left.pop(), 0)
         self._harm_no_more()
         if self._state.sink is not None:
             self._state.sink.exact(False)

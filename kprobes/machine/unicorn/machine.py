@@ -29,6 +29,7 @@ from .blockcounts import BlockCounts
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
+from .interrupts import Interrupts
 from .loader import read
 from .memory import Memory
 from .mmio import Read, Write
@@ -236,6 +237,11 @@ class UnicornMachine(Described):
     @interrupt_handler.setter
     def interrupt_handler(self, handler: Callable[[Regs, int], bool] | None) -> None:
         self.parts.reports.interrupt_handler = handler
+
+    @property
+    def interrupts(self) -> Interrupts:
+        """The interrupts that its CPU takes, and timers: interrupts.pend(n), interrupts.every(instructions, n)."""
+        return self.parts.interrupts
 
     @property
     def before_run(self) -> Callable[[], object] | None:

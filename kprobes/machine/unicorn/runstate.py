@@ -16,7 +16,7 @@ from .cpu import Cpu
 from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, NESTED, RESTING
 
-REASONS = "", "signal", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
+REASONS = "", "signal", "interrupt", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
 #: seconds: of one look; until nobody is waited for any more; of processor time that takes the run past an instruction
 #: that is its own call site. See _let_pass()
 PASSING, WAITING, PASSED = 50e-6, 10.0, 1e-3

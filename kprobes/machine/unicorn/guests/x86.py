@@ -11,6 +11,7 @@ from unicorn import x86_const as const
 from ....errors import BadArgument
 from ....regs import Regs
 from ..engine import Engine
+from ..registers.system import ByNumber
 from ..registers.conditions import Access, word
 from .guest import (
     INTR,
@@ -101,7 +102,9 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_X86, mode=mode, setup=set_up),
         registers=RegisterFile(constants=const, prefix="X86", names=registers, hidden=segments,
-                               moving=frozenset({"mxcsr"})),
+                               moving=frozenset({"mxcsr"}),
+                               system={"flags": ByNumber("RFLAGS" if wide else "EFLAGS"), "idtr": ByNumber("IDTR"),
+                                       "cs": ByNumber("CS"), "ss": ByNumber("SS")}),
         breakpoint=Breakpoint(channel=INTR, number=3, bias=1),
         pc=Pc(plain=True),
         blocks=Blocks(served_in_place=True),
