@@ -17,7 +17,13 @@ from ..regs import Regs
 
 
 class ExceptionCpu(Protocol):
-    """A CPU between two instructions, as the rules see it."""
+    """A CPU between two instructions, as the rules see it.
+
+    Attributes:
+        vectors: address of the vector table that the CPU starts by, if it does.
+    """
+
+    vectors: int
 
     @property
     def bits(self) -> int:
@@ -27,7 +33,7 @@ class ExceptionCpu(Protocol):
     def regs(self) -> Regs:
         """The registers that programs use."""
 
-    def system(self, name: str) -> Any:
+    def system(self, name: str) -> int:
         """Read a system register, by the architecture manual's name in lower case."""
 
     def set_system(self, name: str, value: int) -> None:

@@ -60,7 +60,6 @@ def loaded(arch: str) -> Iterator[UnicornMachine]:
         m.protect(program.base, m.page_size, "rx")
         if arch == "cortexm":
             m.regs.sp = 0x20001000
-            m.interrupts.controller.vectors = program.base  # type: ignore[attr-defined]
         yield m
 
 

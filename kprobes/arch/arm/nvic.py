@@ -44,7 +44,7 @@ class Nvic:
         self.enabled = set[int]()
         self.active = set[int]()
         self.priority = dict[int, int]()
-        self.vectors = 0
+        self.vectors = cpu.vectors
         self.group_bits = 0
         # a CPU that is reset has no floating point context: frames are basic until the guest makes one
         cpu.set_system("control", cpu.system("control") & ~FPCA)
@@ -201,4 +201,4 @@ class Nvic:
         regs["xpsr"] = xpsr & ~ALIGNED & ~0x1FF | (0 if thread else xpsr & 0x1FF) | 1 << 24
         control = cpu.system("control") & ~(SPSEL | FPCA)
         cpu.set_system("control", control | (SPSEL if process else 0) | (FPCA if floats else 0))
-        return words[6] | 1
+        return int(words[6]) | 1

@@ -20,7 +20,7 @@ def masked(cpu: ExceptionCpu, line: int) -> bool:
 def enter(cpu: ExceptionCpu, line: int) -> int:
     """Push flags, code segment and pc, and go where the gate in the IDT says."""
     wide = cpu.bits == 64
-    _, base, limit, *_ = cpu.system("idtr")
+    base, limit = cpu.system("idt"), cpu.system("idt_limit")
     size = 16 if wide else 8
     if limit < size * line + size - 1:
         raise GuestFault(f"no gate for interrupt {line}: the IDT has {(limit + 1) // size}", pc=cpu.regs.pc,

@@ -10,7 +10,7 @@ from .bounds import Bounds
 from .cpu import Cpu
 from .faults import Faults
 from .interrupts import Interrupts
-from .runner import COUNTED, OUT_OF_TIME, Runner
+from .runner import OUT_OF_TIME, Runner
 from .runstate import RunState
 from .services import Services
 from .starts import Starts
@@ -26,8 +26,13 @@ class InterruptedRunner(Runner):
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
         """Run until `until`, as Runner does."""
+        deadline, left = None if timeout is None else monotonic() + timeout, max_insns
         if not self._interrupts.active:
-            return super().run(target, until, timeout, max_insns)
+            stopped = super().run(target, until, timeout, max_insns)
+            if self._state.depth or not stopped or self.stopped_by != "interrupt":
+                return stopped
+            target = self._cpu.arch.pointers.same_mode(self._cpu.regs, self._cpu.read_pc())
+            left = None if left is None else self.bounds.unused
         if self._state.depth:
             try:
                 with self.bounds.paused():
@@ -38,7 +43,7 @@ class InterruptedRunner(Runner):
         if sink is not None:
             sink.exact(True)
         try:
-            return self._run_in_stretches(target, until, None if timeout is None else monotonic() + timeout, max_insns)
+            return self._run_in_stretches(target, until, deadline, left)
         finally:
             if sink is not None:
                 sink.exact(False)

@@ -23,13 +23,18 @@ Event = tuple[int, int, Callable[[], object]]  # when, a number that orders even
 
 
 class PausedCpu:
-    """The CPU as an architecture's rules of exceptions see it."""
+    """The CPU as an architecture's rules of exceptions see it.
+
+    Attributes:
+        vectors: address of the vector table that the CPU starts by, if it does.
+    """
 
     def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds) -> None:
         self._cpu = cpu
         self._state = state
         self._starts = starts
         self._bounds = bounds
+        self.vectors = 0
         self._page = 0  # for instructions that reach system registers
         registers = cpu.guest.registers
         self._system = SystemRegisters(cpu.engine.uc, registers.constants, registers.prefix, registers.system,
@@ -45,7 +50,7 @@ class PausedCpu:
         """The registers that programs use."""
         return self._cpu.regs
 
-    def system(self, name: str) -> Any:
+    def system(self, name: str) -> int:
         """Read a system register."""
         return self._system.read(name)
 
@@ -133,6 +138,10 @@ class Interrupts:
 
     raise_ = pend
 
+    def look(self) -> None:
+        """Take what is pending at the guest's next instruction: a device has changed the controller's registers."""
+        self._ask()
+
     def set_level(self, line: int | str, on: bool) -> None:
         """Say whether a device asks for an interrupt: it is taken again and again while it does. Raises as pend()."""
         controller = self.controller
@@ -158,8 +167,11 @@ class Interrupts:
             controller.pend(number)
             cancel = self.after(instructions, fire)
 
+        def end() -> None:
+            cancel()
+
         cancel = self.after(instructions, fire)
-        return lambda: cancel()
+        return end
 
     def after(self, instructions: int, function: Callable[[], object]) -> Callable[[], None]:
         """Call a function, a timer's, when so many more instructions have been executed. Returns what cancels that."""
@@ -191,7 +203,18 @@ class Interrupts:
                 raise Unsupported(f"nothing is known of how {self._arch.name} takes interrupts",
                                   hint="set registers, and run() from its handler")
             self._controller = make(self.cpu)
+            if self._state.depth == 1:  # this run goes on in stretches
+                self._state.stop_for("interrupt")
         return self._controller
+
+    @property
+    def vectors(self) -> int:
+        """Address of the vector table that the CPU starts by, where there is such a table (Cortex-M)."""
+        return self.cpu.vectors
+
+    @vectors.setter
+    def vectors(self, address: int) -> None:
+        self.cpu.vectors = address
 
     # --- for runs
 
@@ -202,7 +225,7 @@ class Interrupts:
 
     def _ask(self) -> None:
         """Have the run stop at the next instruction of the guest's own, which its counting hook does."""
-        if self._state.depth == 1:  # a run inside it is no part of the CPU's time
+        if self._state.depth == 1 and self._state.left:  # a run inside it is no part of the CPU's time
             self._state.note_stop("interrupt")
 
     def begin_stretch(self, target: int, most: int | None) -> tuple[int, int]:

@@ -61,6 +61,7 @@ class UnicornMachine(Described):
         stdin: what process() was given, for an interrupt_handler that serves read().
         uc: the unicorn.Uc beneath, for what this class does not offer.
         guest: how that is used.
+        board: devices around it, once a kprobes.board.Board was fitted.
         parts: what does the work.
     """
 
@@ -73,6 +74,7 @@ class UnicornMachine(Described):
         self.page_size, self.cpus, self.call_area = guest.memory.page_size, 1, CALL_AREA
         self.stdin = io.BytesIO()
         self._cpu_task: Callable[[Regs], Any] | None = None
+        self.board: Any = None
         self.symbols = Symbols()
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.parts = parts = Parts(uc, self.arch, guest, self, self.symbols, self.call, owned)
@@ -156,6 +158,7 @@ class UnicornMachine(Described):
         machine.parts.loader.add_symbols(symbols)
         if entry is None and machine.arch.files.vectors is not None and len(code) >= 8:
             machine.regs.sp, entry = machine.arch.files.vectors(code)
+        machine.interrupts.vectors = base
         machine.regs.go(base if entry is None else entry)
         return machine
 

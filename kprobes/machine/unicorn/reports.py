@@ -25,8 +25,8 @@ from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .host.callsites import FollowedCalls
 from .host.usual import SharedHits
-from .owner import Owner
 from .interrupts import Interrupts
+from .owner import Owner
 from .raised import Raised
 from .registers.cells import Spoken
 from .runstate import RunState

@@ -41,7 +41,8 @@ class Runner:
     """Runs the guest. Nested runs end at their own `until`, never by a stop.
 
     Attributes:
-        signals: Python's signal handlers, held meanwhile. stopped_by: why the last stopped run was. before_run, busy: see machine._base.Machine.
+        stopped_by: why the last run that was stopped was (runstate.REASONS).
+        signals: Python's signal handlers, held meanwhile. before_run, busy: see machine._base.Machine.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds,

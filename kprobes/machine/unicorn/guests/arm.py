@@ -7,17 +7,19 @@ from unicorn import arm64_const, arm_const
 
 from ....arch._base import Traps
 from ..engine import Engine
-from ..registers.system import ByNumber, ByPlace
+from ..registers.system import ByNumber, ByPlace, SystemRegister
 from .guest import INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, SystemCalls
 
 #: of the M profile, and of the others: (coprocessor, 64 bits, secure, CRn, CRm, opcode 1, opcode 2)
-SYSTEM_M = {name: ByNumber(name.upper()) for name in
-            ("msp", "psp", "control", "ipsr", "primask", "basepri", "faultmask")}
-SYSTEM_A = {"cpsr": ByNumber("CPSR"), "spsr": ByNumber("SPSR"), "sctlr": ByPlace((15, 0, 0, 1, 0, 0, 0)),
-            "vbar": ByPlace((15, 0, 0, 12, 0, 0, 0))}
+SYSTEM_M: dict[str, SystemRegister] = {
+    name: ByNumber(name.upper()) for name in ("msp", "psp", "control", "ipsr", "primask", "basepri", "faultmask")}
+SYSTEM_A: dict[str, SystemRegister] = {
+    "cpsr": ByNumber("CPSR"), "spsr": ByNumber("SPSR"), "sctlr": ByPlace((15, 0, 0, 1, 0, 0, 0)),
+    "vbar": ByPlace((15, 0, 0, 12, 0, 0, 0))}
 #: of AArch64: (CRn, CRm, op0, op1, op2)
-SYSTEM_64 = {"pstate": ByNumber("PSTATE"), "elr_el1": ByNumber("ELR_EL1"), "vbar_el1": ByNumber("VBAR_EL1"),
-             "spsr_el1": ByPlace((4, 0, 3, 0, 0))}
+SYSTEM_64: dict[str, SystemRegister] = {
+    "pstate": ByNumber("PSTATE"), "elr_el1": ByNumber("ELR_EL1"), "vbar_el1": ByNumber("VBAR_EL1"),
+    "spsr_el1": ByPlace((4, 0, 3, 0, 0))}
 
 
 def _arm(mode: int) -> Guest:

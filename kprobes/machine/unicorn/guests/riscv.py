@@ -7,10 +7,10 @@ from unicorn import riscv_const
 
 from ....arch._base import Traps
 from ..engine import Engine
-from ..registers.system import ByNumber
+from ..registers.system import ByNumber, SystemRegister
 from .guest import INTR, Blocks, Breakpoint, Contexts, Cpu, Faults, Guest, Interrupts, Pc, RegisterFile, SystemCalls
 
-SYSTEM = {name: ByNumber(name.upper()) for name in
+SYSTEM: dict[str, SystemRegister] = {name: ByNumber(name.upper()) for name in
           ("mstatus", "mie", "mip", "mepc", "mcause", "mtval", "mtvec", "priv")}
 
 

@@ -41,13 +41,14 @@ class ByCode:
 
 
 @frozen
-class Fixed:
-    """One that the CPU lacks, which always reads the same; writes are lost."""
+class ByField:
+    """A part of what the engine's API has as a tuple; it is only read. `name` as ByNumber's."""
 
-    value: int
+    name: str
+    index: int
 
 
-SystemRegister = ByNumber | ByPlace | ByCode | Fixed
+SystemRegister = ByNumber | ByPlace | ByCode | ByField
 
 
 class SystemRegisters:
@@ -66,7 +67,7 @@ class SystemRegisters:
         self._rows = rows
         self._run = run
         self._number = {name: getattr(constants, f"UC_{prefix}_REG_{row.name}")
-                        for name, row in rows.items() if isinstance(row, ByNumber)}
+                        for name, row in rows.items() if isinstance(row, ByNumber | ByField)}
         self._place = getattr(constants, f"UC_{prefix}_REG_CP_REG", None)
 
     def _row(self, name: str) -> SystemRegister:
@@ -74,16 +75,15 @@ class SystemRegisters:
             raise UnknownRegister(f"no system register {name!r}", hint=f"there are {' '.join(self._rows)}")
         return self._rows[name]
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str) -> int:
         """Return a register's value."""
         row = self._row(name)
-        if isinstance(row, Fixed):
-            return row.value
-        if isinstance(row, ByNumber):
-            return self._uc.reg_read(self._number[name])
+        if isinstance(row, ByCode):
+            return int(self._run(row.register, None, row.get))
         if isinstance(row, ByPlace):
-            return self._uc.reg_read(self._place, row.fields)
-        return self._run(row.register, None, row.get)
+            return int(self._uc.reg_read(self._place, row.fields))
+        value = self._uc.reg_read(self._number[name])
+        return int(value[row.index] if isinstance(row, ByField) else value)
 
     def write(self, name: str, value: int) -> None:
         """Change a register."""
