@@ -12,7 +12,7 @@ import click
 from attrs import define, frozen
 
 from ..controls import CONTROLS
-from ..errors import ImageError
+from ..errors import GuestFault, ImageError
 from ._render import table
 
 if TYPE_CHECKING:
@@ -149,6 +149,12 @@ class Around:
             uart.show = Lines().add
         if self.fed is not None:
             fitted.uarts[0].feed(_contents(self.fed))
+
+    def explain(self, error: GuestFault) -> None:
+        """Add to a firmware's access to nothing which options put something there."""
+        if self.board is not None and error.access in ("read", "write") and error.address is not None:
+            page = error.address & -0x1000
+            error.plain += f"; --ram {page:#x}:0x1000 puts memory there, --mmio {page:#x}:0x1000 a device of zeros"
 
     def check_unused(self) -> None:
         """Refuse the options where they mean nothing: under QEMU."""

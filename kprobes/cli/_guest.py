@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from ..calltext import Call, parse_call
 from ..controls import CONTROLS
-from ..errors import KprobeError, Unsupported
+from ..errors import GuestFault, KprobeError, Unsupported
 from ..newfile import NewFile
 from ._board import Around, show_accesses, with_board
 from ._files import arch_option, check_sysroot, file_argument, process, sysroot_option
@@ -76,6 +76,9 @@ class Guest:
                 raise click.UsageError(f"{self.file} has no entry point; give --call 'NAME(ARG, ...)' instead of --run")
             try:
                 yield machine, k
+            except GuestFault as error:
+                self.around.explain(error)
+                raise
             finally:
                 show_accesses(getattr(machine, "board", None))
 
