@@ -68,6 +68,10 @@ class InterruptController(Protocol):
     def pending(self) -> bool:
         """True while any interrupt is pending, masked or not."""
 
+    def due(self) -> bool:
+        """Tell whether take() would take one. Asked in front of each instruction while one is pending: only registers
+        that the engine's API has may be read."""
+
     def take(self) -> int | None:
         """Take the most urgent interrupt that is pending and not masked.
 
@@ -158,6 +162,10 @@ class InterruptLines:
     def pending(self) -> bool:
         """See InterruptController."""
         return bool(self._edges or self._levels)
+
+    def due(self) -> bool:
+        """See InterruptController."""
+        return any(not self._rules.masked(self._cpu, line) for line in self._edges | self._levels)
 
     def take(self) -> int | None:
         """See InterruptController."""

@@ -9,7 +9,8 @@ from .bus import Bus
 from .clint import Clint
 from .devices import KINDS, Device, Power, Unknown
 from .systemcontrol import SystemControl
+from .tasks import TaskPointer
 from .uarts import Pl011, SimpleUart, Uart, Uart16550
 
 __all__ = ["KINDS", "Board", "Bus", "Clint", "Device", "Fitted", "Part", "Pl011", "Power", "SimpleUart",
-           "SystemControl", "Uart", "Uart16550", "Unknown"]
+           "SystemControl", "TaskPointer", "Uart", "Uart16550", "Unknown"]

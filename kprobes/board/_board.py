@@ -17,6 +17,7 @@ from .bus import Bus
 from .devices import Device, Unknown, make_device
 from .svd import Peripheral, read_svd
 from .systemcontrol import START, SystemControl
+from .tasks import TaskPointer
 from .uarts import Uart
 
 if sys.version_info >= (3, 11):
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ..machine.unicorn.machine import UnicornMachine
 
 SYSTEM = 0xE0000000, 0xE0100000  #: Armv7-M: the private peripheral bus, which is the CPU's own
-KEYS = {"arch", "base", "entry", "vectors", "symbols", "svd", "ram", "rom", "device"}  #: of a board file
+KEYS = {"arch", "base", "entry", "vectors", "symbols", "svd", "task", "ram", "rom", "device"}  #: of a board file
 PART_KEYS = {"ram": {"start", "size"}, "rom": {"start", "file"}}
 
 
@@ -67,6 +68,7 @@ class Board:
         devices: what else there is.
         symbols: file with names, as m.symbols.load() takes it.
         svd: CMSIS-SVD file: names registers, and makes each of its peripherals that is no device here one that reads 0.
+        task: tells which task of an operating system's runs: m.cpu_task; None: there are none.
     """
 
     arch: str | None = None
@@ -78,6 +80,7 @@ class Board:
     devices: Sequence[Part] = ()
     symbols: str | os.PathLike[str] | None = None
     svd: str | os.PathLike[str] | None = None
+    task: TaskPointer | None = None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Board:
@@ -155,6 +158,8 @@ class Board:
                                 for p in peripherals for r in p.registers)
         if self.symbols is not None:
             machine.symbols.load(self.symbols)
+        if self.task is not None:
+            machine.cpu_task = self.task.follow(machine)
         self._start(machine)
         bus.connect(machine)
         fitted = Fitted(bus, {p.start + r.offset: f"{p.name}.{r.name}" for p in peripherals for r in p.registers})
@@ -273,6 +278,8 @@ def _board_of(said: dict[str, Any], folder: Path) -> Board:
     for name in ("symbols", "svd"):
         if name in texts:
             texts[name] = folder / texts[name]
+    if "task" in said:
+        texts["task"] = TaskPointer.parse(_text(said["task"], "task"))
     ram = []
     for each in _tables(said, "ram"):
         _check_keys(each, PART_KEYS["ram"], "a [[ram]]")

@@ -219,8 +219,10 @@ def with_board(command: Callable[..., None]) -> Callable[..., None]:
 def _board(board: str | None, mmio: tuple[tuple[int, int], ...], device: tuple[Part, ...], **more: Any) -> Board | None:
     if board is None and not (mmio or device) and not any(value is not None and value != () for value in more.values()):
         return None
-    from ..board import Board, Part
+    from ..board import Board, Part, TaskPointer
 
+    if more.get("task") is not None:
+        more["task"] = TaskPointer.parse(more["task"])
     unknown = tuple(Part("unknown", start, {"size": size}) for start, size in mmio)
     return (Board() if board is None else Board.load(board)).with_more(devices=(*device, *unknown), **more)
 
@@ -242,7 +244,10 @@ OPTIONS = (
     click.option("--svd", metavar="FILE2", help="Names of registers and peripherals: a CMSIS-SVD file."),
     click.option("--board", metavar="FILE2", help="All of this from a file (TOML)."),
     click.option("--input", "fed", metavar="FILE2", help="What the first serial port receives; - is stdin."),
+    click.option("--task", metavar="POINTER[:OFFSET]",
+                 help="Where an operating system points to its running task, and the task's name in what is there: "
+                      "pxCurrentTCB:52 for FreeRTOS."),
     click.option("--symbols", metavar="FILE2",
                  help="Names: an ELF file, nm's or a linker's list, lines of address and name."),
 )
-NAMES = ("base", "entry", "vectors", "ram", "rom", "mmio", "device", "svd", "board", "fed", "symbols")
+NAMES = ("base", "entry", "vectors", "ram", "rom", "mmio", "device", "svd", "board", "task", "fed", "symbols")

@@ -134,6 +134,11 @@ class Nvic:
             return None
         return self._enter(number)
 
+    def due(self) -> bool:
+        """See InterruptController."""
+        number = self.first()
+        return number is not None and self._group(number) < self.execution_priority()
+
     def wakes(self) -> bool:
         """See InterruptController: as if PRIMASK were clear (B1.5.19)."""
         number = self.first()

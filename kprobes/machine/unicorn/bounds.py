@@ -199,6 +199,9 @@ class Bounds:
                 m.engine.stop()
             elif state.why_stopped:
                 m.engine.stop()
+            elif state.due is not None and state.due():
+                state.note_stop("interrupt")
+                m.engine.stop()
             else:
                 state.left[-1] -= 1
 

@@ -34,11 +34,8 @@ class InterruptedRunner(Runner):
             target = self._cpu.arch.pointers.same_mode(self._cpu.regs, self._cpu.read_pc())
             left = None if left is None else self.bounds.unused
         if self._state.depth:
-            try:
-                with self.bounds.paused():
-                    return super().run(target, until, timeout, max_insns)
-            finally:
-                self._interrupts.ask_again()
+            with self._interrupts.away(), self.bounds.paused():
+                return super().run(target, until, timeout, max_insns)
         sink = self._state.sink
         if sink is not None:
             sink.exact(True)

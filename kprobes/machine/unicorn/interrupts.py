@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...arch._interrupts import InterruptController
@@ -145,8 +146,9 @@ class Interrupts:
     def set_level(self, line: int | str, on: bool) -> None:
         """Say whether a device asks for an interrupt: it is taken again and again while it does. Raises as pend()."""
         controller = self.controller
+        before = controller.state
         controller.set_level(controller.line(line), on)
-        if on:
+        if controller.state != before:
             self._ask()
 
     def every(self, instructions: int, line: int | str) -> Callable[[], None]:
@@ -243,8 +245,9 @@ class Interrupts:
         taken = self._controller.take()
         if taken is not None:
             target = taken
-        # what is pending is taken as soon as the guest allows it: look before each instruction
-        budget = 1 if self._controller.pending else FAR
+        budget = FAR
+        if self._controller.pending:  # it is taken as soon as the guest allows it
+            self._state.due = self._controller.due
         if self._events:
             budget = min(budget, self._events[0][0] - self._past)
         if most is not None:
@@ -257,10 +260,17 @@ class Interrupts:
         self._budget = 0
         return target, 0
 
-    def ask_again(self) -> None:
-        """A run inside another one has ended, in which nothing was taken: stop the outer one if anything is due."""
-        if self._controller is not None and (self._controller.pending or self._events):
-            self._ask()
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """For a run inside another one: no time passes, and nothing is taken until it has ended."""
+        due, self._state.due = self._state.due, None
+        left = self._state.left
+        try:
+            yield
+        finally:
+            self._state.due = due
+            if self._state.depth == 1 and left and self._controller is not None and self._controller.pending:
+                self._state.note_stop("interrupt")
 
     def end_stretch(self, unused: int) -> int:
         """End what begin_stretch() has begun. Returns how many instructions were executed.
@@ -272,6 +282,7 @@ class Interrupts:
         done = self._budget - unused
         self._past += done
         self._budget = None
+        self._state.due = None
         return done
 
     def sleep(self) -> bool:

@@ -36,6 +36,7 @@ class RunState:
         unfinished: address of a displaced instruction that has raised an interrupt, is to be executed once more, and is
             not, since the run is over; -1: there is none.
         hooked: a CODE hook is on every instruction.
+        due: asked before each instruction of a counted run whether an interrupt stops it there; None: none is pending.
         resting: depth of the run in which what is executed is no hit, see executing(); 0: it is one.
     """
 
@@ -48,6 +49,7 @@ class RunState:
         self.left: list[int] = []
         self.why_stopped = ""
         self.disturbed = self.hooked = False
+        self.due: Callable[[], bool] | None = None
         self.parked: BaseException | None = None
         self.in_place: dict[int, int] = {}  # instructions that are their own call sites, and their hooks
         self.skip = self.unfinished = -1
