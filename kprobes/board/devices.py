@@ -69,6 +69,8 @@ class Unknown(Device):
 class Power(Device):
     """A switch: a write of anything stops the run."""
 
+    SIZE = 4
+
     def write(self, offset: int, size: int, value: int) -> None:
         """Stop the run."""
         self.wires.stop()

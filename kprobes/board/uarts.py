@@ -50,6 +50,8 @@ class SimpleUart(Uart):
     """Two registers of 32 bits: +0 status (bit 0: a byte has come; bit 1: one may be sent), +4 data. Its interrupt is
     raised while a byte has come."""
 
+    SIZE = 8
+
     def connect(self, wires: Wires) -> None:
         """See Device."""
         super().connect(wires)
@@ -133,7 +135,7 @@ class Uart16550(Uart):
     RECEIVED, EMPTY = 1, 2  #: bits of the interrupt enable register
 
     def __init__(self, start: int, *, stride: int = 1, **settings: Any) -> None:
-        super().__init__(start, **settings)
+        super().__init__(start, **{"size": 8 * stride, **settings})
         self.stride = stride
         self._registers = [0] * 8  # 1 IER, 3 LCR, 4 MCR, 7 SCR
         self._divisor = [1, 0]

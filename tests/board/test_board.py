@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import PATIENT
 
 from kprobes import BadArgument, ImageError, KprobeError, Kprobes, NoMemory, UnicornMachine, UnknownSymbol, Unsupported
 from kprobes.board import Board, Part, TaskPointer
@@ -146,7 +147,7 @@ def test_a_board_file(tmp_path: Path) -> None:
         assert m.board["UART"].sent.startswith(b"X ")
         rows = {name: (reads, writes) for name, reads, writes in m.board.accesses()}
         assert rows["UART.STATUS"][0] > 4 and rows["UART.DATA"] == (3, 5)
-        assert rows["POWER"] == (0, 1) and rows["UART2"] == (0, 0)
+        assert rows["POWER"] == (0, 1) and "UART2" not in rows
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -199,6 +200,7 @@ def test_svd_files_that_are_none(tmp_path: Path, text: str) -> None:
         read_svd(tmp_path / "none")
 
 
+@PATIENT
 @given(st.binary(max_size=40), st.integers(0, len(SVD)))
 def test_damaged_svd_files(tmp_path_factory: pytest.TempPathFactory, data: bytes, at: int) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.svd"

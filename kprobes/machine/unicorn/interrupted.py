@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import TIMEOUT_MAX
 from time import monotonic
 from typing import Any
 
@@ -26,7 +27,7 @@ class InterruptedRunner(Runner):
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
         """Run until `until`, as Runner does."""
-        deadline, left = None if timeout is None else monotonic() + timeout, max_insns
+        deadline, left = None if timeout is None else monotonic() + min(timeout, TIMEOUT_MAX), max_insns
         if not self._interrupts.active:
             stopped = super().run(target, until, timeout, max_insns)
             if self._state.depth or not stopped or self.stopped_by != "interrupt":
