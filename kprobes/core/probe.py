@@ -14,7 +14,7 @@ from . import settings
 from .settings import Setting
 
 if TYPE_CHECKING:
-    from ..machine._base import BuiltIn
+    from .hit.calls import Followers
 
 #: What a pre-handler returns when it has set regs.pc itself: no step, no younger siblings, no post-handlers.
 DIVERTED: Final = 1
@@ -253,7 +253,7 @@ class Kretprobe(Probe):
     _most: int = field(default=0, init=False)  #: instances that there may be; 0 while not registered
     _made: int = field(default=0, init=False)  #: of them, those that were needed so far
     _held: list[KretprobeInstance] = field(factory=list, init=False)  #: of calls that the machine follows
-    _follow: BuiltIn | None = field(default=None, init=False)  #: the machine's program that follows its calls
+    _follow: Followers | None = field(default=None, init=False)  #: it and others whose calls the machine follows
     family: ClassVar[str] = "r"
 
     handler = Setting[ReturnHandler | None]("Runs when the function has returned. It may be replaced while registered.",

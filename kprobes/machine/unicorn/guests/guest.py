@@ -160,6 +160,8 @@ class Interrupts:
     renumber: Callable[[int, int], int] | None = None
     call: int | None = None  #: number of a supervisor call that the CPU takes by its own rules (Arch.interrupts)
     leave: int | None = None  #: number of a branch to a value that stands for a return from an exception
+    #: where a nested run has ended by an interrupt, a stop of the outer one is reported as the same once more; -1: not
+    lingers: int = -1
     served: Served | None = None  #: the CPU remembers the exception that it serves
     refused: Callable[[Engine], Access] | None = None  #: finds where it keeps the address of an unaligned access
     #: (registers, pc) -> where the guest's CPU has taken a trap itself and stands at its vector: the trap's number, the
