@@ -15,7 +15,7 @@ from kprobes.board import Board, Uart
 from kprobes.cli import main
 
 pytestmark = pytest.mark.quick
-GUEST = Path(__file__).resolve().parent.parent / "data" / "freertos"
+GUEST = Path(__file__).resolve().parent.parent.parent / "examples" / "freertos"
 BOARD = GUEST / "board.toml"
 TEXT = "".join(f"got {n * n}\n" for n in range(1, 13)) + "total 650\n"
 

@@ -1,4 +1,4 @@
-"""Rebuild freertos.bin and its symbols: `python tests/data/freertos/build.py KERNEL`.
+"""Rebuild freertos.bin and its symbols: `python examples/freertos/build.py KERNEL`.
 
 KERNEL is a checkout of FreeRTOS-Kernel, which is not kept here; its licence is FreeRTOS-LICENSE.md. The image that is
 here was made of commit 4269c69a16f924c11adeedbb31591f6fad9f41b2, with ziglang 0.17.0.
