@@ -14,7 +14,12 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 HERE = Path(__file__).resolve().parent
-FLAGS = ["-target", "thumb-freestanding-eabi", "-mcpu=cortex_m3", "-std=c11", "-O1", "-ffreestanding", "-fno-builtin", "-nostdlib", "-static", "-fno-pic", "-fno-pie", "-fno-sanitize=all", "-fno-stack-protector", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fno-ident", "-g0", "-w", "-Wl,--build-id=none", "-Wl,-e,reset"]
+FLAGS = [
+    "-target", "thumb-freestanding-eabi", "-mcpu=cortex_m3", "-std=c11", "-O1", "-ffreestanding",
+    "-fno-builtin", "-nostdlib", "-static", "-fno-pic", "-fno-pie", "-fno-sanitize=all",
+    "-fno-stack-protector", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fno-ident",
+    "-g0", "-w", "-Wl,--build-id=none", "-Wl,-e,reset",
+]  # fmt: skip
 HEADERS = {"stdlib.h": "#include <stddef.h>\n",
            "string.h": "#include <stddef.h>\nvoid *memset(void *, int, size_t);\n"
                        "void *memcpy(void *, const void *, size_t);\nsize_t strlen(const char *);\n"}

@@ -26,7 +26,7 @@ class SystemControl(Device):
     """
 
     def __init__(self, start: int = START, **settings: Any) -> None:
-        super().__init__(start, **settings)
+        super().__init__(start, **{"name": "SCS", **settings})
         self._kept = {SCR: 0, CCR: 0x200, CPACR: 0, 0xD24: 0, 0xD28: 0, 0xD2C: 0, 0xF34: 0}
         self._control = 0
         self._reload = 0
