@@ -123,20 +123,23 @@ class Board:
             BadArgument: a raw image without an architecture; devices of unknown kinds, or at one place.
             Unsupported: interrupts on an architecture without rules for them.
         """
-        from ..machine.unicorn.machine import UnicornMachine
-
-        if self.base is None:
-            machine = UnicornMachine.load(file, arch=self.arch, name=name)
-        elif self.arch is None:
-            raise BadArgument("a raw image needs an architecture", hint="say arch; `kprobes archs` lists them")
-        else:
-            machine = UnicornMachine.load_raw(file, arch=self.arch, base=self.base, entry=self.entry, name=name)
+        machine = self.load_image(file, name)
         try:
             self.fit(machine)
         except BaseException:
             machine.close()
             raise
         return machine
+
+    def load_image(self, file: str | os.PathLike[str] | bytes, name: str | None = None) -> UnicornMachine:
+        """Load a file as machine() does, with nothing around the CPU yet: fit() puts it there."""
+        from ..machine.unicorn.machine import UnicornMachine
+
+        if self.base is None:
+            return UnicornMachine.load(file, arch=self.arch, name=name)
+        if self.arch is None:
+            raise BadArgument("a raw image needs an architecture", hint="say arch; `kprobes archs` lists them")
+        return UnicornMachine.load_raw(file, arch=self.arch, base=self.base, entry=self.entry, name=name)
 
     def fit(self, machine: UnicornMachine) -> Fitted:
         """Put the board around a machine that has its image already. Also kept as machine.board. Raises as

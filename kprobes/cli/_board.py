@@ -117,10 +117,9 @@ class Around:
 
         if self.board is None and self.fed is None:
             machine = UnicornMachine.load(file, arch=arch)
-        else:
-            machine = self._load_onto_board(file, arch)
-        self.name(machine)
-        return machine
+            self.name(machine)
+            return machine
+        return self._load_onto_board(file, arch)
 
     def name(self, machine: UnicornMachine | QemuMachine) -> None:
         """Add the names that --symbols brings."""
@@ -133,9 +132,10 @@ class Around:
         board = (self.board or Board()).with_more(arch=arch)
         if board.base is not None and board.arch is None:
             raise click.UsageError("a raw image needs --arch NAME as well; `kprobes archs` lists them")
-        machine = board.machine(file)
+        machine = board.load_image(file)
         try:
-            self._wire(machine.board)
+            self.name(machine)
+            self._wire(board.fit(machine))
         except BaseException:
             machine.close()
             raise
