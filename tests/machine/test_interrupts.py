@@ -11,6 +11,7 @@ from attrs import frozen
 
 from kprobes import (
     BadArgument,
+    GuestFault,
     GuestHalted,
     GuestTimeout,
     Kprobe,
@@ -278,6 +279,41 @@ def test_a_call_is_interrupted_as_well() -> None:
         m.interrupts.after(2, lambda: m.interrupts.pend("systick"))
         assert m.call("step", 2, 3) == 13
         assert word(m, TICKS) == 1
+
+
+@pytest.mark.parametrize(("vectors", "sp"), [(0x90000000, 0x20001000), (0x08000000, 0x90000000)])
+def test_a_guest_without_vectors_or_stack(vectors: int, sp: int) -> None:
+    """It stands in front of the next instruction, and nothing is lost: it goes on once there are some."""
+    with loaded("cortexm") as m:
+        m.interrupts.vectors = vectors
+        m.regs.sp = sp
+        m.interrupts.pend("systick")
+        for _ in range(2):
+            with pytest.raises(GuestFault, match="cannot take an interrupt: memory is not mapped at 0x") as caught:
+                m.run(until="done")
+            assert caught.value.pc == m.symbols["start"].address == m.regs.pc
+        m.interrupts.controller.vectors = 0x08000000  # type: ignore[attr-defined]
+        m.regs.sp = 0x20001000
+        m.run(until="done")
+        assert word(m, TICKS) == 1
+
+
+@pytest.mark.parametrize("frame", [0x90000000, 0x20000100])
+def test_a_return_from_no_exception(frame: int) -> None:
+    """EXC_RETURN outside of a handler, and inside with a stack that is none."""
+    with loaded("cortexm") as m:
+        m.interrupts.pend("systick")
+        handler = m.symbols["handler"].address
+        m.run(until=handler | 1)
+        m.regs.sp = frame
+        if frame == 0x90000000:
+            with pytest.raises(GuestFault, match="cannot take"):
+                m.run(until="done")
+        else:
+            m.interrupts.controller.state = (*m.interrupts.controller.state[:3], frozenset(),
+                                             *m.interrupts.controller.state[4:])
+            with pytest.raises(GuestFault):
+                m.run(until="done")
 
 
 @pytest.mark.parametrize(("arch", "line"), [("arm64", 2), ("arm64", "irk"), ("mips", 8), ("cortexm", 240),

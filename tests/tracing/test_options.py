@@ -72,15 +72,15 @@ def said(text: str) -> Check:
 
 #: a Cortex-M image with its vector table at 0x20: stack, reset; six: movs r0, #6; bx lr
 VECTORS = bytes(0x20) + struct.pack("<2I", 0x20001000, 0x10029) + bytes.fromhex("0620 7047")
-SVD = """<device><peripherals><peripheral><name>PORT</name><baseAddress>0x40000000</baseAddress><registers><register>
-<name>DATA</name><addressOffset>0</addressOffset></register></registers></peripheral></peripherals></device>"""
+
+
 BOARD = """arch = "arm64"\nbase = 0x10000\nsymbols = "names.txt"\n[[device]]\nkind = "unknown"\nstart = 0x40000000
 name = "PORT"\n"""
 
 
 def on_board(command: str, folder: Path, saved: list[str]) -> dict[str, tuple[list[str], Check]]:
     """Rows of the options that say what is around a CPU. folder: has raw.bin and names.txt."""
-    for name, text in (("chip.svd", SVD), ("board.toml", BOARD), ("m.txt", "0000000000010028 T six\n")):
+    for name, text in (("board.toml", BOARD), ("m.txt", "0000000000010028 T six\n")):
         (folder / name).write_text(text)
     (folder / "m.bin").write_bytes(VECTORS)
     wanted = ["six"] if command == "graph" else what(command, "p:f six n=$arg1")
@@ -98,7 +98,7 @@ def on_board(command: str, folder: Path, saved: list[str]) -> dict[str, tuple[li
         "--ram": ([*image, *call, "--ram", "0x40000000:0x1000"], answer),
         "--rom": ([*image, *call, "--rom", f"{folder / 'names.txt'}@0x40000000"], answer),
         "--device": ([*image, *call, "--device", "power@0x40000000,name=SWITCH"], said("SWITCH")),
-        "--svd": ([*image, *call, "--svd", str(folder / "chip.svd")], said("PORT.DATA")),
+        "--svd": ([*image, *call, "--svd", str(DATA / "chip.svd")], said("PORT.DATA")),
         "--board": ([*plain, *call, "--board", str(folder / "board.toml")], said("PORT")),
         "--input": ([*image, *call, "--device", "pl011@0x40000000,name=UART", "--input", str(folder / "m.txt")],
                     said("UART")),
@@ -188,12 +188,15 @@ def test_a_sysroot_is_needed(tmp_path: Path) -> None:
     assert not QEMU or "chmod +x" in run("stat", DEMO, EVENT, "--qemu", status=2).output
 
 
+#: what these say where they are refused
+REFUSED = {"--sdt": "no static tracepoint", "--vectors": "no vector table"}
+DATA = Path(__file__).resolve().parent.parent / "data"
 #: options of boards, on the demo; tests/board/test_board.py tries them on a raw image
 AROUND = {"--ram": ("--ram", "0x40000000:0x1000"), "--rom": ("--rom", f"{DEMO}@0x50000000"),
           "--mmio": ("--mmio", "0x40000000:0x1000"), "--device": ("--device", "pl011@0x40000000"),
           "--entry": ("--entry", "0x401000"), "--task": ("--task", "fib"), "--symbols": ("--symbols", DEMO),
-          "--input": ("--device", "pl011@0x40000000", "--input", DEMO), "--svd": ("--svd", "chip.svd"),
-          "--board": ("--board", "board.toml"), "--base": ("--base", "0x400000", "--arch", "x86_64", "--symbols", DEMO),
+          "--input": ("--device", "pl011@0x40000000", "--input", DEMO), "--svd": ("--svd", str(DATA / "chip.svd")),
+          "--board": ("--board", str(DATA / "board.toml")), "--base": ("--base", "0x400000", "--arch", "x86_64", "--symbols", DEMO),
           "--vectors": ("--vectors", "0x401000")}
 OTHERS = {
     "archs": {}, "symbols": {"--arch": ("--arch", "x86_64"), **AROUND},
@@ -210,12 +213,9 @@ def test_an_option_of_those_that_run_nothing(command: str, option: str, tmp_path
                                              monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run("record", DEMO, EVENT, "--call", "fib(3)", "-o", "x.arrow")
-    Path("chip.svd").write_text(SVD)
-    Path("board.toml").write_text(BOARD.partition("[[")[2].join(("[[", "")))
     file = "x.arrow" if command in ("report", "convert") else DEMO
-    refused = {"--sdt": "no static tracepoint", "--vectors": "no vector table"}
-    done = run(command, file, *OTHERS[command][option], status=2 if option in refused else 0)
-    assert refused[option] in done.output if option in refused else done.stdout
+    done = run(command, file, *OTHERS[command][option], status=2 if option in REFUSED else 0)
+    assert REFUSED[option] in done.output if option in REFUSED else done.stdout
     assert option != "--flame" or (tmp_path / "x.svg").exists()
 
 

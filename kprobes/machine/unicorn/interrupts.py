@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...arch._interrupts import InterruptController
-from ...errors import BadArgument, Unsupported
+from ...errors import BadArgument, GuestFault, Unsupported
 from ...regs import Regs
 from .bounds import Bounds
 from .cpu import Cpu
@@ -242,7 +242,10 @@ class Interrupts:
         """
         assert self._controller is not None
         self._call_timers()
-        taken = self._controller.take()
+        try:
+            taken = self._controller.take()
+        except GuestFault as error:
+            raise self._refused(error) from None
         if taken is not None:
             target = taken
         budget = FAR
@@ -254,6 +257,13 @@ class Interrupts:
             budget = min(budget, most)
         self._budget = budget
         return target, budget
+
+    def _refused(self, error: GuestFault) -> GuestFault:
+        """The error for vectors or a stack that are no memory: a real CPU would lock up."""
+        at = "" if error.address is None else f" at {error.address:#x}"
+        return GuestFault(f"the CPU cannot take an interrupt: {error.reason}{at}", address=error.address,
+                          pc=self.cpu.regs.pc, access=error.access,
+                          serve="have the guest set its vectors and its stack before interrupts are on")
 
     def no_stretch(self, target: int) -> tuple[int, int]:
         """Begin a stretch of a run that has no instructions left. Returns as begin_stretch()."""
@@ -313,10 +323,13 @@ class Interrupts:
         if self._controller is None:
             return False
         target = None
-        if number == self._numbers.call:
-            target = self._controller.call()
-        elif number == self._numbers.leave:
-            target = self._controller.leave(regs.pc)
+        try:
+            if number == self._numbers.call:
+                target = self._controller.call()
+            elif number == self._numbers.leave:
+                target = self._controller.leave(regs.pc)
+        except GuestFault as error:
+            raise self._refused(error) from None
         if target is None:
             return False
         regs.go(target)
