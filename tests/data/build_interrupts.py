@@ -380,6 +380,8 @@ GUESTS = {
     "riscv64": (0x10000, "riscv64-freestanding-none", RISCV),
     "mips": (0x80010000, "mips-freestanding-eabi -mcpu=mips32r2", MIPS),
     "mipsel": (0x80010000, "mipsel-freestanding-eabi -mcpu=mips32r2", MIPS),
+    "mips32r6el": (0x80010000, "mipsel-freestanding-eabi -mcpu=mips32r6", MIPS),
+    "arm64be": (0x10000, "aarch64_be-freestanding-none", ARM64),
     "ppc": (0, "powerpc-freestanding-eabi", PPC),
     "i386": (0x10000, "x86-freestanding-none", _x86(32)),
     "x86_64": (0x10000, "x86_64-freestanding-none", _x86(64)),

@@ -23,8 +23,8 @@ from kprobes import (
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "interrupts.txt"
 LINES = {"cortexm": "systick", "arm": "irq", "arm64": "irq", "riscv32": "timer", "riscv64": "timer", "mips": 7,
-         "mipsel": "ip7", "ppc": "decrementer", "i386": 32, "x86_64": 32}
-RAM = {"cortexm": 0x20000000, "mips": 0x80020000, "mipsel": 0x80020000}
+         "mipsel": "ip7", "mips32r6el": 6, "arm64be": "irq", "ppc": "decrementer", "i386": 32, "x86_64": 32}
+RAM = {"cortexm": 0x20000000, "mips": 0x80020000, "mipsel": 0x80020000, "mips32r6el": 0x80020000}
 TICKS, RESULT = 0x100, 0x104  # in RAM
 
 

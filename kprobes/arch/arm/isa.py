@@ -140,7 +140,8 @@ ARM = Arch(
     files=Files(machines=((40, 32, "little"),), choose=of_profile),
     interrupts=interrupts.CONTROLLER,
 )  # fmt: skip
-ARMEB = evolve(ARM, name="armeb", order=Order.BIG, walking=evolve(ARM.walking, table=partial(table, Order.BIG)),
+ARMEB = evolve(ARM, name="armeb", order=Order.BIG, interrupts=None,
+               walking=evolve(ARM.walking, table=partial(table, Order.BIG)),
                files=Files(machines=((40, 32, "big"),), choose=be8))
 CORTEXM = evolve(
     ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF}, end={1: T32_UDF}),

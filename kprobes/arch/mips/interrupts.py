@@ -30,9 +30,8 @@ def enter(cpu: ExceptionCpu, line: int) -> int:
     cpu.set_system("epc", back)
     cause = cpu.system("cause")
     special = bool(cause & IV)
-    high = -1 << 32 & (1 << cpu.bits) - 1
     base = 0xBFC00200 if status & BEV else cpu.system("ebase") & 0xBFFFF000 | 0x80000000
-    return (high | base) + (0x200 if special else 0x180)
+    return base + (0x200 if special else 0x180)
 
 
 def show(cpu: ExceptionCpu, lines: frozenset[int]) -> None:

@@ -227,5 +227,5 @@ def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere]
         walking=Walking(conditioned=conditioned, reserved=reserved, leaves=partial(leaves, order),
                         follow=following(partial(addresses.use, order), bits)),
         files=Files(machines=((8, bits, order.value),), choose=choose),
-        interrupts=interrupts.CONTROLLER,
+        interrupts=interrupts.CONTROLLER if bits == 32 else None,
     )  # fmt: skip
