@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from attrs import define, field, fields
@@ -14,7 +14,7 @@ from . import settings
 from .settings import Setting
 
 if TYPE_CHECKING:
-    from .hit.calls import Followers
+    from ..machine._base import BuiltIn
 
 #: What a pre-handler returns when it has set regs.pc itself: no step, no younger siblings, no post-handlers.
 DIVERTED: Final = 1
@@ -287,6 +287,37 @@ class Kretprobe(Probe):
     def entry_nmissed(self) -> int:
         """Function entries whose hit was missed because another probe was running on the CPU."""
         return self._missed
+
+
+class Followers:
+    """Return probes of one function whose calls the machine follows.
+
+    Attributes:
+        probes: as they come at the entry.
+        program: the machine's, which follows.
+    """
+
+    def __init__(self, probes: Sequence[Kretprobe], program: BuiltIn) -> None:
+        self.probes = tuple(probes)
+        self.program = program
+
+    def make_room(self) -> None:
+        """Let the machine follow as many more calls as there are instances of every probe."""
+        self.program.room(min(len(rp._pool) for rp in self.probes))
+
+    @property
+    def returns(self) -> int:
+        """How many calls have returned without the core's doing."""
+        return self.program.returns
+
+    def take(self, frame: int, link: int, trampoline: int) -> Iterator[KretprobeInstance]:
+        """The instances of a call that the machine follows no more: of each probe one, in the order of the entry."""
+        for rp in self.probes:
+            ri = rp._held.pop(0) if rp._held else rp._pool.pop()
+            ri.begin(frame, link)
+            if rp is not self.probes[0]:
+                ri.link = trampoline  # who comes later finds that there
+            yield ri
 
 
 @define(eq=False, kw_only=True, repr=False)

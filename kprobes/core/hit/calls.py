@@ -19,45 +19,14 @@ from attrs import frozen
 
 from ...arch._base import Linkage
 from ...errors import KprobeError, ReentryError
-from ...machine._base import BuiltIn, HostProgram, Machine, UsualEntry, UsualReturn
+from ...machine._base import HostProgram, Machine, UsualEntry, UsualReturn
 from ...native import quick
 from ...regs import Regs
-from ..probe import Kretprobe, KretprobeInstance
+from ..probe import Followers, Kretprobe, KretprobeInstance
 from .link import Link
 
 Instances = list[KretprobeInstance]
 SET_ASIDE = 1024  # calls of a task that are remembered although they look left
-
-
-class Followers:
-    """Return probes of one function whose calls the machine follows.
-
-    Attributes:
-        probes: as they come at the entry.
-        program: the machine's, which follows.
-    """
-
-    def __init__(self, probes: Sequence[Kretprobe], program: BuiltIn) -> None:
-        self.probes = tuple(probes)
-        self.program = program
-
-    def make_room(self) -> None:
-        """Let the machine follow as many more calls as there are instances of every probe."""
-        self.program.room(min(len(rp._pool) for rp in self.probes))
-
-    @property
-    def returns(self) -> int:
-        """How many calls have returned without the core's doing."""
-        return self.program.returns
-
-    def take(self, frame: int, link: int, trampoline: int) -> Iterator[KretprobeInstance]:
-        """The instances of a call that the machine follows no more: of each probe one, in the order of the entry."""
-        for rp in self.probes:
-            ri = rp._held.pop(0) if rp._held else rp._pool.pop()
-            ri.begin(frame, link)
-            if rp is not self.probes[0]:
-                ri.link = trampoline  # who comes later finds that there
-            yield ri
 
 
 @frozen
@@ -213,12 +182,9 @@ class Calls:
     def pop(self, regs: Regs, sp: int) -> Instances:
         """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true
         target."""
-        if self.following:
+        if self.idle[0][0] != self.idle[1]:
             self.catch_up()
-        return self.pop_of(self.of(regs.task), regs, sp)
-
-    def pop_of(self, calls: Instances, regs: Regs, sp: int) -> Instances:
-        """The same where they are known to be of these calls."""
+        calls = self.of(regs.task)
         frame = sp - self._linkage.pushed
         instances = self._sharing(calls, frame) or self._search(calls, frame)
         frame, target = instances[-1].frame, instances[-1].link

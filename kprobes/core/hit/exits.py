@@ -74,28 +74,21 @@ class Exits:
         """The same of several: the machine calls one handler, which calls theirs."""
         cb = self._handlers.blocks[0]
         first = probes[0]
-        youngest_first = probes[::-1]
+        others = probes[1:]
 
         def handler(ri: KretprobeInstance, regs: Regs) -> None:
-            """Run the handlers, the youngest first; the machine has taken an instance of the first probe's, and has
-            counted the return for each of them."""
-            taken: list[KretprobeInstance] = []
-            turn = 0
+            """Run the handlers; the machine has taken an instance of the first probe's only."""
+            instances = [ri]
+            for rp in probes:
+                rp._nreturned -= 1  # the machine has counted it for each; _call() does for those that it comes to
+            for rp in others:
+                own = rp._pool.pop()
+                own.begin(ri.frame, ri.ret_addr)
+                instances.append(own)
             try:
-                for turn, rp in enumerate(youngest_first, 1):  # noqa: B007  it is looked at below
-                    if rp._point is None:  # a younger one's handler has unregistered it
-                        rp._nreturned -= 1
-                        continue
-                    own = ri
-                    if rp is not first:
-                        own = rp._pool.pop()
-                        own.begin(ri.frame, ri.ret_addr)
-                        taken.append(own)
-                    self._call(cb, rp, own, regs)
+                self._call(cb, instances[::-1], regs)
             finally:
-                for rp in youngest_first[turn:]:
-                    rp._nreturned -= 1  # its handler has not run
-                self._calls.recycle(taken)
+                self._calls.recycle(instances[1:])
 
         def rest(regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None) -> None:
             if error is not None:
@@ -127,22 +120,21 @@ class Exits:
             return
         cb.begin(None)
         try:
-            for ri in instances:
-                rp = ri.rp
-                if ri.pool is not rp._pool or rp._point is None:
-                    continue  # unregistered meanwhile
-                rp._nreturned += 1
-                self._call(cb, rp, ri, regs)
+            self._call(cb, instances, regs)
         finally:
             cb.reset()
             self._calls.recycle(instances)
 
-    def _call(self, cb: ControlBlock, rp: Kretprobe, ri: KretprobeInstance, regs: Regs) -> None:
-        """Call a probe's return handler, and its fault_handler about what that raises."""
-        if rp._handler is None:
-            return
-        cb.child = rp
-        try:
-            rp._handler(ri, regs)
-        except Exception as error:
-            self._handlers.ask_about_exception(rp, regs, error)
+    def _call(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
+        """Call the return handlers of one frame's instances, the youngest first, and count these returns."""
+        for ri in instances:
+            rp = ri.rp
+            if ri.pool is not rp._pool or rp._point is None:
+                continue  # unregistered meanwhile
+            cb.child = rp
+            rp._nreturned += 1
+            if rp._handler is not None:
+                try:
+                    rp._handler(ri, regs)
+                except Exception as error:
+                    self._handlers.ask_about_exception(rp, regs, error)

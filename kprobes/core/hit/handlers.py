@@ -115,42 +115,30 @@ class Handlers:
         """Run the pre-handlers; True if one of them has set pc itself."""
         for p in cb.probes:
             if p._active:  # an elder sibling's handler may have unregistered it
+                cb.child = p
                 p._nhit += 1
-                if self.call(cb, p, regs):
-                    return True
+                handler = p._pre
+                if handler is not None:
+                    try:
+                        if handler(p, regs):
+                            return True
+                    except Exception as error:
+                        here = regs.pc
+                        self.ask_about_exception(p, regs, error)
+                        if regs.pc != here:
+                            return True
         return False
 
     def pre_counted(self, cb: ControlBlock, probes: tuple[Probe, ...], regs: Regs) -> bool:
-        """Run pre-handlers at a hit that the machine has counted for each of these probes.
+        """Run the pre-handlers of probes at a hit that the machine has counted for each of them.
 
         Returns:
             True if one of them has set pc itself.
         """
         cb.probes = probes
-        turn = 0
-        try:
-            for turn, p in enumerate(probes, 1):  # noqa: B007  it is looked at below
-                if not p._active:  # an elder sibling's handler has unregistered it
-                    p._nhit -= 1
-                elif self.call(cb, p, regs):
-                    return True
-            return False
-        finally:
-            for p in probes[turn:]:
-                p._nhit -= 1  # its handler has not run
-
-    def call(self, cb: ControlBlock, p: Probe, regs: Regs) -> bool:
-        """Run the pre-handler of one probe; True if it has set pc itself."""
-        handler = p._pre
-        if handler is None:
-            return False
-        cb.child = p
-        try:
-            return bool(handler(p, regs))
-        except Exception as error:
-            here = regs.pc
-            self.ask_about_exception(p, regs, error)
-            return regs.pc != here
+        for p in probes:
+            p._nhit -= 1  # pre() counts it for those that it comes to
+        return self.pre(cb, regs)
 
     def check_diverted(self, point: Probepoint, regs: Regs) -> None:
         if regs.pc == point.address and point.state is ARMED:
