@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
+from ..arch.arm.nvic import Nvic
 from ..errors import BadArgument, GuestFault, ImageError, Unsupported
 from ..symbols import Symbol
 from .bus import Bus
@@ -147,7 +148,7 @@ class Board:
         peripherals = () if self.svd is None else read_svd(self.svd)
         devices = [part.make() for part in self.devices]
         taken = [(device.start, device.start + device.size) for device in devices]
-        if machine.arch.name == "cortexm" and not _overlaps(START, START + 0x1000, taken):
+        if machine.arch.interrupts is Nvic and not _overlaps(START, START + 0x1000, taken):
             devices.append(SystemControl())
         devices += _unknown(peripherals, taken)
         bus = Bus(devices)
