@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import GuestHalted, GuestTimeout
 from .bounds import Bounds
 from .cpu import Cpu
-from .faults import Faults
+from .faults import FaultReports
 from .interrupts import Interrupts
 from .runner import OUT_OF_TIME, Runner
 from .runstate import RunState
@@ -20,7 +20,7 @@ from .starts import Starts
 class InterruptedRunner(Runner):
     """A Runner whose guest takes interrupts, in runs that are inside no other."""
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds, faults: Faults,
+    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds, faults: FaultReports,
                  interrupts: Interrupts) -> None:
         super().__init__(cpu, state, services, starts, bounds, faults)
         self._interrupts = interrupts

@@ -86,12 +86,12 @@ class PausedCpu:
         pc, before = cpu.read_pc(), regs[register]
         if value is not None:
             regs[register] = value
-        with self._bounds.paused(), self._state.executing():
+        with self._bounds.paused():
             error = self._starts.aside(self._page, self._page + len(code))
         result = regs[register]
         regs[register] = before
         cpu.write_pc(cpu.arch.pointers.same_mode(regs, pc))
-        interrupt, self._starts.interrupt = self._starts.interrupt, None
+        interrupt, self._state.interrupt = self._state.interrupt, None
         if error or interrupt is not None:
             raise Unsupported("the guest may not use its system registers now",
                               hint="interrupts are taken in the mode that operating systems run in")
