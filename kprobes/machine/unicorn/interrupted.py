@@ -20,8 +20,8 @@ from .starts import Starts
 class InterruptedRunner(Runner):
     """A Runner whose guest takes interrupts, in runs that are inside no other."""
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds, faults: FaultReports,
-                 interrupts: Interrupts) -> None:
+    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds,
+                 faults: FaultReports, interrupts: Interrupts) -> None:
         super().__init__(cpu, state, services, starts, bounds, faults)
         self._interrupts = interrupts
 
