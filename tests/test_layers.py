@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "machine._base": ("errors", "regs", "symbols", "arch._base", "machine._blocks", "machine._views"),
     "machine._views": ("regs", "arch._base", "arch._detours"),
     "machine.": ("arguments", "errors", "hostmemory", "native", "regs", "symbols", "image", "debug.described", "machine",
-                 "arch", *ROWS),
+                 "arch", "arch._interrupts", *ROWS),
     "machine.ia64": ("errors", "regs", "arch", "arch._", "arch.ia64.", "machine.paper", "machine.ia64."),
     "core": (),
     "core.": ("arguments", "native", "notebook", "errors", "regs", "stacks", "symbols", "arch._base", "machine._base", "core."),
@@ -60,10 +60,17 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "__main__": ("cli",),
     "calltext": ("errors", "machine.unicorn.machine"),
     "inventory": ("errors", "symbols", "kprobes", "core.register.locate", "machine.unicorn.machine"),
+    "board": ("board.",),
+    "board.": ("errors", "regs", "symbols", "arch.arm.nvic", "machine.unicorn.machine", "board."),
     "campaign": ("arguments", "calltext", "errors", "events", "inventory", "kprobes", "machine.unicorn.machine", "tracing",
                  "campaign"),
+<<<<<<< HEAD
     "cli": ("__init__", "calltext", "campaign", "controls", "core.", "errors", "events", "inventory", "kprobes",
             "machine.remote", "machine.unicorn.machine", "names", "newfile", "programs", "script", "stacks", "symbols", "tracing",
+=======
+    "cli": ("__init__", "board", "calltext", "campaign", "controls", "core.", "errors", "events", "inventory", "kprobes",
+            "machine.remote", "machine.unicorn.machine", "names", "newfile", "programs", "stacks", "symbols", "tracing",
+>>>>>>> main
             "arch", *ROWS, "fuzz", "cli"),
     "fuzz": ("__init__", "calltext", "campaign", "controls", "errors", "kprobes", "machine.unicorn.edgemap",
              "machine.unicorn.machine", "newfile", "stacks", "fuzz"),

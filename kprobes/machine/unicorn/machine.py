@@ -31,6 +31,7 @@ from .edgemap import EdgeMap, LastBlocks
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
+from .interrupts import Interrupts
 from .loader import read
 from .memory import GuestMemory
 from .mmio import Read, Write
@@ -60,6 +61,7 @@ class UnicornMachine(Described):
         stdin: what process() was given, for an interrupt_handler that serves read().
         uc: the unicorn.Uc beneath, for what this class does not offer.
         guest: how that is used.
+        board: devices around it, once a kprobes.board.Board was fitted.
         parts: what does the work.
     """
 
@@ -72,6 +74,7 @@ class UnicornMachine(Described):
         self.page_size, self.cpus, self.call_area = guest.memory.page_size, 1, CALL_AREA
         self.stdin = io.BytesIO()
         self._cpu_task: Callable[[Regs], Any] | None = None
+        self.board: Any = None
         self.symbols = Symbols()
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.parts = parts = Parts(uc, self.arch, guest, self, self.symbols, self.call, owned)
@@ -157,6 +160,7 @@ class UnicornMachine(Described):
         machine.parts.loader.add_symbols(symbols)
         if entry is None and machine.arch.files.vectors is not None and len(code) >= 8:
             machine.regs.sp, entry = machine.arch.files.vectors(code)
+        machine.interrupts.vectors = base
         machine.regs.go(base if entry is None else entry)
         return machine
 
@@ -238,6 +242,11 @@ class UnicornMachine(Described):
     @interrupt_handler.setter
     def interrupt_handler(self, handler: Callable[[Regs, int], bool] | None) -> None:
         self.parts.reports.interrupt_handler = handler
+
+    @property
+    def interrupts(self) -> Interrupts:
+        """The interrupts that its CPU takes, and timers: interrupts.pend(n), interrupts.every(instructions, n)."""
+        return self.parts.interrupts
 
     @property
     def before_run(self) -> Callable[[], object] | None:

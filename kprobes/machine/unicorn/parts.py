@@ -29,6 +29,8 @@ from .host import hostcode
 from .host.callsites import FollowedCalls
 from .host.usual import SharedHits
 from .inplace import HookedInstructions
+from .interrupted import InterruptedRunner
+from .interrupts import Interrupts
 from .layout import whole
 from .loader import Loader
 from .memory import GuestMemory
@@ -37,7 +39,6 @@ from .passedover import PassedOver
 from .process import LinuxProcess
 from .programs import HostView
 from .reports import Reports
-from .runner import Runner
 from .runstate import RunState
 from .selftest import hear
 from .services import Services
@@ -74,16 +75,17 @@ class Parts:
         self.areas = CallAreas(cpu, services, self.followed, self.here)
         faults = FaultReports(cpu, state, self.starts, self.bounds, delay_slots, self.stubs, symbols, self.furniture,
                         self.process)
-        self.runner = Runner(cpu, state, services, self.starts, self.bounds, faults)
+        self.interrupts = Interrupts(cpu, state, self.starts, self.bounds)
+        self.runner = InterruptedRunner(cpu, state, services, self.starts, self.bounds, faults, self.interrupts)
         self.calls = FunctionCalls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
         self.watches = Watches(cpu, state, owned)
         self.owner = None if owned else EngineOwner(cpu, state, self.starts, self.runner, faults)
-        books = (self.memory.heap, delay_slots, self.process, self.loader, StandardInput(machine))
+        books = (self.memory.heap, delay_slots, self.process, self.loader, self.interrupts, StandardInput(machine))
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
         self.stops = HookedStops(cpu, state, self.bounds, state)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock,
-                               delay_slots, self.followed, shared)
+                               delay_slots, self.followed, shared, self.interrupts)
         self.hits = None if shared is None else Hits(shared, services, self.followed, self.reports.traps)
         self.following = (Following(self.followed, self.hits, services, self.memory.blocks)
                           if self.hits is not None and self.followed.possible else None)
