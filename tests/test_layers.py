@@ -64,8 +64,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "programs.support": ("native", "programs."),
     "core.kprobes": ("arguments", "notebook", "errors", "regs", "stacks", "symbols", "arch._base", "machine._base", "core.",
                      "programs.attach", "programs.program", "debug.info", "debug.unwind", "events._armed",
-                     "events._table", "events._watchpoint", "tracing.coverage", "tracing.graph", "tracing.recorder"),
+                     "events._table", "events._watchpoint", "heap.check", "tracing.coverage", "tracing.graph", "tracing.recorder"),
     "programs.header": ("arch", "programs."),
+    "heap": (),
+    "heap.": ("arguments", "errors", "hostmemory", "regs", "stacks", "symbols", "core.probe", "debug.info", "heap.",
+              "machine._base"),
     "testing": EVERYTHING,
 }
 #: foreign package -> prefixes of the only modules that may import it

@@ -334,6 +334,55 @@ def notes_nothing() -> Collection[int] | None:
 Watched = Callable[[Regs, int, int, bytes | None], None]
 
 
+class Books(Protocol):
+    """What a user of the machine knows of guest memory, and what goes back with it.
+
+    Attributes:
+        books: everything that it knows, as a value of its own; set again when the guest goes back to a snapshot. None:
+            the snapshot was taken when the books were not kept yet.
+    """
+
+    books: Any
+
+
+#: Bits of a byte's mark in memory that is watched by marks: accesses are reported where any is set. UNWRITTEN goes by
+#: itself with the first write.
+UNWRITTEN = 0x80
+
+
+class MarkedMemory(Protocol):
+    """Guest memory of which each byte has a mark, and accesses to marked bytes.
+
+    Attributes:
+        unwatchable: why accesses cannot be reported; "": they can.
+    """
+
+    unwatchable: str
+
+    def map(self, size: int) -> int:
+        """Map zeroed memory that the guest may read and write, and return its address. Raises NoMemory."""
+
+    def watch(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
+        """Report each access of the guest's that touches a byte whose mark is not 0, before it happens.
+
+        A write of bytes that are marked as UNWRITTEN only is not reported; it takes these marks away.
+
+        Args:
+            start: address of the first byte that has a mark.
+            marks: a byte for each of the guest's; the caller may change them at any time.
+            report: as in Machine.watch_at().
+
+        Returns:
+            What ends it.
+
+        Raises:
+            Unsupported: `unwatchable` says why.
+        """
+
+    def keep_books(self, books: Books) -> Callable[[], None]:
+        """Have books go back with the guest, when it goes back to a snapshot. Returns what ends it."""
+
+
 class Busy(Protocol):
     """A reentrant lock."""
 
@@ -465,6 +514,10 @@ class Machine(Protocol):
 
         Returns what ends it. Unsupported where the engine cannot.
         """
+
+    @property
+    def marked_memory(self) -> MarkedMemory | None:
+        """Memory whose bytes have marks; None: the machine has no such thing."""
 
     def report_to(self, sink: Any) -> None:
         """Deliver reports to `sink` from now on; None: to nobody."""

@@ -178,6 +178,7 @@ class PaperMachine:
     watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
                                         staticmethod(counts_no_blocks))
     rewritten = staticmethod(notes_nothing)
+    marked_memory = None
 
     def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
         """Only count a call site's executions: there is nothing that a program of the host's could see here."""

@@ -1,4 +1,4 @@
-/* Hooks that count: instructions, blocks, and marked instructions. */
+/* Hooks that count or look: instructions, blocks, marked instructions, and accesses to marked memory. */
 #include "words.h"
 
 /* A hook on every instruction: counts those that are in none of the library's own ranges. See clock.py. */
@@ -61,4 +61,41 @@ EXPORT void marked(void *uc, u64 address, u32 size, struct marks *data)
     u64 target = data->called(uc, address);
     if (target != ~0ull)
         data->write(uc, (int)data->pc, &target);
+}
+
+/* A hook on accesses to a range of memory that has a mark for each byte: calls `called`, as this hook was called, for an
+ * access that touches a byte whose mark is not 0. A write of bytes that are only marked as unwritten takes these marks
+ * away, and calls nothing. See watches.py.
+ */
+#define UNWRITTEN 0x80
+#define UC_MEM_WRITE 17
+struct marked_memory {
+    u64 start, size;
+    u8 *marks;
+    void (*called)(void *, int, u64, int, long long, u64);
+    u64 number;
+};
+
+EXPORT void marked_access(void *uc, int kind, u64 address, u32 size, long long value, struct marked_memory *data)
+{
+    u64 offset = address - data->start, bytes = size;
+    if (offset >= data->size) { /* it begins in front of the range, and may reach into it */
+        u64 before = data->start - address;
+        if (before >= bytes)
+            return;
+        bytes -= before;
+        offset = 0;
+    }
+    if (bytes > data->size - offset)
+        bytes = data->size - offset;
+    u8 *marks = data->marks + offset, all = 0;
+    for (u64 n = 0; n < bytes; n++)
+        all |= marks[n];
+    if (!all)
+        return;
+    if (kind == UC_MEM_WRITE && all == UNWRITTEN)
+        for (u64 n = 0; n < bytes; n++)
+            marks[n] = 0;
+    else
+        data->called(uc, kind, address, size, value, data->number);
 }

@@ -68,6 +68,7 @@ class RemoteMachine(Described):
     watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
                                         staticmethod(counts_no_blocks))
     rewritten = staticmethod(notes_nothing)
+    marked_memory = None
 
     def __init__(self, target: Target, arch: Arch, *, image: Image | None = None,
                  symbols: str | os.PathLike[str] | Where | None = None,

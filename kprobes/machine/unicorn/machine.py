@@ -19,7 +19,7 @@ from ...debug.described import Described
 from ...image import raw_bytes
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Clock, Following, Hits, Sink
+from .._base import Clock, Following, Hits, MarkedMemory, Sink
 from .._listed import SymbolList
 from .._passing import Argument
 from ..closed import close
@@ -97,6 +97,7 @@ class UnicornMachine(Described):
         self.delays_in_calls = self.guest.blocks.hooked_delay_slots
         self.program_at, self.count, self.ran, self.jumps = areas.program_at, areas.count, areas.ran, areas.jumps
         self.serve_here = self.parts.here.add
+        self.marked_memory: MarkedMemory | None = self.parts.marked_memory
         self.watch_at, self.writable = self.parts.watches.add, self.parts.watches.writable
         self.stop_at, self.release, self.report_to = reports.stop_at, reports.release, reports.report_to
 

@@ -29,6 +29,7 @@ from .host.usual import SharedHits
 from .inplace import InPlace
 from .layout import whole
 from .loader import Loader
+from .markedmemory import MarkedMemory
 from .memory import Memory
 from .owner import Owner
 from .passedover import PassedOver
@@ -80,6 +81,7 @@ class Parts:
         self.memory.devices.run = state
         books = (self.memory.heap, delay_slots, self.process, self.loader, Input(machine))
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
+        self.marked_memory = MarkedMemory(self.memory, self.watches, self.snapshots)
         self.stops = Stops(cpu, state, self.bounds, state)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock,
                                delay_slots, self.followed, shared)
