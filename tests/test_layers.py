@@ -66,7 +66,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
                      "programs.attach", "programs.program", "debug.info", "debug.unwind", "events._armed",
                      "events._table", "events._watchpoint", "heap.check", "tracing.coverage", "tracing.graph", "tracing.recorder"),
     "programs.header": ("arch", "programs."),
-    "heap": (),
+    "heap": ("heap.",),
     "heap.": ("arguments", "errors", "hostmemory", "regs", "stacks", "symbols", "core.probe", "debug.info", "heap.",
               "machine._base"),
     "testing": EVERYTHING,

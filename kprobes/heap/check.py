@@ -95,7 +95,7 @@ class HeapCheck:
             limit: bytes that the guest may have at a time; more are refused, as by an allocator that has
                 no more memory.
             uninitialized: tell of reads of bytes that were never written. Copying is reading.
-            leaks: close() looks for leaks.
+            leaks: close() looks for leaks; not where an error has ended the body of the check's `with`.
             accesses: watch accesses to memory; None: where the engine can.
             raising: a finding is raised as HeapError, out of the guest's run.
             depth: return addresses that are kept with each block.
@@ -178,7 +178,8 @@ class HeapCheck:
                 made.append((AllocatorProbe(symbol_name=place, pre_handler=handler), name))
         if not made:
             raise BadArgument("the guest has no allocator functions that are known by their names",
-                              hint="pass them: functions={'my_alloc': 'malloc', 'my_free': 'free'}")
+                              hint="say what they are like: my_alloc is a malloc, my_free a free",
+                              python="functions={'my_alloc': 'malloc', 'my_free': 'free'}")
         return made
 
     def _hit(self, allocator: Allocator, function: str, probe: Any, regs: Regs) -> int | None:
@@ -438,7 +439,9 @@ class HeapCheck:
     def _stack(self, regs: Regs) -> Kept:
         """Code addresses, the first being that of the instruction."""
         try:
-            return addresses_of(self._k.stack_trace(regs, self._depth + 1).kept())
+            stack = addresses_of(self._k.stack_trace(regs, self._depth + 1).kept())
+            outside = self._machine.exit_address & ~self._machine.arch.pointers.mode_bits
+            return stack[:-1] if outside and stack[-1] == outside else stack
         except (Unsupported, GuestFault):
             return (regs.pc,)
 
@@ -502,7 +505,8 @@ class HeapCheck:
         """Find blocks that nothing can free any more: no register, no word of memory outside of the heap and no
         block that can be reached has a pointer to them, be it to their midst.
 
-        What only a lost block leads to is not told of by itself. Each call that has allocated lost blocks is one finding.
+        What only a lost block leads to is not told of by itself. Each call that has allocated lost blocks is one
+        finding.
 
         Args:
             reachable: all blocks that are allocated are told of.
@@ -585,6 +589,7 @@ class HeapCheck:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self._leaks = self._leaks and exc[0] is None  # a guest that was stopped in its midst has freed nothing yet
         self.close()
 
     def __len__(self) -> int:

@@ -82,7 +82,8 @@ class HeapFinding:
             return f" of {block.size} bytes at {block.address:#x}"
         size = f"block of {block.size} bytes"
         if self.address >= block.end:
-            return f", {self.address - block.end} bytes behind a {size}"
+            distance = self.address - block.end
+            return f", {distance} bytes behind a {size}" if distance else f", directly behind a {size}"
         if self.address < block.address:
             return f", {block.address - self.address} bytes in front of a {size}"
         return f", {self.address - block.address} bytes into a {size}"

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from kprobes import BadArgument, HeapError, Kprobe, Kprobes, Kretprobe, UnicornMachine, UnknownSymbol, Unsupported
+from kprobes.cli import main
 from kprobes.heap import HeapCheck, HeapFinding
 from kprobes.machine.paper import PaperMachine
 from kprobes.machine.unicorn.host import hostcode
@@ -317,3 +319,29 @@ def test_an_import_that_nothing_serves() -> None:
 def test_machines_that_cannot() -> None:
     with pytest.raises(Unsupported, match="cannot be checked"), Kprobes(PaperMachine(b"\x02\x05")) as k:
         k.heap()
+
+
+@pytest.mark.quick
+def test_command(tmp_path: Path) -> None:
+    """Texts, JSON, a file, exit statuses; what cannot be is said in a sentence."""
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(main, ["heap", *words])
+
+    program = str(BIN / "x86_64.elf")
+    told = run(program, "--call", "bad_double_free()", "-o", str(tmp_path / "found.json"))
+    assert told.exit_code == 1 and told.stdout.startswith("double free of 0x") and "freed by free at" in told.stdout
+    assert [f["kind"] for f in json.loads((tmp_path / "found.json").read_text())] == ["double-free"]
+    told = run(program, "--call", "bad_overread()", "--first", "--json")
+    assert told.exit_code == 1 and [json.loads(line)["kind"] for line in told.stdout.splitlines()] == ["overflow"]
+    assert run(program, "--call", "bad_leak()").exit_code == 1
+    assert run(program, "--call", "bad_leak()", "--no-leaks").exit_code == 0
+    assert run(program, "--call", "bad_uninitialized()").exit_code == 0
+    told = run(program, "--call", "bad_uninitialized()", "--uninitialized")
+    assert told.exit_code == 1 and "never written" in told.stdout
+    told = run(str(BIN / "mips.elf"), "--call", "work(1)")
+    assert told.exit_code == 0 and told.stdout == "no findings\n" and "noticed later" in told.stderr
+    told = run("examples/demo.x86_64", "--call", "crc32(0, \"a\", 1)")
+    assert told.exit_code == 2 and "no allocator functions" in told.stderr and len(told.stderr.splitlines()) == 1
+    told = run(program, "--call", "work(1)", "-f", "take")
+    assert told.exit_code == 2 and "PLACE=LIKE" in told.stderr
+    assert "no allocator function" in run(program, "--call", "work(1)", "-f", "take=mallok").stderr
