@@ -283,12 +283,17 @@ class Kprobes(Uncopied):
 
         return Recording(self, events, **options)
 
-    def coverage(self) -> Coverage:
-        """Count every block that the guest executes from now on, until its close(). Raises Unsupported where the engine
-        tells of none, MachineBusy while another thread runs the machine."""
+    def coverage(self, modules: str | Sequence[str] = (), functions: str | Sequence[str] = (),
+                 edges: bool = False) -> Coverage:
+        """Count every block that the guest executes from now on, until its close().
+
+        modules, functions: globs; only blocks in such are counted. edges: edges are counted one by one, too, and not
+        in the bitmap only. Raises Unsupported where the engine tells of no blocks, MachineBusy while another thread
+        runs the machine, BadArgument and UnknownSymbol where there is no such module or function.
+        """
         from ..tracing.coverage import Coverage
 
-        return Coverage(self.machine)
+        return Coverage(self.machine, modules, functions, edges)
 
     def heap(self, functions: Mapping[str | int, str] | None = None, **options: Any) -> HeapCheck:
         """Stand in for the guest's allocator from now on, until its close(), and find what the guest does wrong with

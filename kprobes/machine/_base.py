@@ -505,8 +505,16 @@ class Machine(Protocol):
     def regions(self) -> list[tuple[int, int]]:
         """Guest memory that is mapped, as far as is known: (start, end), by address."""
 
-    def count_blocks(self) -> BlockCounts:
-        """Count the blocks of guest code executed from now on. Unsupported where the engine tells of none."""
+    def count_blocks(self, wanted: Callable[[int], bool] | None = None, arcs: bool = False) -> BlockCounts:
+        """Count the blocks of guest code executed from now on.
+
+        Args:
+            wanted: asked once about each block, by its address; None: all are counted.
+            arcs: edges are counted one by one, too.
+
+        Raises:
+            Unsupported: the engine tells of no blocks.
+        """
 
     def watch_at(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
         """Report each access of the guest's to these bytes, before it happens: reads ("r"), writes ("w") or both

@@ -17,16 +17,40 @@ EXPORT void tick(void *uc, u64 address, u32 size, struct tick *data)
 /* A hook on every block: counts it, and the edge to it. See blockcounts.py.
  *
  * The table is hashed by the address, with the next free row for who finds his taken; it is never full. A free row's
- * address is all ones: then `fresh` is called, as this hook was.
+ * address is all ones: then `fresh` is called, as this hook was. A second table of the same kind has the edges by the
+ * addresses of both blocks, where `arcs` is not 0; `new_arc` is called for a new one.
  */
 struct row { u64 address, count, place, size; };
+struct arc { u64 from, to, count; };
 struct blocks {
     struct row *table;
     u64 multiplier, mask, before;
     u8 *edges;
     struct row *end;
     void (*fresh)(void *, u64, u32, struct blocks *);
+    struct arc *arcs;
+    u64 arcs_mask, last;
+    void (*new_arc)(u64, u64);
 };
+
+#define NONE (~0ull)
+
+static void follow_arc(struct blocks *data, u64 address)
+{
+    u64 from = data->last;
+    data->last = address;
+    if (from == NONE)
+        return;
+    u64 place = ((from * data->multiplier ^ address) * data->multiplier >> 32) & data->arcs_mask;
+    while (data->arcs[place].from != from || data->arcs[place].to != address) {
+        if (data->arcs[place].from == NONE) {
+            data->new_arc(from, address);
+            return;
+        }
+        place = (place + 1) & data->arcs_mask;
+    }
+    data->arcs[place].count++;
+}
 
 EXPORT void block(void *uc, u64 address, u32 size, struct blocks *data)
 {
@@ -42,6 +66,8 @@ EXPORT void block(void *uc, u64 address, u32 size, struct blocks *data)
         return;
     data->edges[data->before ^ row->place]++;
     data->before = row->place >> 1;
+    if (data->arcs)
+        follow_arc(data, address);
 }
 
 /* A hook on a range of instructions of which some are marked: calls `called` for these, and moves the guest to what that

@@ -266,9 +266,9 @@ class UnicornMachine(Described):
         """
         return self.parts.reports.is_breakpoint(number)
 
-    def count_blocks(self) -> BlockCounts:
+    def count_blocks(self, wanted: Callable[[int], bool] | None = None, arcs: bool = False) -> BlockCounts:
         """See machine._base.Machine."""
-        return self.parts.count_blocks()
+        return self.parts.count_blocks(wanted, arcs)
 
     @property
     def modules(self) -> dict[str, tuple[int, int]]:

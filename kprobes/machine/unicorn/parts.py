@@ -98,9 +98,9 @@ class Parts:
             for alias in self.memory.windows.aliases(addr):
                 self.state.sink.protected(alias, alias + whole(size, self.memory.page_size))
 
-    def count_blocks(self) -> BlockCounts:
-        """Count blocks from now on."""
-        return BlockCounts(self.memory, self.state)
+    def count_blocks(self, wanted: Callable[[int], bool] | None, arcs: bool) -> BlockCounts:
+        """Count blocks from now on: see machine._base.Machine."""
+        return BlockCounts(self.memory, self.state, wanted, arcs)
 
     @cached_property
     def host_view(self) -> HostView | None:
