@@ -30,7 +30,7 @@ from ..machine._base import UNWRITTEN, Machine, MarkedMemory
 from ..regs import Regs, override_function_with_return
 from ..stacks import Stack, addresses_of
 from .finding import HeapFinding
-from .functions import Allocator, known, named, shown
+from .functions import IMPORTS, Allocator, known, named, shown
 from .memory import FREED, FRESH, HeapBlock, HeapMemory
 from .memory import Stack as Kept
 
@@ -300,7 +300,7 @@ class HeapCheck:
     @cached_property
     def _has_own(self) -> bool:
         """Whether the guest has allocator functions of its own."""
-        return any(not str(probe.symbol_name).endswith("@import") for probe, _ in self._probes)
+        return any(not str(probe.symbol_name).endswith(IMPORTS) for probe, _ in self._probes)
 
     # --- freeing
 

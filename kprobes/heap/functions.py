@@ -81,7 +81,8 @@ FUNCTIONS: Final = {**C_FUNCTIONS, **dict(_operators())}
 #: What operators are called in texts.
 SHOWN: Final = {"_Znw": "operator new", "_Zna": "operator new[]",
                 "_Zdl": "operator delete", "_Zda": "operator delete[]"}
-_IMPORT: Final = "@import"
+#: How an import is called that no module serves; the second, where nothing of the file's own leads to it.
+IMPORTS: Final = ("@import", "@plt")
 
 
 def shown(name: str) -> str:
@@ -118,8 +119,14 @@ def known(symbols: Symbols) -> Iterator[tuple[Symbol, str, Allocator]]:
         if symbol.name in FUNCTIONS and symbol.kind == "func":
             found.setdefault(symbol.address, (symbol, symbol.name, FUNCTIONS[symbol.name]))
             defined.add(symbol.name)
-    for symbol in symbols:
-        name = symbol.name.removesuffix(_IMPORT)
-        if name != symbol.name and name in FUNCTIONS and name not in defined:
+    imported = set[tuple[str, str]]()
+    for suffix in IMPORTS:
+        for symbol in symbols:
+            name = symbol.name.removesuffix(suffix)
+            place = symbol.module, name
+            if name == symbol.name or name not in FUNCTIONS or name in defined or (suffix == IMPORTS[-1]
+                                                                                  and place in imported):
+                continue
+            imported.add(place)
             found.setdefault(symbol.address, (symbol, name, FUNCTIONS[name]))
     yield from found.values()
