@@ -67,7 +67,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
                      "events._table", "events._watchpoint", "heap.check", "tracing.coverage", "tracing.graph", "tracing.recorder"),
     "programs.header": ("arch", "programs."),
     "heap": ("heap.",),
-    "heap.": ("arguments", "errors", "hostmemory", "regs", "stacks", "symbols", "core.probe", "debug.info", "heap.",
+    "heap.": ("arguments", "errors", "hostmemory", "regs", "stacks", "symbols", "core.probe",
+              "core.register.alone", "debug.info", "heap.",
               "machine._base"),
     "testing": EVERYTHING,
 }

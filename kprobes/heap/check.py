@@ -16,6 +16,7 @@ from attrs import define, field
 
 from ..arguments import checked
 from ..core.probe import DIVERTED, Kprobe, Probe
+from ..core.register.alone import alone
 from ..debug.info import DebugInfo
 from ..errors import (
     BadArgument,
@@ -77,6 +78,7 @@ class HeapCheck:
         functions: the guest's functions that are stood in for: place -> name of what it does.
         watching: whether accesses are seen as they happen. Where they are not (`why_not_watching`),
             writes are noticed when a block is freed, by check(), and at the end.
+        busy: the machine's lock.
     """
 
     def __init__(self, k: Probing, functions: Mapping[str | int, str] | None = None, *,
@@ -106,6 +108,7 @@ class HeapCheck:
             Unsupported: the machine has no memory with marks, or cannot report accesses.
             UnknownSymbol, BadLocation, Unprobeable and others: see Kprobes.register().
             BadArgument: no function is known, or an argument makes no sense.
+            MachineBusy: another thread runs the machine.
         """
         memory = k.machine.marked_memory
         if memory is None:
@@ -116,6 +119,7 @@ class HeapCheck:
                 raise BadArgument(f"{name} is {value}", hint=f"pass {least} or more")
         self._k = k
         self._machine = machine = k.machine
+        self.busy = machine.busy
         self._depth = depth
         self._raising = raising
         self._leaks = leaks
@@ -130,12 +134,17 @@ class HeapCheck:
         self._probes = self._made(functions or {}, defaults)
         self.functions = {str(probe.symbol_name or hex(probe.addr or 0)): name
                           for probe, name in self._probes}
+        self._closed = False
+        self._begin(memory, zone, quarantine, limit, uninitialized)
+
+    @alone
+    def _begin(self, memory: MarkedMemory, zone: int, quarantine: int, limit: int, uninitialized: bool) -> None:
+        machine = self._machine
         self._memory = HeapMemory(memory, machine.read, machine.write,
                                   self._accessed if self.watching else None, zone=zone,
                                   quarantine=quarantine, limit=limit, uninitialized=uninitialized)
-        self._closed = False
         try:
-            k.register_all([probe for probe, _ in self._probes])
+            self._k.register_all([probe for probe, _ in self._probes])
         except BaseException:
             self._memory.close()
             raise
@@ -564,10 +573,14 @@ class HeapCheck:
 
     # --- the end
 
+    @alone
     def close(self) -> None:
         """End the check: look at all blocks once more, look for leaks, give the guest its allocator back.
 
         Blocks that the guest still has must not be freed afterwards: its own allocator does not know them.
+
+        Raises:
+            MachineBusy: another thread runs the machine; the check goes on.
         """
         if self._closed:
             return

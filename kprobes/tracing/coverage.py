@@ -75,8 +75,8 @@ class Coverage:
             UnknownSymbol: there is no such function.
         """
         self._machine, self.busy = machine, machine.busy
-        self._modules = (modules,) if isinstance(modules, str) else tuple(modules)
-        self._functions = (functions,) if isinstance(functions, str) else tuple(functions)
+        self._modules = _globs("modules", modules)
+        self._functions = _globs("functions", functions)
         self._check_globs()
         self._one_by_one = edges
         self._counts = self._counting()
@@ -210,3 +210,12 @@ class Coverage:
 
     def __repr__(self) -> str:
         return f"<coverage: {len(self):,} blocks, {sum(map(bool, self.bitmap)):,} edges>"
+
+
+def _globs(name: str, globs: str | Sequence[str]) -> tuple[str, ...]:
+    """Globs, of which one may stand by itself. Raises BadArgument."""
+    found = (globs,) if isinstance(globs, str) else tuple(globs)
+    for glob in found:
+        if not isinstance(glob, str):
+            raise BadArgument(f"{name} has {shown(glob)}", hint="pass names or globs")
+    return found

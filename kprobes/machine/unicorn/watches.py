@@ -119,10 +119,12 @@ class Watches:
                    for start, end, perms in memory.engine.regions())
 
     def _tidy(self) -> None:
-        if self._owned and not self._state.depth:
+        if self._owned and not self._state.depth and self._left:
             for hook in self._left:
                 self._cpu.engine.unhook(hook)
             self._left.clear()
+            if not self._watches:  # code that was translated meanwhile is slow
+                self._cpu.engine.retranslate()
 
     def _on_marked(self, uc: int, kind: int, address: int, size: int, value: int, number: int) -> None:
         """What host code does (counting.c, marked_access), where there is none."""
