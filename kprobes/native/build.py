@@ -155,7 +155,7 @@ def _library(host: str, checked: bool = False) -> Output:
         host: as platform.machine() calls it.
         checked: True for one that traps where C's behaviour is undefined.
     """
-    options = _LIBRARY_OPTIONS
+    options: tuple[str, ...] = _LIBRARY_OPTIONS
     if checked:
         options = tuple(option for option in options if option != "-fno-sanitize=all") + _CHECKS
     return Output(library_path(host).name, ("sites.c", "counting.c", "engine.c", "hits.c"),
