@@ -259,9 +259,8 @@ class HeapCheck:
             regs.return_value = self._new(size, 1, allocator, function, regs)
             return True
         old = self._memory.alive.get(address)
-        if old is None or old.family != allocator.family:
+        if old is None:  # it says why
             self._release(address, allocator, function, regs)
-            old = self._memory.alive.get(address)
             regs.return_value = 0
             return True
         new = self._new(size, 1, allocator, function, regs)

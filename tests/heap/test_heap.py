@@ -345,3 +345,19 @@ def test_command(tmp_path: Path) -> None:
     told = run(program, "--call", "work(1)", "-f", "take")
     assert told.exit_code == 2 and "PLACE=LIKE" in told.stderr
     assert "no allocator function" in run(program, "--call", "work(1)", "-f", "take=mallok").stderr
+
+
+@pytest.mark.quick
+def test_realloc() -> None:
+    """Contents move along; what is no block is told of, and so is what another family has allocated."""
+    with UnicornMachine.load(BIN / "x86_64.elf") as m, Kprobes(m) as k, k.heap(leaks=False) as heap:
+        block = m.call("malloc", 20)
+        m.write(block, bytes(range(20)))
+        longer = m.call("realloc", block, 5000)
+        assert longer not in (0, block) and m.read(longer, 20) == bytes(range(20)) and heap.findings == []
+        assert m.call("realloc", block, 10) == 0 and m.call("realloc", longer + 16, 10) == 0
+        assert m.call("realloc", longer, 0) == 0 and m.call("realloc", longer, 10) == 0
+        made = m.call("_Znwm", 8)
+        m.write(made, b"12345678")
+        assert m.read(m.call("realloc", made, 100), 8) == b"12345678"
+        assert [f.kind for f in heap.findings] == ["double-free", "invalid-free", "mismatched-free"]
