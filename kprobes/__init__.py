@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .arch import names as arch_names
     from .core.hit.executed import ExecutedElsewhere
     from .core.hit.returns import ReturnMissed
-    from .core.kprobes import Kprobes
     from .core.patch.text import TextOverwritten
     from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
     from .core.register.listing import Listed
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
         Unprobeable,
         Unsupported,
     )
+    from .kprobes import Kprobes
     from .machine._base import Fault, Machine, Sink
     from .machine.remote import QemuMachine, RemoteMachine
     from .machine.remote.turns import ThreadsUnseen
@@ -94,7 +94,7 @@ _HOMES = {
     "get_arch": "arch:get",
     "ExecutedElsewhere": "core.hit.executed",
     "ReturnMissed": "core.hit.returns",
-    "Kprobes": "core.kprobes",
+    "Kprobes": "kprobes",
     "TextOverwritten": "core.patch.text",
     "DIVERTED": "core.probe",
     "Jprobe": "core.probe",

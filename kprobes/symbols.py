@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 
 from .arguments import blame, checked, shown
 from .controls import CONTROLS
-from .debug.names import demangle, plain
 from .errors import AmbiguousSymbol, BadArgument, UnknownSymbol
 from .image import LoadedFile, Symbol, read_names
+from .names import demangle, plain
 
 __all__ = ["CONTROLS", "Symbol", "Symbols"]
 

@@ -21,9 +21,9 @@ from ._files import arch_option, check_sysroot, file_argument, load, process, sy
 from ._render import number, patience, table
 
 if TYPE_CHECKING:
-    from ..core.kprobes import Kprobes
     from ..core.probe import Probe
     from ..events._watchpoint import Watchpoint
+    from ..kprobes import Kprobes
 
 PROGRAM = "kprobes.arguments"  #: where the words behind `--` are, in click's context
 
@@ -114,7 +114,7 @@ class Guest:
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[Any, Kprobes]]:
         """(machine, Kprobes), ready to be run."""
-        from ..core.kprobes import Kprobes
+        from ..kprobes import Kprobes
 
         process = self.arguments is not None or (self.qemu and self.call is None)
         if (self.call is not None) + (self.run or process) != 1:

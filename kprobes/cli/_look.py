@@ -18,7 +18,7 @@ from ._files import File, on_file
 from ._render import describe, disassembler, on_names, patience, table, where
 
 if TYPE_CHECKING:
-    from ..core.kprobes import Kprobes
+    from ..kprobes import Kprobes
     from ..machine.unicorn.machine import UnicornMachine
     from ..symbols import Symbol
 
@@ -36,7 +36,7 @@ def check(file: File, place: str | None, texts: tuple[str, ...]) -> None:
     boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why. Of a FILE that was built
     with -g the source lines stand above their instructions.
     """
-    from ..core.kprobes import Kprobes
+    from ..kprobes import Kprobes
 
     if texts and place is not None:
         raise click.UsageError("give either SYMBOL or events")
@@ -91,7 +91,7 @@ def symbols(file: File, pattern: str) -> None:
 
 
 def _symbols(file: File, pattern: str) -> None:
-    from ..core.kprobes import Kprobes
+    from ..kprobes import Kprobes
 
     with file.loaded() as machine, Kprobes(machine) as k:
         with patience(f"checking the functions of {os.path.basename(file.name)}"):
@@ -127,7 +127,7 @@ def list_(file: File, pattern: str, sdt: bool) -> None:
     if not colon or not (line == "*" or (line.isdecimal() and len(line) < 10)):
         _symbols(file, pattern)
         return
-    from ..core.kprobes import Kprobes
+    from ..kprobes import Kprobes
 
     with file.loaded() as machine, Kprobes(machine) as k:
         start = k.check(name).addr

@@ -12,7 +12,7 @@ from attrs import frozen
 from ..arguments import checked, shown
 from ..core.register.alone import alone
 from ..errors import BadArgument, UnknownSymbol, Unsupported
-from ..machine._base import Machine
+from ..machine._base import Machine, blocks_of
 from ..machine._blocks import BlockCounts
 from ..newfile import NewFile
 from .coverfiles import Block, Executed, Module, SourceCoverage, drcov, lcov, page, source_coverage
@@ -93,7 +93,7 @@ class Coverage:
 
     @alone
     def _counting(self) -> BlockCounts:
-        return self._machine.count_blocks(self._wanted, self._one_by_one)
+        return blocks_of(self._machine).count_blocks(self._wanted, self._one_by_one)
 
     @property
     def _wanted(self) -> Callable[[int], bool] | None:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from arch_rows import LINUX
 from qemu import qemu_for
 
 from kprobes import QemuMachine, RemoteError, get_arch
-from kprobes.machine.remote.linux import LINUX
 from kprobes.machine.remote.scratch import Process
 
 #: architecture -> the bytes that make a system call there

@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from kprobes.arch import get
+from kprobes.arch._stub import Slot
 from kprobes.errors import GuestFault
-from kprobes.machine.remote.layouts import Slot
 from kprobes.machine.remote.memory import Memory
 from kprobes.machine.remote.scratch import Pages, Process
 from kprobes.machine.remote.target import Target

@@ -126,6 +126,7 @@ LINKAGE = Linkage.in_register("lr", mode=1, back=bytes.fromhex("7047"))
 
 WIDE = Jump(size=4, encode=b_wide)
 ARM = Arch(
+    package="kprobes.arch.arm",
     name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=A_REGISTERS,
     traps=Traps(probe={4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}, modes={1: {2: T32_UDF}}), decode=decode_a,
     abi=Abi(args=R[:4], returns=R[:2], results=Results(registers=4, memory=32, floats=True), stack_align=8,

@@ -231,6 +231,7 @@ LINKAGE = Linkage.on_stack(4, back=bytes.fromhex("598f4e75"), frame=Frame(regist
 
 ILLEGAL = bytes.fromhex("4afc")
 M68K = Arch(
+    package="kprobes.arch.m68k",
     name="m68k", bits=32, order=Order.BIG, insn_align=2, max_insn=LONGEST, regs=REGISTERS,
     traps=Traps(probe={2: ILLEGAL}, end={0: ILLEGAL}),
     decode=decode, abi=Abi(args=(), returns=("d0", "d1"), results=Results(registers=0, memory=0, apart=True),

@@ -230,6 +230,7 @@ def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
 def riscv(bits: int) -> Arch:
     """RV32 or RV64."""
     return Arch(
+        package="kprobes.arch.riscv",
         name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
         # C.EBREAK, EBREAK
         traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),

@@ -30,6 +30,7 @@ def relocate(insn: Insn, to: int) -> bytes:
 
 
 X86_64 = Arch(
+    package="kprobes.arch.x86",
     name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS,
     decode=MODE.decode,
     abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"),

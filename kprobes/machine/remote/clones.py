@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...arch._linux import Linux
+from ...arch._rows import row
 from ...errors import RemoteError
-from .linux import AMONG_ALL, CLONES, EXITS, LINUX
+from .linux import told_clone, told_ends
 from .reasons import Stop
 from .target import Target
 from .threads import Threads
 
-FLAGS_SECOND = ("s390x",)  #: architectures whose first argument is the stack
 VM, VFORK = 0x100, 0x4000  #: QEMU makes a process of what has both
 STEPS = 64  #: stops until the call is over: signals
 
@@ -29,18 +30,18 @@ class Clones:
 
     def watch(self) -> bool:
         """Stop before such calls from now on; False where nobody tells of them."""
-        name = self._arch.name
-        if name not in CLONES or not self._target.tells_calls:
+        clone = told_clone(self._arch)
+        if clone is None or not self._target.tells_calls:
             return False
-        self._target.report_calls((*EXITS[name], CLONES[name]))
+        self._target.report_calls((*told_ends(self._arch), clone))
         return True
 
     def made_by(self, call: int | None) -> bool:
         """Whether the system call that the thread stands before gives the process another thread."""
-        name = self._arch.name
-        if call is None or call != CLONES.get(name, AMONG_ALL.get(name, (0, 0, 0))[2]):
+        linux = row(self._arch, Linux)
+        if linux is None or linux.memory is None or linux.clone is None or call != linux.clone:
             return False
-        flags: int = self._regs[LINUX[name].args[name in FLAGS_SECOND]]
+        flags: int = self._regs[linux.memory.args[linux.clone_flags]]
         return flags & (VM | VFORK) == VM
 
     def let(self, step: Callable[[str], Stop], other: Callable[[Stop], bool]) -> tuple[int, int, bytes]:

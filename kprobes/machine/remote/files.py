@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from ...arch import get, of_elf
+from ...arch import described, get, of_elf
 from ...arch._base import Arch
 from ...errors import ImageError, KprobeError, Unsupported
 from ...image import Image, read_elf
@@ -24,10 +24,6 @@ PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 
 LARGEST = 1 << 20  #: bytes of a function or object of a module
 STACK = 1 << 15  #: bytes of a stack that are surely there
 MOST = 4096  #: entries of the dynamic section, and libraries
-#: what target descriptions call architectures -> ours; where byte orders share a name the program decides
-NAMES = {"i386:x86-64": "x86_64", "i386": "i386", "arm": "arm", "aarch64": "arm64", "powerpc:common": "ppc",
-         "riscv:rv32": "riscv32",
-         "riscv:rv64": "riscv64", "s390:64-bit": "s390x", "m68k": "m68k", "loongarch64": "loongarch64"}
 
 Read = Callable[[int, int], bytes]
 
@@ -63,11 +59,6 @@ class Loaded:
         symbols.add_file(self.image.file, self.bias, self.module)
         for start, end in placed.data:
             symbols.add_data(start, end, self.module)
-
-
-def arch_named(description: str) -> str | None:
-    """Our name of what a target description calls an architecture, or None."""
-    return NAMES.get(description)
 
 
 def auxiliary(data: bytes, word: int, order: str) -> dict[int, int]:
@@ -222,7 +213,7 @@ def arch_of(target: Target, image: Image | None, name: str | None) -> Arch:
     """The guest's architecture: as asked for, else by its file, else by the stub's word."""
     if image is not None:
         return of_elf(image.machine, image.bits, image.order, image.flags, image.profile, name)
-    found = name or arch_named(target.described()[0])
+    found = name or described(target.described()[0])
     if found is None:
         raise ImageError("neither the stub nor a file tells the architecture", hint="pass arch= or image=")
     return get(found)

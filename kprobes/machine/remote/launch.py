@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import IO, Any
 
-from ...arch import of_elf
+from ...arch import get, names, of_elf
+from ...arch._base import Arch
+from ...arch._linux import Linux
+from ...arch._rows import row
 from ...arguments import checked, shown
 from ...errors import BadArgument, RemoteError, Unsupported
 from ...image import read_elf
@@ -22,23 +25,20 @@ from .._listed import Where
 from .calls import check_limits
 from .files import arch_of
 from .halting import Interrupt
+from .layouts import facts_of
 from .machine import RemoteMachine
 from .packets import Connection
 from .target import Target
-from .traps import STOPPING
 
-#: architectures whose pc is written alone by "c address" as by P: no npc, no mode, no delay slot goes with it
-TAKE_PC = frozenset({"x86_64", "i386", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "s390x"})
 #: major versions of qemu-user -> bytes that its stub reads at once (gdb_handlesig)
 READS = {9: 256, 10: 256}
 OLDEST = 9  #: version of qemu-user: before, its stub cannot write text
-#: our names of architectures -> QEMU's, where they differ
-NAMES = {"arm64": "aarch64", "arm64be": "aarch64_be", "cortexm": "arm", "mips32r6": "mips", "mips32r6el": "mipsel",
-         "mips64r6": "mips64", "mips64r6el": "mips64el", "parisc": "hppa"}
-#: CPU models without which QEMU does not run what the architecture's compilers make
-CPUS = {"mips32r6": "mips32r6-generic", "mips32r6el": "mips32r6-generic", "mips64r6": "I6400", "mips64r6el": "I6400",
-        "sparc": "LEON3"}  # has casa
 Stream = bytes | str | IO[Any] | int | None
+
+
+def qemu_name(arch: Arch) -> str:
+    """Return QEMU's name of an architecture."""
+    return facts_of(arch).qemu or arch.name
 
 
 @checked("__init__")
@@ -67,13 +67,13 @@ class QemuMachine(RemoteMachine):
         environment = os.environ if env is None else _environment(env)
         _check_stream("stdin", stdin, text=True)
         _check_stream("stdout", stdout)
-        name = NAMES.get(found.name, found.name)
-        command = [qemu := find_qemu(f"qemu-{name}", OLDEST)]
+        facts, linux = facts_of(found), row(found, Linux) or Linux()
+        command = [qemu := find_qemu(f"qemu-{qemu_name(found)}", OLDEST)]
         command += [] if sysroot is None else ["-L", os.fspath(sysroot)]
-        command += ["-cpu", CPUS[found.name]] if found.name in CPUS else []
+        command += ["-cpu", facts.qemu_cpu] if facts.qemu_cpu else []
         child = Child(lambda socket: [*command, "-g", socket, program, *words], environment, stdin, stdout)
         with child.ended_by_errors():
-            target = child.target(timeout, found.name in TAKE_PC, READS.get(version(qemu), 0), STOPPING.get(found.name))
+            target = child.target(timeout, facts.takes_pc, READS.get(version(qemu), 0), linux.trap)
             machine = cls(target, found, image=image, threads=threads,
                           sysroot=None if sysroot is None else os.fspath(sysroot),
                           interrupt=Interrupt(lambda: os.kill(child.process.pid, signal.SIGTRAP),
@@ -95,7 +95,8 @@ class QemuMachine(RemoteMachine):
         registered. Raises Unsupported (no QEMU), RemoteError, BadArgument.
         """
         check_limits(timeout)
-        command = [find_qemu(f"qemu-system-{NAMES.get(arch, arch)}", 7), *_words("arguments", arguments, least=0)]
+        name = qemu_name(get(arch)) if arch in names() else arch
+        command = [find_qemu(f"qemu-system-{name}", 7), *_words("arguments", arguments, least=0)]
         child = Child(lambda socket: [*command, "-S", "-chardev",
                                       f"socket,path={socket},server=on,wait=off,id=kprobes", "-gdb", "chardev:kprobes"],
                       os.environ, b"", None)

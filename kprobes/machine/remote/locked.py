@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...arch._base import Arch
-from ..detours.saving import Saving
+from ...arch._detours import Saving
 
-#: BX pc; NOP of Thumb, and LDR pc, [pc, #-4] of ARM, which takes mode bits
-TO_ARM, LOAD = bytes.fromhex("7847c046"), bytes.fromhex("04f01fe5")
 ROOM = 16  #: bytes of a jump, at most
 
 
@@ -33,7 +31,7 @@ class Locked:
 
     def lead(self, addr: int, mode: int = 0) -> bytes:
         """The jump that stands at an address, to where threads take the lock and stop. NoMemory, OutOfReach."""
-        ahead, jump = TO_ARM if mode else b"", self._arch.jump
+        ahead, jump = self._saving.ahead.get(mode, b""), self._arch.jump
         assert jump is not None
         if addr not in self._leads:
             code = self._saving.around(self._saving.turn(self._lock)[0])
@@ -56,7 +54,7 @@ class Locked:
         return self._ways[target]
 
     def _jump(self, place: int, target: int) -> bytes:
-        if self._arch.name in ("arm", "armeb"):
-            return LOAD + target.to_bytes(4, self._arch.order.value)
+        if self._saving.far is not None:
+            return self._saving.far(target)
         assert self._arch.jump is not None
         return self._arch.jump.encode(place, target)

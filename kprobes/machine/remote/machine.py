@@ -7,9 +7,10 @@ makes of those. Under QEMU's user mode the core's alone stop most architectures:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from ...arch._base import Arch
@@ -19,9 +20,8 @@ from ...errors import AlreadyRegistered, GuestFault, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Sink, notes_nothing, watches_no_text, watches_nothing
-from .._blocks import counts_no_blocks, refuses
-from .._jumps import never_here
+from .._base import Sink
+from .._blocks import refuses
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
 from ..closed import close
@@ -33,7 +33,7 @@ from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
 from .flash import unwritable
 from .halting import Interrupt
 from .leaving import Leaving
-from .linux import AMONG_ALL, EXITS
+from .linux import among_all, told_ends
 from .local import interrupt_of
 from .memory import Memory
 from .packets import Connection
@@ -46,7 +46,7 @@ from .turns import Turns
 
 PAGE = 4096
 #: once it is closed
-KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "exit_status", "page_size", "symbols"})
+KNOWN = frozenset({"arch", "busy", "close", "cpus", "exit_status", "page_size", "symbols"})
 
 
 @checked("__init__")
@@ -60,15 +60,16 @@ class RemoteMachine(Described):
             loaded, and a stack.
     """
 
-    _is_closed, delays_in_calls, maps_runs, serve_here = False, True, False, staticmethod(never_here)
-    host_view, clock, hits, following, modules = None, None, None, None, dict[str, tuple[int, int]]()
+    _is_closed, maps_runs = False, False
+    host_view = clock = hits = following = watching = blocks = marked_memory = None  # powers of engines in this process
+    modules: Mapping[str, tuple[int, int]] = MappingProxyType({})
     snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back",
                                               "start it anew, or use a UnicornMachine"))
     mmio = staticmethod(refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine"))
-    watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
-                                        staticmethod(counts_no_blocks))
-    rewritten = staticmethod(notes_nothing)
-    marked_memory = None
+    watch_at = staticmethod(refuses("this machine does not report accesses to memory",
+                                    "put a probe where it is written, or use a UnicornMachine"))
+    count_blocks = staticmethod(refuses("this machine does not tell which blocks of code are executed",
+                                        "use a UnicornMachine, or probes"))
 
     def __init__(self, target: Target, arch: Arch, *, image: Image | None = None,
                  symbols: str | os.PathLike[str] | Where | None = None,
@@ -81,6 +82,7 @@ class RemoteMachine(Described):
         self.arch, self.symbols, self.sysroot, self._target = arch, Symbols(), sysroot, target
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.cpu_task: Callable[[Regs], Any] | None = None
+        self.before_run: Callable[[], object] | None = None  # not called: a stub's memory is the stub's
         self._threads = Threads(target, self, arch, slots_of(target, arch), threads, system)
         self._threads.stopped(target.why().thread)
         raw = target.transfer("auxv") if "qXfer:auxv:read" in target.features else b""
@@ -98,18 +100,17 @@ class RemoteMachine(Described):
         self._pages = Pages(self._source(scratch, system), self.page_size, arch)
         self._memory = Memory(target, self._threads, arch, self._pages.has, system, self._loads.executable)
         view = None if scratch else view_of(self, target, lambda: self._there, self._pages.fresh, self._loads, system)
-        self._sites = CallSites(view, self.map_code, self.patch, self.page_size)
+        self._sites = CallSites(view, self.map_code, self.patch, self.page_size, self.unmap_code)
         self._control.turns = self._turns = turns = Turns(self, target, self._threads, self._memory, self._sites,
                                                           self._control.breakpoints, lambda: self._there,
                                                           view.pull if view is not None else lambda: None)
         self.stop_at, self.release, self.watch_threads = turns.add, turns.drop, turns.watch
         self.watch_children = Children(target, self._threads, arch, self._memory, lambda: self._control.sink).watch
-        self.guest_view, self.call_area, self.can_run = view, self._sites.area, view is not None
-        self.jumps, self.program_at, self.count = self._sites.jumps, self._sites.program_at, self._sites.count
-        self.map_calls, self.call_at = self._sites.map, self._sites.call_at
+        self.guest_view, self.can_run = view, view is not None
+        self.call_sites = self._sites if view is not None else None
         if view is not None:
             self._control.detours(Detours(self._sites.inside, partial(self._going, view), view.pull, *view.asking))
-            target.report_calls(() if system else EXITS.get(arch.name, ()))
+            target.report_calls(() if system else told_ends(arch))
         self._loads.program(image)
         add_symbols(self.symbols, symbols)
 
@@ -164,7 +165,7 @@ class RemoteMachine(Described):
         """Prepare programs in the guest for a run: their maps, and the stop at which those are read for the last time,
         before the process ends."""
         view.push()
-        calls = AMONG_ALL.get(self.arch.name, ())
+        calls = among_all(self.arch)
         if calls and not self._system and not self._turns.several:
             self._target.report_calls(calls if self._sites.runs_programs else (), among_all=True)
 
@@ -267,12 +268,6 @@ class RemoteMachine(Described):
         if sink is not None and self._control.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
         self._control.sink = sink
-
-    unmap_calls = unmap_code
-
-    def ran(self, addr: int) -> bool:
-        """False: who runs programs calls nobody."""
-        return False
 
     # --- running
 

@@ -14,15 +14,12 @@ from typing import TypeVar
 from ...arch._base import Arch
 from ...errors import GuestFault
 from .later import Later
+from .layouts import facts_of
 from .target import Target
 from .threads import Threads
 
 T = TypeVar("T")
 BLOCK = 4096  #: bytes of memory for which what is shown is looked up together
-#: QEMU shows what the CPU may access as it stands. Architecture -> register, its bits, and their value with which a
-#: kernel sees its own memory, and a program's (Arm ARM, C5.2: PSTATE.M of EL1h, PAN)
-KERNELS = {"arm64": ("cpsr", 0xF, 0x5), "riscv64": ("priv", 0x3, 0x1)}
-PROGRAMS = {"arm64": ("cpsr", 1 << 22, 0)}
 
 
 class Memory:
@@ -114,7 +111,8 @@ class Memory:
         try:
             return access()
         except GuestFault:
-            state = (KERNELS if addr >> self._arch.bits - 1 else PROGRAMS).get(self._arch.name)
+            facts = facts_of(self._arch)  # QEMU shows what the CPU may access as it stands
+            state = facts.kernel if addr >> self._arch.bits - 1 else facts.program
             if not self._system or state is None or state[0] not in self._threads.slots:
                 raise
             with self._standing(*state):

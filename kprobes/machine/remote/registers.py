@@ -8,8 +8,9 @@ from functools import partial
 from typing import Literal
 
 from ...arch._base import Arch
+from ...arch._stub import Part, Slot
 from ...errors import RemoteError
-from .layouts import TAKEN, WINDOW, Part, Slot, file_of, parts_of
+from .layouts import WINDOW, facts_of, parts_of
 from .target import Target
 
 
@@ -26,7 +27,7 @@ class RegisterFile:
         self.away = False
         self._target = target
         self._order: Literal["little", "big"] = arch.order.value
-        self._slots, self._taken = slots, TAKEN.get(arch.name, {})
+        self._slots, self._taken = slots, facts_of(arch).taken
         self._places = _places(slots, size)
         self._together = b""
         self._single: dict[str, int] = {}
@@ -150,8 +151,8 @@ def slots_of(target: Target, arch: Arch) -> dict[str, Slot]:
     """The stub's register file by names: described by itself, or known. RemoteError where it is neither, or lacks what
     probes need."""
     _, described = target.described()
-    slots = {slot.name: slot for slot in described or file_of(arch.name) if slot.size}
-    parts, abi = parts_of(arch.name, slots), arch.abi
+    slots = {slot.name: slot for slot in described or facts_of(arch).file if slot.size}
+    parts, abi = parts_of(arch, slots), arch.abi
     for name in (arch.regs.pc, arch.regs.sp, *(abi.args if abi else ()), *(abi.returns if abi else ())):
         theirs = parts.get(name, Part(name)).name
         if theirs not in slots:
@@ -163,7 +164,7 @@ def slots_of(target: Target, arch: Arch) -> dict[str, Slot]:
 def accessors(file: RegisterFile, slots: Mapping[str, Slot],
               arch: Arch) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
     """(readers, writers) of those of an architecture's registers by name that the stub shows, for Regs."""
-    parts = parts_of(arch.name, slots)
+    parts = parts_of(arch, slots)
     readers: dict[str, Callable[[], int]] = {}
     writers: dict[str, Callable[[int], None]] = {}
     for name in arch.regs.names:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from ...arch._base import Arch
+from ...arch._linux import Linux
+from ...arch._rows import row
 from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
 from ...symbols import Symbols
 from .errands import Errands
-from .linux import LINUX
 
 GAPS = (0, 1 << 20, 1 << 24, 1 << 25)  # bytes above an image where there may be room
 READ_WRITE_EXECUTE = 7
@@ -21,8 +22,6 @@ ALLOCATORS = (("execmem_alloc", (0,)), ("module_alloc", ()))
 PROTECT = "set_memory_x"
 UNUSED = "_text"  #: Linux's first instruction: executed once, when it is started
 NOTHING = 4095  #: results from -4095 on are errors
-_LITTLE_WORDS = ("arm", "armeb", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "alpha", "ppc64le", "mipsel",
-                 "mips32r6el", "mips64el", "mips64r6el", "sh4")
 
 
 class Process:
@@ -35,7 +34,8 @@ class Process:
     ROOM = 256
 
     def __init__(self, arch: Arch, execute: Callable[[bytes, Mapping[str, int], bytes, str], int]) -> None:
-        calls = LINUX.get(arch.name)
+        known = row(arch, Linux)
+        calls = known.memory if known is not None else None
         if calls is None:
             raise Unsupported(f"nobody has said how a process of {arch.name} asks for memory",
                               hint="pass scratch=(start, size)")
@@ -61,8 +61,7 @@ class Process:
 
     def _call(self, number: int, args: list[int], laid: bytes) -> int:
         calls = self._calls
-        order = -1 if calls.number and self._arch.name in _LITTLE_WORDS else 1
-        code = b"".join(bytes.fromhex(word)[::order] for word in calls.code.split())
+        code = calls.code
         values = dict(zip(calls.args, args, strict=False))
         if calls.number:
             values[calls.number] = number
@@ -70,7 +69,7 @@ class Process:
             code += bytes([number])
         if laid and calls.block:
             values = {calls.args[0]: -1}  # the block's address; whoever executes it knows that
-        return self._execute(code + bytes.fromhex(calls.delay), values, laid, calls.result)
+        return self._execute(code + calls.delay, values, laid, calls.result)
 
 
 class Area:

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
+from ...arch._detours import Call, DetourCode, Saving
+from ...arch._rows import row
 from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
 from ...regs import Regs
 from .._base import BuiltIn
 from .._jumps import GuestProgram
-from ..detours.inlined import Call, bodies
-from ..detours.saving import Saving
-from ..detours.tables import saving_of
+from ..detours.inlined import bodies
 from .asking import Asking
 from .files import AT_RANDOM, Loads
 from .target import Target
@@ -132,7 +132,8 @@ def view_of(machine: Any, target: Target, there: Callable[[], bool], fresh: Call
             kernel: bool) -> View | None:
     """The view of a process, or of a kernel: who knows what is mapped there? None where nobody has said how its
     registers are saved."""
-    saving = saving_of(machine.arch, kernel)
+    known = row(machine.arch, DetourCode) or DetourCode()
+    saving = known.kernel if kernel else known.process
     if saving is None or machine.arch.jump is None:
         return None
 
@@ -145,15 +146,21 @@ def view_of(machine: Any, target: Target, there: Callable[[], bool], fresh: Call
 
 
 class CallSites:
-    """The call sites of one machine; view: None where there are none. map_page: gives a page near an address.
+    """The call sites of one machine: the power of machine._base.CallsInPlace.
 
     Attributes:
-        area: bytes of one.
+        call_area: bytes of an area.
+        delays_in_calls: True: in an area an instruction may have a delay slot.
+        can_run: True: the machine has these only where programs run in the guest.
+        unmap_calls: takes an area away.
     """
 
+    delays_in_calls = can_run = True
+
     def __init__(self, view: View | None, map_page: Callable[[int], int], patch: Callable[[int, bytes], None],
-                 page: int) -> None:
-        self._given, self._map_page, self._patch, self.area = view, map_page, patch, page if view else 0
+                 page: int, unmap_page: Callable[[int], None]) -> None:
+        self.unmap_calls = unmap_page
+        self._given, self._map_page, self._patch, self.call_area = view, map_page, patch, page if view else 0
         self._plain: dict[int, bytes] = {}  # call site -> what stood there
         self._counted: dict[int, int] = {}  # executions before the program that runs there now
         self._running: dict[int, tuple[Sequence[GuestProgram], int]] = {}  # and how often it had run elsewhere
@@ -181,12 +188,23 @@ class CallSites:
         """True for programs that run in the guest: a stub tells of an instruction by stopping."""
         if self._given is None or mode or not programs:
             return programs is None and not mode and self._lead is not None
-        return len(self._given.detour([(0, 0, b"")] * len(programs), draft=True)) + 32 < self.area // 2
+        return len(self._given.detour([(0, 0, b"")] * len(programs), draft=True)) + 32 < self.call_area // 2
 
-    def map(self, near: int) -> int:
-        """A page for call sites. Raises NoMemory; Unsupported in a whole machine, and where nobody has said how
-        registers are saved."""
+    def map_calls(self, near: int) -> int:
+        """Map a page for call sites near an address.
+
+        Raises:
+            NoMemory: there is no room.
+            Unsupported: no programs run in this guest.
+        """
         return self._map_page(near) if self._view else 0
+
+    def ran(self, addr: int) -> bool:
+        """Return False: a call site that runs programs calls nobody."""
+        return False
+
+    def serve_here(self, addr: int, programs: Sequence[object]) -> None:
+        """Return None: a call site is where a jump leads to."""
 
     def program_at(self, addr: int, programs: Sequence[GuestProgram], last: BuiltIn | None = None) -> None:
         """Run these there from now on. NoMemory."""
@@ -278,8 +296,8 @@ class CallSites:
                       and abs(start - near) < 1 << 19), None)
         if found is None:
             page = self._map_page(near)
-            self._room.append((page, page + self.area))
-            self._code.append((page, page + self.area))
+            self._room.append((page, page + self.call_area))
+            self._code.append((page, page + self.call_area))
             found = len(self._room) - 1
         start, end = self._room[found]
         self._room[found] = start + size, end

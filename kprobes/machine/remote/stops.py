@@ -13,19 +13,17 @@ from functools import partial
 from ...arch._base import Arch
 from ...errors import GuestFault, NoBreakpoint, RemoteError
 from ...symbols import Symbols
+from .layouts import facts_of
 from .packets import Connection
 
-#: architecture, or how it begins -> bytes of the instruction -> GDB's word for the breakpoint that goes there ("ARM
-#: Breakpoint Kinds"; a RISC-V hart without compressed instructions has no short one, a Thumb one is 2 bytes long)
-KINDS = {"riscv": {2: 2, 4: 4}, "arm": {2: 2, 4: 4}, "cortexm": {2: 2, 4: 3}}
 Read = Callable[[int, int], bytes]
 Spans = tuple[tuple[int, int], ...]
 
 
 def kind_of(arch: Arch, symbols: Symbols, read: Read, addr: int) -> int:
     """The kind of a breakpoint at an address."""
-    kinds = next((KINDS[name] for name in KINDS if arch.name in (name, f"{name}32", f"{name}64", f"{name}eb")), None)
-    if kinds is None:
+    kinds = facts_of(arch).kinds
+    if not kinds:
         return arch.insn_align
     symbol = symbols.covering(addr)
     if arch.pointers.mode_bits and symbol is not None and symbol.mode:

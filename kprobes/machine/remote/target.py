@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from xml.etree import ElementTree
 
+from ...arch._stub import Slot
 from ...errors import GuestFault, RemoteError
-from .layouts import Slot
 from .packets import Connection, unescape
 from .reasons import THREAD, Stop, stop_of
 from .stops import Stops

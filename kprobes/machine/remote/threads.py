@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...arch._base import Arch
+from ...arch._stub import Slot
 from ...errors import MachineBusy, RemoteError
 from ...regs import Machine, Regs
-from .layouts import NULLIFIED, Slot, parts_of
+from .layouts import facts_of, parts_of
 from .registers import RegisterFile, accessors
 from .target import Target
 
@@ -38,10 +39,10 @@ class Threads:
         self.regs = [Regs(machine, *accessors(file, slots, arch), cpu) for cpu, file in enumerate(self._files)]
         self._used = self._files[:len(names)]  # those that are a thread's: the others hold nothing
         self.current, self.apart = 0, False
-        parts = parts_of(arch.name, slots)
+        parts = parts_of(arch, slots)
         kept = ({parts[name].name if name in parts else name for name in arch.regs.names} | {"npc"}) & set(slots)
         self._kept = sorted(kept, key=lambda name: slots[name].number)
-        self._nullified = NULLIFIED.get(arch.name)
+        self._nullified = facts_of(arch).nullified
         self.nullifies = self._nullified is not None
         self._calling = next((row for row in CALLING if row[0] in slots), None)
         self._privilege = (1 << parts[arch.regs.pc].low) - 1 if arch.regs.pc in parts else 0

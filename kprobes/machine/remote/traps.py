@@ -15,10 +15,6 @@ from .target import Target
 from .threads import Threads
 
 SIGILL, SIGTRAP = 4, 5
-#: architecture -> the signal that a trap is, and bytes from there to pc. Not those with delay slots, nor with
-#: conditions that skip it (Thumb's IT), nor Alpha, where a single step says the same
-STOPPING = {"x86_64": (SIGTRAP, 1), "i386": (SIGTRAP, 1), "s390x": (SIGILL, 2), "m68k": (SIGILL, 0), **dict.fromkeys(
-    ("arm64", "arm64be", "loongarch64", "ppc", "ppc64", "ppc64le", "riscv32", "riscv64"), (SIGTRAP, 0))}
 #: si_code of x86's INT3 (siginfo_t, its third word): not of steps, of breakpoints, nor of kill(2)
 EXECUTED = 0x80
 

@@ -13,13 +13,13 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ...arch._detours import Saving
 from ...errors import NoMemory, OutOfReach, RemoteError, Unsupported
 from ...regs import Regs
 from .._base import Sink
-from ..detours.saving import Saving
 from .clones import Clones
 from .later import Later
-from .linux import AMONG_ALL, EXITS
+from .linux import among_all, told_ends
 from .locked import Locked
 from .memory import Memory
 from .reasons import Stop
@@ -162,7 +162,7 @@ class Turns:
         self._sites.take_turns(self._lock, self._locked.lead)
         for addr in (*self._breakpoints, *self._until):
             self._stop_at(addr)
-        if self._arch.name in AMONG_ALL:
+        if among_all(self._arch):
             self.exits = self._entries(ENDS)
             self._notices_end = bool(self.exits)
             for addr in self.exits - self._breakpoints:
@@ -325,14 +325,14 @@ class Turns:
         """The guest goes on. Unsupported where a breakpoint is that cannot be."""
         if not self.several:
             return
-        if self._arch.name in AMONG_ALL and self._sites.runs_programs and not self._notices_end:
+        if among_all(self._arch) and self._sites.runs_programs and not self._notices_end:
             raise Unsupported("nobody tells when this process of several threads ends: it has no symbol _exit, and "
                               "what programs count would be lost", hint="detach them, and use a handler of Python's")
         self._later.settle([addr for addr in (*self._breakpoints, *self._until, *self.exits) if not self._ours(addr)],
                           self._in_text, self._guest.read)
         told = bool(self._until) or self._sites.calls or any(addr not in self._ends for addr in self._breakpoints)
         if told is not self._told:  # where threads stop for us, none may for its end
-            self._target.report_calls(() if told else EXITS.get(self._arch.name, ())[1:])
+            self._target.report_calls(() if told else told_ends(self._arch)[1:])
             self._told = told
         if self._lent:
             self._guest.write(self._lock, bytes(4))

@@ -13,11 +13,8 @@ from contextlib import suppress
 
 from ...arch._base import Arch
 from ...errors import GuestFault, RemoteError
+from .layouts import facts_of
 from .target import Target
-
-#: how an architecture's name begins -> its NOP, as in memory; the longest that fits counts
-NOPS = {"mips": bytes(4), "parisc": bytes.fromhex("08000240"),
-        "sh4": bytes.fromhex("0900"), "sh4eb": bytes.fromhex("0009"), "sparc": bytes.fromhex("01000000")}
 
 
 class Waiting:
@@ -29,7 +26,7 @@ class Waiting:
 
     def __init__(self, target: Target, arch: Arch) -> None:
         self._target, self._arch = target, arch
-        self.nop = NOPS.get(max((name for name in NOPS if arch.name.startswith(name)), key=len, default=""), b"")
+        self.nop = facts_of(arch).nop
 
     def at(self, pc: int, before: int | None = None) -> bool:
         """True where the instruction at `pc` stands in a delay slot. before: where the last step was made from."""

@@ -40,7 +40,7 @@ class InPlace:
         self.sites: dict[int, CallSite] = {}
 
     def add(self, addr: int, programs: Sequence[HostProgram]) -> Callable[[], None] | None:
-        """See machine._base.Machine.serve_here()."""
+        """See machine._base.CallsInPlace.serve_here()."""
         if not self._possible or len(self._hooks) >= MOST or any(program.asks for program in programs):
             return None
         if addr not in self.sites:

@@ -19,7 +19,7 @@ from ...debug.described import Described
 from ...image import raw_bytes
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Clock, Following, Hits, MarkedMemory, Sink
+from .._base import BlockCounting, CallsInPlace, Clock, Following, Hits, MarkedMemory, Sink, Watching
 from .._listed import SymbolList
 from .._passing import Argument
 from ..closed import close
@@ -82,10 +82,14 @@ class UnicornMachine(Described):
             parts.reports.add_hooks()
 
     def _take_members(self, memory: Memory, areas: Areas, reports: Reports) -> None:
-        """What the core calls of its contract, machine._base.Machine, is the parts' own."""
+        """Take the parts' own methods for what the core calls of its contract, machine._base.Machine."""
         self.patch, self.map_code, self.unmap_code = memory.patch, memory.map_code, memory.unmap_code
         self.rewritten = memory.rewritten
         self.map_calls, self.unmap_calls, self.call_at = areas.map_calls, areas.unmap_calls, areas.call_at
+        self.call_sites: CallsInPlace | None = areas
+        self.watching: Watching | None = self.parts.watches
+        self.blocks: BlockCounting | None = self.parts
+        self.marked_memory: MarkedMemory | None = self.parts.marked_memory
         self.invoke = self.parts.calls.invoke
         self.clock: Clock | None = self.parts.clock
         self.busy = self.parts.runner.changing
@@ -95,8 +99,7 @@ class UnicornMachine(Described):
         self.delays_in_calls = self.guest.blocks.hooked_delay_slots
         self.program_at, self.count, self.ran, self.jumps = areas.program_at, areas.count, areas.ran, areas.jumps
         self.serve_here = self.parts.here.add
-        self.marked_memory: MarkedMemory | None = self.parts.marked_memory
-        self.watch_at, self.writable = self.parts.watches.add, self.parts.watches.writable
+        self.watch_at, self.writable = self.parts.watches.watch_at, self.parts.watches.writable
         self.stop_at, self.release, self.report_to = reports.stop_at, reports.release, reports.report_to
 
     @property
@@ -265,7 +268,12 @@ class UnicornMachine(Described):
         return self.parts.reports.is_breakpoint(number)
 
     def count_blocks(self, wanted: Callable[[int], bool] | None = None, arcs: bool = False) -> BlockCounts:
-        """See machine._base.Machine."""
+        """Count the blocks of guest code that are executed from now on.
+
+        Args:
+            wanted: asked once about each block, by its address; None: all are counted.
+            arcs: edges are counted one by one, too.
+        """
         return self.parts.count_blocks(wanted, arcs)
 
     @property

@@ -98,7 +98,7 @@ class Parts:
             for alias in self.memory.windows.aliases(addr):
                 self.state.sink.protected(alias, alias + whole(size, self.memory.page_size))
 
-    def count_blocks(self, wanted: Callable[[int], bool] | None, arcs: bool) -> BlockCounts:
+    def count_blocks(self, wanted: Callable[[int], bool] | None = None, arcs: bool = False) -> BlockCounts:
         """Count blocks from now on: see machine._base.Machine."""
         return BlockCounts(self.memory, self.state, wanted, arcs)
 

@@ -7,36 +7,36 @@ from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import checked, key
-from ..debug.info import DebugInfo
-from ..debug.unwind import Unwinder
-from ..errors import BadLocation, KprobeError, MachineClosed, Uncopied
-from ..machine._base import Machine
-from ..notebook import table
-from ..regs import Regs
-from ..stacks import Stack
-from .hit.ctlblk import State
-from .hit.trace import stack_trace
-from .patch.probepoint import Probepoint
-from .probe import Jprobe, Kprobe, Kretprobe, Probe
-from .register import listing
-from .register.admission import typed
-from .register.listener import Listener
-from .register.locate import locate
-from .register.shorthand import Shorthand
-from .register.verdict import Verdict, verdict
-from .settings import count, switch
+from .arguments import checked, key
+from .core.hit.ctlblk import State
+from .core.hit.trace import stack_trace
+from .core.patch.probepoint import Probepoint
+from .core.probe import Jprobe, Kprobe, Kretprobe, Probe
+from .core.register import listing
+from .core.register.admission import typed
+from .core.register.listener import Listener
+from .core.register.locate import locate
+from .core.register.shorthand import Shorthand
+from .core.register.verdict import Verdict, verdict
+from .core.settings import count, switch
+from .debug.info import DebugInfo
+from .debug.unwind import Unwinder
+from .errors import BadLocation, KprobeError, MachineClosed, Uncopied
+from .machine._base import Machine
+from .notebook import table
+from .regs import Regs
+from .stacks import Stack
 
 if TYPE_CHECKING:
-    from ..events._armed import TraceEvent
-    from ..events._table import Events
-    from ..events._watchpoint import WatchHandler, Watchpoint
-    from ..heap.check import HeapCheck
-    from ..programs.attach import Attachment
-    from ..programs.program import Program
-    from ..tracing.coverage import Coverage
-    from ..tracing.graph import Graph
-    from ..tracing.recorder import Recording
+    from .events._armed import TraceEvent
+    from .events._table import Events
+    from .events._watchpoint import WatchHandler, Watchpoint
+    from .heap.check import HeapCheck
+    from .programs.attach import Attachment
+    from .programs.program import Program
+    from .tracing.coverage import Coverage
+    from .tracing.graph import Graph
+    from .tracing.recorder import Recording
 
 Records = list[listing.Listed]  # named here: inside the class, `list` is the method
 
@@ -250,7 +250,7 @@ class Kprobes(Uncopied):
         Raises ProgramError: it is not safe, not for this machine, or says nowhere where it belongs; Unsupported: no
         instructions are counted here; BadArgument; and what register() raises.
         """
-        from ..programs.attach import attach
+        from .programs.attach import attach
 
         return attach(self, program, where, offset, retprobe, **more)
 
@@ -266,7 +266,7 @@ class Kprobes(Uncopied):
     @cached_property
     def events(self) -> Events:
         """All events, by name."""
-        from ..events._table import Events
+        from .events._table import Events
 
         return Events(self)
 
@@ -279,7 +279,7 @@ class Kprobes(Uncopied):
         (1 << 20). clock: "counter" (no time), "host" (ns), "instructions" (the guest's so far; that is slow), or a
         function that gives ns. Raises EventError, BadArgument, Unsupported (nobody counts here).
         """
-        from ..tracing.recorder import Recording
+        from .tracing.recorder import Recording
 
         return Recording(self, events, **options)
 
@@ -291,7 +291,7 @@ class Kprobes(Uncopied):
         in the bitmap only. Raises Unsupported where the engine tells of no blocks, MachineBusy while another thread
         runs the machine, BadArgument and UnknownSymbol where there is no such module or function.
         """
-        from ..tracing.coverage import Coverage
+        from .tracing.coverage import Coverage
 
         return Coverage(self.machine, modules, functions, edges)
 
@@ -304,7 +304,7 @@ class Kprobes(Uncopied):
         (False). leaks: look for leaks at the end (True). All options: kprobes.heap.HeapCheck. Raises BadArgument (no
         function is known), Unsupported, and what register() raises.
         """
-        from ..heap.check import HeapCheck
+        from .heap.check import HeapCheck
 
         return HeapCheck(self, functions, **options)
 
@@ -317,7 +317,7 @@ class Kprobes(Uncopied):
         Raises UnknownSymbol, BadArgument, Unsupported (nobody counts here), and what register() does where the function
         cannot be probed.
         """
-        from ..tracing.graph import Graph
+        from .tracing.graph import Graph
 
         return Graph(self, function, **options)
 
@@ -354,7 +354,7 @@ class Kprobes(Uncopied):
         where the engine cannot report accesses without changing what the guest does; MachineBusy while another thread
         runs the machine.
         """
-        from ..events._watchpoint import Watchpoint
+        from .events._watchpoint import Watchpoint
 
         self._watchpoints = [w for w in self._watchpoints if w.registered]
         self._watchpoints.append(Watchpoint(self.machine, where, size, access, handler))
