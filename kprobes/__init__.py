@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .kprobes import Kprobes
     from .machine._base import Fault, Machine, Sink
     from .machine.remote import QemuMachine, RemoteMachine
-    from .machine.remote.turns import ThreadsUnseen
+    from .machine.remote.threadlock import ThreadsUnseen
     from .machine.unicorn.machine import UnicornMachine
     from .native import SlowHost
     from .programs.header import bpf_header
@@ -142,7 +142,7 @@ _HOMES = {
     "Sink": "machine._base",
     "QemuMachine": "machine.remote",
     "RemoteMachine": "machine.remote",
-    "ThreadsUnseen": "machine.remote.turns",
+    "ThreadsUnseen": "machine.remote.threadlock",
     "SlowHost": "native",
     "UnicornMachine": "machine.unicorn.machine",
     "bpf_header": "programs.header",

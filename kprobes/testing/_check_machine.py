@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from ..machine.paper import PaperCalls, PaperMachine
     from ..machine.remote.machine import RemoteMachine
     from ..machine.remote.sites import CallSites
-    from ..machine.unicorn.areas import Areas
+    from ..machine.unicorn.areas import CallAreas
     from ..machine.unicorn.machine import UnicornMachine
 
     def machines(unicorn: UnicornMachine, remote: RemoteMachine, paper: PaperMachine) -> list[Machine]:
         """Have type checkers see that each engine keeps the contract."""
         return [unicorn, remote, paper]
 
-    def call_sites(unicorn: Areas, remote: CallSites, paper: PaperCalls) -> list[CallsInPlace]:
+    def call_sites(unicorn: CallAreas, remote: CallSites, paper: PaperCalls) -> list[CallsInPlace]:
         """Have them see the same of calls in place."""
         return [unicorn, remote, paper]
 

@@ -26,7 +26,7 @@ from test_qemu_system import BOARDS, board
 
 from kprobes import Kprobe, Kprobes, Kretprobe, QemuMachine, RemoteMachine, Unsupported
 from kprobes.machine.remote.launch import find_qemu
-from kprobes.machine.remote.target import Target
+from kprobes.machine.remote.target import RemoteTarget
 
 Programs = Callable[[str], Path]
 Found = dict[str, bool | int | str]
@@ -37,7 +37,7 @@ WATCHES = {"Z1": "hardware breakpoints", "Z2": "watches writes", "Z3": "watches 
 
 def packets(m: RemoteMachine, place: int) -> Found:
     """What the stub answers. place: code."""
-    target: Target = m._target
+    target: RemoteTarget = m._target
     file = m._threads._files[m._threads.current]
     pc = m._threads.slots[m._threads._pc]
     target.choose(m._threads.name)
@@ -60,7 +60,7 @@ def packets(m: RemoteMachine, place: int) -> Found:
     }
 
 
-def watched(target: Target, kind: str, addr: int) -> bool:
+def watched(target: RemoteTarget, kind: str, addr: int) -> bool:
     """True where the stub takes, and gives back, one of these."""
     said = target.link.ask(b"%s,%x,4" % (kind.encode(), addr))
     return said == b"OK" and target.link.ask(b"%s,%x,4" % (kind.lower().encode(), addr)) == b"OK"

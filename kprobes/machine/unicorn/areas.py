@@ -12,7 +12,7 @@ from .engine import CALL, DIRECT
 from .following import Enter, Hit, Leave
 from .host import hostcode
 from .host.callsites import CallSite, FollowedCalls, SiteTable
-from .inplace import InPlace
+from .inplace import HookedInstructions
 from .programs import chain
 from .services import Services
 
@@ -22,7 +22,7 @@ CALL_AREA = 1 << 16  # bytes
 IDLE_TABLES = 4  # tables that no area uses, before one is used again
 
 
-class Areas:
+class CallAreas:
     """The call areas of a CPU: the power of machine._base.CallsInPlace.
 
     Attributes:
@@ -31,7 +31,7 @@ class Areas:
         serve_here: makes an instruction in text a call site.
     """
 
-    def __init__(self, cpu: Cpu, services: Services, followed: FollowedCalls, here: InPlace) -> None:
+    def __init__(self, cpu: Cpu, services: Services, followed: FollowedCalls, here: HookedInstructions) -> None:
         self.call_area = CALL_AREA
         self.delays_in_calls = cpu.guest.blocks.hooked_delay_slots
         self.serve_here = here.add

@@ -14,7 +14,7 @@ from unicorn import unicorn_const as const
 
 from .engine import CODE, address_of
 from .host import hostcode
-from .memory import Memory
+from .memory import GuestMemory
 from .runstate import RunState
 
 EDGES = 1 << 16  # bytes of the map of edges, as AFL has it
@@ -34,7 +34,7 @@ class BlockCounts:
             counts to 255 and starts again.
     """
 
-    def __init__(self, memory: Memory, state: RunState, wanted: Callable[[int], bool] | None, arcs: bool) -> None:
+    def __init__(self, memory: GuestMemory, state: RunState, wanted: Callable[[int], bool] | None, arcs: bool) -> None:
         """
         Args:
             memory: the guest's.

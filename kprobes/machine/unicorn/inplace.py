@@ -24,7 +24,7 @@ from .services import Services
 MOST = 4  # hooks: 6 ns a hit with one of them, 9 with four
 
 
-class InPlace:
+class HookedInstructions:
     """A CPU's.
 
     Attributes:

@@ -23,14 +23,14 @@ from .._base import BlockCounting, CallsInPlace, Clock, Following, Hits, MarkedM
 from .._listed import SymbolList
 from .._passing import Argument
 from ..closed import close
-from .areas import CALL_AREA, Areas
+from .areas import CALL_AREA, CallAreas
 from .assembler import assemble
 from .blockcounts import BlockCounts
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
 from .loader import read
-from .memory import Memory
+from .memory import GuestMemory
 from .mmio import Read, Write
 from .parts import Parts
 from .process import Text
@@ -76,12 +76,11 @@ class UnicornMachine(Described):
         self.regs, self.cpu_regs = parts.cpu.regs, [parts.cpu.regs]
         self._take_members(parts.memory, parts.areas, parts.reports)
         self_test(guest, self.arch)
-        parts.memory.shared = not owned
         if owned:
             guest.cpu.start(parts.memory.engine)
             parts.reports.add_hooks()
 
-    def _take_members(self, memory: Memory, areas: Areas, reports: Reports) -> None:
+    def _take_members(self, memory: GuestMemory, areas: CallAreas, reports: Reports) -> None:
         """Take the parts' own methods for what the core calls of its contract, machine._base.Machine."""
         self.patch, self.map_code, self.unmap_code = memory.patch, memory.map_code, memory.unmap_code
         self.rewritten = memory.rewritten
@@ -106,7 +105,7 @@ class UnicornMachine(Described):
     def uc(self) -> unicorn.Uc:
         """The engine beneath. Whoever asks for it may add hooks: programs are not run in place from then on."""
         self.parts.here.share()
-        self.parts.memory.shared = True
+        self.parts.memory.share()
         return self._uc
 
     # --- making one
@@ -349,7 +348,7 @@ class UnicornMachine(Described):
         """
         if self.parts.owner is not None:
             self.parts.owner.shadow_for_good()
-        self.parts.memory.devices.add(start, size, read, write)
+        self.parts.memory.devices.add(self.parts.state, start, size, read, write)
 
     # --- images
     def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None,

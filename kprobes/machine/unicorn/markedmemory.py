@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._base import Books, Watched
-from .memory import Memory
+from .memory import GuestMemory
 from .snapshot import Snapshots
 from .watches import Watches
 
@@ -17,7 +17,7 @@ class MarkedMemory:
         unwatchable: why accesses cannot be reported; "": they can.
     """
 
-    def __init__(self, memory: Memory, watches: Watches, snapshots: Snapshots) -> None:
+    def __init__(self, memory: GuestMemory, watches: Watches, snapshots: Snapshots) -> None:
         """
         Args:
             memory: the guest's.

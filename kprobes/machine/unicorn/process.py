@@ -35,7 +35,7 @@ _PHDR, _PHENT, _PHNUM, _PAGESZ, _BASE, _FLAGS, _ENTRY, _IDS, _PLATFORM, _HWCAP, 
 _TLS_SELECTOR = 0x33  # i386: the first of the three that Linux keeps for threads
 
 
-class Process:
+class LinuxProcess:
     """The process that a machine's images are to be.
 
     Attributes:

@@ -14,22 +14,28 @@ from contextlib import suppress
 from ...arch._base import Arch
 from ...errors import GuestFault, RemoteError
 from .layouts import facts_of
-from .target import Target
+from .target import RemoteTarget
 
 
-class Waiting:
-    """Where a branch may wait.
+class PendingBranches:
+    """Finds branches that wait, and has them taken.
 
     Attributes:
         nop: an instruction that does nothing; b"": every branch that waits is seen in a register.
     """
 
-    def __init__(self, target: Target, arch: Arch) -> None:
-        self._target, self._arch = target, arch
+    def __init__(self, target: RemoteTarget, arch: Arch) -> None:
+        self._target = target
+        self._arch = arch
         self.nop = facts_of(arch).nop
 
     def at(self, pc: int, before: int | None = None) -> bool:
-        """True where the instruction at `pc` stands in a delay slot. before: where the last step was made from."""
+        """Return True where the instruction at `pc` stands in a delay slot.
+
+        Args:
+            before: address that the last step was made from: only a step from the branch leads into the slot; None:
+                not known.
+        """
         size = len(self.nop)
         if not size or before not in (None, pc - size):
             return False
@@ -39,8 +45,14 @@ class Waiting:
             return False
 
     def leave(self, pc: int, step: Callable[[], object]) -> bool:
-        """What has failed at `pc` is not executed again: a branch that waits for it is taken. step: has the thread make
-        one. False: there is none; else pc is elsewhere now."""
+        """Have a branch taken that waits for the instruction at `pc`, which has failed and is not executed again.
+
+        Args:
+            step: has the thread make one step.
+
+        Returns:
+            False where no branch waits; else pc is elsewhere now.
+        """
         if not self.at(pc):
             return False
         code = self._target.read(pc, len(self.nop))
@@ -48,6 +60,6 @@ class Waiting:
         try:
             step()
         finally:
-            with suppress(RemoteError):  # it is no more
+            with suppress(RemoteError):  # the guest is gone
                 self._target.write(pc, code)
         return True

@@ -1,10 +1,10 @@
-"""Letting go of a guest that runs on without us: nothing of ours is executed or awaited there afterwards.
+"""Letting go of a guest that runs on without the library: nothing of it is executed or awaited there afterwards.
 
 What is left when the probes are unregistered, in the order in which it is put right:
 
 | left behind | what would become of it | put right by |
 |---|---|---|
-| a thread in a slot, or at a trap of ours | it dies of the trap at the slot's end | its hit is finished |
+| a thread in a slot, or at a trap of the core's | it dies of the trap at the slot's end | its hit is finished |
 | followed calls return through a trampoline | they die of its trap | their true return addresses |
 | an interrupt, on its way | the guest dies of it, or stops | it is waited for |
 | signals of the guest's own that wait here | they are lost | they are delivered |
@@ -16,20 +16,20 @@ from contextlib import suppress
 
 from ...arch._base import Arch
 from ...errors import GuestFault, RemoteError
-from .control import Control
-from .returns import Returns
-from .target import Target
-from .threads import Threads
+from .returnaddresses import ReturnAddresses
+from .runcontrol import RunControl
+from .target import RemoteTarget
+from .threads import RemoteThreads
 
 
-class Leaving:
+class Detaching:
     """Detaches from one guest."""
 
-    def __init__(self, target: Target, control: Control, threads: Threads, arch: Arch) -> None:
+    def __init__(self, target: RemoteTarget, control: RunControl, threads: RemoteThreads, arch: Arch) -> None:
         self._target = target
         self._control = control
         self._threads = threads
-        self._returns = Returns(arch, target.read)
+        self._returns = ReturnAddresses(arch, target.read)
 
     def detach(self) -> None:
         """Put right what is left in the guest, let go of it, and close the connection. Probes are unregistered."""
@@ -59,5 +59,5 @@ class Leaving:
 
     @property
     def _there(self) -> bool:
-        """True while there is a guest."""
+        """Return True while there is a guest."""
         return self._control.exit_status is None and not self._target.link.closed

@@ -1,6 +1,6 @@
-"""True return addresses, for a process that goes on without us: a forked child, or one that is let go.
+"""True return addresses, for a process that goes on without the library: a forked child, or one that is let go.
 
-The calls that return probes follow return through a trampoline. Where nobody serves that any more the process would be
+The calls that return probes follow return through a trampoline. Where that is not served any more the process would be
 ended by its trap, so the addresses that the calls were made with are put back where the trampoline's is found.
 """
 
@@ -34,8 +34,8 @@ class PutBack:
     registers: dict[str, int]
 
 
-class Returns:
-    """Finds where the trampoline's address is in a guest's stacks and registers."""
+class ReturnAddresses:
+    """Finds where the trampoline's address stands in a guest's stacks and registers."""
 
     def __init__(self, arch: Arch, read: Callable[[int, int], bytes]) -> None:
         """Prepare.
@@ -127,7 +127,7 @@ class Returns:
 
     @property
     def _room(self) -> int:
-        """A function saves its return address in its own frame, or in so many bytes of its caller's."""
+        """Return how many bytes of its caller's frame a function may save its return address in."""
         return self._arch.bits // 8 + (0 if self._arch.abi is None else self._arch.abi.reserve)
 
     def _places_of(self, word: bytes, sp: int, last: int) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Code that a remote guest is made to execute for us: a system call of a process, a function of a kernel."""
+"""Code that a remote guest is made to execute for the library: a system call, or a function of a kernel."""
 
 from __future__ import annotations
 
@@ -7,31 +7,52 @@ from contextlib import contextmanager
 
 from ...errors import RemoteError, Unsupported
 from ...regs import Regs
-from .._passing import Memory, Passing
-from .control import Control
-from .target import Target
-from .threads import Threads
+from .._passing import ArgumentMemory, Passing
+from .runcontrol import RunControl
+from .target import RemoteTarget
+from .threadlock import ThreadLock
+from .threads import RemoteThreads
 
-STEPS = 1 << 16  #: stops of one errand, before it is given up
+STEPS = 1 << 16  #: stops until code that does not come to its end is given up
 
 
-class Errands:
-    """Runs the current thread a little; its registers are put back."""
+class InjectedCode:
+    """Has the current thread execute code, and puts its registers back."""
 
-    def __init__(self, guest: Memory, target: Target, control: Control, threads: Threads) -> None:
-        """guest: where arguments are copied to."""
-        self._guest, self._arch = guest, guest.arch
-        self._target, self._control, self._threads = target, control, threads
+    def __init__(self, guest: ArgumentMemory, target: RemoteTarget, control: RunControl, lock: ThreadLock,
+                 threads: RemoteThreads) -> None:
+        """Prepare; nothing is executed.
+
+        Args:
+            guest: where arguments are copied to.
+            lock: says where code may stand, and how it ends, while threads take turns.
+        """
+        self._guest = guest
+        self._arch = guest.arch
+        self._target = target
+        self._control = control
+        self._lock = lock
+        self._threads = threads
 
     def execute(self, code: bytes, values: Mapping[str, int], laid: bytes, result: str) -> int:
-        """Have the current thread execute `code` once, with these registers, and put everything back. See
-        scratch.Process."""
+        """Have the current thread execute `code` once, and put registers and memory back.
+
+        Args:
+            values: register -> its value; less than 0: the address of `laid`.
+            laid: bytes that are laid on the stack meanwhile.
+            result: a register.
+
+        Returns:
+            The value of that register when the code has been executed.
+        """
         target = self._target
-        code += self._trap
+        trap = self._lock.trap  # else a breakpoint of the stub's ends the code
+        code += trap
         with self._restoring() as regs:
-            place, sp = self._control.turns.place or regs.pc & -4, regs.sp  # words are aligned
-            below = sp - 512 - len(laid) & -64 & self._arch.mask
-            old, old_stack = target.read(place, len(code)), target.read(below, len(laid)) if laid else b""
+            place = self._lock.place or regs.pc & -4  # words are aligned
+            below = regs.sp - 512 - len(laid) & -64 & self._arch.mask
+            old = target.read(place, len(code))
+            old_stack = target.read(below, len(laid)) if laid else b""
             try:
                 target.write(place, code)
                 if laid:
@@ -40,7 +61,7 @@ class Errands:
                 for name, value in values.items():
                     regs[name] = below if value < 0 else value
                 with target.stops.away(place, place + len(code)):
-                    self._run(place, place + len(code) - len(self._trap))
+                    self._run(place, place + len(code) - len(trap))
                 return self._regs[result]
             finally:
                 if self._there:
@@ -50,11 +71,20 @@ class Errands:
 
     @property
     def in_kernel(self) -> bool:
-        """True where the current thread is in a kernel: in the upper half of the addresses."""
+        """Return True where the current thread is in a kernel: in the upper half of the addresses."""
         return bool(self._regs.pc >> self._arch.bits - 1)
 
     def call(self, function: int, args: tuple[int, ...], exit_at: int) -> int:
-        """Call a function of a kernel; its result. exit_at: where it is to return to; nobody else comes there."""
+        """Call a function of a kernel, and return its result.
+
+        Args:
+            function: its address, as pointers have it.
+            args: integers.
+            exit_at: address that it returns to, and no other thread comes to.
+
+        Raises:
+            Unsupported: the architecture has no calling convention, or several processors are in a run.
+        """
         arch = self._arch
         if arch.linkage is None or arch.abi is None:
             raise Unsupported(f"{arch.name} has no calling convention", hint="pass scratch=(start, size)")
@@ -71,9 +101,12 @@ class Errands:
 
     @contextmanager
     def _restoring(self) -> Iterator[Regs]:
-        """The current thread's registers, put back afterwards."""
-        regs, threads = self._regs, self._threads
-        cpu, saved, shown = threads.current, threads.save(), (regs.reported, regs.target)
+        """Yield the current thread's registers, and put them back afterwards."""
+        regs = self._regs
+        threads = self._threads
+        cpu = threads.current
+        saved = threads.save()
+        shown = regs.reported, regs.target
         regs.at(None)
         try:
             yield regs
@@ -83,28 +116,27 @@ class Errands:
             regs.reported, regs.target = shown
 
     def _run(self, start: int, end: int) -> None:
-        """Run the current thread from `start` to `end`."""
+        """Run the current thread from `start` to `end`.
+
+        Raises:
+            RemoteError: it does not come there.
+        """
+        trap = self._lock.trap
         thread = self._threads.name
         self._threads.start(start)
-        if not self._trap:
+        if not trap:
             self._target.stops.add(end)
         try:
             for _ in range(STEPS):
                 stop = self._control.errand(thread)
-                if self._regs.pc in (end, end + len(self._trap)):
+                if self._regs.pc in (end, end + len(trap)):
                     return
-                self._control.other(stop)
+                self._control.keep(stop)
             raise RemoteError("a call of the guest's system does not return",
                               hint="the guest is stopped; try again elsewhere")
         finally:
-            if self._there and not self._trap:
+            if self._there and not trap:
                 self._target.stops.remove(end)
-
-    @property
-    def _trap(self) -> bytes:
-        """What ends code of ours, where no breakpoint of the stub's is to come or go: other threads look at them."""
-        turns = self._control.turns
-        return turns.trap if turns.several else b""
 
     @property
     def _regs(self) -> Regs:

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from kprobes.machine.remote import eager
-from kprobes.machine.remote.eager import LONGEST, OTHERS, REST, TRIALS, Eager
+from kprobes.machine.remote import polling
 from kprobes.machine.remote.packets import Connection, frame
+from kprobes.machine.remote.polling import LONGEST, OTHERS, REST, TRIALS, Polling
 
 pytestmark = pytest.mark.quick
 Pair = tuple[socket.socket, socket.socket]
@@ -42,13 +42,13 @@ def pair() -> Iterator[Pair]:
 
 
 def waiting(pair: Pair, monkeypatch: pytest.MonkeyPatch, takes: float = OTHERS / 10,
-            answer: int = 0) -> tuple[Eager, Lent]:
+            answer: int = 0) -> tuple[Polling, Lent]:
     lent = Lent(pair[1], takes, answer)
-    monkeypatch.setattr(eager, "time", SimpleNamespace(perf_counter=lent.clock))
-    return Eager(lent), lent
+    monkeypatch.setattr(polling, "time", SimpleNamespace(perf_counter=lent.clock))
+    return Polling(lent), lent
 
 
-def read(waits: Eager, pair: Pair, seconds: float = 5.0) -> bytes | None:
+def read(waits: Polling, pair: Pair, seconds: float = 5.0) -> bytes | None:
     return waits.read(pair[0].fileno(), 100, seconds)
 
 
@@ -114,9 +114,9 @@ def test_failures_add_up_over_answers_that_were_there(pair: Pair, monkeypatch: p
 
 def test_where_nothing_can_be_lent_all_waits_are_asleep(pair: Pair) -> None:
     pair[1].sendall(b"here")
-    assert read(Eager(None), pair) is None
+    assert read(Polling(None), pair) is None
     link = Connection(pair[0], timeout=1)
-    link._eager = Eager(None)
+    link._polling = Polling(None)
     pair[1].sendall(frame(b"OK"))
     assert link.receive() == b"OK"
 
@@ -131,8 +131,8 @@ def test_a_connection_reads_by_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -
         if len(times) == 3:
             pair[1].sendall(frame(b"OK"))
 
-    monkeypatch.setattr(eager, "OTHERS", 5.0)
-    monkeypatch.setattr(eager, "LONGEST", 5.0)
-    link._eager = Eager(answering)
+    monkeypatch.setattr(polling, "OTHERS", 5.0)
+    monkeypatch.setattr(polling, "LONGEST", 5.0)
+    link._polling = Polling(answering)
     assert link.receive() == b"OK" and len(times) == 3
-    assert hasattr(os, "sched_yield") == (Eager()._lend is not None)
+    assert hasattr(os, "sched_yield") == (Polling()._lend is not None)

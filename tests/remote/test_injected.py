@@ -11,7 +11,7 @@ from arch_rows import LINUX
 from qemu import qemu_for
 
 from kprobes import QemuMachine, RemoteError, get_arch
-from kprobes.machine.remote.scratch import Process
+from kprobes.machine.remote.scratch import ProcessPages
 
 #: architecture -> the bytes that make a system call there
 CODE = {"arm64": "df2403d5 010000d4", "arm64be": "df2403d5 010000d4", "arm": "000000ef", "armeb": "000000ef",
@@ -29,7 +29,7 @@ def test_the_code_of_a_system_call(name: str) -> None:
         seen.append(code)
         return 0x10000
 
-    assert name in LINUX and Process(get_arch(name), execute).map(0x10000, 0x1000) == 0x10000
+    assert name in LINUX and ProcessPages(get_arch(name), execute).map(0x10000, 0x1000) == 0x10000
     assert seen[0].hex() == CODE[name].replace(" ", "")
 
 

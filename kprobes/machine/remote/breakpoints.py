@@ -21,7 +21,7 @@ Spans = tuple[tuple[int, int], ...]
 
 
 def kind_of(arch: Arch, symbols: Symbols, read: Read, addr: int) -> int:
-    """The kind of a breakpoint at an address."""
+    """Return GDB's kind of a breakpoint at an address: bytes of the instruction, on most architectures."""
     kinds = facts_of(arch).kinds
     if not kinds:
         return arch.insn_align
@@ -35,37 +35,54 @@ def kind_of(arch: Arch, symbols: Symbols, read: Read, addr: int) -> int:
     return kinds.get(arch.decode(code.ljust(2 * arch.max_insn, b"\0"), addr).size, arch.insn_align)
 
 
-class Stops:
-    """Breakpoints that somebody wants, each inserted once.
+class Breakpoints:
+    """The breakpoints of one stub. Each is inserted once, however often it is wanted.
 
     Attributes:
-        hardware: addresses of those that are the processor's.
+        hardware: addresses of hardware breakpoints.
     """
 
     def __init__(self, link: Connection, read: Read, write: Callable[[int, bytes], None]) -> None:
-        """read, write: guest memory; what read() gets has been through over()."""
-        self._link, self._read, self._write = link, read, write
+        """Prepare; of() comes before the first breakpoint.
+
+        Args:
+            read: reads guest memory, without breakpoints: it asks over().
+            write: writes guest memory.
+        """
+        self._link = link
+        self._read = read
+        self._write = write
         self._kind_at: Callable[[int], int] = lambda addr: 1
         self._unwritable: Callable[[], Spans] = tuple
-        self._flash: Spans | None = None
-        self._try_at: int | None = None
-        self._nobodys = range(0)  # memory of ours: it can be written, and has traps in it
-        self._there: dict[int, tuple[int, int]] = {}  # address -> its kind, how many want it
-        self._shows = False
-        self._beneath: dict[int, bytes] = {}  # of those that are shown
+        self._flash: Spans | None = None  # None: the stub was not asked yet
+        self._try_at: int | None = None  # where _find_out() tries; None: it need not, or has
+        self._scratch = range(0)  # memory of the library's: it can be written, and has traps in it
+        self._there: dict[int, tuple[int, int]] = {}  # address -> its kind, number of add()s
+        self._shows = False  # the stub shows its breakpoints in memory
+        self._beneath: dict[int, bytes] = {}  # address of each that is shown -> the bytes beneath
         self.hardware: set[int] = set()
 
-    def of(self, arch: Arch, symbols: Symbols, nobodys: tuple[int, int] | None,
+    def of(self, arch: Arch, symbols: Symbols, scratch: tuple[int, int] | None,
            unwritable: Callable[[], Spans]) -> None:
-        """What runs there. nobodys: (start, size) of executable memory, to find out whether the stub shows its
-        breakpoints to who reads memory, as OpenOCD does; None: it does not. unwritable: (start, end) of flash and ROM
-        that the stub knows of."""
-        self._kind_at, self._unwritable = partial(kind_of, arch, symbols, self._read), unwritable
-        if nobodys:
-            self._try_at, self._nobodys = nobodys[0], range(nobodys[0], sum(nobodys))
+        """Say what the guest is.
+
+        Args:
+            scratch: (start, bytes) of memory that nothing uses, where to find out whether the stub shows its
+                breakpoints in memory, as OpenOCD does; None: it does not.
+            unwritable: returns (start, end) of flash and ROM that the stub knows of.
+        """
+        self._kind_at = partial(kind_of, arch, symbols, self._read)
+        self._unwritable = unwritable
+        if scratch:
+            self._try_at = scratch[0]
+            self._scratch = range(scratch[0], sum(scratch))
 
     def add(self, addr: int) -> None:
-        """Stop before the instruction at `addr` is executed. Every call wants one remove(). NoBreakpoint."""
+        """Stop before the instruction at `addr` is executed. Every call wants one remove().
+
+        Raises:
+            NoBreakpoint: the stub inserts none.
+        """
         kind, wanted = self._there.get(addr, (0, 0))
         if not wanted:
             self._find_out()
@@ -82,12 +99,12 @@ class Stops:
             self._take_out(addr, kind)
 
     def at(self, addr: int) -> bool:
-        """True where one stands."""
+        """Return True where a breakpoint stands."""
         return addr in self._there
 
     @contextmanager
     def away(self, start: int, end: int) -> Iterator[None]:
-        """None of those in [start, end) stands meanwhile."""
+        """Take those in [start, end) out meanwhile."""
         there = [(addr, kind) for addr, (kind, _) in self._there.items() if start <= addr < end]
         for addr, kind in there:
             self._take_out(addr, kind)
@@ -118,11 +135,11 @@ class Stops:
             self._insert(addr, kind)
 
     def shown(self, start: int, end: int) -> bool:
-        """True where a read of the stub's sees some, and a write would overwrite them."""
+        """Return True where the stub shows some in [start, end), so that a write would overwrite them."""
         return any(addr < end and start < addr + len(plain) for addr, plain in self._beneath.items())
 
     def over(self, start: int, data: bytes) -> bytes:
-        """Memory as it is without them."""
+        """Return memory without breakpoints; `data` is what the stub shows at `start`."""
         out = bytearray(data)
         for addr, plain in self._beneath.items():
             lo, hi = max(addr, start), min(addr + len(plain), start + len(data))
@@ -133,7 +150,7 @@ class Stops:
     def _insert(self, addr: int, kind: int) -> None:
         plain = self._read(addr, kind) if self._shows else b""
         said = b"" if self._in_flash(addr) else self._ask(b"Z0", addr, kind)
-        if said == b"OK" and plain and addr not in self._nobodys and self._read(addr, kind) == plain:
+        if said == b"OK" and plain and addr not in self._scratch and self._read(addr, kind) == plain:
             self._ask(b"z0", addr, kind)
             said = b""  # it does not stand there
         if said == b"OK":
@@ -145,7 +162,7 @@ class Stops:
             raise self._refusal(addr, kind, said)
 
     def _refusal(self, addr: int, kind: int, said: bytes) -> NoBreakpoint:
-        """Why none can be there."""
+        """Return the error that says why none can be at `addr`; `said` is the stub's answer."""
         with suppress(GuestFault):
             if self.hardware and self._read(addr, kind):
                 return NoBreakpoint("memory that cannot be written wants a hardware breakpoint, and all that the stub "
@@ -177,7 +194,7 @@ class Stops:
         return b"%s,%x,%x" % (what, addr, kind)
 
     def _find_out(self) -> None:
-        """Whether it shows them, once there is memory."""
+        """Find out whether the stub shows its breakpoints in memory, once there is memory to try."""
         if self._try_at is None:
             return
         with suppress(GuestFault, RemoteError):

@@ -1,4 +1,4 @@
-"""Why nothing runs: what a stub says when it stops. GDB's manual, "Stop Reply Packets"."""
+"""Stop replies: what a stub says when the guest stops. GDB's manual, "Stop Reply Packets"."""
 
 from __future__ import annotations
 
@@ -23,28 +23,35 @@ KEPT_APART = ("the machine is gone; where threads take turns (docs/remote.md) on
 
 
 @frozen
-class Stop:
-    """Why nothing runs: by a signal (its number is the target system's), or because the program has ended."""
+class StopReply:
+    """Why the guest stands: a signal (its number is the target system's), or the program's end."""
 
     kind: str  #: "signal", "exited" or "killed"
     code: int  #: signal number, or exit status
     thread: str = ""  #: as Hg and vCont take it; "" where the stub names none
-    call: int | None = None  #: number of the system call that it is about to enter, which report_calls() has named
-    child: str = ""  #: a process that it has just forked, as Hg takes it
-    borrows: bool = False  #: that runs in its parent's memory, and its parent waits: vfork()
-    returned: bool = False  #: it has just made a system call: nobody asks for that, but QEMU tells of it
-    alone: bool = False  #: such a child has left its parent's memory, by exec() or its end
+    call: int | None = None  #: number of the system call, of those asked for, that the thread is about to enter
+    child: str = ""  #: a process that the thread has just forked, as Hg takes it
+    borrows: bool = False  #: the child runs in its parent's memory, and its parent waits: vfork()
+    returned: bool = False  #: the thread has just made a system call: QEMU tells of that unasked
+    alone: bool = False  #: a child of vfork() has left its parent's memory, by exec() or its end
 
 
-def end_of(status: int) -> Stop:
-    """The stop of a program that has ended; less than 0: by a signal."""
-    return Stop("killed", -status) if status < 0 else Stop("exited", status)
+def end_of(status: int) -> StopReply:
+    """Return the stop of a program that has ended with `status`; less than 0: by that signal."""
+    return StopReply("killed", -status) if status < 0 else StopReply("exited", status)
 
 
-def stop_of(answer: bytes) -> Stop:
-    """What a stop reply says. RemoteError."""
+def stop_of(answer: bytes) -> StopReply:
+    """Return what a stop reply says.
+
+    Args:
+        answer: the packet, without its frame.
+
+    Raises:
+        RemoteError: it is no stop reply.
+    """
     found = re.match(rb"([TS](?=[0-9a-fA-F]{2})|[WX])([0-9a-fA-F]{1,2})(.*)", answer, re.DOTALL)  # gdbserver: W7
-    if found is None and _REGISTERS.fullmatch(answer):  # asked for in time: who reads that stands, and has not said so
+    if found is None and _REGISTERS.fullmatch(answer):  # asked for in time: a thread has stopped, and has not said so
         raise RemoteError(AT_ONCE, hint=KEPT_APART)
     if found is None:
         raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}",
@@ -53,7 +60,7 @@ def stop_of(answer: bytes) -> Stop:
     thread, child, call = (find.search(found[3]) for find in (_OF_THREAD, _CHILD, _BEFORE))
     returned = b"syscall_return:" in found[3]
     code = 0 if returned else int(found[2], 16)
-    return Stop(kind, code, thread[1].decode() if thread and kind == "signal" else "",
+    return StopReply(kind, code, thread[1].decode() if thread and kind == "signal" else "",
                 call=None if call is None else int(call[1], 16),
                 child=child[2].decode() if child else "",
                 borrows=child is not None and child[1] == b"v",
