@@ -236,6 +236,19 @@ class GuestFault(KprobeError):
         self.reason, self.address, self.symbol = reason, address, symbol
 
 
+class GuestHalted(GuestFault):
+    """The guest waits for an interrupt (WFI, HLT), and none will ever come (EFAULT).
+
+    Attributes:
+        pc: address behind the instruction that waits.
+        access: "halt".
+    """
+
+    def __init__(self, *, pc: int, symbol: str | None = None) -> None:
+        super().__init__("the guest halted, and nothing wakes it", address=pc, pc=pc, access="halt", symbol=symbol,
+                         serve="m.interrupts.pend(n) makes an interrupt pending")
+
+
 class GuestTimeout(KprobeError):
     """A bounded run reached its bound (ETIMEDOUT); `pc` is the next instruction, m.regs are the guest's as it
     stopped."""

@@ -19,6 +19,7 @@ from ..errors import OutOfReach, UnknownRegister
 from ..regs import Regs
 from ._calls import Abi, Frame, Linkage, Results, Returning, Skips
 from ._insn import COMPUTED, Annul, Atomic, Decoded, Insn, Simulate
+from ._interrupts import ExceptionCpu, InterruptController
 from ._tables import Table
 
 __all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Bundles", "Decoded", "Entry", "Executing", "Files", "Frame",
@@ -243,6 +244,8 @@ class Arch:
     walking: Walking = Walking()
     executing: Executing | None = None
     files: Files = Files()
+    #: the interrupts of a CPU, and how it takes them; None: nothing is known of that
+    interrupts: Callable[[ExceptionCpu], InterruptController] | None = None
     #: the Python package whose modules have rows for it (see kprobes/arch/_rows.py); "": there are none
     package: str = ""
 

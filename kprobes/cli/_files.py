@@ -10,9 +10,10 @@ import click
 from attrs import frozen
 from click.shell_completion import CompletionItem
 
+from ._board import Around, with_board
+
 if TYPE_CHECKING:
     from ..machine.remote import QemuMachine
-    from ..machine.unicorn.machine import UnicornMachine
 
 #: FILE, which shells complete
 file_argument = click.argument("file", shell_complete=lambda ctx, parameter, text: [CompletionItem(text, type="file")])
@@ -32,23 +33,27 @@ class File:
     arch: str | None
     qemu: bool
     sysroot: str | None
+    around: Around
 
     def loaded(self) -> Any:
         """A machine that has it; of a process under QEMU nothing runs but its dynamic linker."""
         if self.qemu:
-            return process([self.name], self.arch, self.sysroot)
+            self.around.check_unused()
+            machine = process([self.name], self.arch, self.sysroot)
+            self.around.name(machine)
+            return machine
         check_sysroot(self.sysroot)
-        return load(self.name, self.arch)
+        return self.around.load(self.name, self.arch)
 
 
 def on_file(command: Callable[..., None]) -> Callable[..., None]:
     """FILE and options that say what it is: a File, which the command gets first."""
     @functools.wraps(command)
-    def wrapped(file: str, arch: str | None, qemu: bool, sysroot: str | None, **options: Any) -> None:
-        command(File(file, arch, qemu, sysroot), **options)
+    def wrapped(file: str, arch: str | None, qemu: bool, sysroot: str | None, around: Around, **options: Any) -> None:
+        command(File(file, arch, qemu, sysroot, around), **options)
 
     under_qemu = click.option("--qemu", is_flag=True, help="Look at it as a Linux process under qemu-user.")
-    return file_argument(arch_option(under_qemu(sysroot_option(wrapped))))
+    return file_argument(arch_option(with_board(under_qemu(sysroot_option(wrapped)))))
 
 
 def process(argv: Sequence[str], arch: str | None, sysroot: str | None) -> QemuMachine:
@@ -62,14 +67,3 @@ def check_sysroot(sysroot: str | None) -> None:
     """There is none where nothing runs under QEMU."""
     if sysroot is not None:
         raise click.UsageError("--sysroot is where QEMU finds libraries: give --qemu as well")
-
-
-def load(file: str, arch: str | None, base: int | None = None, symbols: str | None = None) -> UnicornMachine:
-    """A machine with the command line's file in it: an ELF file, or where there is a base a raw image."""
-    from ..machine.unicorn.machine import UnicornMachine
-
-    if base is not None:
-        if arch is None:
-            raise click.UsageError("a raw image needs --arch NAME as well; `kprobes archs` lists them")
-        return UnicornMachine.load_raw(file, arch=arch, base=base, symbols=symbols)
-    return UnicornMachine.load(file, arch=arch)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from ..calltext import Call, parse_call
 from ..controls import CONTROLS
-from ..errors import KprobeError, Unsupported
+from ..errors import GuestFault, KprobeError, Unsupported
 from ..newfile import NewFile
-from ._files import arch_option, check_sysroot, file_argument, load, process, sysroot_option
+from ._board import Around, show_accesses, with_board
+from ._files import arch_option, check_sysroot, file_argument, process, sysroot_option
 from ._render import number, patience, table
 
 if TYPE_CHECKING:
@@ -40,63 +41,13 @@ class GuestCommand(click.Command):
         return super().parse_args(ctx, own)
 
 
-class Number(click.ParamType):  # type: ignore[type-arg]  # of some versions only
-    """An integer as C writes it."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        with contextlib.suppress(ValueError):
-            if len(value) < 40:
-                return int(value, 0)
-        self.fail(f"{value!r} is no number; write 4096 or 0x1000", param, ctx)
-
-
-class Region(click.ParamType):  # type: ignore[type-arg]  # of some versions only
-    """START:SIZE, two integers as C writes them."""
-
-    name = "start:size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        if isinstance(value, tuple):
-            return value
-        start, colon, size = value.partition(":")
-        if not colon:
-            self.fail(f"{value!r} is no region; write START:SIZE, as in 0x40000000:0x1000", param, ctx)
-        where, many = Number().convert(start, param, ctx), Number().convert(size, param, ctx)
-        if where < 0 or many < 1:
-            self.fail(f"{value!r} is no region; addresses are 0 or more, sizes 1 or more", param, ctx)
-        return where, many
-
-
-@define
-class Device:
-    """A region where reads give 0 and writes are dropped; both are counted."""
-
-    start: int
-    size: int
-    reads: int = 0
-    writes: int = 0
-
-    def read(self, offset: int, size: int) -> int:
-        self.reads += 1
-        return 0
-
-    def write(self, offset: int, size: int, value: int) -> None:
-        self.writes += 1
-
-
 @frozen(kw_only=True)
 class Guest:
     """A guest as the command line wants it."""
 
     file: str
     arch: str | None
-    base: int | None
-    symbols: str | None
-    mmio: tuple[tuple[int, int], ...]
+    around: Around
     qemu: bool
     sysroot: str | None
     call: str | None
@@ -105,7 +56,6 @@ class Guest:
     max_insns: int | None
     arguments: Sequence[str] | None
     wanted: Call | None = field(init=False)
-    devices: list[Device] = field(factory=list, init=False)
 
     @wanted.default
     def _parsed(self) -> Call | None:
@@ -120,37 +70,30 @@ class Guest:
         if (self.call is not None) + (self.run or process) != 1:
             raise click.UsageError("give either --call 'NAME(ARG, ...)' or --run (-- ARGS ... and --qemu run it, too)")
         with misses_said(), self._loaded() as machine, Kprobes(machine) as k:
-            if self.symbols is not None and self.base is None:
-                machine.symbols.load(self.symbols)
             if self.wanted is not None:
                 self.wanted.check(machine)
             elif not machine.executable(machine.regs.pc):
                 raise click.UsageError(f"{self.file} has no entry point; give --call 'NAME(ARG, ...)' instead of --run")
             try:
                 yield machine, k
+            except GuestFault as error:
+                self.around.explain(error)
+                raise
             finally:
-                self._tell_of_devices()
-
-    def _tell_of_devices(self) -> None:
-        if self.devices and not isinstance(sys.exc_info()[1], BrokenPipeError):
-            rows = [(f"{device.start:#x}:{device.size:#x}", device.reads, device.writes) for device in self.devices]
-            table(("device", "reads", "writes"), rows, to_stderr=True)
+                show_accesses(getattr(machine, "board", None))
 
     def _loaded(self) -> Any:
-        if self.mmio and (self.base is None or self.qemu):
-            raise click.UsageError("--mmio is for raw images: give --arch and --base as well, and no --qemu")
         if self.qemu:
-            return process([self.file, *(self.arguments or ())], self.arch, self.sysroot)
+            self.around.check_unused()
+            running = process([self.file, *(self.arguments or ())], self.arch, self.sysroot)
+            self.around.name(running)
+            return running
         check_sysroot(self.sysroot)
         with patience(f"loading {os.path.basename(self.file)}"):
-            machine = load(self.file, self.arch, self.base, self.symbols)
-        for start, size in self.mmio:
-            device = Device(start, size)
-            machine.mmio(start, size, device.read, device.write)
-            self.devices.append(device)
+            machine = self.around.load(self.file, self.arch)
         if self.arguments is not None:
             machine.process([os.fsencode(word) for word in (self.file, *self.arguments)])
-        elif self.call is not None and self.base is None:  # a library's functions need their thread-local storage
+        elif self.call is not None and not self.around.raw:  # a library's functions need their thread-local storage
             with contextlib.suppress(Unsupported):
                 machine.process([os.fsencode(self.file)])
         return machine
@@ -205,19 +148,10 @@ def on_guest(command: Callable[..., None]) -> Callable[..., None]:
 
     for option in reversed(OPTIONS):
         wrapped = option(wrapped)
-    return wrapped
+    return file_argument(arch_option(with_board(wrapped)))
 
 
 OPTIONS = (
-    file_argument,
-    arch_option,
-    click.option("--base", type=Number(), metavar="ADDRESS",
-                 help="FILE is a raw image, which belongs there; with --arch."),
-    click.option("--symbols", metavar="FILE2",
-                 help="Names: an ELF file, nm's or a linker's list, lines of address and name."),
-    click.option("--mmio", type=Region(), multiple=True, metavar="START:SIZE",
-                 help="A device of a raw image's board: reads give 0, writes are dropped, both are counted; may be "
-                      "given again."),
     click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
     sysroot_option,
     click.option("--call", metavar="'NAME(ARG, ...)'",
@@ -228,7 +162,7 @@ OPTIONS = (
     click.option("--max-insns", type=click.IntRange(1), metavar="N",
                  help="Stop the guest after this many instructions."),
 )
-NAMES = ("file", "arch", "base", "symbols", "mmio", "qemu", "sysroot", "call", "run", "timeout", "max_insns")
+NAMES = ("file", "arch", "around", "qemu", "sysroot", "call", "run", "timeout", "max_insns")
 
 
 def on_events(command: Callable[..., None]) -> Callable[..., None]:

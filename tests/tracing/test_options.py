@@ -70,6 +70,42 @@ def said(text: str) -> Check:
     return lambda done, folder: text in done.output
 
 
+#: a Cortex-M image with its vector table at 0x20: stack, reset; six: movs r0, #6; bx lr
+VECTORS = bytes(0x20) + struct.pack("<2I", 0x20001000, 0x10029) + bytes.fromhex("0620 7047")
+
+
+BOARD = """arch = "arm64"\nbase = 0x10000\nsymbols = "names.txt"\n[[device]]\nkind = "unknown"\nstart = 0x40000000
+name = "PORT"\n"""
+
+
+def on_board(command: str, folder: Path, saved: list[str]) -> dict[str, tuple[list[str], Check]]:
+    """Rows of the options that say what is around a CPU. folder: has raw.bin and names.txt."""
+    for name, text in (("board.toml", BOARD), ("m.txt", "0000000000010028 T six\n")):
+        (folder / name).write_text(text)
+    (folder / "m.bin").write_bytes(VECTORS)
+    wanted = ["six"] if command == "graph" else what(command, "p:f six n=$arg1")
+    plain = [command, str(folder / "raw.bin"), *wanted, *saved]
+    image = [*plain, "--arch", "arm64", "--base", "0x10000", "--symbols", str(folder / "names.txt")]
+    call = ["--call", "six()"]
+    answer = said("six() = 0x6")
+    hit = said({"cover": "max_insns", "graph": "six()", "record": "max_insns", "hist": "Hits: 1"}.get(command, "f"))
+    port = [*image, "--mmio", "0x40000000:0x1000"]
+    return {
+        "--entry": ([*port, "--entry", "0x10000", "--run", "--max-insns", "2"], hit),
+        "--vectors": ([command, str(folder / "m.bin"), *wanted, *saved, "--arch", "cortexm", "--base", "0x10000",
+                       "--symbols", str(folder / "m.txt"), "--ram", "0x20000000:0x1000", "--vectors", "0x10020",
+                       "--run", "--max-insns", "1"], hit),
+        "--ram": ([*image, *call, "--ram", "0x40000000:0x1000"], answer),
+        "--rom": ([*image, *call, "--rom", f"{folder / 'names.txt'}@0x40000000"], answer),
+        "--device": ([*image, *call, "--device", "power@0x40000000,name=SWITCH"], said("SWITCH")),
+        "--svd": ([*image, *call, "--svd", str(DATA / "chip.svd")], said("PORT.DATA")),
+        "--board": ([*plain, *call, "--board", str(folder / "board.toml")], said("PORT")),
+        "--input": ([*image, *call, "--device", "pl011@0x40000000,name=UART", "--input", str(folder / "m.txt")],
+                    said("UART")),
+        "--task": ([*port, *call, "--task", "six:4"], answer),
+    }
+
+
 def words_of(command: str, option: str, folder: Path) -> tuple[list[str], Check]:
     """(the words, what shows that the option did something)"""
     guest, call = [command, DEMO, *what(command)], ["--call", "fib(3)"]
@@ -113,6 +149,7 @@ def words_of(command: str, option: str, folder: Path) -> tuple[list[str], Check]
         "--format": ([*guest, *call, "--format", "folded"], said("fib;fib")),
         "--output": ([*guest, *call, "-o", str(out)], lambda done, folder: out.stat().st_size > 0),
     }
+    rows |= on_board(command, folder, saved)
     if command == "graph":
         rows["--include"] = ([command, DEMO, "parse_settings", "--run", "-i", "crc*"],
                              lambda done, folder: "crc32(" in done.stdout and "table_insert(" not in done.stdout)
@@ -129,7 +166,7 @@ def status_of(command: str, option: str) -> int:
     """The exit status of that row."""
     if option in ("--qemu", "--sysroot"):
         return 0 if QEMU and command != "cover" else 2
-    return 1 if option in ("--timeout", "--max-insns") else 0
+    return 1 if option in ("--timeout", "--max-insns", "--entry", "--vectors") else 0
 
 
 ALL = [(command, option) for command in GUESTS for option in options_of(command)]
@@ -151,10 +188,20 @@ def test_a_sysroot_is_needed(tmp_path: Path) -> None:
     assert not QEMU or "chmod +x" in run("stat", DEMO, EVENT, "--qemu", status=2).output
 
 
+#: what these say where they are refused
+REFUSED = {"--sdt": "no static tracepoint", "--vectors": "no vector table"}
+DATA = Path(__file__).resolve().parent.parent / "data"
+#: options of boards, on the demo; tests/board/test_board.py tries them on a raw image
+AROUND = {"--ram": ("--ram", "0x40000000:0x1000"), "--rom": ("--rom", f"{DEMO}@0x50000000"),
+          "--mmio": ("--mmio", "0x40000000:0x1000"), "--device": ("--device", "pl011@0x40000000"),
+          "--entry": ("--entry", "0x401000"), "--task": ("--task", "fib"), "--symbols": ("--symbols", DEMO),
+          "--input": ("--device", "pl011@0x40000000", "--input", DEMO), "--svd": ("--svd", str(DATA / "chip.svd")),
+          "--board": ("--board", str(DATA / "board.toml")), "--base": ("--base", "0x400000", "--arch", "x86_64", "--symbols", DEMO),
+          "--vectors": ("--vectors", "0x401000")}
 OTHERS = {
-    "archs": {}, "symbols": {"--arch": ("--arch", "x86_64")},
-    "list": {"--arch": ("--arch", "x86_64"), "--sdt": ("--sdt",), "--demangle": ("-C",)},
-    "check": {"--arch": ("fib", "--arch", "x86_64"), "--event": ("-e", EVENT)},
+    "archs": {}, "symbols": {"--arch": ("--arch", "x86_64"), **AROUND},
+    "list": {"--arch": ("--arch", "x86_64"), "--sdt": ("--sdt",), "--demangle": ("-C",), **AROUND},
+    "check": {"--arch": ("fib", "--arch", "x86_64"), "--event": ("-e", EVENT), **AROUND},
     "report": {"--demangle": ("-C",), "--by": ("--by", "function"), "--json": ("--json",),
                "--flame": ("--flame", "x.svg")},
     "convert": {"--format": ("-", "--format", "jsonl")},
@@ -167,8 +214,8 @@ def test_an_option_of_those_that_run_nothing(command: str, option: str, tmp_path
     monkeypatch.chdir(tmp_path)
     run("record", DEMO, EVENT, "--call", "fib(3)", "-o", "x.arrow")
     file = "x.arrow" if command in ("report", "convert") else DEMO
-    done = run(command, file, *OTHERS[command][option], status=2 if option == "--sdt" else 0)
-    assert "no static tracepoint" in done.output if option == "--sdt" else done.stdout
+    done = run(command, file, *OTHERS[command][option], status=2 if option in REFUSED else 0)
+    assert REFUSED[option] in done.output if option in REFUSED else done.stdout
     assert option != "--flame" or (tmp_path / "x.svg").exists()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from terminals import COLOURS, Done, Terminals
 from test_command import DEMO, run
-from test_options import ALL, OTHERS, options_of, status_of, words_of
+from test_options import ALL, OTHERS, REFUSED, options_of, status_of, words_of
 
 from kprobes.cli import main
 
@@ -52,7 +52,7 @@ def test_an_option_everywhere(command: str, option: str, terminals: Terminals, t
 def test_of_those_that_run_nothing(command: str, option: str, terminals: Terminals, tmp_path: Path) -> None:
     run("record", DEMO, "p:f fib n=$arg1:u32", "--call", "fib(3)", "-o", str(tmp_path / "x.arrow"))
     file = "x.arrow" if command in ("report", "convert") else DEMO
-    same(everywhere(terminals, tmp_path, 2 if option == "--sdt" else 0, command, file, *OTHERS[command][option]))
+    same(everywhere(terminals, tmp_path, 2 if option in REFUSED else 0, command, file, *OTHERS[command][option]))
 
 
 #: option of `campaign` -> words behind its image

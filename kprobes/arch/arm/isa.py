@@ -30,9 +30,10 @@ from .._base import (
     Walking,
 )
 from .._decode import DecodeTable
-from . import addresses
+from . import addresses, interrupts
 from .a32 import decode_word
 from .encode import b, b_wide
+from .nvic import Nvic
 from .shared import D, R, with_it_state
 from .tables import table
 from .thumb import A_TABLE, M_TABLE
@@ -138,8 +139,10 @@ ARM = Arch(
     walking=Walking(conditioned=conditioned, table=partial(table, Order.LITTLE),
                     follow=following(addresses.use, 32, addresses.begins)),
     files=Files(machines=((40, 32, "little"),), choose=of_profile),
+    interrupts=interrupts.CONTROLLER,
 )  # fmt: skip
-ARMEB = evolve(ARM, name="armeb", order=Order.BIG, walking=evolve(ARM.walking, table=partial(table, Order.BIG)),
+ARMEB = evolve(ARM, name="armeb", order=Order.BIG, interrupts=None,
+               walking=evolve(ARM.walking, table=partial(table, Order.BIG)),
                files=Files(machines=((40, 32, "big"),), choose=be8))
 CORTEXM = evolve(
     ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF}, end={1: T32_UDF}),
@@ -149,6 +152,7 @@ CORTEXM = evolve(
     files=Files(machines=ARM.files.machines,
                 # Armv7-M ARM B1.5.3
                 vectors=lambda image: (int.from_bytes(image[:4], "little"), int.from_bytes(image[4:8], "little"))),
+    interrupts=Nvic,
 )  # fmt: skip
 
 ARCHES = (ARM, ARMEB, CORTEXM)

@@ -33,7 +33,7 @@ from .._base import (
 from .._decode import DecodeTable, Row, as_it_is, fixed_width
 from .._insn import Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, TRANSACTION, WAITS
-from . import addresses
+from . import addresses, interrupts
 from . import displace as away
 from .displace import jump
 
@@ -283,6 +283,7 @@ ARM64 = Arch(
     pointers=Pointers(code_address=code_address, direct=True),
     walking=Walking(follow=following(addresses.use, 64, addresses.begins)),
     files=Files(machines=((183, 64, "little"),)),
+    interrupts=interrupts.CONTROLLER,
 )
 ARM64BE = evolve(ARM64, name="arm64be", order=Order.BIG, files=Files(machines=((183, 64, "big"),)))
 

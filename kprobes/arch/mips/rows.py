@@ -23,7 +23,7 @@ from .._decode import DecodeTable, Row, with_delay_slots
 from .._insn import Annul, Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, WAITS
 from .._zero import zero_first
-from . import addresses
+from . import addresses, interrupts
 from .displace import Elsewhere, word
 from .leaves import leaves
 
@@ -228,4 +228,5 @@ def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere]
         walking=Walking(conditioned=conditioned, reserved=reserved, leaves=partial(leaves, order),
                         follow=following(partial(addresses.use, order), bits)),
         files=Files(machines=((8, bits, order.value),), choose=choose),
+        interrupts=interrupts.CONTROLLER if bits == 32 else None,
     )  # fmt: skip

@@ -17,6 +17,7 @@ from .._base import Abi, Arch, Frame, Jump, Linkage, Order, Registers, Traps, di
 from .._decode import Row, as_it_is
 from .._insn import Atomic, Decoded, Insn
 from .._words import EXCEPTION, PRIVILEGED, WAITS
+from .interrupts import CONTROLLER
 
 R = tuple(f"r{n}" for n in range(32))
 F = tuple(f"f{n}" for n in range(32))
@@ -204,5 +205,6 @@ def powerpc(bits: int, order: Order, decode: Callable[[bytes, int], Insn], abi: 
         decode=decode, abi=abi,
         linkage=Linkage.in_register("lr", back=word(0x4E800020, order),  # BLR
                                     frame=Frame(register="r1", address={32: 4, 64: 16}[bits], next=0, above=True)),
-        jump=Jump(size=4, encode=partial(jump, order, (1 << bits) - 1)), **rest,
+        jump=Jump(size=4, encode=partial(jump, order, (1 << bits) - 1)),
+        interrupts=CONTROLLER if bits == 32 else None, **rest,
     )  # fmt: skip

@@ -22,7 +22,7 @@ from .._decode import DecodeTable, Row, as_it_is
 from .._insn import Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, TRAP_RETURN, WAITS
 from .._zero import zero_first
-from . import addresses
+from . import addresses, interrupts
 from . import displace as away
 
 #: General registers by number, with the ABI's names: Linux's event names.
@@ -242,6 +242,7 @@ def riscv(bits: int) -> Arch:
         jump=Jump(size=4, encode=partial(away.jump, (1 << bits) - 1)), out_of_line=OutOfLine(max_displaced=12),
         walking=Walking(leaves=leaves, follow=following(addresses.use, bits, addresses.begins)),
         files=Files(machines=((243, bits, "little"),)),
+        interrupts=interrupts.CONTROLLER,
     )  # fmt: skip
 
 

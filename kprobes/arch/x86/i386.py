@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from .._addresses import following
 from .._base import Abi, Arch, Files, Order, OutOfLine, Pointers, Registers, Results, Walking
-from . import addresses
+from . import addresses, interrupts
 from .rows import TRAPS, Mode, jump, landing, linkage
 
 GENERAL = ("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi")  # by number
@@ -31,6 +31,7 @@ I386 = Arch(
     linkage=linkage(4), jump=jump(32), out_of_line=OutOfLine(max_displaced=11),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efb")), direct=True),  # ENDBR32
     walking=Walking(follow=following(addresses.use, 32, addresses.begins)), files=Files(machines=((3, 32, "little"),)),
+    interrupts=interrupts.CONTROLLER,
 )
 
 ARCHES = (I386,)

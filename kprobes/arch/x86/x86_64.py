@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._base import Abi, Arch, Files, Insn, Order, OutOfLine, Pointers, Registers, Results
 from .displace import reaching
+from .interrupts import CONTROLLER
 from .rows import TRAPS, Mode, jump, landing, linkage
 from .shape import FS, GS, measure
 
@@ -39,6 +40,7 @@ X86_64 = Arch(
     linkage=linkage(8), jump=jump(64), out_of_line=OutOfLine(relocate=relocate, max_displaced=26),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efa")), direct=True),  # ENDBR64
     files=Files(machines=((62, 64, "little"),)),
+    interrupts=CONTROLLER,
 )
 
 ARCHES = (X86_64,)

@@ -25,6 +25,7 @@ class Bounds:
 
     Attributes:
         installed: number of times that the hook that counts was added.
+        unused: instructions that the last counted run had left.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, delay_slots: DelaySlots, owned: bool) -> None:
@@ -38,6 +39,7 @@ class Bounds:
         self._state = state
         self._delay_slots = delay_slots
         self.installed = 0
+        self.unused = 0
         self._hooks: list[int] = []
         self._counting: Any = None  # the hook's function
 
@@ -162,7 +164,7 @@ class Bounds:
 
     def _counted(self) -> None:
         """Undo _count()."""
-        self._state.left.pop()
+        self.unused = max(self._state.left.pop(), 0)
         self._harm_no_more()
         if self._state.sink is not None:
             self._state.sink.exact(False)
@@ -228,6 +230,9 @@ class Bounds:
                 state.note_stop("max_insns")
                 m.engine.stop()
             elif state.why_stopped:
+                m.engine.stop()
+            elif state.due is not None and state.due():
+                state.note_stop("interrupt")
                 m.engine.stop()
             else:
                 state.left[-1] -= 1

@@ -9,7 +9,7 @@ from typing import NoReturn
 import unicorn
 from unicorn import unicorn_const as const
 
-from ...errors import GuestFault
+from ...errors import GuestFault, GuestHalted
 from ...symbols import Symbols
 from .._base import Fault
 from .bounds import Bounds
@@ -22,6 +22,8 @@ from .process import LinuxProcess
 from .runstate import RunState
 from .starts import Starts
 from .stubs import Stubs
+
+HALT = "halt"  #: access of a Fault: the guest waits for an interrupt
 
 _WRITES = (const.UC_MEM_WRITE_UNMAPPED, const.UC_MEM_WRITE_PROT)
 _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
@@ -129,6 +131,9 @@ class FaultReports:
     def fail(self, pc: int, fault: Fault) -> NoReturn:
         """Raise the GuestFault of a fault at `pc`."""
         m, state = self._cpu, self._state
+        if fault.access == HALT:
+            where = self._symbols.describe(pc)
+            raise GuestHalted(pc=pc, symbol=None if where.startswith("0x") else where)
         if pc in self._stubs.imports:
             name = self._stubs.imports[pc]
             serve = ("m.process() sets up thread-local storage" if self._process.missing(name) else

@@ -3,6 +3,7 @@ docs/engine.md."""
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -26,9 +27,11 @@ from ..closed import close
 from .areas import CALL_AREA, CallAreas
 from .assembler import assemble
 from .blockcounts import BlockCounts
+from .edgemap import EdgeMap, LastBlocks
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
+from .interrupts import Interrupts
 from .loader import read
 from .memory import GuestMemory
 from .mmio import Read, Write
@@ -58,6 +61,7 @@ class UnicornMachine(Described):
         stdin: what process() was given, for an interrupt_handler that serves read().
         uc: the unicorn.Uc beneath, for what this class does not offer.
         guest: how that is used.
+        board: devices around it, once a kprobes.board.Board was fitted.
         parts: what does the work.
     """
 
@@ -70,6 +74,7 @@ class UnicornMachine(Described):
         self.page_size, self.cpus, self.call_area = guest.memory.page_size, 1, CALL_AREA
         self.stdin = io.BytesIO()
         self._cpu_task: Callable[[Regs], Any] | None = None
+        self.board: Any = None
         self.symbols = Symbols()
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.parts = parts = Parts(uc, self.arch, guest, self, self.symbols, self.call, owned)
@@ -156,6 +161,7 @@ class UnicornMachine(Described):
         machine.parts.loader.add_symbols(symbols)
         if entry is None and machine.arch.files.vectors is not None and len(code) >= 8:
             machine.regs.sp, entry = machine.arch.files.vectors(code)
+        machine.interrupts.vectors = base
         machine.regs.go(base if entry is None else entry)
         return machine
 
@@ -239,6 +245,11 @@ class UnicornMachine(Described):
         self.parts.reports.interrupt_handler = handler
 
     @property
+    def interrupts(self) -> Interrupts:
+        """The interrupts that its CPU takes, and timers: interrupts.pend(n), interrupts.every(instructions, n)."""
+        return self.parts.interrupts
+
+    @property
     def before_run(self) -> Callable[[], object] | None:
         """See machine._base.Machine."""
         return self.parts.runner.before_run
@@ -274,6 +285,20 @@ class UnicornMachine(Described):
             arcs: edges are counted one by one, too.
         """
         return self.parts.count_blocks(wanted, arcs)
+
+    def map_edges(self, counters: ctypes.Array[ctypes.c_uint8], spans: Sequence[tuple[int, int]] = (), *,
+                  comparisons: bool = False) -> EdgeMap:
+        """Count the edges between blocks of guest code into a fuzzer's map, until its close().
+
+        counters: the map, of a power of two bytes; may be shared memory. spans: (start, end) of guest code that is
+        counted; empty: all. comparisons: count equal bytes of comparisons as well. Raises BadArgument.
+        """
+        return self.parts.map_edges(counters, spans, comparisons)
+
+    def last_blocks(self, most: int = 64) -> LastBlocks:
+        """Note the blocks that the guest executes, the last `most` of them, until its close(). Slow: Python is called
+        for each. Raises BadArgument."""
+        return self.parts.last_blocks(most)
 
     @property
     def modules(self) -> dict[str, tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from functools import cached_property
 
@@ -18,6 +19,7 @@ from .calls import FunctionCalls
 from .clock import InstructionClock
 from .cpu import Cpu
 from .delayslots import DelaySlots
+from .edgemap import EdgeMap, LastBlocks, Spans
 from .faults import FaultReports
 from .following import Following, Hits
 from .functions import Functions
@@ -27,6 +29,8 @@ from .host import hostcode
 from .host.callsites import FollowedCalls
 from .host.usual import SharedHits
 from .inplace import HookedInstructions
+from .interrupted import InterruptedRunner
+from .interrupts import Interrupts
 from .layout import whole
 from .loader import Loader
 from .markedmemory import MarkedMemory
@@ -36,7 +40,6 @@ from .passedover import PassedOver
 from .process import LinuxProcess
 from .programs import HostView
 from .reports import Reports
-from .runner import Runner
 from .runstate import RunState
 from .selftest import hear
 from .services import Services
@@ -73,17 +76,18 @@ class Parts:
         self.areas = CallAreas(cpu, services, self.followed, self.here)
         faults = FaultReports(cpu, state, self.starts, self.bounds, delay_slots, self.stubs, symbols, self.furniture,
                         self.process)
-        self.runner = Runner(cpu, state, services, self.starts, self.bounds, faults)
+        self.interrupts = Interrupts(cpu, state, self.starts, self.bounds)
+        self.runner = InterruptedRunner(cpu, state, services, self.starts, self.bounds, faults, self.interrupts)
         self.calls = FunctionCalls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
         self.watches = Watches(cpu, state, owned)
         self.owner = None if owned else EngineOwner(cpu, state, self.starts, self.runner, faults)
-        books = (self.memory.heap, delay_slots, self.process, self.loader, StandardInput(machine))
+        books = (self.memory.heap, delay_slots, self.process, self.loader, self.interrupts, StandardInput(machine))
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
         self.marked_memory = MarkedMemory(self.memory, self.watches, self.snapshots)
         self.stops = HookedStops(cpu, state, self.bounds, state)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock,
-                               delay_slots, self.followed, shared)
+                               delay_slots, self.followed, shared, self.interrupts)
         self.hits = None if shared is None else Hits(shared, services, self.followed, self.reports.traps)
         self.following = (Following(self.followed, self.hits, services, self.memory.blocks)
                           if self.hits is not None and self.followed.possible else None)
@@ -101,6 +105,14 @@ class Parts:
     def count_blocks(self, wanted: Callable[[int], bool] | None = None, arcs: bool = False) -> BlockCounts:
         """Count blocks from now on: see machine._base.Machine."""
         return BlockCounts(self.memory, self.state, wanted, arcs)
+
+    def map_edges(self, counters: ctypes.Array[ctypes.c_uint8], spans: Spans, comparisons: bool) -> EdgeMap:
+        """See UnicornMachine.map_edges()."""
+        return EdgeMap(self.memory, counters, spans, comparisons)
+
+    def last_blocks(self, most: int) -> LastBlocks:
+        """See UnicornMachine.last_blocks()."""
+        return LastBlocks(self.memory, most)
 
     @cached_property
     def host_view(self) -> HostView | None:

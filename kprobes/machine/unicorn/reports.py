@@ -25,6 +25,7 @@ from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .host.callsites import FollowedCalls
 from .host.usual import SharedHits
+from .interrupts import Interrupts
 from .owner import EngineOwner
 from .raised import Raised
 from .registers.cells import Spoken
@@ -51,13 +52,14 @@ class Reports:
 
     def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: HookedStops,
                  owner: EngineOwner | None, clock: InstructionClock, delay_slots: DelaySlots, followed: FollowedCalls,
-                 shared: SharedHits | None) -> None:
+                 shared: SharedHits | None, interrupts: Interrupts) -> None:
         """Make the hooks.
 
         Args:
             owner: of the engine; None: it is ours.
             followed: has the gate of hits that host code serves.
             shared: what these have in common; None: there is no host code.
+            interrupts: serve exceptions by the CPU's own rules.
         """
         self._raised = (Raised(cpu.engine, cpu.arch.mask, cpu.read_pc, cpu.cells.get(cpu.arch.regs.pc))
                         if cpu.guest.interrupts.lost_pc else None)
@@ -65,6 +67,7 @@ class Reports:
         self._stubs, self._stops, self._owner, self._clock, self._slots = stubs, stops, owner, clock, delay_slots
         self._engine, self._guest, self._regs = cpu.engine, cpu.guest, cpu.regs
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
+        self._interrupts = interrupts
         self._hooks: list[int] = []
         self._on_interrupt = INTR(self._interrupt_callback())
         self.traps = (ServedBreakpoints(cpu, followed, shared, address_of(self._on_interrupt), self._finishing)
@@ -288,7 +291,7 @@ class Reports:
         """Ask the interrupt handler, which sees a displaced instruction at home. True: it has handled the interrupt,
         and the guest goes on, at `ahead` unless it was sent elsewhere. home: where it was raised."""
         cpu, regs, sink = self._cpu, self._regs, self._state.sink
-        if self.interrupt_handler is None:
+        if self.interrupt_handler is None and not self._interrupts.active:
             return False
         self._state.mended = False
         shown = sink.home(home) if sink is not None and sink.ours(home) else home
@@ -296,7 +299,7 @@ class Reports:
             return False  # strayed there: no interrupt of the guest's
         regs.at(seen := shown + ahead - home)
         try:
-            if not self.interrupt_handler(regs, number):
+            if not self._ask_handlers(number):
                 return False
         except BaseException:
             if regs.target is None and shown != home and ahead == home:
@@ -322,6 +325,11 @@ class Reports:
         if ahead == home:
             self._repeat(home)
         return True
+
+    def _ask_handlers(self, number: int) -> bool:
+        """Ask the interrupt handler, then the CPU's own rules, to serve an interrupt. True: one has."""
+        regs, handler = self._regs, self.interrupt_handler
+        return (handler is not None and handler(regs, number)) or self._interrupts.serve(regs, number)
 
     def _leave(self, pc: int) -> None:
         """The guest is sent elsewhere from `pc`, where an instruction may be displaced."""

@@ -13,7 +13,7 @@ from .._base import Busy, Fault
 from .bounds import Bounds
 from .cpu import Cpu
 from .engine import ERRORS
-from .faults import FaultReports
+from .faults import HALT, FaultReports
 from .runstate import RunState
 from .services import Services
 from .signals import HeldSignals
@@ -21,7 +21,9 @@ from .starts import Starts
 
 MAX_DEPTH = 16  # nested runs; the engine dies at 64
 ROUNDS = 4  # starts until a displaced instruction must have finished
-_REASONS = {"timeout": "the time is up", "max_insns": "max_insns instructions are executed"}
+OUT_OF_TIME = "the time is up"
+COUNTED = "max_insns instructions are executed"
+_REASONS = {"timeout": OUT_OF_TIME, "max_insns": COUNTED}
 
 
 class Changing:
@@ -52,6 +54,7 @@ class Runner:
         busy: the machine's lock, held while the CPU is used, or probes are changed.
         changing: the same lock, for changes of probes.
         bounds, faults: the parts of these names.
+        stopped_by: why the last run that was stopped was (runstate.REASONS).
     """
 
     def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds,
@@ -64,6 +67,7 @@ class Runner:
         self.faults = faults
         self._devices = cpu.memory.devices
         self.before_run: Callable[[], object] | None = None
+        self.stopped_by = ""
         self.busy = RLock()
         self.changing = Changing(self.busy, cpu.memory.check_settled)
         self.signals = HeldSignals(partial(state.stop_for, "signal"))
@@ -342,7 +346,7 @@ class Runner:
             return
         # a jump leads to the exit: pc is right there
         if cpu.guest.runs.until_pc or state.exit in (pc, until & ~cpu.arch.pointers.mode_bits):
-            self.faults.fail(pc, Fault(access="engine", trapnr=5, text="the guest halted"))
+            self.faults.fail(pc, Fault(access=HALT, trapnr=5, text="the guest halted"))
         cpu.write_pc(until)
 
     def _come_to_rest(self) -> bool:
@@ -371,7 +375,8 @@ class Runner:
             raise
         if reason in _REASONS:
             raise GuestTimeout(_REASONS[reason], pc=cpu.read_pc())
-        return reason == "stop"
+        self.stopped_by = reason
+        return reason in ("stop", "interrupt")
 
     def deliver(self, unfinished: bool) -> None:
         """Call the handlers of the signals that came. What one of them raises is raised.

@@ -44,7 +44,7 @@ from .cpu import Cpu
 from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, NESTED, RESTING
 
-REASONS = "", "signal", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
+REASONS = "", "signal", "interrupt", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
 PASSING = 50e-6  #: seconds between two looks of a thread that stops the run, see RunState._let_pass()
 WAITING = 10.0  #: seconds until that thread stops the engine all the same
 PASSED = 1e-3  #: seconds of processor time that take the run past an instruction that is its own call site
@@ -132,6 +132,7 @@ class RunState:
         timed_out: depth of the run whose time is up; 0: of none so far.
         parked: what a hook has raised, for the run to raise.
         left: instructions that may still execute, one number for every run that counts them.
+        due: asked before each instruction of a counted run whether an interrupt stops it there; None: none is pending.
         own_in_row: instructions in a row that the guest has executed in the core's own pages.
         hooked: True while every instruction has the CODE hook that counts.
         interrupt: (number, pc) of the guest's own interrupt that ended the last start of the engine.
@@ -166,6 +167,7 @@ class RunState:
         self.parked: BaseException | None = None
         # counting
         self.left: list[int] = []
+        self.due: Callable[[], bool] | None = None
         self.own_in_row = 0
         self.hooked = False
         # what the last start of the engine has come to

@@ -7,7 +7,19 @@ from unicorn import arm64_const, arm_const
 
 from ....arch._base import Traps
 from ..engine import Engine
+from ..registers.system import ByNumber, ByPlace, SystemRegister
 from .guest import INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, SystemCalls
+
+#: of the M profile, and of the others: (coprocessor, 64 bits, secure, CRn, CRm, opcode 1, opcode 2)
+SYSTEM_M: dict[str, SystemRegister] = {
+    name: ByNumber(name.upper()) for name in ("msp", "psp", "control", "ipsr", "primask", "basepri", "faultmask")}
+SYSTEM_A: dict[str, SystemRegister] = {
+    "cpsr": ByNumber("CPSR"), "spsr": ByNumber("SPSR"), "sctlr": ByPlace((15, 0, 0, 1, 0, 0, 0)),
+    "vbar": ByPlace((15, 0, 0, 12, 0, 0, 0))}
+#: of AArch64: (CRn, CRm, op0, op1, op2)
+SYSTEM_64: dict[str, SystemRegister] = {
+    "pstate": ByNumber("PSTATE"), "elr_el1": ByNumber("ELR_EL1"), "vbar_el1": ByNumber("VBAR_EL1"),
+    "spsr_el1": ByPlace((4, 0, 3, 0, 0))}
 
 
 def _arm(mode: int) -> Guest:
@@ -36,13 +48,16 @@ def _arm(mode: int) -> Guest:
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_ARM, mode=mode, state_mode=unicorn.UC_MODE_THUMB,
                 setup=start_floats if profile_m else enable_fpu),
-        registers=RegisterFile(constants=arm_const, prefix="ARM", names={"tpidruro": "C13_C0_3"}),
+        registers=RegisterFile(constants=arm_const, prefix="ARM", names={"tpidruro": "C13_C0_3"},
+                               system=SYSTEM_M if profile_m else SYSTEM_A),
         breakpoint=Breakpoint(channel=INTR, number=7, traps=traps),
         pc=Pc(plain=True, modes=1, mode_bit=24 if profile_m else 5, written_again=not profile_m),
         interrupts=Interrupts(bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}},
-                              renumber=exception_return if profile_m else None),
+                              renumber=exception_return if profile_m else None, call=2 if profile_m else None,
+                              leave=8 if profile_m else None),
         faults=Faults(undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8})),
         calls=SystemCalls(skip={2: 0, 13: 0}),
+        blocks=Blocks(compares=True),
         memory=Mapped(unwatchable="one in an IT block has instructions behind it skipped",
                       devices_swapped=bool(mode & unicorn.UC_MODE_ARMBE8)),
     )
@@ -51,7 +66,7 @@ def _arm(mode: int) -> Guest:
 def _arm64(mode: int) -> Guest:
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_ARM64, mode=unicorn.UC_MODE_ARM | mode),
-        registers=RegisterFile(constants=arm64_const, prefix="ARM64"),
+        registers=RegisterFile(constants=arm64_const, prefix="ARM64", system=SYSTEM_64),
         breakpoint=Breakpoint(channel=INTR, number=7),
         pc=Pc(plain=True),
         blocks=Blocks(served_in_place=True),

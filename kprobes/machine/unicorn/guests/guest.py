@@ -17,6 +17,7 @@ from ....arch._base import Traps
 from ....regs import Regs
 from ..engine import Engine
 from ..registers.conditions import Access
+from ..registers.system import SystemRegister
 
 INTR, INVALID, HOOK = "interrupt", "invalid instruction", "hook"
 
@@ -61,6 +62,7 @@ class RegisterFile:
     #: registers whose place in the engine changes while it runs (banks), or whose word is not all that a write changes
     #: (MXCSR's rounding mode): never touched but through the API
     moving: frozenset[str] = frozenset()
+    system: Mapping[str, SystemRegister] = field(factory=dict)  #: those that interrupts change, see arch.interrupts
     windowed: frozenset[str] = frozenset()  #: registers behind a pointer of the engine's, see registers/windows.py
 
     def number(self, name: str) -> int:
@@ -130,6 +132,7 @@ class Blocks:
     #: after a failed instruction fetch the next translation kills the process, unless the one that failed is forgotten
     #: (aborted.py)
     fetch_fault_kills: bool = False
+    compares: bool = False  #: comparisons are reported (UC_HOOK_TCG_OPCODE): edgemap.py
 
 
 @frozen
@@ -156,6 +159,8 @@ class Interrupts:
     lost_pc: bool = False
     #: (interrupt number, pc) -> the number to report, where the engine's depends on how the guest came to pc
     renumber: Callable[[int, int], int] | None = None
+    call: int | None = None  #: number of a supervisor call that the CPU takes by its own rules (Arch.interrupts)
+    leave: int | None = None  #: number of a branch to a value that stands for a return from an exception
     #: where a nested run has ended by an interrupt, a stop of the outer one is reported as the same once more; -1: not
     lingers: int = -1
     served: Served | None = None  #: the CPU remembers the exception that it serves

@@ -12,6 +12,7 @@ from unicorn import mips_const
 from ....arch._base import Traps
 from ..engine import Engine
 from ..registers.conditions import word
+from ..registers.system import ByCode, ByNumber, SystemRegister
 from .guest import FETCHED, INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, Runs
 
 #: KSEG0 and KSEG1; the same for 64 bits, and XKPHYS with its eight ways of caching
@@ -34,6 +35,15 @@ def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
     if opcode == 1:
         return not word >> 16 & 0xC  # BLTZ, BGEZ and their forms
     return opcode in ENDS or (r6 and opcode in ENDS_R6) or (opcode == 0x11 and word >> 21 & 31 in (8, 9, 13))
+
+
+def _system(order: Literal["big", "little"]) -> dict[str, SystemRegister]:
+    """CP0's registers of a 32-bit CPU; but for Status only MFC0 and MTC0, with k0, reach them."""
+    def code(register: int, select: int) -> ByCode:
+        get, put = ((0x10 << 26 | way << 21 | 26 << 16 | register << 11 | select).to_bytes(4, order) for way in (0, 4))
+        return ByCode("k0", get, put)
+
+    return {"status": ByNumber("CP0_STATUS"), "cause": code(13, 0), "epc": code(14, 0), "ebase": code(15, 1)}
 
 
 def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
@@ -59,7 +69,8 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
 
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_MIPS, mode=mode, model=model, recognise=recognise, setup=set_up),
-        registers=RegisterFile(constants=mips_const, prefix="MIPS", names={**n64, "userlocal": "CP0_USERLOCAL"}),
+        registers=RegisterFile(constants=mips_const, prefix="MIPS", names={**n64, "userlocal": "CP0_USERLOCAL"},
+                               system=_system(order) if bits == 32 else {}),
         breakpoint=Breakpoint(channel=INTR, number=17, bias=4, traps=Traps(probe={4: probe}, end={0: end})),
         pc=Pc(plain=True, modes=1),
         runs=Runs(until_pc=False, settle=bytes(4), jump=0x03E00009.to_bytes(4, order)),  # JALR zero, ra

@@ -7,7 +7,11 @@ from unicorn import riscv_const
 
 from ....arch._base import Traps
 from ..engine import Engine
+from ..registers.system import ByNumber, SystemRegister
 from .guest import INTR, Blocks, Breakpoint, Contexts, Cpu, Faults, Guest, Interrupts, Pc, RegisterFile, SystemCalls
+
+SYSTEM: dict[str, SystemRegister] = {name: ByNumber(name.upper()) for name in
+          ("mstatus", "mie", "mip", "mepc", "mcause", "mtval", "mtvec", "priv")}
 
 
 def _riscv(mode: int) -> Guest:
@@ -22,7 +26,7 @@ def _riscv(mode: int) -> Guest:
 
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_RISCV, mode=mode, setup=enable_fpu),
-        registers=RegisterFile(constants=riscv_const, prefix="RISCV"),
+        registers=RegisterFile(constants=riscv_const, prefix="RISCV", system=SYSTEM),
         breakpoint=Breakpoint(channel=INTR, number=2, bias=4, traps=Traps(probe={2: trap, 4: trap}, end={0: trap})),
         pc=Pc(plain=True),
         blocks=Blocks(undefined_unrecorded=True),

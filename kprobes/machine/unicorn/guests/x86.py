@@ -12,6 +12,7 @@ from ....errors import BadArgument
 from ....regs import Regs
 from ..engine import Engine
 from ..registers.conditions import Access, word
+from ..registers.system import ByField, ByNumber, SystemRegister
 from .guest import (
     INTR,
     Blocks,
@@ -84,6 +85,12 @@ def syscall_effect(regs: Regs, behind: int) -> None:
     regs["rcx"], regs["r11"] = behind, regs.flags
 
 
+def _system(wide: bool) -> dict[str, SystemRegister]:
+    """What interrupts read and change."""
+    return {"flags": ByNumber("RFLAGS" if wide else "EFLAGS"), "cs": ByNumber("CS"), "ss": ByNumber("SS"),
+            "idt": ByField("IDTR", 1), "idt_limit": ByField("IDTR", 2)}
+
+
 def _guest(mode: int, registers: dict[str, str]) -> Guest:
     wide = mode == unicorn.UC_MODE_64
     segments = {name: segment(getattr(const, f"UC_X86_REG_{name.upper()}"))
@@ -101,10 +108,11 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_X86, mode=mode, setup=set_up),
         registers=RegisterFile(constants=const, prefix="X86", names=registers, hidden=segments,
-                               moving=frozenset({"mxcsr"})),
+                               moving=frozenset({"mxcsr"}),
+                               system=_system(wide)),
         breakpoint=Breakpoint(channel=INTR, number=3, bias=1),
         pc=Pc(plain=True),
-        blocks=Blocks(served_in_place=True),
+        blocks=Blocks(served_in_place=True, compares=True),
         interrupts=Interrupts(bias=dict.fromkeys(interrupts, 2), served=served),
         faults=Faults(arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3}),
                       hooked_flags=hooked),

@@ -1,0 +1,209 @@
+"""Exceptions of the M profile: Armv7-M Architecture Reference Manual, B1.5 and B3.4 (NVIC).
+
+An interrupt's number is CMSIS's: 0 and more are the board's, -1 is SysTick, -2 PendSV, -5 SVCall, -14 NMI. Inside of
+this module exceptions have their architectural numbers, which are 16 more.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from .._interrupts import ExceptionCpu, line_number
+
+NMI, HARD_FAULT, SV_CALL, PEND_SV, SYS_TICK, FIRST = 2, 3, 11, 14, 15, 16
+INTERRUPTS = 240  #: of a board, at most
+NAMES = {"nmi": NMI - FIRST, "svcall": SV_CALL - FIRST, "pendsv": PEND_SV - FIRST, "systick": SYS_TICK - FIRST}
+LOWEST = 256  #: a priority below every exception's: that of thread mode
+#: priorities that cannot be chosen
+FIXED: Mapping[int, int] = {1: -3, NMI: -2, HARD_FAULT: -1}
+SPSEL, FPCA = 2, 4  #: bits of CONTROL
+ALIGNED = 1 << 9  #: bit of a stacked xPSR: four bytes were left out to align the frame
+BASIC, EXTENDED = 0x20, 0x68  #: bytes of a frame, without and with floating point registers
+
+
+class Nvic:
+    """The interrupt controller of an Armv7-M CPU, and how exceptions are entered and left.
+
+    Attributes:
+        enabled: interrupts (as exceptions) that are taken.
+        active: exceptions that are being served.
+        priority: exception -> its priority register.
+        vectors: address of the vector table (VTOR).
+        group_bits: PRIGROUP; bits of a priority above it decide whether an exception preempts.
+        ready: exceptions that are pending, by themselves or by a level.
+    """
+
+    def __init__(self, cpu: ExceptionCpu, priority_bits: int = 4) -> None:
+        """priority_bits: of each priority register, that the CPU has: 3 to 8."""
+        self._cpu = cpu
+        self._kept = 0xFF << 8 - priority_bits & 0xFF
+        self._edges = set[int]()
+        self._levels = set[int]()
+        self.enabled = set[int]()
+        self.active = set[int]()
+        self.priority = dict[int, int]()
+        self.vectors = cpu.vectors
+        self.group_bits = 0
+        # a CPU that is reset has no floating point context: frames are basic until the guest makes one
+        cpu.set_system("control", cpu.system("control") & ~FPCA)
+
+    @property
+    def state(self) -> Any:
+        """See InterruptController."""
+        return (frozenset(self._edges), frozenset(self._levels), frozenset(self.enabled), frozenset(self.active),
+                dict(self.priority), self.vectors, self.group_bits)
+
+    @state.setter
+    def state(self, then: Any) -> None:
+        edges, levels, enabled, active, priority, self.vectors, self.group_bits = then
+        self._edges, self._levels = set(edges), set(levels)
+        self.enabled, self.active = set(enabled), set(active)
+        self.priority = dict(priority)
+
+    # --- what is pending
+
+    def line(self, name: int | str) -> int:
+        """See InterruptController."""
+        return line_number(name, range(NMI - FIRST, INTERRUPTS), NAMES)
+
+    def pend(self, line: int) -> None:
+        """See InterruptController."""
+        self._edges.add(line + FIRST)
+
+    def withdraw(self, line: int) -> None:
+        """Let an interrupt be no more pending: a guest's write to ICPR or ICSR."""
+        self._edges.discard(line + FIRST)
+
+    def set_level(self, line: int, on: bool) -> None:
+        """See InterruptController. A level that stays is pending again once its handler has returned."""
+        if on:
+            self._levels.add(line + FIRST)
+        else:
+            self._levels.discard(line + FIRST)
+
+    @property
+    def ready(self) -> set[int]:
+        """Exceptions that are pending; a level counts while its handler does not run."""
+        return self._edges | (self._levels - self.active)
+
+    @property
+    def pending(self) -> bool:
+        """See InterruptController: of the board's, those that are enabled."""
+        return any(self._takes(number) for number in self.ready)
+
+    def _takes(self, number: int) -> bool:
+        return number < FIRST or number in self.enabled
+
+    def set_priority(self, number: int, value: int) -> None:
+        """Write an exception's priority register."""
+        self.priority[number] = value & self._kept
+
+    # --- who comes first (B1.5.4)
+
+    def _group(self, number: int) -> int:
+        """The part of a priority that preempts."""
+        if number in FIXED:
+            return FIXED[number]
+        return self._cut(self.priority.get(number, 0))
+
+    def _cut(self, priority: int) -> int:
+        return priority & -(2 << self.group_bits) & 0xFF
+
+    def execution_priority(self) -> int:
+        """The priority that an exception must be above to be taken now."""
+        out = min((self._group(number) for number in self.active), default=LOWEST)
+        if basepri := self._cpu.system("basepri"):
+            out = min(out, self._cut(basepri))
+        if self._cpu.system("primask") & 1:
+            out = min(out, 0)
+        if self._cpu.system("faultmask") & 1:
+            out = min(out, -1)
+        return out
+
+    def first(self) -> int | None:
+        """The most urgent exception that is pending and enabled."""
+        return min((number for number in self.ready if self._takes(number)),
+                   key=lambda number: (FIXED.get(number, self.priority.get(number, 0)), number), default=None)
+
+    def take(self) -> int | None:
+        """See InterruptController."""
+        number = self.first()
+        if number is None or self._group(number) >= self.execution_priority():
+            return None
+        return self._enter(number)
+
+    def due(self) -> bool:
+        """See InterruptController."""
+        number = self.first()
+        return number is not None and self._group(number) < self.execution_priority()
+
+    def wakes(self) -> bool:
+        """See InterruptController: as if PRIMASK were clear (B1.5.19)."""
+        number = self.first()
+        if number is None:
+            return False
+        active = min((self._group(each) for each in self.active), default=LOWEST)
+        basepri = self._cpu.system("basepri")
+        return self._group(number) < min(active, self._cut(basepri) if basepri else LOWEST)
+
+    def call(self) -> int | None:
+        """See InterruptController. A call that its priority forbids would be a HardFault: it is left to others."""
+        if self._group(SV_CALL) >= self.execution_priority():
+            return None
+        return self._enter(SV_CALL)
+
+    # --- entry and return
+
+    def _enter(self, number: int) -> int:
+        """Push a frame, go to the vector (B1.5.6 PushStack, ExceptionTaken). Returns the handler."""
+        cpu, regs = self._cpu, self._cpu.regs
+        handler = int.from_bytes(cpu.read(self.vectors + 4 * number, 4), "little")
+        control, xpsr = cpu.system("control"), regs["xpsr"]
+        thread, floats = not xpsr & 0x1FF, bool(control & FPCA)
+        process = thread and bool(control & SPSEL)
+        sp = cpu.system("psp" if process else "msp")
+        frame = sp - (EXTENDED if floats else BASIC) & ~7
+        left_out = ALIGNED if sp & 4 else 0
+        data = struct.pack("<8I", *(regs[name] for name in ("r0", "r1", "r2", "r3", "r12", "lr")), regs.pc & ~1,
+                           xpsr & ~ALIGNED | left_out)
+        if floats:
+            data += struct.pack("<8Q2I", *(regs[f"d{n}"] for n in range(8)), regs["fpscr"], 0)
+        cpu.write(frame & 0xFFFFFFFF, data)
+        cpu.set_system("psp" if process else "msp", frame)
+        regs["xpsr"] = xpsr & 0xF8000000 | 1 << 24 | number  # ITSTATE is clear
+        cpu.set_system("ipsr", number)
+        cpu.set_system("control", control & ~(SPSEL | FPCA))
+        regs["lr"] = (0xFFFFFFE1 | (0 if floats else 0x10) | (8 if thread else 0) | (4 if process else 0))
+        self._edges.discard(number)
+        self.active.add(number)
+        return handler | 1
+
+    def leave(self, value: int) -> int | None:
+        """See InterruptController (B1.5.8 ExceptionReturn, PopStack)."""
+        cpu, regs = self._cpu, self._cpu.regs
+        number = regs["xpsr"] & 0x1FF
+        if value < 0xFF000000 or number not in self.active:
+            return None
+        thread, process, floats = bool(value & 8), bool(value & 4), not value & 0x10
+        frame = cpu.system("psp" if process else "msp")
+        words = struct.unpack("<8I", cpu.read(frame, BASIC))
+        if floats:
+            floating = struct.unpack("<8Q2I", cpu.read(frame + BASIC, EXTENDED - BASIC))
+            for n in range(8):
+                regs[f"d{n}"] = floating[n]
+            regs["fpscr"] = floating[8]
+        for name, word in zip(("r0", "r1", "r2", "r3", "r12", "lr"), words, strict=False):
+            regs[name] = word
+        xpsr = words[7]
+        self.active.discard(number)
+        if number != NMI:
+            cpu.set_system("faultmask", 0)
+        sp = frame + (EXTENDED if floats else BASIC) + (4 if xpsr & ALIGNED else 0)
+        cpu.set_system("psp" if process else "msp", sp & 0xFFFFFFFF)
+        cpu.set_system("ipsr", 0 if thread else xpsr & 0x1FF)
+        regs["xpsr"] = xpsr & ~ALIGNED & ~0x1FF | (0 if thread else xpsr & 0x1FF) | 1 << 24
+        control = cpu.system("control") & ~(SPSEL | FPCA)
+        cpu.set_system("control", control | (SPSEL if process else 0) | (FPCA if floats else 0))
+        return int(words[6]) | 1

@@ -1,0 +1,16 @@
+"""Boards: the memory and the devices around a CPU, said once, as values or in a file.
+
+`Board` is what users make or load; `devices` has the models that come with it, each a page of Python to copy; `bus`
+leads accesses to them; `svd` names registers. Begin with `_board`.
+"""
+
+from ._board import Board, Fitted, Part
+from .bus import Bus
+from .clint import Clint
+from .devices import KINDS, Device, Power, Unknown
+from .systemcontrol import SystemControl
+from .tasks import TaskPointer
+from .uarts import Pl011, SimpleUart, Uart, Uart16550
+
+__all__ = ["KINDS", "Board", "Bus", "Clint", "Device", "Fitted", "Part", "Pl011", "Power", "SimpleUart",
+           "SystemControl", "TaskPointer", "Uart", "Uart16550", "Unknown"]

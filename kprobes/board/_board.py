@@ -1,0 +1,332 @@
+"""Board: what is around a CPU, as a value; from a file; and put around a machine."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, field, frozen
+
+from ..arch.arm.nvic import Nvic
+from ..errors import BadArgument, GuestFault, ImageError, Unsupported
+from ..symbols import Symbol
+from .bus import Bus
+from .devices import Device, Unknown, make_device
+from .svd import Peripheral, read_svd
+from .systemcontrol import START, SystemControl
+from .tasks import TaskPointer
+from .uarts import Uart
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+
+if TYPE_CHECKING:
+    from ..machine.unicorn.machine import UnicornMachine
+
+SYSTEM = 0xE0000000, 0xE0100000  #: Armv7-M: the private peripheral bus, which is the CPU's own
+KEYS = {"arch", "base", "entry", "vectors", "symbols", "svd", "task", "ram", "rom", "device"}  #: of a board file
+PART_KEYS = {"ram": {"start", "size"}, "rom": {"start", "file"}}
+
+
+@frozen
+class Part:
+    """A device of a board.
+
+    Attributes:
+        kind: name of a model (devices.KINDS), or what makes a Device: called as kind(start, **settings).
+        start: its address.
+        settings: what else the model takes: size, line (the CPU's interrupt), name, received ...
+    """
+
+    kind: str | Callable[..., Device]
+    start: int
+    settings: Mapping[str, Any] = field(factory=dict)
+
+    def make(self) -> Device:
+        """Make the device. Raises BadArgument."""
+        if isinstance(self.kind, str):
+            return make_device(self.kind, self.start, self.settings)
+        return self.kind(self.start, **self.settings)
+
+
+@frozen(kw_only=True)
+class Board:
+    """The memory and the devices around a CPU.
+
+    Attributes:
+        arch: the architecture; None: the file that is loaded says so.
+        base: where a raw image belongs; None: files are ELF files.
+        entry: where the image starts; None: as its vector table or its header says, else at its first byte.
+        vectors: address of the vector table that a Cortex-M starts by; None: the image's start.
+        ram: (start, bytes) of regions that are 0 at first.
+        rom: (file, start) of other images.
+        devices: what else there is.
+        symbols: file with names, as m.symbols.load() takes it.
+        svd: CMSIS-SVD file: names registers, and makes each of its peripherals that is no device here one that reads 0.
+        task: tells which task of an operating system's runs: m.cpu_task; None: there are none.
+    """
+
+    arch: str | None = None
+    base: int | None = None
+    entry: int | None = None
+    vectors: int | None = None
+    ram: Sequence[tuple[int, int]] = ()
+    rom: Sequence[tuple[str | os.PathLike[str], int]] = ()
+    devices: Sequence[Part] = ()
+    symbols: str | os.PathLike[str] | None = None
+    svd: str | os.PathLike[str] | None = None
+    task: TaskPointer | None = None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Board:
+        """Read a board file, which is TOML; files that it names are beside it.
+
+        Raises:
+            ImageError: it cannot be read, or is no TOML.
+            BadArgument: it says something that no board has.
+        """
+        name = os.fspath(path)
+        try:
+            with open(path, "rb") as file:
+                said = tomllib.load(file)
+        except OSError as error:
+            raise ImageError(f"{name}: {error.strerror or error}") from None
+        except (ValueError, RecursionError) as error:  # TOML's own, and text that is no UTF-8
+            raise ImageError(f"{name}: no board file ({error})", hint="see `docs/machines.md` for its form") from None
+        try:
+            return _board_of(said, Path(path).parent)
+        except BadArgument as error:
+            raise BadArgument(f"{name}: {error.reason}", hint=error.plain.partition("; ")[2]) from None
+
+    def with_more(self, **more: Any) -> Board:
+        """Return this board with other settings where they are not None, and with more memory and devices."""
+        out = {name: value for name, value in more.items() if value is not None and name not in LISTS}
+        for name in LISTS:
+            out[name] = (*getattr(self, name), *more.get(name, ()))
+        return evolve(self, **out)
+
+    def machine(self, file: str | os.PathLike[str] | bytes, *, name: str | None = None) -> UnicornMachine:
+        """Load a file onto the board: a raw image where the board has a base, else an ELF file.
+
+        Args:
+            file: its path, or its bytes.
+            name: of the image; None: the file's base name.
+
+        Raises:
+            ImageError: a file that cannot be loaded.
+            NoMemory: memory or a device where something else is.
+            BadArgument: a raw image without an architecture; devices of unknown kinds, or at one place.
+            Unsupported: interrupts on an architecture without rules for them.
+        """
+        machine = self.load_image(file, name)
+        try:
+            self.fit(machine)
+        except BaseException:
+            machine.close()
+            raise
+        return machine
+
+    def load_image(self, file: str | os.PathLike[str] | bytes, name: str | None = None) -> UnicornMachine:
+        """Load a file as machine() does, with nothing around the CPU yet: fit() puts it there."""
+        from ..machine.unicorn.machine import UnicornMachine
+
+        if self.base is None:
+            return UnicornMachine.load(file, arch=self.arch, name=name)
+        if self.arch is None:
+            raise BadArgument("a raw image needs an architecture", hint="say arch; `kprobes archs` lists them")
+        return UnicornMachine.load_raw(file, arch=self.arch, base=self.base, entry=self.entry, name=name)
+
+    def fit(self, machine: UnicornMachine) -> Fitted:
+        """Put the board around a machine that has its image already. Also kept as machine.board. Raises as
+        machine()."""
+        peripherals = () if self.svd is None else read_svd(self.svd)
+        devices = [part.make() for part in self.devices]
+        taken = [(device.start, device.start + device.size) for device in devices]
+        if machine.arch.interrupts is Nvic and not _overlaps(START, START + 0x1000, taken):
+            devices.append(SystemControl())
+        devices += _unknown(peripherals, taken)
+        bus = Bus(devices)
+        for file, start in self.rom:
+            data = _contents(file)
+            map_free(machine, start, len(data), "rwx")
+            machine.write(start, data)
+        for start, size in self.ram:
+            map_free(machine, start, size, "rwx")
+        machine.symbols.add_all(Symbol(f"{p.name}.{r.name}", p.start + r.offset, r.size, "", 0, "object")
+                                for p in peripherals for r in p.registers)
+        if self.symbols is not None:
+            machine.symbols.load(self.symbols)
+        if self.task is not None:
+            machine.cpu_task = self.task.follow(machine)
+        self._start(machine)
+        bus.connect(machine)
+        fitted = Fitted(bus, {p.start + r.offset: f"{p.name}.{r.name}" for p in peripherals for r in p.registers})
+        machine.board = fitted
+        return fitted
+
+    def _start(self, machine: UnicornMachine) -> None:
+        """Stand where the CPU starts."""
+        read = machine.arch.files.vectors
+        if self.vectors is not None and read is None:
+            raise Unsupported(f"{machine.arch.name} starts at no vector table", hint="give the entry instead")
+        if self.vectors is not None and read is not None:
+            try:
+                table = machine.read(self.vectors, 8)
+            except GuestFault:
+                raise BadArgument(f"no vector table is at {self.vectors:#x}",
+                                  hint="say where the image's begins") from None
+            machine.regs.sp, entry = read(table)
+            machine.regs.go(entry)
+            machine.interrupts.vectors = self.vectors
+        elif read is not None and machine.interrupts.vectors == 0:
+            machine.interrupts.vectors = min((start for start, _ in machine.modules.values()), default=0)
+        if self.entry is not None:
+            machine.regs.go(self.entry)
+
+
+LISTS = ("ram", "rom", "devices")
+
+
+@frozen(eq=False)
+class Fitted:
+    """A board that is around a machine.
+
+    Attributes:
+        bus: leads accesses to the devices.
+        names: address -> name of the register there.
+    """
+
+    bus: Bus
+    names: Mapping[int, str]
+
+    def __getitem__(self, name: str) -> Device:
+        """The device of a name. Raises BadArgument."""
+        for device in self.bus.devices:
+            if device.name == name:
+                return device
+        near = difflib.get_close_matches(name, [device.name for device in self.bus.devices], 1)
+        raise BadArgument(f"no device {name!r} is on this board", hint=f"did you mean {near[0]!r}?" if near else "")
+
+    @property
+    def uarts(self) -> list[Uart]:
+        """Its serial ports, by address."""
+        return [device for device in self.bus.devices if isinstance(device, Uart)]
+
+    def accesses(self) -> list[tuple[str, int, int]]:
+        """(name, reads, writes) of each device, and behind it of its registers that have names; the CPU's own only
+        where it was used."""
+        out = []
+        for device in self.bus.devices:
+            if isinstance(device, SystemControl) and not device.reads + device.writes:
+                continue
+            named = [(self.names.get(device.start + at, ""), reads, writes)
+                     for (owner, at), (reads, writes) in sorted(self.bus.registers.items(), key=lambda item: item[0][1])
+                     if owner is device]
+            if isinstance(device, Unknown) and device.start in self.names and not named:
+                continue
+            out.append((device.name, device.reads, device.writes))
+            out += [row for row in named if row[0]]
+        return out
+
+
+def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None:
+    """Map what is not mapped yet of a range, which is rounded to whole pages: an image may lie in it already."""
+    page = machine.page_size
+    at, end = start & -page, start + size + page - 1 & -page
+    for first, last in [*sorted(machine.regions()), (end, end)]:
+        if at < min(first, end):
+            machine.map(at, min(first, end) - at, perms)
+        at = max(at, last)
+        if at >= end:
+            break
+
+
+def _unknown(peripherals: Iterable[Peripheral], taken: list[tuple[int, int]]) -> list[Device]:
+    """Devices for peripherals that have no model here. Of those that overlap the first one counts."""
+    out: list[Device] = []
+    for p in sorted(peripherals, key=lambda p: p.start):
+        end = p.start + p.size
+        if not _overlaps(p.start, end, [*taken, SYSTEM]):
+            out.append(Unknown(p.start, size=p.size, name=p.name))
+            taken = [*taken, (p.start, end)]
+    return out
+
+
+def _overlaps(start: int, end: int, ranges: Iterable[tuple[int, int]]) -> bool:
+    return any(start < last and first < end for first, last in ranges)
+
+
+def _contents(file: str | os.PathLike[str]) -> bytes:
+    try:
+        data = Path(file).read_bytes()
+    except OSError as error:
+        raise ImageError(f"{os.fspath(file)}: {error.strerror or error}") from None
+    if not data:
+        raise ImageError(f"{os.fspath(file)}: is empty", hint="give the image's bytes")
+    return data
+
+
+# --- board files
+
+def _board_of(said: dict[str, Any], folder: Path) -> Board:
+    """The board that a file's tables stand for. folder: where files are that it names."""
+    _check_keys(said, KEYS, "a board")
+    plain: dict[str, Any] = {name: _integer(said[name], name) for name in ("base", "entry", "vectors") if name in said}
+    texts: dict[str, Any] = {name: _text(said[name], name) for name in ("arch", "symbols", "svd") if name in said}
+    for name in ("symbols", "svd"):
+        if name in texts:
+            texts[name] = folder / texts[name]
+    if "task" in said:
+        texts["task"] = TaskPointer.parse(_text(said["task"], "task"))
+    ram = []
+    for each in _tables(said, "ram"):
+        _check_keys(each, PART_KEYS["ram"], "a [[ram]]")
+        ram.append((_integer(each.get("start"), "start"), _integer(each.get("size"), "size")))
+    rom = []
+    for each in _tables(said, "rom"):
+        _check_keys(each, PART_KEYS["rom"], "a [[rom]]")
+        rom.append((folder / _text(each.get("file"), "file"), _integer(each.get("start"), "start")))
+    return Board(**plain, **texts, ram=tuple(ram), rom=tuple(rom),
+                 devices=tuple(_part_of(each, folder) for each in _tables(said, "device")))
+
+
+def _part_of(said: dict[str, Any], folder: Path) -> Part:
+    settings = {name: value for name, value in said.items() if name not in ("kind", "start", "input", "interrupt")}
+    if "interrupt" in said:
+        settings["line"] = said["interrupt"]
+    if "input" in said:
+        settings["received"] = _contents(folder / _text(said["input"], "input"))
+    return Part(_text(said.get("kind"), "kind"), _integer(said.get("start"), "start"), settings)
+
+
+def _tables(said: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    tables = said.get(name, [])
+    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
+        raise BadArgument(f"{name} is no list of tables", hint=f"write [[{name}]]")
+    return tables
+
+
+def _check_keys(said: dict[str, Any], known: set[str], what: str) -> None:
+    for name in said:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise BadArgument(f"{what} has no {name!r}",
+                              hint=f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(known))}")
+
+
+def _integer(value: Any, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise BadArgument(f"{name} is {value!r}", hint="write a number, as in 0x20000000")
+    return value
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise BadArgument(f"{name} is {value!r}", hint=f'write a text, as in {name} = "..."')
+    return value

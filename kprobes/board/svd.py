@@ -1,0 +1,142 @@
+"""CMSIS-SVD files: the names of a microcontroller's peripherals and their registers.
+
+Written here because what is needed of the format is five elements; the packages that read all of it bring an XML
+library along. A file with a document type declaration is refused: only those can grow in memory, or name other files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+from attrs import frozen
+
+from ..errors import ImageError
+
+LARGEST = 64 << 20  #: bytes of a file
+MOST = 4096  #: registers of one array
+
+
+@frozen
+class Register:
+    """A register of a peripheral. offset, size: in bytes."""
+
+    name: str
+    offset: int
+    size: int
+
+
+@frozen
+class Peripheral:
+    """A peripheral.
+
+    Attributes:
+        start: its address.
+        size: bytes that it takes.
+        interrupts: name -> number.
+    """
+
+    name: str
+    start: int
+    size: int
+    registers: tuple[Register, ...]
+    interrupts: dict[str, int]
+
+
+class _Builder(ElementTree.TreeBuilder):
+    """Refuses document types."""
+
+    def doctype(self, *declared: Any) -> None:
+        """Called at a document type declaration."""
+        raise ImageError("it has a document type declaration, which no SVD file needs",
+                         hint="take that line out, and what belongs to it")
+
+
+def read_svd(path: str | os.PathLike[str]) -> tuple[Peripheral, ...]:
+    """Read a CMSIS-SVD file. Raises ImageError: unreadable, damaged, no peripherals in it."""
+    name = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise ImageError(f"{name}: {error.strerror or error}") from None
+    if len(data) > LARGEST:
+        raise ImageError(f"{name}: it is larger than any SVD file", hint="give a .svd file")
+    parser = ElementTree.XMLParser(target=_Builder())
+    try:
+        parser.feed(data)
+        root = parser.close()
+        out = tuple(_peripherals(root))
+    except ElementTree.ParseError as error:
+        raise ImageError(f"{name}: no XML ({error})", hint="give a .svd file") from None
+    except (ValueError, RecursionError) as error:
+        raise ImageError(f"{name}: {error}") from None
+    except ImageError as error:
+        raise ImageError(f"{name}: {error.reason}") from None
+    if not out:
+        raise ImageError(f"{name}: no peripherals are in it", hint="give a .svd file")
+    return out
+
+
+def _peripherals(root: Any) -> Iterator[Peripheral]:
+    elements = {element.findtext("name", ""): element for element in root.iterfind("peripherals/peripheral")}
+    for name, element in elements.items():
+        base = elements.get(element.get("derivedFrom", ""))
+        inherited = [each for each in (element, base) if each is not None]
+        bits = _number(next((text for each in inherited if (text := each.findtext("size"))), "32"))
+        found = next((r for each in inherited if (r := each.find("registers")) is not None), None)
+        registers = tuple(_registers(found, 0, "", bits)) if found is not None else ()
+        block = next((b for each in inherited if (b := each.find("addressBlock")) is not None), None)
+        last = max((r.offset + r.size for r in registers), default=4)
+        size = last if block is None else _number(block.findtext("offset", "0")) + _number(block.findtext("size", "0"))
+        yield Peripheral(name, _number(element.findtext("baseAddress", "")), max(size, 1), registers,
+                         {i.findtext("name", ""): _number(i.findtext("value", "")) for i in
+                          element.iterfind("interrupt")})
+
+
+def _registers(parent: Any, at: int, prefix: str, bits: int) -> Iterator[Register]:
+    """Registers and clusters of a peripheral or a cluster; arrays of them as many times as they say."""
+    for element in parent:
+        if element.tag not in ("register", "cluster"):
+            continue
+        width = _number(element.findtext("size", str(bits)))
+        for name, offset in _array(element):
+            where = at + offset
+            if element.tag == "register":
+                yield Register(prefix + name, where, max(width // 8, 1))
+            else:
+                yield from _registers(element, where, f"{prefix}{name}_", width)
+
+
+def _array(element: Any) -> Iterator[tuple[str, int]]:
+    """(name, offset) of each element of an array, or of the only one."""
+    name, offset = element.findtext("name", ""), _number(element.findtext("addressOffset", "0"))
+    if (count := element.findtext("dim")) is None:
+        yield name, offset
+        return
+    many, step = _number(count), _number(element.findtext("dimIncrement", "4"))
+    if not 0 < many <= MOST:
+        raise ValueError(f"an array of {many} registers: {name}")
+    for n, index in zip(range(many), _indices(element.findtext("dimIndex", ""), many), strict=True):
+        yield name.replace("[%s]", index).replace("%s", index), offset + n * step
+
+
+def _indices(text: str, many: int) -> list[str]:
+    """The indices of an array: "0-3", "A,B,C", or none given."""
+    numbers = re.fullmatch(r"(\d+)-(\d+)", text)
+    names = text.split(",") if text and not numbers else []
+    if numbers is not None and int(numbers[2]) - int(numbers[1]) + 1 == many:
+        return [str(int(numbers[1]) + n) for n in range(many)]
+    return names if len(names) == many else [str(n) for n in range(many)]
+
+
+def _number(text: str) -> int:
+    """A number as SVD files write it: 16, 0x10, #10000."""
+    text = text.strip().lower()
+    try:
+        return int(text[1:].replace("x", "0"), 2) if text.startswith("#") else int(text.lstrip("+"), 0)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number") from None

@@ -1,0 +1,185 @@
+"""The System Control Space of an Armv7-M CPU: NVIC, SysTick and the registers about exceptions (Armv7-M Architecture
+Reference Manual, B3.2 to B3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..arch.arm.nvic import Nvic
+from ..errors import BadArgument
+from .devices import Device
+from .wires import Wires
+
+START = 0xE000E000
+PEND_SV, SYS_TICK, FIRST = 14, 15, 16  #: numbers of exceptions
+ENABLE, TICKINT, COUNTFLAG = 1, 2, 1 << 16  #: bits of SYST_CSR
+CPUID, ICSR, VTOR, AIRCR, SCR, CCR, CPACR = 0xD00, 0xD04, 0xD08, 0xD0C, 0xD10, 0xD14, 0xD88
+KEY, RESET = 0x05FA0000, 1 << 2  #: of AIRCR
+CORTEX_M3 = 0x412FC231
+
+
+class SystemControl(Device):
+    """The registers behind which an Armv7-M CPU's interrupt controller and system timer are.
+
+    SysTick counts one for each instruction. The first access makes the machine look at interrupts.
+    """
+
+    def __init__(self, start: int = START, **settings: Any) -> None:
+        super().__init__(start, **{"name": "SCS", **settings})
+        self._kept = {SCR: 0, CCR: 0x200, CPACR: 0, 0xD24: 0, 0xD28: 0, 0xD2C: 0, 0xF34: 0}
+        self._control = 0
+        self._reload = 0
+        self._due = 0  # when SysTick's counter reaches 0
+        self._counted = False  # COUNTFLAG
+        self._cancel: Callable[[], None] = lambda: None
+
+    def connect(self, wires: Wires) -> None:
+        """See Device: nothing is asked of the machine yet."""
+        self._wires = wires
+
+    @property
+    def nvic(self) -> Nvic:
+        """The interrupt controller, arch.arm.nvic.Nvic."""
+        controller = self.wires.interrupts.controller
+        if not isinstance(controller, Nvic):
+            raise BadArgument("only Cortex-M has a System Control Space", hint="take that device off the board")
+        return controller
+
+    # --- registers of 32 bits, and parts of them
+
+    def read(self, offset: int, size: int) -> int:
+        """Return a register, or a part of it."""
+        return self._read(offset & ~3) >> 8 * (offset & 3)
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        """Change a register, or a part of it."""
+        for first, last in ((0x400, 0x4EF), (0xD18, 0xD23)):  # priorities, a byte each
+            if first <= offset <= last:
+                for n in range(size):
+                    self._set_priority(offset + n, value >> 8 * n & 0xFF)
+                return
+        if size == 4:
+            self._write(offset, value)
+        else:
+            at = 8 * (offset & 3)
+            part = (1 << 8 * size) - 1 << at
+            self._write(offset & ~3, self._read(offset & ~3) & ~part | value << at)
+
+    def _read(self, offset: int) -> int:
+        if 0x10 <= offset < 0x20:
+            return self._read_timer(offset)
+        if offset in (CPUID, 0x4):
+            return CORTEX_M3 if offset == CPUID else 7  # ICTR: 8 times 32 interrupts
+        if offset in self._kept:
+            return self._kept[offset]
+        return self._read_nvic(offset, self.nvic)
+
+    def _read_nvic(self, offset: int, nvic: Nvic) -> int:
+        bits = {0x100: "enabled", 0x180: "enabled", 0x200: "ready", 0x280: "ready", 0x300: "active"}
+        if (kind := bits.get(offset & ~0x1F)) is not None or offset & ~0x7F in bits:
+            numbers = getattr(nvic, kind or bits[offset & ~0x7F])
+            first = FIRST + 8 * (offset & 0x7F)
+            return sum(1 << n for n in range(32) if first + n in numbers)
+        if 0x400 <= offset < 0x4F0 or 0xD18 <= offset < 0xD24:
+            return sum(nvic.priority.get(self._exception(offset + n), 0) << 8 * n
+                       for n in range(4))
+        if offset == ICSR:
+            return self._state_of(nvic)
+        if offset == VTOR:
+            return int(nvic.vectors)
+        if offset == AIRCR:
+            return 0xFA050000 | nvic.group_bits << 8
+        return 0
+
+    def _state_of(self, nvic: Nvic) -> int:
+        """ICSR."""
+        ready, active, first = nvic.ready, nvic.active, nvic.first()
+        current = self.wires.regs["xpsr"] & 0x1FF
+        return int(current | (1 << 11 if len(active) <= 1 else 0) | (first or 0) << 12
+                | (1 << 22 if any(n >= FIRST for n in ready) else 0)
+                | (1 << 26 if SYS_TICK in ready else 0) | (1 << 28 if PEND_SV in ready else 0))
+
+    def _exception(self, offset: int) -> int:
+        """The exception whose priority is the byte at `offset`."""
+        return offset - 0x400 + FIRST if offset < 0xD00 else offset - 0xD18 + 4
+
+    def _set_priority(self, offset: int, value: int) -> None:
+        self.nvic.set_priority(self._exception(offset), value)
+
+    def _write(self, offset: int, value: int) -> None:
+        nvic = self.nvic
+        if 0x10 <= offset < 0x20:
+            self._write_timer(offset, value)
+        elif 0x100 <= offset < 0x300:
+            self._write_bits(offset, value)
+        elif offset == ICSR:
+            for bit, line, on in ((31, -14, True), (28, -2, True), (27, -2, False), (26, -1, True), (25, -1, False)):
+                if value >> bit & 1 and on:
+                    self.wires.interrupts.pend(line)
+                elif value >> bit & 1:
+                    nvic.withdraw(line)
+        elif offset == VTOR:
+            nvic.vectors = value & ~0x7F
+        elif offset == AIRCR and value & 0xFFFF0000 == KEY:
+            nvic.group_bits = value >> 8 & 7
+            if value & RESET:
+                self.wires.stop()
+        elif offset == 0xF00:
+            self.wires.interrupts.pend(value & 0x1FF)
+        elif offset in self._kept:
+            self._kept[offset] = value
+
+    def _write_bits(self, offset: int, value: int) -> None:
+        """ISER, ICER, ISPR, ICPR: a bit for each interrupt."""
+        nvic, kind = self.nvic, offset & ~0x7F
+        for n in range(32):
+            if value >> n & 1:
+                line = 8 * (offset & 0x7F) + n
+                if kind == 0x100:
+                    nvic.enabled.add(line + FIRST)
+                elif kind == 0x180:
+                    nvic.enabled.discard(line + FIRST)
+                elif kind == 0x200:
+                    self.wires.interrupts.pend(line)
+                else:
+                    nvic.withdraw(line)
+        self.wires.interrupts.look()
+
+    # --- SysTick
+
+    def _read_timer(self, offset: int) -> int:
+        if offset == 0x10:
+            value = self._control | (COUNTFLAG if self._counted else 0)
+            self._counted = False
+            return value
+        if offset == 0x14:
+            return self._reload
+        if offset == 0x18 and self._control & ENABLE:
+                return max(self._due - self.wires.interrupts.now, 0) & 0xFFFFFF
+        return 0
+
+    def _write_timer(self, offset: int, value: int) -> None:
+        if offset == 0x10:
+            started = value & ~self._control & ENABLE
+            self._control = value & 7
+            if started or not value & ENABLE:
+                self._start()
+        elif offset == 0x14:
+            self._reload = value & 0xFFFFFF
+        elif offset == 0x18:
+            self._counted = False
+            self._start()
+
+    def _start(self) -> None:
+        """Begin to count down from the reload value, or stop."""
+        self._cancel()
+        if self._control & ENABLE and self._reload:
+            self._due = self.wires.interrupts.now + self._reload + 1
+            self._cancel = self.wires.interrupts.after(self._reload + 1, self._tick)
+
+    def _tick(self) -> None:
+        self._counted = True
+        if self._control & TICKINT:
+            self.wires.interrupts.pend(SYS_TICK - FIRST)
+        self._start()

@@ -1,0 +1,74 @@
+"""Which task of an operating system's runs: told by a pointer to its control block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from ..errors import BadArgument, GuestFault
+
+if TYPE_CHECKING:
+    from ..machine.unicorn.machine import UnicornMachine
+    from ..regs import Regs
+
+NAME = 15  #: bytes of a task's name, at most
+BEFORE = "none"  #: the name while no task runs
+
+
+@frozen
+class TaskPointer:
+    """Where an operating system keeps which task runs.
+
+    Attributes:
+        pointer: symbol or address of the pointer to the control block (FreeRTOS: "pxCurrentTCB").
+        name: offset of the task's name in its control block (FreeRTOS on a 32-bit CPU: 52); None: it has none.
+    """
+
+    pointer: str | int
+    name: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> TaskPointer:
+        """Read "POINTER" or "POINTER:OFFSET", as --task takes it. Raises BadArgument."""
+        pointer, colon, offset = text.partition(":")
+        try:
+            place: str | int = int(pointer, 0)
+        except ValueError:
+            place = pointer
+        try:
+            if place == "" or (isinstance(place, int) and place < 0):
+                raise ValueError
+            return cls(place, int(offset, 0) if colon else None)
+        except ValueError:
+            raise BadArgument(f"{text!r} names no task",
+                              hint="write POINTER:OFFSET, as in pxCurrentTCB:52") from None
+
+    def follow(self, machine: UnicornMachine) -> Callable[[Regs], str]:
+        """What machine.cpu_task is to be: the running task's name, the same for the same control block. A name that
+        another one has already, or none, is followed by the block's address. Raises UnknownSymbol."""
+        place = self.pointer if isinstance(self.pointer, int) else machine.symbols[self.pointer].address
+        size, order = machine.arch.bits // 8, machine.arch.order
+        known: dict[tuple[int, str], str] = {}
+        taken: dict[str, int] = {}
+
+        def task(regs: Regs) -> str:
+            block = int.from_bytes(machine.read(place, size), order.value)
+            if not block:
+                return BEFORE
+            name = self._name(machine, block)
+            if (block, name) not in known:
+                alone = bool(name) and taken.setdefault(name, block) == block
+                known[block, name] = name if alone else f"{name}@{block:x}"
+            return known[block, name]
+
+        return task
+
+    def _name(self, machine: UnicornMachine, block: int) -> str:
+        if self.name is None:
+            return ""
+        try:
+            return machine.read_cstr(block + self.name, NAME).decode(errors="backslashreplace")
+        except GuestFault:
+            return ""

@@ -1,0 +1,196 @@
+"""Serial ports: what the guest sends is kept, and shown as it comes; what it is to receive is there from the start."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from .devices import KINDS, Device
+from .wires import Wires
+
+
+class Uart(Device):
+    """What serial ports have in common.
+
+    Attributes:
+        received: bytes that the guest has not read yet.
+        sent: bytes that it has written.
+        show: called with each byte that it writes; None: nothing is.
+    """
+
+    def __init__(self, start: int, *, size: int | None = None, line: int | str | None = None, name: str = "",
+                 received: bytes = b"", show: Callable[[bytes], object] | None = None) -> None:
+        super().__init__(start, size=size, line=line, name=name)
+        self.received = deque(received)
+        self.sent = bytearray()
+        self.show = show
+
+    def feed(self, data: bytes) -> None:
+        """Let more bytes come in."""
+        self.received.extend(data)
+        self.update()
+
+    def take(self) -> int:
+        """Take a byte for the guest; 0 where none has come."""
+        return self.received.popleft() if self.received else 0
+
+    def send(self, value: int) -> None:
+        """Send a byte of the guest's."""
+        byte = bytes([value & 0xFF])
+        self.sent += byte
+        if self.show is not None:
+            self.show(byte)
+
+    def update(self) -> None:
+        """Raise the interrupt, or do so no more, as the registers say."""
+
+
+class SimpleUart(Uart):
+    """Two registers of 32 bits: +0 status (bit 0: a byte has come; bit 1: one may be sent), +4 data. Its interrupt is
+    raised while a byte has come."""
+
+    SIZE = 8
+
+    def connect(self, wires: Wires) -> None:
+        """See Device."""
+        super().connect(wires)
+        self.update()
+
+    def read(self, offset: int, size: int) -> int:
+        """Return a register."""
+        if offset == 0:
+            return 2 | bool(self.received)
+        if offset != 4:
+            return 0
+        value = self.take()
+        self.update()
+        return value
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        """Send what comes to the data register."""
+        if offset == 4:
+            self.send(value)
+
+    def update(self) -> None:
+        """See Uart."""
+        self.ask(bool(self.received))
+
+
+class Pl011(Uart):
+    """Arm's PL011 (DDI 0183). Its FIFOs are never full; baud rates are taken and mean nothing."""
+
+    DR, FR, IMSC, RIS, MIS, ICR = 0x00, 0x18, 0x38, 0x3C, 0x40, 0x44
+    KEPT = (0x20, 0x24, 0x28, 0x2C, 0x30, 0x34, 0x48)  #: ILPR, IBRD, FBRD, LCR_H, CR, IFLS, DMACR
+    IDENTITY = bytes.fromhex("111014000df005b1")
+    RECEIVED, SENT, TIMEOUT = 1 << 4, 1 << 5, 1 << 6  #: interrupts
+
+    def __init__(self, start: int, **settings: Any) -> None:
+        super().__init__(start, **settings)
+        self._kept = dict.fromkeys(self.KEPT, 0) | {0x30: 0x300, 0x34: 0x12}
+        self._mask = 0
+        self._ready = 0  # SENT, once a byte was sent and until that is cleared
+
+    def _raw(self) -> int:
+        return self._ready | (self.RECEIVED | self.TIMEOUT if self.received else 0)
+
+    def read(self, offset: int, size: int) -> int:
+        """Return a register."""
+        if offset == self.DR:
+            value = self.take()
+            self.update()
+            return value
+        if offset == self.FR:
+            return 0x80 | (0 if self.received else 0x10)  # nothing to send; nothing has come
+        if offset >= 0xFE0:
+            return self.IDENTITY[(offset - 0xFE0) // 4]
+        registers = {self.IMSC: self._mask, self.RIS: self._raw(), self.MIS: self._raw() & self._mask}
+        return registers.get(offset, self._kept.get(offset, 0))
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        """Change a register."""
+        if offset == self.DR:
+            self.send(value)
+            self._ready = self.SENT
+        elif offset == self.IMSC:
+            self._mask = value & 0x7FF
+        elif offset == self.ICR:
+            self._ready &= ~value
+        elif offset in self._kept:
+            self._kept[offset] = value & 0xFFFF
+        self.update()
+
+    def update(self) -> None:
+        """See Uart."""
+        self.ask(bool(self._raw() & self._mask))
+
+
+class Uart16550(Uart):
+    """A 16550 (National Semiconductor PC16550D).
+
+    Attributes:
+        stride: bytes from a register to the next.
+    """
+
+    RECEIVED, EMPTY = 1, 2  #: bits of the interrupt enable register
+
+    def __init__(self, start: int, *, stride: int = 1, **settings: Any) -> None:
+        super().__init__(start, **{"size": 8 * stride, **settings})
+        self.stride = stride
+        self._registers = [0] * 8  # 1 IER, 3 LCR, 4 MCR, 7 SCR
+        self._divisor = [1, 0]
+        self._fifo = 0
+        self._empty = False  # the interrupt of an empty transmitter, until it is read or a byte is sent
+
+    def _why(self) -> int:
+        """The interrupt identification register, without the FIFOs' bits."""
+        if self._registers[1] & self.RECEIVED and self.received:
+            return 4
+        if self._registers[1] & self.EMPTY and self._empty:
+            return 2
+        return 1
+
+    def read(self, offset: int, size: int) -> int:
+        """Return a register."""
+        number = offset // self.stride & 7
+        if number < 2 and self._registers[3] & 0x80:
+            return self._divisor[number]
+        value = self._registers[number]
+        if number == 0:
+            value = self.take()
+        elif number == 2:
+            value = self._why() | self._fifo
+            if value & 0xF == 2:
+                self._empty = False
+        elif number == 5:
+            value = 0x60 | bool(self.received)
+        elif number == 6:
+            value = 0xB0  # carrier, ready, clear to send
+        self.update()
+        return value
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        """Change a register."""
+        number = offset // self.stride & 7
+        value &= 0xFF
+        if number < 2 and self._registers[3] & 0x80:
+            self._divisor[number] = value
+        elif number == 0:
+            self.send(value)
+            self._empty = True
+        elif number == 2:
+            self._fifo = 0xC0 if value & 1 else 0
+        else:
+            if number == 1 and value & ~self._registers[1] & self.EMPTY:
+                self._empty = True
+            self._registers[number] = value
+        self.update()
+
+    def update(self) -> None:
+        """See Uart."""
+        self.ask(self._why() != 1)
+
+
+KINDS["simple-uart"] = SimpleUart
+KINDS["pl011"] = Pl011
+KINDS["16550"] = Uart16550

@@ -1,0 +1,253 @@
+"""The options that say what is around a CPU: memory, devices, where an image belongs. The same on every command."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+from attrs import define, frozen
+
+from ..controls import CONTROLS
+from ..errors import GuestFault, ImageError
+from ._render import table
+
+if TYPE_CHECKING:
+    from ..board import Board, Fitted, Part
+    from ..machine.remote import QemuMachine
+    from ..machine.unicorn.machine import UnicornMachine
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]  # of some versions only
+    """An integer as C writes it."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        with contextlib.suppress(ValueError):
+            if len(value) < 40:
+                return int(value, 0)
+        self.fail(f"{value!r} is no number; write 4096 or 0x1000", param, ctx)
+
+
+class Region(click.ParamType):  # type: ignore[type-arg]  # of some versions only
+    """START:SIZE, two integers as C writes them."""
+
+    name = "start:size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        start, colon, size = value.partition(":")
+        if not colon:
+            self.fail(f"{value!r} is no region; write START:SIZE, as in 0x40000000:0x1000", param, ctx)
+        where, many = Number().convert(start, param, ctx), Number().convert(size, param, ctx)
+        if where < 0 or many < 1:
+            self.fail(f"{value!r} is no region; addresses are 0 or more, sizes 1 or more", param, ctx)
+        return where, many
+
+
+class FileAt(click.ParamType):  # type: ignore[type-arg]  # of some versions only
+    """FILE@ADDRESS."""
+
+    name = "file@address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        file, at, address = value.rpartition("@")
+        if not at or not file:
+            self.fail(f"{value!r} names no place; write FILE@ADDRESS, as in boot.bin@0x1000", param, ctx)
+        return file, Number().convert(address, param, ctx)
+
+
+class DeviceAt(click.ParamType):  # type: ignore[type-arg]  # of some versions only
+    """KIND@ADDRESS and settings of the device."""
+
+    name = "kind@address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Part:
+        from ..board import Part
+
+        if isinstance(value, Part):
+            return value
+        place, *said = value.split(",")
+        kind, at, address = place.partition("@")
+        if not at:
+            self.fail(f"{value!r} names no place; write KIND@ADDRESS, as in pl011@0x40000000", param, ctx)
+        settings: dict[str, Any] = {}
+        for each in said:
+            key, equals, text = each.partition("=")
+            if not equals:
+                self.fail(f"{each!r} sets nothing; write KEY=VALUE, as in interrupt=5", param, ctx)
+            number: int | str = text
+            with contextlib.suppress(ValueError):
+                number = int(text, 0)
+            settings["line" if key == "interrupt" else key] = number
+        return Part(kind, Number().convert(address, param, ctx), settings)
+
+
+@frozen(kw_only=True)
+class Around:
+    """What the options say.
+
+    Attributes:
+        board: as it is; None: none of the options was given.
+        fed: file whose bytes the first serial port receives; None: none.
+        symbols: file with more names; None: none.
+    """
+
+    board: Board | None
+    fed: str | None
+    symbols: str | None
+
+    @property
+    def raw(self) -> bool:
+        """True where FILE is a raw image."""
+        return self.board is not None and self.board.base is not None
+
+    def load(self, file: str, arch: str | None) -> UnicornMachine:
+        """A machine with the command line's file in it."""
+        from ..machine.unicorn.machine import UnicornMachine
+
+        if self.board is None and self.fed is None:
+            machine = UnicornMachine.load(file, arch=arch)
+            self.name(machine)
+            return machine
+        return self._load_onto_board(file, arch)
+
+    def name(self, machine: UnicornMachine | QemuMachine) -> None:
+        """Add the names that --symbols brings."""
+        if self.symbols is not None:
+            machine.symbols.load(self.symbols)
+
+    def _load_onto_board(self, file: str, arch: str | None) -> UnicornMachine:
+        from ..board import Board
+
+        board = (self.board or Board()).with_more(arch=arch)
+        if board.base is not None and board.arch is None:
+            raise click.UsageError("a raw image needs --arch NAME as well; `kprobes archs` lists them")
+        machine = board.load_image(file)
+        try:
+            self.name(machine)
+            self._wire(board.fit(machine))
+        except BaseException:
+            machine.close()
+            raise
+        return machine
+
+    def _wire(self, fitted: Fitted) -> None:
+        """Let serial ports show on stderr what the guest sends, and the first one receive --input."""
+        if self.fed is not None and not fitted.uarts:
+            raise click.UsageError("--input is for a serial port: give one, as in --device pl011@0x40000000")
+        for uart in fitted.uarts:
+            uart.show = Lines().add
+        if self.fed is not None:
+            fitted.uarts[0].feed(_contents(self.fed))
+
+    def explain(self, error: GuestFault) -> None:
+        """Add to a firmware's access to nothing which options put something there."""
+        if self.board is not None and error.access in ("read", "write") and error.address is not None:
+            page = error.address & -0x1000
+            error.plain += f"; --ram {page:#x}:0x1000 puts memory there, --mmio {page:#x}:0x1000 a device of zeros"
+
+    def check_unused(self) -> None:
+        """Refuse the options where they mean nothing: under QEMU."""
+        if self.board is not None or self.fed is not None:
+            raise click.UsageError("boards are for guests in Unicorn: give no --qemu")
+
+
+@define
+class Lines:
+    """Prints a serial port's lines on stderr as they become whole."""
+
+    _line: bytes = b""
+
+    def add(self, data: bytes) -> None:
+        """Take what was sent."""
+        self._line += data
+        if data == b"\n" or len(self._line) >= 1 << 12:
+            text = self._line.decode(errors="backslashreplace")
+            self._line = b""
+            click.echo(text.rstrip("\r\n").translate(CONTROLS), err=True)
+
+    def end(self) -> None:
+        """Print what is left."""
+        if self._line:
+            self.add(b"\n")
+
+
+def show_accesses(fitted: Fitted | None) -> None:
+    """Print on stderr what serial ports have not ended by a newline, and how often each device was used."""
+    if fitted is None or isinstance(sys.exc_info()[1], BrokenPipeError):
+        return
+    for uart in fitted.uarts:
+        if isinstance(lines := getattr(uart.show, "__self__", None), Lines):
+            lines.end()
+    if rows := fitted.accesses():
+        table(("device", "reads", "writes"), rows, to_stderr=True)
+
+
+def _contents(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        with open(file, "rb") as opened:
+            return opened.read()
+    except OSError as error:
+        raise ImageError(f"{file}: {error.strerror or error}") from None
+
+
+def with_board(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a board; it gets Around, as `around`."""
+    @functools.wraps(command)
+    def wrapped(**options: Any) -> None:
+        said = {name: options.pop(name) for name in NAMES}
+        fed, symbols = said.pop("fed"), said.pop("symbols")
+        command(around=Around(board=_board(**said), fed=fed, symbols=symbols), **options)
+
+    for option in reversed(OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def _board(board: str | None, mmio: tuple[tuple[int, int], ...], device: tuple[Part, ...], **more: Any) -> Board | None:
+    if board is None and not (mmio or device) and not any(value is not None and value != () for value in more.values()):
+        return None
+    from ..board import Board, Part, TaskPointer
+
+    if more.get("task") is not None:
+        more["task"] = TaskPointer.parse(more["task"])
+    unknown = tuple(Part("unknown", start, {"size": size}) for start, size in mmio)
+    return (Board() if board is None else Board.load(board)).with_more(devices=(*device, *unknown), **more)
+
+
+OPTIONS = (
+    click.option("--base", type=Number(), metavar="ADDRESS",
+                 help="FILE is a raw image, which belongs there; with --arch."),
+    click.option("--entry", type=Number(), metavar="ADDRESS", help="Where it starts, if not as it says itself."),
+    click.option("--vectors", type=Number(), metavar="ADDRESS",
+                 help="Where the vector table is that a Cortex-M starts by, if not at the image's start."),
+    click.option("--ram", type=Region(), multiple=True, metavar="START:SIZE", help="Memory; may be given again."),
+    click.option("--rom", type=FileAt(), multiple=True, metavar="FILE2@ADDRESS",
+                 help="Another image; may be given again."),
+    click.option("--mmio", type=Region(), multiple=True, metavar="START:SIZE",
+                 help="A device of the board: reads give 0, writes are dropped, both are counted; may be given again."),
+    click.option("--device", type=DeviceAt(), multiple=True, metavar="KIND@ADDRESS",
+                 help="A device with a model: simple-uart, pl011, 16550, clint, power. Settings behind it: "
+                      "pl011@0x40000000,interrupt=5,name=UART0. May be given again."),
+    click.option("--svd", metavar="FILE2", help="Names of registers and peripherals: a CMSIS-SVD file."),
+    click.option("--board", metavar="FILE2", help="All of this from a file (TOML)."),
+    click.option("--input", "fed", metavar="FILE2", help="What the first serial port receives; - is stdin."),
+    click.option("--task", metavar="POINTER[:OFFSET]",
+                 help="Where an operating system points to its running task, and the task's name in what is there: "
+                      "pxCurrentTCB:52 for FreeRTOS."),
+    click.option("--symbols", metavar="FILE2",
+                 help="Names: an ELF file, nm's or a linker's list, lines of address and name."),
+)
+NAMES = ("base", "entry", "vectors", "ram", "rom", "mmio", "device", "svd", "board", "task", "fed", "symbols")

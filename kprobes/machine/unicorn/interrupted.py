@@ -1,0 +1,83 @@
+"""Runs of a guest whose CPU takes interrupts: in stretches, between which the CPU is between two instructions."""
+
+from __future__ import annotations
+
+from threading import TIMEOUT_MAX
+from time import monotonic
+from typing import Any
+
+from ...errors import GuestHalted, GuestTimeout
+from .bounds import Bounds
+from .cpu import Cpu
+from .faults import FaultReports
+from .interrupts import Interrupts
+from .runner import OUT_OF_TIME, Runner
+from .runstate import RunState
+from .services import Services
+from .starts import Starts
+
+
+class InterruptedRunner(Runner):
+    """A Runner whose guest takes interrupts, in runs that are inside no other."""
+
+    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds,
+                 faults: FaultReports, interrupts: Interrupts) -> None:
+        super().__init__(cpu, state, services, starts, bounds, faults)
+        self._interrupts = interrupts
+
+    def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
+        """Run until `until`, as Runner does."""
+        deadline, left = None if timeout is None else monotonic() + min(timeout, TIMEOUT_MAX), max_insns
+        if not self._interrupts.active:
+            stopped = super().run(target, until, timeout, max_insns)
+            if self._state.depth or not stopped or self.stopped_by != "interrupt":
+                return stopped
+            target = self._cpu.arch.pointers.same_mode(self._cpu.regs, self._cpu.read_pc())
+            left = None if left is None else self.bounds.unused
+        if self._state.depth:
+            with self._interrupts.away(), self.bounds.paused():
+                return super().run(target, until, timeout, max_insns)
+        sink = self._state.sink
+        if sink is not None:
+            sink.exact(True)
+        try:
+            return self._run_in_stretches(target, until, deadline, left)
+        finally:
+            if sink is not None:
+                sink.exact(False)
+
+    def _run_in_stretches(self, target: int, until: int, deadline: float | None, left: int | None) -> bool:
+        """Run in stretches.
+
+        Args:
+            target: where the guest goes on.
+            until: where the run ends.
+            deadline: time.monotonic() when its time is up; None: never.
+            left: instructions that it may execute; None: any number.
+        """
+        cpu, interrupts = self._cpu, self._interrupts
+        while True:
+            cpu.write_pc(target)
+            if left is None or left > 0:
+                target, budget = interrupts.begin_stretch(target, left)
+            else:
+                target, budget = interrupts.no_stretch(target)
+            time = None if deadline is None else max(deadline - monotonic(), 1e-6)
+            ended: Any = None
+            try:
+                stopped = super().run(target, until, time, budget)
+            except (GuestTimeout, GuestHalted) as error:
+                ended, stopped = error, True
+            finally:
+                done = interrupts.end_stretch(self.bounds.unused)
+                if left is not None:
+                    left -= done
+            if isinstance(ended, GuestTimeout) and (ended.reason == OUT_OF_TIME or left == 0):
+                raise ended
+            if isinstance(ended, GuestHalted) and not interrupts.sleep():
+                raise ended
+            if ended is None and (not stopped or self.stopped_by != "interrupt"):
+                return stopped
+            target = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
+            if deadline is not None and monotonic() > deadline:
+                raise GuestTimeout(OUT_OF_TIME, pc=cpu.read_pc())

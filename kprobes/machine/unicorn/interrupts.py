@@ -1,0 +1,354 @@
+"""Interrupts of the guest's CPU, and the time that timers go by: one step for each instruction of the guest's own."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...arch._interrupts import InterruptController
+from ...errors import BadArgument, GuestFault, Unsupported
+from ...regs import Regs
+from .bounds import Bounds
+from .cpu import Cpu
+from .registers.system import SystemRegisters
+from .runstate import RunState
+from .starts import Starts
+
+FAR = 1 << 40  #: instructions: longer than any run
+IDLE = 10_000  #: timers in a row that do not wake a waiting CPU: it is halted
+
+Event = tuple[int, int, Callable[[], object]]  # when, a number that orders events of one time, what to call
+
+
+class PausedCpu:
+    """The CPU as an architecture's rules of exceptions see it.
+
+    Attributes:
+        vectors: address of the vector table that the CPU starts by, if it does.
+    """
+
+    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds) -> None:
+        self._cpu = cpu
+        self._state = state
+        self._starts = starts
+        self._bounds = bounds
+        self.vectors = 0
+        self._page = 0  # for instructions that reach system registers
+        registers = cpu.guest.registers
+        self._system = SystemRegisters(cpu.engine.uc, registers.constants, registers.prefix, registers.system,
+                                       self._execute)
+
+    @property
+    def bits(self) -> int:
+        """Bits of a general register."""
+        return self._cpu.arch.bits
+
+    @property
+    def regs(self) -> Regs:
+        """The registers that programs use."""
+        return self._cpu.regs
+
+    def system(self, name: str) -> int:
+        """Read a system register."""
+        return self._system.read(name)
+
+    def set_system(self, name: str, value: int) -> None:
+        """Write a system register."""
+        self._system.write(name, value)
+
+    def read(self, addr: int, size: int) -> bytes:
+        """Read guest memory."""
+        return self._cpu.memory.read(addr, size)
+
+    def write(self, addr: int, data: bytes) -> None:
+        """Write guest memory."""
+        self._cpu.memory.write(addr, data)
+
+    def _execute(self, register: str, value: int | None, code: bytes) -> int:
+        """Execute instructions in a page of the library's, which change a system register or one general register.
+
+        Args:
+            register: the general register.
+            value: what to put there before; None: nothing.
+            code: the instructions.
+
+        Returns:
+            What the general register holds behind them; it is then as it was before.
+        """
+        cpu, regs = self._cpu, self._cpu.regs
+        if not self._page:
+            self._page = cpu.memory.map_code()
+        cpu.memory.patch(self._page, code)
+        cpu.memory.fill(self._page + len(code), 16)
+        pc, before = cpu.read_pc(), regs[register]
+        if value is not None:
+            regs[register] = value
+        with self._bounds.paused():
+            error = self._starts.aside(self._page, self._page + len(code))
+        result = regs[register]
+        regs[register] = before
+        cpu.write_pc(cpu.arch.pointers.same_mode(regs, pc))
+        interrupt, self._state.interrupt = self._state.interrupt, None
+        if error or interrupt is not None:
+            raise Unsupported("the guest may not use its system registers now",
+                              hint="interrupts are taken in the mode that operating systems run in")
+        return result
+
+
+class Interrupts:
+    """The interrupts of a machine's CPU: `machine.interrupts`.
+
+    The CPU takes them between two instructions, by its architecture's rules, in runs that are inside no other. While
+    there are any, runs count instructions, which makes them slower.
+
+    Attributes:
+        cpu: what the rules change.
+    """
+
+    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds) -> None:
+        self.cpu = PausedCpu(cpu, state, starts, bounds)
+        self._arch = cpu.arch
+        self._state = state
+        self._bounds = bounds
+        self._numbers = cpu.guest.interrupts
+        self._controller: InterruptController | None = None
+        self._events: list[Event] = []
+        self._order = itertools.count()
+        self._past = 0  # instructions until the present stretch of a run
+        self._budget: int | None = None  # instructions of that stretch; None: none is under way
+
+    # --- what users call
+
+    def pend(self, line: int | str) -> None:
+        """Make an interrupt pending: the CPU takes it once, as soon as its rules allow.
+
+        Args:
+            line: the CPU's number or name of it: Cortex-M -15 to 239 as CMSIS counts, RISC-V the cause, MIPS 0 to 7
+                ("ip0"), Arm and AArch64 "irq" or "fiq", PowerPC "external" or "decrementer", x86 the vector.
+
+        Raises:
+            BadArgument: the CPU has no such interrupt.
+            Unsupported: nothing is known of interrupts of this architecture, or this engine cannot count.
+        """
+        controller = self.controller
+        controller.pend(controller.line(line))
+        self._ask()
+
+    raise_ = pend
+
+    def look(self) -> None:
+        """Take what is pending at the guest's next instruction: a device has changed the controller's registers."""
+        self._ask()
+
+    def set_level(self, line: int | str, on: bool) -> None:
+        """Say whether a device asks for an interrupt: it is taken again and again while it does. Raises as pend()."""
+        controller = self.controller
+        before = controller.state
+        controller.set_level(controller.line(line), on)
+        if controller.state != before:
+            self._ask()
+
+    def every(self, instructions: int, line: int | str) -> Callable[[], None]:
+        """Make an interrupt pending each time so many instructions have been executed. Returns what ends that.
+
+        Raises:
+            BadArgument: `instructions` is not 1 or more, or the CPU has no such interrupt.
+            Unsupported: as pend().
+        """
+        if not isinstance(instructions, int) or instructions < 1:
+            raise BadArgument(f"{instructions!r} is no number of instructions", hint="give 1 or more")
+        controller = self.controller
+        number = controller.line(line)
+        cancel: Callable[[], None]
+
+        def fire() -> None:
+            nonlocal cancel
+            controller.pend(number)
+            cancel = self.after(instructions, fire)
+
+        def end() -> None:
+            cancel()
+
+        cancel = self.after(instructions, fire)
+        return end
+
+    def after(self, instructions: int, function: Callable[[], object]) -> Callable[[], None]:
+        """Call a function, a timer's, when so many more instructions have been executed. Returns what cancels that."""
+        self.controller  # noqa: B018  # raises where there can be none
+        event = self.now + max(instructions, 1), next(self._order), function
+        heapq.heappush(self._events, event)
+        self._ask()
+
+        def cancel() -> None:
+            if event in self._events:
+                self._events.remove(event)
+                heapq.heapify(self._events)
+
+        return cancel
+
+    @property
+    def now(self) -> int:
+        """Instructions of the guest's own since its interrupts are looked at: the time that timers go by."""
+        if self._budget is None or not self._state.left:
+            return self._past
+        return self._past + self._budget - self._state.left[0]
+
+    @property
+    def controller(self) -> InterruptController:
+        """The CPU's interrupt controller (arch._interrupts). Raises Unsupported."""
+        if self._controller is None:
+            make = self._arch.interrupts
+            if make is None:
+                raise Unsupported(f"nothing is known of how {self._arch.name} takes interrupts",
+                                  hint="set registers, and run() from its handler")
+            self._controller = make(self.cpu)
+            if self._state.depth == 1:  # this run goes on in stretches
+                self._state.stop_for("interrupt")
+        return self._controller
+
+    @property
+    def vectors(self) -> int:
+        """Address of the vector table that the CPU starts by, where there is such a table (Cortex-M)."""
+        return self.cpu.vectors
+
+    @vectors.setter
+    def vectors(self, address: int) -> None:
+        self.cpu.vectors = address
+
+    # --- for runs
+
+    @property
+    def active(self) -> bool:
+        """True where runs have to look at interrupts."""
+        return self._controller is not None
+
+    def _ask(self) -> None:
+        """Have the run stop at the next instruction of the guest's own, which its counting hook does."""
+        if self._state.depth == 1 and self._state.left:  # a run inside it is no part of the CPU's time
+            self._state.note_stop("interrupt")
+
+    def begin_stretch(self, target: int, most: int | None) -> tuple[int, int]:
+        """Call timers whose time has come, and take an interrupt. Only while the CPU is between two instructions.
+
+        Args:
+            target: where the guest goes on.
+            most: instructions that are left of the run; None: any number.
+
+        Returns:
+            (where it goes on now, instructions until this is to be called again)
+        """
+        assert self._controller is not None
+        self._call_timers()
+        try:
+            taken = self._controller.take()
+        except GuestFault as error:
+            raise self._refused(error) from None
+        if taken is not None:
+            target = taken
+        budget = FAR
+        if self._controller.pending:  # it is taken as soon as the guest allows it
+            self._state.due = self._controller.due
+        if self._events:
+            budget = min(budget, self._events[0][0] - self._past)
+        if most is not None:
+            budget = min(budget, most)
+        self._budget = budget
+        return target, budget
+
+    def _refused(self, error: GuestFault) -> GuestFault:
+        """The error for vectors or a stack that are no memory: a real CPU would lock up."""
+        at = "" if error.address is None else f" at {error.address:#x}"
+        return GuestFault(f"the CPU cannot take an interrupt: {error.reason}{at}", address=error.address,
+                          pc=self.cpu.regs.pc, access=error.access,
+                          serve="have the guest set its vectors and its stack before interrupts are on")
+
+    def no_stretch(self, target: int) -> tuple[int, int]:
+        """Begin a stretch of a run that has no instructions left. Returns as begin_stretch()."""
+        self._budget = 0
+        return target, 0
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """For a run inside another one: no time passes, and nothing is taken until it has ended."""
+        due, self._state.due = self._state.due, None
+        left = self._state.left
+        try:
+            yield
+        finally:
+            self._state.due = due
+            if self._state.depth == 1 and left and self._controller is not None and self._controller.pending:
+                self._state.note_stop("interrupt")
+
+    def end_stretch(self, unused: int) -> int:
+        """End what begin_stretch() has begun. Returns how many instructions were executed.
+
+        Args:
+            unused: instructions of its budget that were not.
+        """
+        assert self._budget is not None
+        done = self._budget - unused
+        self._past += done
+        self._budget = None
+        self._state.due = None
+        return done
+
+    def sleep(self) -> bool:
+        """Pass the time of a CPU that waits for an interrupt, up to the next timer that ends that.
+
+        Returns:
+            False where nothing ever does.
+        """
+        assert self._controller is not None
+        for _ in range(IDLE):
+            if self._controller.wakes():
+                return True
+            if not self._events or self._state.why_stopped:
+                return False
+            self._past = max(self._past, self._events[0][0])
+            self._call_timers()
+        return False
+
+    def _call_timers(self) -> None:
+        while self._events and self._events[0][0] <= self._past:
+            heapq.heappop(self._events)[2]()
+        if self._state.why_stopped == "interrupt":
+            self._state.take_stop()
+
+    def serve(self, regs: Regs, number: int) -> bool:
+        """Serve an exception that an instruction has raised, where the CPU's own rules do: a supervisor call, a branch
+        to a value that stands for an exception return."""
+        if self._controller is None:
+            return False
+        target = None
+        try:
+            if number == self._numbers.call:
+                target = self._controller.call()
+            elif number == self._numbers.leave:
+                target = self._controller.leave(regs.pc)
+        except GuestFault as error:
+            raise self._refused(error) from None
+        if target is None:
+            return False
+        regs.go(target)
+        self._ask()  # another one may be taken now
+        return True
+
+    # --- what snapshots keep
+
+    @property
+    def books(self) -> Any:
+        """What is pending, the time, and the timers, or it is to be so again."""
+        state = None if self._controller is None else self._controller.state
+        return state, self._past, list(self._events)
+
+    @books.setter
+    def books(self, then: Any) -> None:
+        state, self._past, events = then
+        if state is None:
+            self._controller = None
+        else:
+            self.controller.state = state
+        self._events = list(events)

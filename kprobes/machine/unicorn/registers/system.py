@@ -1,0 +1,96 @@
+"""System registers: those that only an operating system uses, and that no `regs` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from ....errors import UnknownRegister
+
+
+@frozen
+class ByNumber:
+    """One that the engine's API has. `name` is its constant's, without the prefix."""
+
+    name: str
+
+
+@frozen
+class ByPlace:
+    """One of a coprocessor, which the engine's API has by its encoding: the fields of unicorn's CP_REG, without the
+    value."""
+
+    fields: tuple[int, ...]
+
+
+@frozen
+class ByCode:
+    """One that only instructions reach.
+
+    Attributes:
+        register: general register that the instructions use.
+        get: instruction that reads the system register into it.
+        put: instructions that write it, in a multiple of the instruction size.
+    """
+
+    register: str
+    get: bytes
+    put: bytes
+
+
+@frozen
+class ByField:
+    """A part of what the engine's API has as a tuple; it is only read. `name` as ByNumber's."""
+
+    name: str
+    index: int
+
+
+SystemRegister = ByNumber | ByPlace | ByCode | ByField
+
+
+class SystemRegisters:
+    """The system registers of a CPU that is between two instructions."""
+
+    def __init__(self, uc: Any, constants: Any, prefix: str, rows: Mapping[str, SystemRegister], run: Any) -> None:
+        """
+        Args:
+            uc: the engine.
+            constants: module of unicorn with its register numbers.
+            prefix: UC_<prefix>_REG_<NAME> is a constant of that module.
+            rows: name of a register -> how it is reached.
+            run: (general register, value to put there or None, code) -> its value behind the code.
+        """
+        self._uc = uc
+        self._rows = rows
+        self._run = run
+        self._number = {name: getattr(constants, f"UC_{prefix}_REG_{row.name}")
+                        for name, row in rows.items() if isinstance(row, ByNumber | ByField)}
+        self._place = getattr(constants, f"UC_{prefix}_REG_CP_REG", None)
+
+    def _row(self, name: str) -> SystemRegister:
+        if name not in self._rows:
+            raise UnknownRegister(f"no system register {name!r}", hint=f"there are {' '.join(self._rows)}")
+        return self._rows[name]
+
+    def read(self, name: str) -> int:
+        """Return a register's value."""
+        row = self._row(name)
+        if isinstance(row, ByCode):
+            return int(self._run(row.register, None, row.get))
+        if isinstance(row, ByPlace):
+            return int(self._uc.reg_read(self._place, row.fields))
+        value = self._uc.reg_read(self._number[name])
+        return int(value[row.index] if isinstance(row, ByField) else value)
+
+    def write(self, name: str, value: int) -> None:
+        """Change a register."""
+        row = self._row(name)
+        if isinstance(row, ByNumber):
+            self._uc.reg_write(self._number[name], value)
+        elif isinstance(row, ByPlace):
+            self._uc.reg_write(self._place, (*row.fields, value))
+        elif isinstance(row, ByCode):
+            self._run(row.register, value, row.put)

@@ -1,0 +1,313 @@
+"""Boards as values, in files, and from the command line; names of registers from SVD files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+from patience import PATIENT
+
+from kprobes import BadArgument, ImageError, KprobeError, Kprobes, NoMemory, UnicornMachine, UnknownSymbol, Unsupported
+from kprobes.board import Board, Part, TaskPointer
+from kprobes.board.svd import read_svd
+from kprobes.cli import main
+
+pytestmark = pytest.mark.quick
+EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
+FIRMWARE, NAMES = EXAMPLES / "firmware.bin", EXAMPLES / "firmware.symbols"
+RAW = ["--arch", "cortexm", "--base", "0x08000000"]
+DEVICES = ["--ram", "0x20000000:0x1000", "--device", "simple-uart@0x40000000,name=UART",
+           "--device", "power@0x40001000,name=POWER"]
+SVD = """<?xml version="1.0" encoding="utf-8"?>
+<device><name>CHIP</name><peripherals>
+<peripheral><name>UART</name><baseAddress>0x40000000</baseAddress>
+ <addressBlock><offset>0</offset><size>0x100</size></addressBlock>
+ <interrupt><name>UART</name><value>5</value></interrupt>
+ <registers>
+  <register><name>STATUS</name><addressOffset>0</addressOffset><size>32</size></register>
+  <register><name>DATA</name><addressOffset>0x4</addressOffset></register>
+ </registers></peripheral>
+<peripheral derivedFrom="UART"><name>UART2</name><baseAddress>0x40000100</baseAddress></peripheral>
+<peripheral><name>POWER</name><baseAddress>0x40001000</baseAddress>
+ <registers><cluster><name>BANK[%s]</name><addressOffset>0</addressOffset><dim>2</dim>
+ <dimIncrement>0x10</dimIncrement>
+  <register><name>CH%s</name><addressOffset>#100</addressOffset><dim>2</dim><dimIncrement>4</dimIncrement>
+  <dimIndex>A,B</dimIndex><size>16</size></register></cluster></registers></peripheral>
+</peripherals></device>
+"""
+
+
+def run(*words: str | Path, text: str = "") -> Result:
+    result = CliRunner().invoke(main, [str(word) for word in words], input=text, prog_name="kprobes")
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+# --- values
+
+def test_a_board_as_a_value() -> None:
+    board = Board(arch="cortexm", base=0x08000000, ram=[(0x20000000, 0x1000)], symbols=NAMES,
+                  devices=[Part("simple-uart", 0x40000000, {"name": "UART", "received": b"hi\n\n"}),
+                           Part("power", 0x40001000)])
+    with board.machine(FIRMWARE) as m, Kprobes(m) as k:
+        with k.event("r checksum sum=$retval") as event:
+            m.run(timeout=10)
+        assert event.hits == 1
+        assert m.board["UART"].sent.startswith(b"HI ")
+        with pytest.raises(BadArgument, match="UART"):
+            m.board["UARD"]
+        assert m.modules["firmware.bin"][0] == 0x08000000
+    with board.machine(FIRMWARE.read_bytes(), name="app") as m:  # devices are new ones
+        m.run(timeout=10)
+        assert [*m.modules] == ["app"]
+        assert m.board["UART"].sent.startswith(b"HI ")
+
+
+def test_memory_where_the_image_lies_already() -> None:
+    with Board(arch="arm64", base=0x10800, ram=[(0x10000, 0x4000)]).machine(b"\x1f\x20\x03\xd5") as m:
+        assert m.read(0x10800, 4) == b"\x1f\x20\x03\xd5"
+        m.write(0x13FF8, bytes(8))
+    with pytest.raises(NoMemory):
+        Board(arch="arm64", base=0x10000, devices=[Part("unknown", 0x10000)]).machine(b"\x1f\x20\x03\xd5")
+
+
+def test_where_it_starts(tmp_path: Path) -> None:
+    image = bytes(0x100) + (0x20000800).to_bytes(4, "little") + (0x10000 | 1).to_bytes(4, "little")
+    with Board(arch="cortexm", base=0x10000, vectors=0x10100).machine(image) as m:
+        assert (m.regs.sp, m.regs.pc, m.interrupts.vectors) == (0x20000800, 0x10000, 0x10100)
+    with Board(arch="cortexm", base=0x10000, entry=0x10011).machine(image) as m:
+        assert (m.regs.pc, m.interrupts.vectors) == (0x10010, 0x10000)
+    with Board(arch="arm64", base=0x10000, entry=0x10010).machine(image) as m:
+        assert m.regs.pc == 0x10010
+    with pytest.raises(Unsupported, match="entry"):
+        Board(arch="arm64", base=0x10000, vectors=0x10000).machine(image)
+    with pytest.raises(BadArgument, match="vector table"):
+        Board(arch="cortexm", base=0x10000, vectors=0x90000).machine(image)
+    (tmp_path / "boot.bin").write_bytes(b"boot")
+    with Board(arch="arm64", base=0x10000, rom=[(tmp_path / "boot.bin", 0x50010)]).machine(image) as m:
+        assert m.read(0x50010, 4) == b"boot"
+    for file in (tmp_path / "none", tmp_path):
+        with pytest.raises(ImageError):
+            Board(arch="arm64", base=0x10000, rom=[(file, 0x50000)]).machine(image)
+
+
+def test_an_elf_file_on_a_board() -> None:
+    with Board(ram=[(0x70000000, 0x1000)]).machine(EXAMPLES / "demo.arm64") as m:
+        assert m.call("crc32", 0, b"hello", 5) == 0x3610A686
+        assert m.read(0x70000000, 4) == bytes(4)
+    with pytest.raises(BadArgument, match="arch"):
+        Board(base=0).machine(b"1234")
+
+
+# --- files
+
+GOOD = """
+arch = "cortexm"
+base = 0x08000000
+symbols = "names.txt"
+svd = "chip.svd"
+[[ram]]
+start = 0x20000000
+size = 0x1000
+[[rom]]
+file = "boot.bin"
+start = 0x1000
+[[device]]
+kind = "simple-uart"
+start = 0x40000000
+interrupt = 5
+name = "UART"
+input = "lines.txt"
+[[device]]
+kind = "16550"
+start = 0x50000000
+stride = 4
+[[device]]
+kind = "power"
+start = 0x40001000
+name = "POWER"
+"""
+
+
+def test_a_board_file(tmp_path: Path) -> None:
+    for name, data in (("board.toml", GOOD), ("names.txt", NAMES.read_text()), ("boot.bin", "boot"),
+                       ("lines.txt", "x\n\n"), ("chip.svd", SVD)):
+        (tmp_path / name).write_text(data)
+    board = Board.load(tmp_path / "board.toml")
+    with board.machine(FIRMWARE) as m:
+        assert m.read(0x1000, 4) == b"boot"
+        assert m.symbols["checksum"].address == 0x0800005C
+        assert m.board["UART"].line == 5
+        assert m.board.uarts[1].stride == 4
+        m.run(timeout=10)
+        assert m.board["UART"].sent.startswith(b"X ")
+        rows = {name: (reads, writes) for name, reads, writes in m.board.accesses()}
+        assert rows["UART.STATUS"][0] > 4 and rows["UART.DATA"] == (3, 5)
+        assert rows["POWER"] == (0, 1) and "UART2" not in rows
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("arch = ", "no board file"), ("rem = 1", "did you mean 'rom'|did you mean 'ram'"), ("base = '1'", "base is '1'"),
+    ("base = true", "base is True"), ("base = -1", "base is -1"), ("ram = 1", r"\[\[ram\]\]"),
+    ("[[ram]]\nstart = 1", "size is None"), ("[[ram]]\nstart = 1\nend = 1", "no 'end'"), ("arch = 1", "arch is 1"),
+    ("[[device]]\nkind = 'uart'", "start is None"), ("[[device]]\nstart = 1", "kind is None"),
+    ("[[device]]\nkind = 'pl011'\nstart = 1\ninput = 'no-such-file'", "No such file"), ("task = ''", "task is ''"),
+    ("task = ':'", "names no task"), ("a = [" + "[" * 2000, "no board file"),
+])
+def test_board_files_that_are_none(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "board.toml").write_text(text)
+    with pytest.raises(KprobeError, match=said) as caught:
+        Board.load(tmp_path / "board.toml")
+    assert isinstance(caught.value, BadArgument | ImageError)
+    result = run("symbols", FIRMWARE, "--board", tmp_path / "board.toml")
+    assert result.exit_code == 2 and "Traceback" not in result.output
+
+
+def test_board_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\0")
+    for name in ("none", "binary", "."):
+        with pytest.raises(ImageError):
+            Board.load(tmp_path / name)
+
+
+# --- SVD
+
+def test_registers_of_an_svd_file(tmp_path: Path) -> None:
+    (tmp_path / "chip.svd").write_text(SVD)
+    uart, second, power = read_svd(tmp_path / "chip.svd")
+    assert [(r.name, r.offset, r.size) for r in uart.registers] == [("STATUS", 0, 4), ("DATA", 4, 4)]
+    assert (second.start, second.size, second.registers) == (0x40000100, 0x100, uart.registers)
+    assert uart.interrupts == {"UART": 5}
+    assert [(r.name, r.offset, r.size) for r in power.registers] == [
+        ("BANK0_CHA", 4, 2), ("BANK0_CHB", 8, 2), ("BANK1_CHA", 20, 2), ("BANK1_CHB", 24, 2)]
+
+
+BOMB = '<!DOCTYPE d [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><device>&b;</device>'
+
+
+@pytest.mark.parametrize("text", ["", "<device/>", "no xml", "<device>" * 3000, BOMB, SVD.replace("0x40000000", "four"),
+                                  SVD.replace("<dim>2</dim>", "<dim>99999999</dim>"),
+                                  '<!DOCTYPE d SYSTEM "file:///etc/passwd"><device/>'])
+def test_svd_files_that_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "chip.svd").write_text(text)
+    with pytest.raises(ImageError, match=r"chip\.svd"):
+        read_svd(tmp_path / "chip.svd")
+    with pytest.raises(ImageError):
+        read_svd(tmp_path / "none")
+
+
+@PATIENT
+@given(st.binary(max_size=40), st.integers(0, len(SVD)))
+def test_damaged_svd_files(tmp_path_factory: pytest.TempPathFactory, data: bytes, at: int) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged.svd"
+    path.write_bytes(SVD.encode()[:at] + data + SVD.encode()[at + len(data):])
+    try:
+        read_svd(path)
+    except ImageError:
+        pass
+
+
+# --- the command line
+
+def test_firmware_from_the_command_line() -> None:
+    result = run("trace", FIRMWARE, *RAW, *DEVICES, "--symbols", NAMES, "--run", "--input", "-",
+                 "-e", "p checksum text=+0($arg1):string", "-e", "r checksum sum=$retval:x8", text="hello\na longer line\n\n")
+    assert result.exit_code == 0, result.output
+    assert [line.rpartition(") ")[2] for line in result.stdout.splitlines()] == [
+        'text="hello"', "sum=0xd2", 'text="a longer line"', "sum=0x4c"]
+    rows = [line.split() for line in result.stderr.splitlines()]
+    assert ["HELLO", "d2"] in rows
+    assert ["POWER", "0", "1"] in rows
+    assert [row[0] for row in rows].count("UART") == 1
+
+
+@pytest.mark.parametrize("command", [["trace", "-i", "checksum"], ["stat", "-i", "checksum"],
+                                     ["graph", "-g", "answer"], ["cover"], ["hist", "-e", "p checksum len=$arg2"]])
+def test_the_same_options_on_every_command_that_runs(command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("abc\n\n")
+    name, *words = command
+    help_text = run(name, "--help").output
+    for option in ("--ram", "--rom", "--mmio", "--device", "--base", "--entry", "--vectors", "--board", "--svd",
+                   "--symbols", "--input", "--task"):
+        assert option in help_text
+    if name in ("graph", "hist"):
+        return
+    result = run(name, FIRMWARE, *RAW, *DEVICES, "--symbols", NAMES, "--run", "--input", tmp_path / "lines", *words)
+    assert result.exit_code == 0, result.output
+    assert "checksum" in result.output
+
+
+@pytest.mark.parametrize("command", ["symbols", "list", "check"])
+def test_the_same_options_on_commands_that_look(command: str) -> None:
+    result = run(command, FIRMWARE, *RAW, *DEVICES, "--symbols", NAMES, "checksum")
+    assert result.exit_code == 0, result.output
+    assert "0x800005c" in result.output
+
+
+def test_an_unknown_board_says_what_it_lacks() -> None:
+    """One option after the other, as the errors say."""
+    words: list[str] = []
+    for needed in ("--ram 0x20000000:0x1000", "--mmio 0x40000000:0x1000"):
+        result = run("trace", FIRMWARE, *RAW, *words, "--symbols", NAMES, "--run", "-i", "*", "--timeout", "1")
+        assert result.exit_code == 1
+        assert needed in result.stderr
+        words += needed.split()
+    result = run("trace", FIRMWARE, *RAW, *words, "--symbols", NAMES, "--run", "-i", "*", "--timeout", "1")
+    assert "time is up" in result.stderr
+    row = next(line.split() for line in result.stderr.splitlines() if line.startswith("0x40000000:0x1000"))
+    assert int(row[1]) > 1000  # it waits for the status register
+
+
+def test_names_of_registers(tmp_path: Path) -> None:
+    (tmp_path / "chip.svd").write_text(SVD)
+    result = run("trace", FIRMWARE, *RAW, "--ram", "0x20000000:0x1000", "--svd", tmp_path / "chip.svd",
+                 "--symbols", NAMES, "--run", "-i", "reset", "--timeout", "1")
+    rows = {line.split()[0]: line.split()[1:] for line in result.stderr.splitlines() if line.startswith("UART")}
+    assert int(rows["UART.STATUS"][0]) == int(rows["UART"][0]) > 100
+    assert "UART.DATA" not in rows
+    with Board(arch="cortexm", base=0x08000000, svd=tmp_path / "chip.svd").machine(FIRMWARE) as m:
+        assert m.symbols.describe(0x40000004) == "UART.DATA+0x0"
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--ram", "0x20000000"], "START:SIZE"), (["--rom", "x.bin"], "FILE@ADDRESS"), (["--device", "pl011"], "KIND@"),
+    (["--device", "pl011@zero"], "no number"), (["--device", "pl011@0,line"], "KEY=VALUE"),
+    (["--device", "pl012@0x40000000"], "pl011"), (["--input", "-"], "serial port"), (["--task", "no:no"], "no task"),
+    (["--task", "nobody:4"], "nobody"), (["--rom", "none@0x100"], "No such file"),
+    (["--device", "simple-uart@0x40000000", "--input", "/no/such"], "No such file"),
+    (["--device", "clint@0x2000000"], "no interrupt"), (["--vectors", "0x10"], "vector table"),
+    (["--ram", "0x20000000:0x1000", "--device", "power@0x20000000"], "cannot map"),
+])
+def test_options_that_say_nothing(words: list[str], said: str) -> None:
+    result = run("symbols", FIRMWARE, *RAW, "--symbols", NAMES, *words)
+    assert result.exit_code == 2, result.output
+    assert said in result.output and "Traceback" not in result.output
+
+
+def test_boards_are_not_qemus() -> None:
+    result = run("symbols", EXAMPLES / "demo.x86_64", "--qemu", "--ram", "0:0x1000")
+    assert result.exit_code == 2 and "--qemu" in result.output
+
+
+# --- tasks
+
+def test_tasks_by_a_pointer() -> None:
+    with UnicornMachine.from_code(bytes(64), arch="arm", symbols={"f": 0x10000}) as m:
+        m.symbols.add("current", 0x20000, 4, kind="object")
+        m.map(0x20000, 0x1000)
+        task = TaskPointer.parse("current:8").follow(m)
+        assert task(m.regs) == "none"
+        for block, name in ((0x20100, b"one"), (0x20200, b"two"), (0x20300, b"one"), (0x20400, b"")):
+            m.write(block + 8, name + b"\0")
+        seen: dict[int, Any] = {}
+        for block in (0x20100, 0x20200, 0x20300, 0x20400, 0x90000000):
+            m.write(0x20000, block.to_bytes(4, "little"))
+            seen[block] = task(m.regs)
+        assert [*seen.values()] == ["one", "two", "one@20300", "@20400", "@90000000"]
+        assert TaskPointer.parse("0x20000").follow(m)(m.regs) == "@90000000"
+        with pytest.raises(UnknownSymbol):
+            TaskPointer("nothing").follow(m)

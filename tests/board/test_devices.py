@@ -1,0 +1,280 @@
+"""Models of devices: registers as their manuals have them, and the interrupts that they raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kprobes import BadArgument, GuestHalted, GuestTimeout, UnicornMachine
+from kprobes.board import Board, Clint, Device, Part, Pl011, Uart16550
+
+pytestmark = pytest.mark.quick
+
+
+class Wires:
+    """A machine whose interrupts are noted. levels: line -> whether a device asks for it."""
+
+    def __init__(self) -> None:
+        self.levels: dict[int | str, bool] = {}
+        self.interrupts = self
+        self.now = 0
+        self.timers: list[tuple[int, Callable[[], object]]] = []
+        self.controller = None
+        self.regs = {"xpsr": 0}
+
+    def set_level(self, line: int | str, on: bool) -> None:
+        self.levels[line] = on
+
+    def pend(self, line: int | str) -> None:
+        self.levels[line] = True
+
+    def look(self) -> None:
+        """Nothing to look at."""
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+    def after(self, instructions: int, function: Callable[[], object]) -> Callable[[], None]:
+        timer = self.now + instructions, function
+        self.timers.append(timer)
+        return lambda: self.timers.remove(timer) if timer in self.timers else None
+
+    def pass_time(self, instructions: int) -> None:
+        end = self.now + instructions
+        while self.timers and min(self.timers, key=lambda t: t[0])[0] <= end:
+            timer = min(self.timers, key=lambda t: t[0])
+            self.timers.remove(timer)
+            self.now = timer[0]
+            timer[1]()
+        self.now = end
+
+
+def connected(device: Device) -> Wires:
+    wires = Wires()
+    device.connect(wires)
+    return wires
+
+
+def test_a_pl011_receives_and_sends() -> None:
+    uart = Pl011(0, line=5, received=b"ab")
+    wires = connected(uart)
+    assert uart.read(0x18, 4) == 0x80  # something to receive
+    assert [uart.read(0xFE0 + 4 * n, 4) for n in range(8)] == [0x11, 0x10, 0x14, 0, 0x0D, 0xF0, 0x05, 0xB1]
+    assert not wires.levels[5]
+    uart.write(0x38, 4, 0x10)
+    assert wires.levels[5] and uart.read(0x40, 4) == 0x10
+    assert (uart.read(0, 4), uart.read(0, 4)) == (0x61, 0x62)
+    assert not wires.levels[5] and uart.read(0x18, 4) == 0x90
+    for byte in b"hi":
+        uart.write(0, 4, byte)
+    assert uart.sent == b"hi"
+    uart.write(0x38, 4, 0x20)
+    assert wires.levels[5]  # sent
+    uart.write(0x44, 4, 0x20)
+    assert not wires.levels[5]
+    uart.write(0x24, 4, 13)
+    assert uart.read(0x24, 4) == 13
+
+
+@pytest.mark.parametrize("stride", [1, 4])
+def test_a_16550_receives_and_sends(stride: int) -> None:
+    uart = Uart16550(0, line=4, stride=stride, received=b"z")
+    wires = connected(uart)
+    uart.write(3 * stride, 1, 0x83)
+    uart.write(0, 1, 12)
+    assert (uart.read(0, 1), uart.read(stride, 1), uart.sent) == (12, 0, b"")
+    uart.write(3 * stride, 1, 3)
+    assert uart.read(5 * stride, 1) == 0x61
+    uart.write(stride, 1, 1)
+    assert wires.levels[4] and uart.read(2 * stride, 1) == 4
+    assert uart.read(0, 1) == ord("z")
+    assert not wires.levels[4] and uart.read(2 * stride, 1) == 1
+    uart.write(0, 1, ord("y"))
+    uart.write(stride, 1, 2)
+    assert wires.levels[4] and uart.read(2 * stride, 1) == 2
+    assert not wires.levels[4]  # that was its end
+    uart.write(7 * stride, 1, 0x5A)
+    assert (uart.sent, uart.read(7 * stride, 1)) == (b"y", 0x5A)
+
+
+def test_a_clint_compares() -> None:
+    clint = Clint(0x2000000, divider=10)
+    wires = connected(clint)
+    clint.write(0x4000, 4, 5)
+    clint.write(0x4004, 4, 0)
+    wires.pass_time(49)
+    assert (clint.read(0xBFF8, 8), wires.levels["timer"]) == (4, False)
+    wires.pass_time(1)
+    assert (clint.read(0xBFF8, 8), wires.levels["timer"]) == (5, True)
+    clint.write(0x4000, 8, 7)
+    assert not wires.levels["timer"]
+    wires.pass_time(20)
+    assert wires.levels["timer"]
+    clint.write(0, 4, 1)
+    assert wires.levels["software"] and clint.read(0, 4) == 1
+    clint.write(0xBFF8, 8, 0)
+    assert (clint.read(0xBFF8, 8), wires.levels["timer"]) == (0, False)
+
+
+def cortexm() -> UnicornMachine:
+    """movs r0, #0; loop: adds r0, #1; b loop. The vector of every exception leads to bx lr."""
+    code = b"".join(word.to_bytes(4, "little") for word in (0x20001000, 0x08000081, *[0x08000101] * 30))
+    code += bytes.fromhex("0020 0130 fde7").ljust(0x80, b"\0") + bytes.fromhex("7047")
+    board = Board(arch="cortexm", base=0x08000000, ram=[(0x20000000, 0x1000)])
+    return board.machine(code)
+
+
+def register(m: UnicornMachine, offset: int) -> int:
+    return int.from_bytes(m.read(0xE000E000 + offset, 4), "little")
+
+
+def set_register(m: UnicornMachine, offset: int, value: int) -> None:
+    m.write(0xE000E000 + offset, value.to_bytes(4, "little"))
+
+
+def test_systick_counts_instructions() -> None:
+    with cortexm() as m:
+        set_register(m, 0x14, 99)
+        set_register(m, 0x18, 0)
+        set_register(m, 0x10, 5)
+        with pytest.raises(GuestTimeout):
+            m.run(max_insns=40)
+        assert register(m, 0x18) == 60
+        assert not register(m, 0x10) & 1 << 16
+        with pytest.raises(GuestTimeout):
+            m.run(max_insns=61)
+        assert register(m, 0x10) == 5 | 1 << 16
+        assert register(m, 0x10) == 5  # which reading has cleared
+
+
+def test_the_nvics_registers() -> None:
+    with cortexm() as m:
+        set_register(m, 0x100, 0x21)
+        set_register(m, 0x104, 0x80000000)
+        assert (register(m, 0x180), register(m, 0x104)) == (0x21, 0x80000000)
+        set_register(m, 0x180, 1)
+        assert register(m, 0x100) == 0x20
+        m.write(0xE000E405, b"\xff")  # a priority: four bits of it are there
+        assert (register(m, 0x404), m.read(0xE000E405, 1)) == (0xF000, b"\xf0")
+        set_register(m, 0xD20, 0x40800000)
+        assert register(m, 0xD20) == 0x40800000
+        set_register(m, 0x200, 0x40)
+        assert register(m, 0x200) == register(m, 0x280) == 0x40  # pending, and not enabled
+        set_register(m, 0x280, 0x40)
+        assert not register(m, 0x200)
+        set_register(m, 0xD08, 0x20000080)
+        set_register(m, 0xD0C, 0x05FA0300)
+        set_register(m, 0xD0C, 0x12340700)  # without the key
+        assert (register(m, 0xD08), register(m, 0xD0C)) == (0x20000080, 0xFA050300)
+        set_register(m, 0xD04, 1 << 28)
+        assert register(m, 0xD04) == 1 << 28 | 14 << 12 | 1 << 11
+        set_register(m, 0xD04, 1 << 27)
+        assert register(m, 0xD04) == 1 << 11
+
+
+def test_a_more_urgent_interrupt_preempts() -> None:
+    with cortexm() as m:
+        set_register(m, 0x100, 0x3)
+        m.write(0xE000E400, bytes([0x80, 0x40]))
+        m.interrupts.pend(1)
+        m.interrupts.pend(0)
+        nvic = m.interrupts.controller
+        assert nvic.take() == 0x08000101
+        assert m.regs["xpsr"] & 0x1FF == 17  # the more urgent one first
+        assert nvic.take() is None
+        m.interrupts.pend(-1)  # SysTick, whose priority is 0
+        assert nvic.take() == 0x08000101
+        assert m.regs["xpsr"] & 0x1FF == 15
+        assert m.regs["lr"] == 0xFFFFFFF1
+        assert sorted(nvic.active) == [15, 17]  # type: ignore[attr-defined]
+        assert nvic.leave(0xFFFFFFF1) is not None
+        assert m.regs["xpsr"] & 0x1FF == 17
+        assert nvic.leave(0xFFFFFFF9) is not None
+        assert m.regs["xpsr"] & 0x1FF == 0
+        assert nvic.take() == 0x08000101  # now the other one
+        assert m.regs["xpsr"] & 0x1FF == 16
+        assert nvic.leave(0x08000001) is None
+
+
+def test_masks_of_priorities() -> None:
+    with cortexm() as m:
+        set_register(m, 0x100, 1)
+        m.write(0xE000E400, b"\x80")
+        m.interrupts.pend(0)
+        nvic = m.interrupts.controller
+        cpu = m.interrupts.cpu
+        for name, masks, not_masks in (("basepri", 0x80, 0x90), ("primask", 1, 0), ("faultmask", 1, 0)):
+            cpu.set_system(name, masks)
+            assert not nvic.due()
+            cpu.set_system(name, not_masks)
+            assert nvic.due()
+            cpu.set_system(name, 0)
+        cpu.set_system("primask", 1)
+        assert nvic.wakes()  # WFI goes on all the same
+
+
+def test_a_frame_is_aligned_and_restored() -> None:
+    with cortexm() as m:
+        m.interrupts.pend(-2)
+        m.regs.sp = 0x20000804
+        values = {f"r{n}": 0x1000 + n for n in (0, 1, 2, 3, 12)}
+        for name, value in values.items():
+            m.regs[name] = value
+        m.regs["xpsr"] = 0xA1000000
+        nvic = m.interrupts.controller
+        assert nvic.take() is not None
+        assert m.regs.sp == 0x200007E0
+        assert m.regs["xpsr"] >> 28 == 0xA
+        for name in values:
+            m.regs[name] = 0
+        assert nvic.leave(m.regs["lr"]) == 0x08000081
+        assert {name: m.regs[name] for name in values} == values
+        assert (m.regs.sp, m.regs["xpsr"] >> 28) == (0x20000804, 0xA)
+
+
+def test_devices_share_a_page() -> None:
+    """Loads of two devices and of what lies between them."""
+    seen: list[tuple[str, int]] = []
+
+    class Noted(Device):
+        def read(self, offset: int, size: int) -> int:
+            seen.append((self.name, offset))
+            return 7
+
+    board = Board(devices=[Part(Noted, 0x40000400, {"size": 0x400, "name": "two"}),
+                           Part(Noted, 0x40000000, {"size": 0x100, "name": "one"})])
+    with UnicornMachine.from_code("ldr w1, [x0, 4]; ldr w2, [x0, 0x404]; ldr w3, [x0, 0x800]; ret", arch="arm64",
+                                  symbols={"f": 0x10000}) as m:
+        fitted = board.fit(m)
+        m.call("f", 0x40000000)
+        assert seen == [("one", 4), ("two", 4)]
+        assert fitted.accesses() == [("one", 1, 0), ("two", 1, 0)]
+        assert fitted.bus.between == {0x40000800: 1}
+
+
+def test_devices_that_are_none() -> None:
+    with pytest.raises(BadArgument, match="pl011"):
+        Part("pl012", 0).make()
+    with pytest.raises(BadArgument, match="speed"):
+        Part("pl011", 0, {"speed": 3}).make()
+    with pytest.raises(BadArgument, match="overlap"):
+        Board(devices=[Part("unknown", 0, {"name": "a"}), Part("unknown", 8, {"name": "b"})]).fit(cortexm())
+    with pytest.raises(BadArgument, match="no interrupt"), UnicornMachine.from_code(b"\0" * 4, arch="arm64") as m:
+        Board(devices=[Part("pl011", 0x9000000, {"line": 33})]).fit(m)
+    with pytest.raises(BadArgument, match="no machine"):
+        _ = Device(0).wires
+
+
+def test_wfi_under_systick() -> None:
+    """wfi; b . -2"""
+    code = b"".join(word.to_bytes(4, "little") for word in (0x20001000, 0x08000081, *[0x08000101] * 30))
+    code += bytes.fromhex("30bf fde7").ljust(0x80, b"\0") + bytes.fromhex("7047")
+    with Board(arch="cortexm", base=0x08000000, ram=[(0x20000000, 0x1000)]).machine(code) as m:
+        with pytest.raises(GuestHalted):
+            m.run(timeout=5)
+        set_register(m, 0x14, 999)
+        set_register(m, 0x10, 7)
+        with pytest.raises(GuestTimeout):
+            m.run(max_insns=30)
+        assert m.interrupts.now > 7000
