@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import BadArgument
+from ._board import Number, Region
 from ._campaign import STOPPED, cluster, progress
 from ._files import arch_option
-from ._guest import Number, Region
 from ._main import GUEST_FAILED
 from ._render import table
 
