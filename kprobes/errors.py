@@ -271,6 +271,16 @@ class GuestStopped(KprobeError):
         super().__init__("the call was stopped", address=pc, python="go on with m.run()")
 
 
+class HeapError(KprobeError):
+    """A heap check that raises has found a mistake of the guest's (EFAULT); `finding` is what it has found."""
+
+    code = E.EFAULT
+
+    def __init__(self, finding: Any) -> None:
+        self.finding = finding
+        super().__init__(finding.headline, python="print the error's `finding` for its stacks")
+
+
 class MachineBusy(KprobeError):
     """Another thread runs this machine (EBUSY): one thread at a time."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .events._armed import TraceEvent
     from .events._table import Events
     from .events._watchpoint import WatchHandler, Watchpoint
+    from .heap.check import HeapCheck
     from .programs.attach import Attachment
     from .programs.program import Program
     from .script.script import Script
@@ -299,12 +300,30 @@ class Kprobes(Uncopied):
 
         return Recording(self, events, **options)
 
-    def coverage(self) -> Coverage:
-        """Count every block that the guest executes from now on, until its close(). Raises Unsupported where the engine
-        tells of none, MachineBusy while another thread runs the machine."""
+    def coverage(self, modules: str | Sequence[str] = (), functions: str | Sequence[str] = (),
+                 edges: bool = False) -> Coverage:
+        """Count every block that the guest executes from now on, until its close().
+
+        modules, functions: globs; only blocks in such are counted. edges: edges are counted one by one, too, and not
+        in the bitmap only. Raises Unsupported where the engine tells of no blocks, MachineBusy while another thread
+        runs the machine, BadArgument and UnknownSymbol where there is no such module or function.
+        """
         from .tracing.coverage import Coverage
 
-        return Coverage(self.machine)
+        return Coverage(self.machine, modules, functions, edges)
+
+    def heap(self, functions: Mapping[str | int, str] | None = None, **options: Any) -> HeapCheck:
+        """Stand in for the guest's allocator from now on, until its close(), and find what the guest does wrong with
+        memory: `with k.heap() as heap: ...; print(heap.report())`.
+
+        functions: allocator functions besides those with usual names: {"pool_get": "malloc", 0x1234: "free"}.
+        uninitialized: tell of reads of what was never written (False). raising: findings are raised as HeapError
+        (False). leaks: look for leaks at the end (True). All options: kprobes.heap.HeapCheck. Raises BadArgument (no
+        function is known), Unsupported, and what register() raises.
+        """
+        from .heap.check import HeapCheck
+
+        return HeapCheck(self, functions, **options)
 
     def graph(self, function: str, **options: Any) -> Graph:
         """Record a function's call tree while it is entered: `with k.graph("parse_settings") as tree: ...;

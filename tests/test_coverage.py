@@ -3,20 +3,24 @@ between; files."""
 
 from __future__ import annotations
 
+import shutil
 import struct
 import subprocess
 import sys
 from contextlib import suppress
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 from arches import NO_PROGRAMS, RUNNABLE, programs_of, results
 
-from kprobes import BadArgument, GuestFault, GuestTimeout, Kprobe, Kprobes, UnicornMachine, Unsupported
+from kprobes import BadArgument, GuestFault, GuestTimeout, Kprobe, Kprobes, UnicornMachine, UnknownSymbol, Unsupported
 from kprobes.machine.paper import PaperMachine
 from kprobes.machine.unicorn.host import hostcode
+from kprobes.tracing import coverfiles
 from kprobes.tracing.coverage import Coverage
+from kprobes.tracing.coverfiles import Block, Module
 
 LOOP = bytes.fromhex("31c0 01f8 ffcf 75fa c3")  # xor eax, eax; add eax, edi; dec edi; jne to the second; ret
 
@@ -229,6 +233,152 @@ def test_lcov(target: str, tmp_path: Path) -> None:
         text = (tmp_path / "f.info").read_text()
         assert text.startswith("TN:\nSF:") and f"SF:{tmp_path}/f.c\n" in text and text.endswith("end_of_record\n")
         assert f"LF:{len(lines)}\n" in text and f"LH:{sum(n != '0' for n in lines.values())}\n" in text
+
+
+GUEST = Path(__file__).resolve().parent / "heap" / "bin" / "x86_64.elf"
+
+
+@pytest.mark.quick
+def test_modules_and_functions(way: str) -> None:
+    """Only blocks there are counted, in the bitmap too; names that nothing has are refused."""
+    m = UnicornMachine.load("examples/demo.x86_64", name="demo")
+    m.map(0x7000000000, 0x1000)
+    m.write(0x7000000000, LOOP)
+    with Kprobes(m) as k:
+        with k.coverage() as everything, k.coverage(modules="dem*") as image, k.coverage(functions=["crc*"]) as function:
+            m.call("crc32", 0, b"hello", 5)
+            m.call(0x7000000000, 3)
+            m.call("table_init")
+        start, end = m.modules["demo"]
+        assert image.blocks == [b for b in everything.blocks if start <= b.address < end] != everything.blocks
+        name = m.symbols.covering
+        assert function.blocks == [b for b in everything.blocks if (s := name(b.address)) and s.name[:3] == "crc"]
+        assert 0 < sum(function.bitmap) < sum(image.bitmap) < sum(everything.bitmap)
+        assert len(function.new()) == len(function) < len(image)
+        with pytest.raises(BadArgument, match=r"no module is called 'nine'.*there are demo"):
+            k.coverage(modules="nine")
+        with pytest.raises(UnknownSymbol, match="no_such"):
+            k.coverage(functions="no_such*")
+
+
+@pytest.mark.quick
+def test_edges(way: str) -> None:
+    """One by one, with counts; the table grows; resets keep them known."""
+    with loop() as m, Kprobes(m) as k, k.coverage(edges=True) as c:
+        m.call("sum", 10)
+        assert [(e.start, e.target, e.count) for e in c.edges] == [
+            (0x10000, 0x10002, 1), (0x10002, 0x10002, 8), (0x10002, 0x10008, 1)]
+        c.clear()
+        m.call("sum", 3)
+        assert [e.count for e in c.edges] == [2, 9, 2]
+        c.reset()
+        assert [e.count for e in c.edges] == [0, 0, 0]
+        with k.coverage() as other, pytest.raises(BadArgument, match="edges=True"):
+            assert other.edges
+    count = 9000
+    m = UnicornMachine.from_code(b"\xeb\x01\xcc" * count + b"\xc3", arch="x86_64", base=0x10000, symbols={"f": 0x10000})
+    with Kprobes(m) as k, k.coverage(edges=True) as c:
+        for n in range(1, 4):
+            c.clear()
+            m.call("f")
+            edges = c.edges
+            assert len(edges) >= count and {e.count for e in edges} == {n}
+            assert [e.target for e in edges[:-1]] == [e.start for e in edges[1:]]
+
+
+@pytest.mark.quick
+def test_classes() -> None:
+    with loop() as m, Kprobes(m) as k, k.coverage() as c:
+        seen = set[int]()
+        for n in (1, 2, 3, 4, 5, 9, 17, 33, 40, 150, 255):
+            c.clear()
+            m.call("sum", n)
+            assert [bool(b) for b in c.classes] == [bool(b) for b in c.bitmap]
+            seen |= {*zip(c.bitmap, c.classes, strict=True)}
+    expected = {0: 0, 1: 1, 2: 2, 3: 4, 7: 8, 8: 16, 15: 16, 16: 32, 31: 32, 38: 64, 127: 64, 148: 128, 253: 128}
+    assert all(expected[count] == kind for count, kind in seen if count in expected) and len(seen) > 8
+
+
+@pytest.mark.quick
+def test_lcov_with_functions(tmp_path: Path) -> None:
+    """Lines and functions of what was executed, and of what was not; of wanted functions only."""
+    with UnicornMachine.load(GUEST) as m, Kprobes(m) as k:
+        with k.coverage() as c, k.coverage(functions="good_overflow_b*") as some:
+            for _ in range(3):
+                m.call("good_overflow_byte")
+        records = lcov(c.contents("lcov").decode())
+        assert [*records] == ["cases.c"]
+        functions, lines = records["cases.c"]
+        assert functions["good_overflow_byte"][1] == 3 and functions["malloc"][1] == 3 and functions["walk"][1] == 0
+        line = functions["good_overflow_byte"][0]
+        text = (GUEST.parent.parent / "cases.c").read_text().splitlines()
+        assert "GOOD(overflow_byte)" in text[line - 1] and lines[line] == 3
+        assert "walk(" in "".join(text[functions["walk"][0] - 2:functions["walk"][0]])
+        assert {*lcov(some.contents("lcov").decode())["cases.c"][0]} == {"good_overflow_byte"}
+        c.save(tmp_path / "x.html", sources=GUEST.parent.parent)
+        html = (tmp_path / "x.html").read_text()
+        assert html.count("<tr class=\"hit\">") > 5 and "GOOD(overflow_byte) { return fill(13); }" in html
+        assert "#include &lt;stddef.h&gt;" in html and "good_overflow_byte</td>" in html
+        c.save(tmp_path / "y.html", sources="nowhere")
+        assert "stddef" not in (tmp_path / "y.html").read_text()
+        parser = Tags()
+        parser.feed(html)
+        assert parser.open == []
+
+
+def lcov(text: str) -> dict[str, tuple[dict[str, tuple[int, int]], dict[int, int]]]:
+    """A strict reader of tracefiles: file -> ({function: (line, count)}, {line: count})."""
+    found = {}
+    for record in text.split("end_of_record\n")[:-1]:
+        rows = [row.partition(":")[::2] for row in record.splitlines()]
+        assert [kind for kind, _ in rows[:2]] == ["TN", "SF"]
+        starts = {name: int(line) for line, _, name in (v.partition(",") for kind, v in rows if kind == "FN")}
+        counts = {name: int(count) for count, _, name in (v.partition(",") for kind, v in rows if kind == "FNDA")}
+        lines = {int(line): int(count) for line, _, count in (v.partition(",") for kind, v in rows if kind == "DA")}
+        sums = {kind: int(v) for kind, v in rows if kind in ("FNF", "FNH", "LF", "LH")}
+        assert starts.keys() == counts.keys()
+        assert sums == {"FNF": len(counts), "FNH": sum(map(bool, counts.values())), "LF": len(lines),
+                        "LH": sum(map(bool, lines.values()))}
+        found[rows[1][1]] = {name: (starts[name], counts[name]) for name in starts}, lines
+    return found
+
+
+class Tags(HTMLParser):
+    """Elements that are open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.skipif(shutil.which("genhtml") is None, reason="Debian's package lcov is not installed")
+def test_genhtml(tmp_path: Path) -> None:
+    """lcov's own tools read what is written, and count the same."""
+    with UnicornMachine.load(GUEST) as m, Kprobes(m) as k, k.coverage() as c:
+        m.call("work", 1)
+        c.save(tmp_path / "x.info")
+    functions, lines = lcov((tmp_path / "x.info").read_text())["cases.c"]
+    done = subprocess.run(["genhtml", str(tmp_path / "x.info"), "-o", str(tmp_path / "html")],
+                          cwd=GUEST.parent.parent, capture_output=True, text=True, check=True)
+    hit, entered = sum(map(bool, lines.values())), sum(count > 0 for _, count in functions.values())
+    assert f"({hit} of {len(lines)} lines)" in done.stdout and f"({entered} of {len(functions)} functions)" in done.stdout
+
+
+@pytest.mark.quick
+def test_ends_of_blocks_in_drcov() -> None:
+    """A block ends where its module does, and goes on in the next one; no row is larger than the format can say."""
+    blocks = [Block(0x1000, 0x30, 1), Block(0x2000, 0x20000, 2)]
+    images = [Module(0x1000, 0x1010, "a"), Module(0x1010, 0x1020, "b"), Module(0x2000, 0x40000, "c")]
+    modules, rows = drcov(coverfiles.drcov(blocks, images, [], 0x1000))
+    assert [row[4] for row in modules] == ["a", "b", "c"]
+    assert rows == [(0, 0x10, 0), (0, 0x10, 1), (0, 0xFFFF, 2), (0xFFFF, 0xFFFF, 2), (0x1FFFE, 2, 2)]
 
 
 @pytest.mark.quick

@@ -38,7 +38,8 @@ GOOD: dict[tuple[type, str], dict[str, Any]] = {
     **{(UnicornMachine, name): {"addr": 0x900000, "size": 0x1000} for name in ("protect", "unmap")},
     (UnicornMachine, "map"): {"addr": 0xA00000},
     (UnicornMachine, "unload_module"): {"name": "demo"}, (UnicornMachine, "type"): {"name": "int"},
-    (Program, "from_c"): {"text": "int a;"},
+    (Program, "from_c"): {"text": "int a;"}, (Kprobes, "heap"): {"functions": {"inc": "malloc"}},
+    **{(Coverage, name): {"format": "afl"} for name in ("contents", "save")},
 }
 HARMLESS = {"data_end", "get"}  # questions that have an answer for everything: there is no such thing
 

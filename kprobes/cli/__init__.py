@@ -1,8 +1,9 @@
-"""The `kprobes` command: script, trace, record, report, stat, hist, top, graph, cover, convert, list, check, symbols,
+"""The `kprobes` command: script, trace, record, report, stat, hist, top, graph, cover, heap, convert, list, check, symbols,
 archs, campaign, fuzz.
 
-Exit status: 0 done, 1 the guest failed, 2 the command line or an event is wrong, 130 interrupted, 141 nobody reads the
-output. Results go to stdout; the guest's answer, the table of hits and every message go to stderr.
+Exit status: 0 done, 1 the guest failed or `heap` has found something, 2 the command line or an event is wrong, 130
+interrupted, 141 nobody reads the output. Results go to stdout; the guest's answer, the table of hits and every message
+go to stderr.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["main"]
 main.commands = LazyCommands({
     "trace": "_trace", "record": "_trace", "stat": "_trace", "graph": "_trace",
     "report": "_report", "convert": "_report",
-    "hist": "_count", "top": "_count", "cover": "_count",
+    "hist": "_count", "top": "_count", "cover": "_count", "heap": "_heap",
     "list": "_look:list_", "check": "_look", "symbols": "_look", "archs": "_look",
     "campaign": "_campaign", "fuzz": "_fuzz", "script": "_script",
 })  # fmt: skip

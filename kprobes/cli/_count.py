@@ -115,20 +115,26 @@ class _Top:
 @click.command(cls=GuestCommand)
 @on_guest
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
-              help="x.drcov (Lighthouse), x.info (lcov) or x.afl (the bitmap).")
+              help="x.drcov (Lighthouse), x.info (lcov), x.html (source lines) or x.afl (the bitmap).")
+@click.option("-m", "--module", "modules", multiple=True, metavar="GLOB",
+              help="Only modules that it names; may be given again.")
+@click.option("-i", "--include", "functions", multiple=True, metavar="GLOB",
+              help="Only functions that it names; may be given again.")
+@click.option("--sources", default=".", metavar="FOLDER", help="Where relative paths of source files begin (.).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per function.")
-def cover(guest: Guest, output: str | None, as_json: bool) -> None:
+def cover(guest: Guest, output: str | None, modules: tuple[str, ...], functions: tuple[str, ...], sources: str,
+          as_json: bool) -> None:
     """Run FILE and say how much of each function was executed."""
     from ..tracing.coverage import format_of
 
     kind = "" if output is None else format_of(output)
-    with (guest.opened() as (machine, k), k.coverage() as coverage,
+    with (guest.opened() as (machine, k), k.coverage(modules, functions) as coverage,
           contextlib.nullcontext() if output is None else NewFile(output, binary=True) as new):
         try:
             guest.start(machine)
         finally:
             if new is not None:
-                new.file.write(coverage.contents(kind))
+                new.file.write(coverage.contents(kind, sources))
                 new.keep = True
             executed: set[int] = set()
             for block in coverage.blocks:

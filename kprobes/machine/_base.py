@@ -338,6 +338,55 @@ class Clock(Protocol):
 Watched = Callable[[Regs, int, int, bytes | None], None]
 
 
+class Books(Protocol):
+    """What a user of the machine knows of guest memory, and what goes back with it.
+
+    Attributes:
+        books: everything that it knows, as a value of its own; set again when the guest goes back to a snapshot. None:
+            the snapshot was taken when the books were not kept yet.
+    """
+
+    books: Any
+
+
+#: Bits of a byte's mark in memory that is watched by marks: accesses are reported where any is set. UNWRITTEN goes by
+#: itself with the first write.
+UNWRITTEN = 0x80
+
+
+class MarkedMemory(Protocol):
+    """Guest memory of which each byte has a mark, and accesses to marked bytes.
+
+    Attributes:
+        unwatchable: why accesses cannot be reported; "": they can.
+    """
+
+    unwatchable: str
+
+    def map(self, size: int) -> int:
+        """Map zeroed memory that the guest may read and write, and return its address. Raises NoMemory."""
+
+    def watch(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
+        """Report each access of the guest's that touches a byte whose mark is not 0, before it happens.
+
+        A write of bytes that are marked as UNWRITTEN only is not reported; it takes these marks away.
+
+        Args:
+            start: address of the first byte that has a mark.
+            marks: a byte for each of the guest's; the caller may change them at any time.
+            report: as in Watching.watch_at().
+
+        Returns:
+            What ends it.
+
+        Raises:
+            Unsupported: `unwatchable` says why.
+        """
+
+    def keep_books(self, books: Books) -> Callable[[], None]:
+        """Have books go back with the guest, when it goes back to a snapshot. Returns what ends it."""
+
+
 class Busy(Protocol):
     """A reentrant lock."""
 
@@ -451,8 +500,13 @@ class Watching(Protocol):
 class BlockCounting(Protocol):
     """The power to tell of the blocks of guest code that are executed."""
 
-    def count_blocks(self) -> BlockCounts:
-        """Count the blocks that are executed from now on."""
+    def count_blocks(self, wanted: Callable[[int], bool] | None = None, arcs: bool = False) -> BlockCounts:
+        """Count the blocks that are executed from now on.
+
+        Args:
+            wanted: asked once about each block, by its address; None: all are counted.
+            arcs: edges are counted one by one, too.
+        """
 
 
 class GuestText(Protocol):
@@ -578,6 +632,10 @@ class Powers(Protocol):
     @property
     def watching(self) -> Watching | None:
         """Reports accesses to memory."""
+
+    @property
+    def marked_memory(self) -> MarkedMemory | None:
+        """Memory whose bytes have marks."""
 
     @property
     def blocks(self) -> BlockCounting | None:

@@ -101,7 +101,8 @@ class PaperMachine:
 
     page_size = PAGE
     maps_runs = in_turn = False
-    hits = following = host_view = guest_view = watching = blocks = clock = None  # powers of other engines
+    # powers of other engines
+    hits = following = host_view = guest_view = watching = blocks = marked_memory = clock = None
 
     def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None,
                  cpus: int = 1, arch: Arch = PAPER, execute: Callable[[Regs, Insn], object] | None = None,

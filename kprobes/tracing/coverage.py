@@ -4,28 +4,26 @@ from."""
 from __future__ import annotations
 
 import os
-import posixpath
-import struct
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import accumulate, pairwise
-from typing import Any
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 
 from attrs import frozen
 
 from ..arguments import checked, shown
 from ..core.register.alone import alone
-from ..debug.file import DAMAGE, dwarf
-from ..errors import BadArgument, Unsupported
-from ..image import LoadedFile
+from ..errors import BadArgument, UnknownSymbol, Unsupported
 from ..machine._base import Machine, blocks_of
 from ..machine._blocks import BlockCounts
 from ..newfile import NewFile
-from ..symbols import CONTROLS
+from .coverfiles import Block, Executed, Module, SourceCoverage, drcov, lcov, page, source_coverage
 
-FORMATS = {".drcov": "drcov", ".info": "lcov", ".afl": "afl"}
-REACH = 1 << 31  # bytes of guest memory that stand for a module of their own, where blocks are in none
+__all__ = ["FORMATS", "Block", "Coverage", "Edge", "format_of"]
+
+FORMATS = {".drcov": "drcov", ".info": "lcov", ".afl": "afl", ".html": "html"}
+PASS = "pass 'drcov', 'lcov', 'html' or 'afl'"
+#: What AFL makes of a count: one of eight bits, so that loops which differ a little are alike.
+CLASSES = bytes(next(bit for least, bit in ((128, 128), (32, 64), (16, 32), (8, 16), (4, 8), (3, 4), (2, 2), (1, 1),
+                                            (0, 0)) if count >= least) for count in range(256))
 
 
 def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
@@ -33,26 +31,23 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
     such."""
     kind = FORMATS.get(os.path.splitext(path)[1]) if format is None else format
     if kind is None or kind not in FORMATS.values():
-        raise BadArgument(f"no format {kind!r} for {os.fspath(path)!r}", hint="pass format='drcov', 'lcov' or 'afl'")
+        raise BadArgument(f"no format {kind!r} for {os.fspath(path)!r}", hint=PASS)
     return kind
 
 
 @frozen(order=True)
-class Block:
-    """A block of guest code. size: bytes. count: how often it was executed since the start, or since reset()."""
+class Edge:
+    """An edge between two blocks.
 
-    address: int
-    size: int
+    Attributes:
+        start: address of the block that was left.
+        target: address of the block that was entered.
+        count: how often, since the start, or since reset().
+    """
+
+    start: int
+    target: int
     count: int
-
-
-@frozen
-class Module:
-    """A row of drcov's table of modules."""
-
-    base: int
-    end: int
-    path: str
 
 
 @checked()
@@ -64,15 +59,57 @@ class Coverage:
     own code is none.
     """
 
-    def __init__(self, machine: Machine) -> None:
-        """Raises Unsupported where the machine does not tell of blocks, MachineBusy while another thread runs it."""
+    def __init__(self, machine: Machine, modules: str | Sequence[str] = (), functions: str | Sequence[str] = (),
+                 edges: bool = False) -> None:
+        """
+        Args:
+            machine: whose guest it is.
+            modules: globs of modules; only blocks in these are counted. None: all are.
+            functions: globs of functions; only blocks in these are counted. None: all are.
+            edges: count edges one by one: see the property.
+
+        Raises:
+            Unsupported: the machine does not tell of blocks.
+            MachineBusy: another thread runs it.
+            BadArgument: there is no such module.
+            UnknownSymbol: there is no such function.
+        """
         self._machine, self.busy = machine, machine.busy
+        self._modules = _globs("modules", modules)
+        self._functions = _globs("functions", functions)
+        self._check_globs()
+        self._one_by_one = edges
         self._counts = self._counting()
         self._told = 0
 
+    def _check_globs(self) -> None:
+        there = list(self._machine.modules)
+        for glob in self._modules:
+            if not any(fnmatchcase(name, glob) for name in there):
+                raise BadArgument(f"no module is called {shown(glob)}", hint=f"there are {', '.join(there) or 'none'}")
+        for glob in self._functions:
+            if not any(fnmatchcase(symbol.name, glob) for symbol in self._machine.symbols):
+                raise UnknownSymbol(glob, hint="give the name of a function, or a glob of such")
+
     @alone
     def _counting(self) -> BlockCounts:
-        return blocks_of(self._machine).count_blocks()
+        return blocks_of(self._machine).count_blocks(self._wanted, self._one_by_one)
+
+    @property
+    def _wanted(self) -> Callable[[int], bool] | None:
+        """Whether a block is to be counted, by its address; None: all are."""
+        return self._wants if self._modules or self._functions else None
+
+    def _wants(self, address: int) -> bool:
+        """Whether a block is to be counted."""
+        if self._modules and not any(start <= address < end and fnmatchcase(name, glob)
+                                     for name, (start, end) in self._machine.modules.items()
+                                     for glob in self._modules):
+            return False
+        if not self._functions:
+            return True
+        symbol = self._machine.symbols.covering(address)
+        return symbol is not None and any(fnmatchcase(symbol.name, glob) for glob in self._functions)
 
     @property
     def blocks(self) -> list[Block]:
@@ -90,6 +127,22 @@ class Coverage:
         map)."""
         return self._counts.edges.toreadonly()
 
+    @property
+    def classes(self) -> bytes:
+        """The bitmap as AFL compares it: each count is one of eight bits (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to
+        127, more)."""
+        return bytes(self.bitmap).translate(CLASSES)
+
+    @property
+    def edges(self) -> list[Edge]:
+        """Every edge seen so far, by address. BadArgument where they are not counted one by one.
+
+        Behind the last block of a run comes the first of the next one, unless clear() is called between them.
+        """
+        if not self._one_by_one:
+            raise BadArgument("edges are counted in the bitmap only", hint="ask for them: k.coverage(edges=True)")
+        return sorted(Edge(*row) for row in self._counts.arcs())
+
     def clear(self) -> None:
         """The bitmap is all zeros: another run begins."""
         self._counts.forget_edges()
@@ -98,21 +151,48 @@ class Coverage:
         """All counts are zero. Blocks stay known: new() tells of others only."""
         self._counts.reset()
 
-    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
-        """Write a file: drcov (version 2), lcov (lines of files with line tables) or afl (the bitmap).
+    def save(self, path: str | os.PathLike[str], format: str | None = None,
+             sources: str | os.PathLike[str] = ".") -> None:
+        """Write a file: drcov (version 2), lcov or html (lines and functions of files with line tables) or afl (the
+        bitmap).
 
-        format: None: as the name ends, .drcov, .info or .afl. Raises BadArgument, Unsupported where no file has lines,
-        OSError.
+        Args:
+            path: of the file.
+            format: None: as the name ends, .drcov, .info, .html or .afl.
+            sources: of html: the folder where relative paths of source files begin.
+
+        Raises:
+            BadArgument: there is no such format.
+            Unsupported: no loaded file has lines.
+            OSError: the file cannot be written.
         """
-        data = self.contents(format_of(path, format))
+        data = self.contents(format_of(path, format), sources)
         with NewFile(path, binary=True) as new:
             new.file.write(data)
 
-    def contents(self, format: str) -> bytes:
-        """What save() writes: "drcov", "lcov" or "afl". Raises BadArgument, Unsupported where no file has lines."""
+    def contents(self, format: str, sources: str | os.PathLike[str] = ".") -> bytes:
+        """What save() writes: "drcov", "lcov", "html" or "afl". Raises BadArgument, Unsupported where no file has
+        lines."""
         if format not in FORMATS.values():
-            raise BadArgument(f"format is {shown(format)}", hint="pass 'drcov', 'lcov' or 'afl'")
-        return self._drcov() if format == "drcov" else self._lcov() if format == "lcov" else bytes(self.bitmap)
+            raise BadArgument(f"format is {shown(format)}", hint=PASS)
+        if format == "drcov":
+            return self._drcov()
+        if format == "lcov":
+            return lcov(self._sources())
+        if format == "html":
+            return page(self._sources(), os.fspath(sources))
+        return bytes(self.bitmap)
+
+    def _drcov(self) -> bytes:
+        machine = self._machine
+        images = [Module(start, end, name) for name, (start, end) in machine.modules.items()]
+        return drcov([block for block in self.blocks if block.count], images, machine.regions(), machine.page_size)
+
+    def _sources(self) -> dict[str, SourceCoverage]:
+        found = source_coverage(self._machine.symbols.files, Executed(self.blocks), self._wanted)
+        if not found:
+            raise Unsupported("no loaded file has line tables", hint="compile with -g, or save .drcov")
+        return found
 
     @alone
     def close(self) -> None:
@@ -131,109 +211,11 @@ class Coverage:
     def __repr__(self) -> str:
         return f"<coverage: {len(self):,} blocks, {sum(map(bool, self.bitmap)):,} edges>"
 
-    # --- drcov
 
-    def _drcov(self) -> bytes:
-        blocks = [block for block in self.blocks if block.count]
-        modules = sorted(self._modules(blocks), key=lambda module: module.base)
-        bases, rows = [module.base for module in modules], []
-        for block in blocks:
-            number = bisect_right(bases, block.address) - 1
-            rows.append(struct.pack("<IHH", block.address - bases[number], min(block.size, 0xFFFF), number))
-        table = "".join(f"{n:3}, {m.base:#018x}, {m.end:#018x}, {0:#018x}, {m.path.translate(CONTROLS)}\n"
-                        for n, m in enumerate(modules))
-        head = (f"DRCOV VERSION: 2\nDRCOV FLAVOR: drcov\nModule Table: version 2, count {len(modules)}\n"
-                f"Columns: id, base, end, entry, path\n{table}BB Table: {len(rows)} bbs\n")
-        return head.encode() + b"".join(rows)
-
-    def _modules(self, blocks: Iterable[Block]) -> Iterator[Module]:
-        """The images, and mapped memory that holds what is in none."""
-        images = [Module(start, end, name) for name, (start, end) in self._machine.modules.items()]
-        yield from images
-        regions = self._machine.regions()
-        others = [block for block in blocks if not any(image.base <= block.address < image.end for image in images)]
-        while others:
-            first = others[0].address
-            there = next((region for region in regions if region[0] <= first < region[1]), None)
-            if there is None:  # mapped no more, or known by another address
-                start = first & -self._machine.page_size
-                end = max(block.address + block.size for block in others if block.address < start + REACH)
-            else:  # without the images in it
-                start = max([there[0], *(image.end for image in images if image.end <= first)])
-                end = min([there[1], *(image.base for image in images if image.base > first)])
-            base = start + (first - start) // REACH * REACH
-            end = min(end, base + REACH)
-            yield Module(base, end, f"memory at {start:#x}")
-            others = [block for block in others if not base <= block.address < end]
-
-    # --- lcov
-
-    def _lcov(self) -> bytes:
-        executed = Executed(self.blocks)
-        files: dict[str, Counter[int]] = {}
-        for loaded in self._machine.symbols.files:
-            for name, line, address in lines_of(loaded):
-                counts = files.setdefault(name, Counter())
-                counts[line] = max(counts[line], executed.count(address + loaded.bias))
-        if not files:
-            raise Unsupported("no loaded file has line tables", hint="compile with -g, or save .drcov")
-        return "".join(_record(name, lines) for name, lines in sorted(files.items())).encode()
-
-
-class Executed:
-    """How often each address was executed."""
-
-    def __init__(self, blocks: Iterable[Block]) -> None:
-        steps: Counter[int] = Counter()
-        for block in blocks:
-            steps[block.address] += block.count
-            steps[block.address + block.size] -= block.count
-        self._cuts = sorted(steps)
-        self._counts = [*accumulate(steps[cut] for cut in self._cuts)]
-
-    def count(self, address: int) -> int:
-        """Of one address."""
-        at = bisect_right(self._cuts, address) - 1
-        return self._counts[at] if at >= 0 else 0
-
-
-def lines_of(file: LoadedFile) -> Iterator[tuple[str, int, int]]:
-    """(source file, line, link address) of every row of a file's line tables; nothing where there are none, or damaged
-    ones."""
-    try:
-        info = dwarf(file)
-        for unit in info.iter_CUs() if info is not None and info.has_debug_info else ():
-            program = info.line_program_for_CU(unit)
-            states = ([entry.state for entry in program.get_entries() if entry.state is not None]
-                      if program is not None else [])
-            names = _Names(unit, program)
-            for state, following in pairwise(states):
-                if not state.end_sequence and state.line and following.address > state.address:
-                    yield names.of(state.file), state.line, state.address
-    except DAMAGE:
-        return
-
-
-class _Names:
-    """Of the source files of a unit."""
-
-    def __init__(self, unit: Any, program: Any) -> None:
-        self._program, self._known = program, dict[int, str]()
-        folder = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
-        self._folder = folder.value.decode(errors="replace") if folder is not None else ""
-
-    def of(self, number: int) -> str:
-        """By the number in the table: from 0 on in version 5, before from 1 on."""
-        if number not in self._known:
-            header = self._program.header
-            old = header.version < 5
-            entry = header.file_entry[number - old]
-            folders = [b"", *header.include_directory] if old else [*header.include_directory]
-            folder, name = folders[entry.dir_index].decode(errors="replace"), entry.name.decode(errors="replace")
-            self._known[number] = posixpath.normpath(posixpath.join(self._folder, folder, name))
-        return self._known[number]
-
-
-def _record(name: str, lines: Counter[int]) -> str:
-    found = "".join(f"DA:{line},{lines[line]}\n" for line in sorted(lines))
-    return f"TN:\nSF:{name}\n{found}LF:{len(lines)}\nLH:{sum(map(bool, lines.values()))}\nend_of_record\n"
+def _globs(name: str, globs: str | Sequence[str]) -> tuple[str, ...]:
+    """Globs, of which one may stand by itself. Raises BadArgument."""
+    found = (globs,) if isinstance(globs, str) else tuple(globs)
+    for glob in found:
+        if not isinstance(glob, str):
+            raise BadArgument(f"{name} has {shown(glob)}", hint="pass names or globs")
+    return found

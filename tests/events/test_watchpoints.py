@@ -119,3 +119,16 @@ def test_what_makes_no_sense_is_refused(world: Any, fields: Any, error: Any) -> 
     _, k, _ = world
     with pytest.raises(error):
         k.watchpoint(*fields)
+
+
+@pytest.mark.quick
+def test_code_that_was_executed_before(world: Any) -> None:
+    """Reads by code that the engine has translated when nothing was watched are seen; it is quick again afterwards."""
+    m, k, cell = world
+    m.call("f", cell, 1)
+    for _ in range(2):
+        with k.watchpoint(cell, 4, "r") as w:
+            m.call("f", cell, 1)
+            assert w.nhit == 1
+        m.call("f", cell, 1)
+        assert w.nhit == 1

@@ -109,6 +109,7 @@ CHANGES: dict[str, Callable[[Scene, dict[str, Any]], object]] = {
     "disable": lambda scene, made: scene.k.disable(made["probe"]),
     "the switch": lambda scene, made: setattr(scene.k, "enabled", False),
     "watchpoint": lambda scene, made: scene.k.watchpoint(scene.word(0), 4),
+    "heap check": lambda scene, made: scene.k.heap({"twice": "malloc"}, leaks=False),
     "watchpoint, removed": lambda scene, made: made["watchpoint"].remove(),
     "coverage": lambda scene, made: scene.k.coverage(),
     "coverage, closed": lambda scene, made: made["coverage"].close(),

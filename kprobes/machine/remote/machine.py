@@ -77,6 +77,7 @@ class RemoteMachine(Described):
     following = None
     watching = None
     blocks = None
+    marked_memory = None
     modules: Mapping[str, tuple[int, int]] = MappingProxyType({})
     snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back",
                                               "start it anew, or use a UnicornMachine"))

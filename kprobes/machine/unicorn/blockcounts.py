@@ -8,6 +8,7 @@ of the library's stands. Python is called once for each, when it is seen first.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 
 from unicorn import unicorn_const as const
 
@@ -17,9 +18,11 @@ from .memory import GuestMemory
 from .runstate import RunState
 
 EDGES = 1 << 16  # bytes of the map of edges, as AFL has it
-_TABLE, _FACTOR, _MASK, _BEFORE, _EDGES, _END, _NEW = range(7)  # words for host code
+_TABLE, _FACTOR, _MASK, _BEFORE, _EDGES, _END, _NEW, _ARCS, _ARCS_MASK, _LAST, _NEW_ARC = range(11)  # for host code
 _ADDRESS, _COUNT, _PLACE, _SIZE = range(4)  # words of a row
 _EMPTY = _NOT_COUNTED = (1 << 64) - 1
+_ARC = 3  # words of an edge: from, to, count
+_NEW_EDGE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint64)
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 by the golden ratio: what it is multiplied by is spread over the higher half
 
 
@@ -31,21 +34,35 @@ class BlockCounts:
             counts to 255 and starts again.
     """
 
-    def __init__(self, memory: GuestMemory, state: RunState) -> None:
-        self._memory, self._state = memory, state
+    def __init__(self, memory: GuestMemory, state: RunState, wanted: Callable[[int], bool] | None, arcs: bool) -> None:
+        """
+        Args:
+            memory: the guest's.
+            state: of its runs.
+            wanted: asked once about each block, by its address; None: all are counted.
+            arcs: edges are counted one by one, too.
+        """
+        self._memory, self._state, self._wanted = memory, state, wanted
         self.found: list[int] = []
         self._rows: dict[int, int] = {}  # address -> first word of its row
         self._table = memoryview(b"").cast("B").cast("Q")
         self._own: list[int] = []  # blocks of the library's
         edges = (ctypes.c_uint8 * EDGES)()
         self.edges = memoryview(edges).cast("B")
-        self._words = (ctypes.c_uint64 * 7)()
+        self._words = (ctypes.c_uint64 * 11)()
+        self._words[_LAST] = _EMPTY
+        self._arcs: dict[tuple[int, int], int] = {}  # edge -> first word of its row
+        self._arc_table = memoryview(b"").cast("B").cast("Q")
+        self._new_arc = _NEW_EDGE(self._arc_seen)
+        self._words[_NEW_ARC] = address_of(self._new_arc)
         self._words[_FACTOR], self._words[_EDGES] = _GOLDEN, ctypes.addressof(edges)
         self._new = CODE(self._seen)
         self._words[_NEW] = address_of(self._new)
-        for kept in (self._words, edges, self._new):
+        for kept in (self._words, edges, self._new, self._new_arc):
             memory.engine.keep(kept)
         self._room(1 << 12)
+        if arcs:
+            self._arc_room(1 << 12)
         memory.blocks.on_change(self._look)
         function = hostcode.address("block") if hostcode.available() else CODE(self._count)
         self._hook: int | None = memory.engine.hook(const.UC_HOOK_BLOCK, function, data=ctypes.addressof(self._words))
@@ -67,12 +84,63 @@ class BlockCounts:
         """All counts are 0, of blocks and edges; what was found stays found."""
         for row in self._rows.values():
             self._table[row + _COUNT] = 0
+        for row in self._arcs.values():
+            self._arc_table[row + 2] = 0
         self.forget_edges()
+
+    def arcs(self) -> list[tuple[int, int, int]]:
+        """(block left, block entered, how often) of edges, in the order in which they were seen first."""
+        table = self._arc_table
+        return [(edge[0], edge[1], table[row + 2]) for edge, row in self._arcs.items()]
 
     def forget_edges(self) -> None:
         """The counts of edges are 0."""
         ctypes.memset(self._words[_EDGES], 0, EDGES)
-        self._words[_BEFORE] = 0
+        self._words[_BEFORE], self._words[_LAST] = 0, _EMPTY
+
+    # --- the table of edges
+
+    def _arc_room(self, rows: int) -> None:
+        """A table with so many edges. The one before stays, for a hook that is looking at it."""
+        old, edges = self._arc_table, list(self._arcs.items())
+        table = (ctypes.c_uint64 * (_ARC * rows))()
+        ctypes.memset(table, 0xFF, ctypes.sizeof(table))
+        self._memory.engine.keep(table)
+        self._arc_table, self._arc_size = memoryview(table).cast("B").cast("Q"), rows
+        self._arcs = {}
+        for edge, before in edges:
+            self._put_arc(edge, old[before + 2])
+        self._words[_ARCS], self._words[_ARCS_MASK] = ctypes.addressof(table), rows - 1
+
+    def _put_arc(self, edge: tuple[int, int], count: int) -> None:
+        """Put an edge into the row that host code looks for first, of those that are free."""
+        start, target = edge
+        at = ((start * _GOLDEN ^ target) * _GOLDEN & _EMPTY) >> 32 & self._arc_size - 1
+        while self._arc_table[_ARC * at] != _EMPTY:
+            at = at + 1 & self._arc_size - 1
+        row = self._arcs[edge] = _ARC * at
+        for n, word in enumerate((start, target, count)):
+            self._arc_table[row + n] = word
+
+    def _arc_seen(self, start: int, target: int) -> None:
+        """An edge is followed for the first time. It never raises."""
+        try:
+            if 2 * len(self._arcs) >= self._arc_size:
+                self._arc_room(4 * self._arc_size)
+            self._put_arc((start, target), 1)
+        except BaseException as error:
+            self._state.park(error)
+
+    def _follow_arc(self, addr: int) -> None:
+        """What host code does, where there is none, and at a block that is new."""
+        start, self._words[_LAST] = self._words[_LAST], addr
+        if start == _EMPTY:
+            return
+        row = self._arcs.get((start, addr))
+        if row is None:
+            self._arc_seen(start, addr)
+        else:
+            self._arc_table[row + 2] += 1
 
     # --- the table
 
@@ -107,11 +175,14 @@ class BlockCounts:
                 self._room(4 * self._size)
             row = self._rows[addr] = self._free(addr)
             own = self._memory.own.has(self._memory.windows.place(addr))
-            for n, word in enumerate((addr, 1, _NOT_COUNTED if own else _place(addr), size)):
+            left_out = not own and self._wanted is not None and not self._wanted(addr)
+            for n, word in enumerate((addr, 1, _NOT_COUNTED if own or left_out else _place(addr), size)):
                 self._table[row + n] = word
-            (self._own if own else self.found).append(addr)
-            if not own:
-                self._edge(_place(addr))
+            if own:
+                self._own.append(addr)
+            elif not left_out:
+                self.found.append(addr)
+                self._edge(addr, _place(addr))
         except BaseException as error:
             self._state.park(error)
 
@@ -123,12 +194,14 @@ class BlockCounts:
             return
         self._table[row + _COUNT] += 1
         if self._table[row + _PLACE] != _NOT_COUNTED:
-            self._edge(self._table[row + _PLACE])
+            self._edge(addr, self._table[row + _PLACE])
 
-    def _edge(self, place: int) -> None:
+    def _edge(self, addr: int, place: int) -> None:
         number = self._words[_BEFORE] ^ place
         self.edges[number] = self.edges[number] + 1 & 0xFF
         self._words[_BEFORE] = place >> 1
+        if self._words[_ARCS]:
+            self._follow_arc(addr)
 
     def _look(self) -> None:
         """Mappings have changed: guest code may be where code of the library's was."""
@@ -137,6 +210,8 @@ class BlockCounts:
         own, place = self._memory.own, self._memory.windows.place
         for addr in [addr for addr in self._own if not own.has(place(addr))]:
             self._own.remove(addr)
+            if self._wanted is not None and not self._wanted(addr):
+                continue
             self.found.append(addr)
             row = self._rows[addr]
             self._table[row + _COUNT], self._table[row + _PLACE] = 0, _place(addr)

@@ -20,7 +20,7 @@ from ...debug.described import Described
 from ...image import raw_bytes
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import BlockCounting, CallsInPlace, Clock, Following, Hits, Sink, Watching
+from .._base import BlockCounting, CallsInPlace, Clock, Following, Hits, MarkedMemory, Sink, Watching
 from .._listed import SymbolList
 from .._passing import Argument
 from ..closed import close
@@ -93,6 +93,7 @@ class UnicornMachine(Described):
         self.call_sites: CallsInPlace | None = areas
         self.watching: Watching | None = self.parts.watches
         self.blocks: BlockCounting | None = self.parts
+        self.marked_memory: MarkedMemory | None = self.parts.marked_memory
         self.invoke = self.parts.calls.invoke
         self.clock: Clock | None = self.parts.clock
         self.busy = self.parts.runner.changing
@@ -276,9 +277,14 @@ class UnicornMachine(Described):
         """
         return self.parts.reports.is_breakpoint(number)
 
-    def count_blocks(self) -> BlockCounts:
-        """Count the blocks of guest code that are executed from now on."""
-        return self.parts.count_blocks()
+    def count_blocks(self, wanted: Callable[[int], bool] | None = None, arcs: bool = False) -> BlockCounts:
+        """Count the blocks of guest code that are executed from now on.
+
+        Args:
+            wanted: asked once about each block, by its address; None: all are counted.
+            arcs: edges are counted one by one, too.
+        """
+        return self.parts.count_blocks(wanted, arcs)
 
     def map_edges(self, counters: ctypes.Array[ctypes.c_uint8], spans: Sequence[tuple[int, int]] = (), *,
                   comparisons: bool = False) -> EdgeMap:

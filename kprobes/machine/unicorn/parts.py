@@ -33,6 +33,7 @@ from .interrupted import InterruptedRunner
 from .interrupts import Interrupts
 from .layout import whole
 from .loader import Loader
+from .markedmemory import MarkedMemory
 from .memory import GuestMemory
 from .owner import EngineOwner
 from .passedover import PassedOver
@@ -83,6 +84,7 @@ class Parts:
         self.owner = None if owned else EngineOwner(cpu, state, self.starts, self.runner, faults)
         books = (self.memory.heap, delay_slots, self.process, self.loader, self.interrupts, StandardInput(machine))
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
+        self.marked_memory = MarkedMemory(self.memory, self.watches, self.snapshots)
         self.stops = HookedStops(cpu, state, self.bounds, state)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock,
                                delay_slots, self.followed, shared, self.interrupts)
@@ -100,9 +102,9 @@ class Parts:
             for alias in self.memory.windows.aliases(addr):
                 self.state.sink.protected(alias, alias + whole(size, self.memory.page_size))
 
-    def count_blocks(self) -> BlockCounts:
-        """Count blocks from now on."""
-        return BlockCounts(self.memory, self.state)
+    def count_blocks(self, wanted: Callable[[int], bool] | None = None, arcs: bool = False) -> BlockCounts:
+        """Count blocks from now on: see machine._base.Machine."""
+        return BlockCounts(self.memory, self.state, wanted, arcs)
 
     def map_edges(self, counters: ctypes.Array[ctypes.c_uint8], spans: Spans, comparisons: bool) -> EdgeMap:
         """See UnicornMachine.map_edges()."""

@@ -7,16 +7,16 @@ it; those are taken out, and those that are there now are put in, but only where
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 from attrs import define
 from unicorn import unicorn_const as const
 
 from ...errors import BadArgument, GuestFault, NoMemory, Unsupported
-from .._base import Patched
+from .._base import Books, Patched
 from .blocks import HostBlock
 from .calls import FunctionCalls
 from .cpu import Cpu
@@ -27,12 +27,6 @@ from .runstate import RunState
 Region = tuple[int, int, int]  # start, end, permissions
 _WX = const.UC_PROT_WRITE | const.UC_PROT_EXEC
 PIECE = 1 << 16  # bytes of an owner's memory that are read and compared at a time
-
-
-class Books(Protocol):
-    """Who knows things about guest memory that go back with it."""
-
-    books: Any
 
 
 @define(eq=False, repr=False)
@@ -53,7 +47,7 @@ class Snapshot:
     _calls: Any
     _context: Any
     _sent: tuple[int | None, int | None]  # pc where somebody has written it since the last run
-    _books: list[Any]
+    _books: list[tuple[Books, Any]]
     _devices: Any
 
     def __repr__(self) -> str:
@@ -88,7 +82,7 @@ class Snapshots:
                  books: Sequence[Books]) -> None:
         """owned: the engine is ours, and so is all of its memory."""
         self._cpu, self._state, self._runner, self._calls = cpu, state, runner, calls
-        self._memory, self._devices, self._owned, self._books = cpu.memory, cpu.memory.devices, owned, books
+        self._memory, self._devices, self._owned, self._books = cpu.memory, cpu.memory.devices, owned, list(books)
         self.pages: Any = None
         self._version = 0  # of the mappings
         self._known: tuple[int, list[Region], list[HostBlock]] = -1, [], []
@@ -96,6 +90,15 @@ class Snapshots:
 
     def _changed(self) -> None:
         self._version += 1
+
+    def keep_books(self, books: Books) -> Callable[[], None]:
+        """Have books go back with the guest. Returns what ends it."""
+        self._books.append(books)
+
+        def remove() -> None:
+            self._books[:] = [book for book in self._books if book is not books]
+
+        return remove
 
     # --- what is there
 
@@ -136,8 +139,9 @@ class Snapshots:
         patched, patches, calls = (0, {}, None) if sink is None else (sink.patched, sink.patches(), sink.under_way())
         context = cpu.engine.save()
         sent = cpu.regs.reported, cpu.regs.target
+        books = [(book, book.books) for book in self._books]
         snapshot = Snapshot(self, layout, heap, self._version, held, fixed, self._memory.written, foreign, patched,
-                            patches, calls, context, sent, [book.books for book in self._books], self._devices.there)
+                            patches, calls, context, sent, books, self._devices.there)
         weakref.finalize(snapshot, cpu.engine.discard, context).atexit = False
         return snapshot
 
@@ -171,8 +175,8 @@ class Snapshots:
         cpu.regs.reported, cpu.regs.target = snapshot._sent
         self._put_back(snapshot)
         self._dress(snapshot)
-        for book, then in zip(self._books, snapshot._books, strict=True):
-            book.books = then
+        for book in self._books:
+            book.books = next((then for known, then in snapshot._books if known is book), None)
         self._calls.drop_failure()
         self._state.skip = -1
         snapshot._written = self._memory.written

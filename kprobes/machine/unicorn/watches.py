@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from typing import Any
 
 from unicorn import unicorn_const as const
 
 from ...errors import Unsupported
-from .._base import Watched
+from .._base import UNWRITTEN, Watched
 from .cpu import Cpu
+from .engine import address_of
+from .host import hostcode
 from .runstate import RunState
 from .silenced import hear_again
 
@@ -38,23 +41,70 @@ class Watches:
         self._hears = 0  # the hook that has accesses reported behind blocks that change themselves; 0: there is none
         # one for all: the engine may use a deleted hook's, which is kept for good
         self._callback = MEMORY(self._on_access)
+        self._marks: dict[int, tuple[int, memoryview]] = {}  # first address and marks, by number, where Python looks
+        self._callback_marked = MEMORY(self._on_marked)
 
     def watch_at(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
         """See machine._base.Watching."""
-        m, why = self._cpu, self._cpu.guest.memory.unwatchable
+        number = self._begin(start, report)
+        return self._hooked(number, start, size, access, self._callback, number)
+
+    def add_marked(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
+        """See MarkedMemory.watch(): host code looks at the marks, or Python where there is none."""
+        number = self._begin(start, report)
+        if not hostcode.available():
+            self._marks[number] = start, marks
+            return self._hooked(number, start, len(marks), "rw", self._callback_marked, number)
+        words = (ctypes.c_uint64 * 5)(start, len(marks), ctypes.addressof(ctypes.c_char.from_buffer(marks)),
+                                      address_of(self._callback), number)
+        self._cpu.engine.keep(words)
+        self._cpu.engine.keep(marks)
+        return self._hooked(number, start, len(marks), "rw", hostcode.address("marked_access"),
+                            ctypes.addressof(words))
+
+    def _begin(self, start: int, report: Watched) -> int:
+        """The number of a watch that is about to begin."""
+        m, why = self._cpu, self.unwatchable
         if why:
-            raise Unsupported(f"Unicorn reports no accesses of {m.arch.name} that leave the guest as it was: {why}",
-                              hint="put a probe where the memory is written")
+            raise Unsupported(why, hint="put a probe where the memory is written")
         self._tidy()
-        self._last = number = self._last + 1
+        self._last += 1
         if not self._watches and not self._hears:
             self._hears = hear_again(m.engine, m.guest)
-        self._watches[number] = start, report
-        hook = m.engine.hook(sum(KINDS[kind] for kind in access), self._callback,
+        self._watches[self._last] = start, report
+        return self._last
+
+    @property
+    def unwatchable(self) -> str:
+        """Why accesses cannot be reported; "": they can."""
+        why = self._cpu.guest.memory.unwatchable
+        if not why:
+            return ""
+        return f"Unicorn reports no accesses of {self._cpu.arch.name} that leave the guest as it was: {why}"
+
+    def _hooked(self, number: int, start: int, size: int, access: str, function: Any, data: int) -> Callable[[], None]:
+        """Add a watch's hook.
+
+        Args:
+            number: of the watch.
+            start: address of the first byte.
+            size: bytes.
+            access: "r", "w" or "rw".
+            function: what the engine calls: a callback, or a host function's address.
+            data: its last argument.
+
+        Returns:
+            What ends the watch.
+        """
+        m = self._cpu
+        hook = m.engine.hook(sum(KINDS[kind] for kind in access), function,
                              # the engine goes by an access's first byte
-                             max(start - WIDEST + 1, 0), start + size - 1, data=number)
+                             max(start - WIDEST + 1, 0), start + size - 1, data=data)
+        if not self._state.depth:  # code that was translated before reports only some
+            m.engine.retranslate()
 
         def remove() -> None:
+            self._marks.pop(number, None)
             if self._watches.pop(number, None) is not None:
                 self._left.append(hook)
                 if not self._watches and self._hears:
@@ -72,10 +122,24 @@ class Watches:
                    for start, end, perms in memory.engine.regions())
 
     def _tidy(self) -> None:
-        if self._owned and not self._state.depth:
+        if self._owned and not self._state.depth and self._left:
             for hook in self._left:
                 self._cpu.engine.unhook(hook)
             self._left.clear()
+            if not self._watches:  # code that was translated meanwhile is slow
+                self._cpu.engine.retranslate()
+
+    def _on_marked(self, uc: int, kind: int, address: int, size: int, value: int, number: int) -> None:
+        """What host code does (counting.c, marked_access), where there is none."""
+        start, marks = self._marks.get(number, (0, memoryview(b"")))
+        first, last = max(address - start, 0), min(address + size - start, len(marks))
+        there = marks[first:last] if first < last else b""
+        if not any(there):
+            return
+        if kind == const.UC_MEM_WRITE and not any(mark & ~UNWRITTEN for mark in there):
+            marks[first:last] = bytes(last - first)
+        else:
+            self._on_access(uc, kind, address, size, value, number)
 
     def _on_access(self, _uc: int, kind: int, address: int, size: int, value: int, number: int) -> None:
         state, regs = self._state, self._cpu.regs

@@ -1,0 +1,664 @@
+"""HeapCheck: stands in for the guest's allocator, and says what the guest does wrong with it."""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from functools import cached_property, partial
+from typing import Any, Final, Protocol
+
+from attrs import define, field
+
+from ..arguments import checked
+from ..core.probe import DIVERTED, Kprobe, Probe
+from ..core.register.alone import alone
+from ..debug.info import DebugInfo
+from ..errors import (
+    BadArgument,
+    GuestFault,
+    HeapError,
+    KprobeError,
+    NotRegistered,
+    UnknownSymbol,
+    Unsupported,
+)
+from ..machine._base import UNWRITTEN, Machine, MarkedMemory
+from ..regs import Regs, override_function_with_return
+from ..stacks import Stack, addresses_of
+from .finding import HeapFinding
+from .functions import IMPORTS, Allocator, known, named, shown
+from .memory import FREED, FRESH, HeapBlock, HeapMemory
+from .memory import Stack as Kept
+
+#: Functions that may read further than to the end of a block, as they read whole words or lines of a
+#: cache of which some bytes are the block's: of C libraries, by module and by name.
+READS_LINES: Final = (
+    "libc.so*", "libc-*.so*", "ld-musl-*", "ld-linux*", "ld.so*", "ld64.so*",
+    "*:*strlen*", "*:*strnlen*", "*:*strchr*", "*:*strrchr*", "*:*memchr*", "*:*memrchr*",
+    "*:*strcmp*", "*:*strncmp*", "*:*strcasecmp*", "*:*strcpy*", "*:*strncpy*", "*:*stpcpy*",
+    "*:*stpncpy*", "*:*strlcpy*", "*:*strcat*", "*:*strspn*", "*:*strcspn*")
+LINE: Final = 64  #: bytes of a cache's line
+SHORTEST: Final = 4  #: bytes of a word
+TOLD: Final = 64  #: accesses by one instruction of which the stack is looked at; others are only counted
+ENOMEM, EINVAL = 12, 22
+
+
+class Probing(Protocol):
+    """What a heap check needs of a Kprobes."""
+
+    machine: Machine
+
+    def register_all(self, probes: Sequence[Probe]) -> None: ...
+    def unregister_all(self, probes: Sequence[Probe]) -> None: ...
+    def stack_trace(self, regs: Regs, limit: int = 64) -> Stack: ...
+
+
+@define(eq=False, kw_only=True, repr=False)
+class AllocatorProbe(Kprobe):
+    """A probe that acts behind all others at its place: the function is not executed."""
+
+    _late: int = field(default=2, init=False)
+
+
+@checked("__init__")
+class HeapCheck:
+    """Finds memory errors until close(). A context manager; `k.heap()` makes one.
+
+    The guest's allocator functions are not executed: blocks come from memory of the check's own, with
+    red zones around them. Pointers that the guest had before the check began go on to belong to its
+    own allocator.
+
+    Attributes:
+        findings: what was found, in that order; the same mistake at the same place is one.
+        functions: the guest's functions that are stood in for: place -> name of what it does.
+        watching: whether accesses are seen as they happen. Where they are not (`why_not_watching`),
+            writes are noticed when a block is freed, by check(), and at the end.
+        busy: the machine's lock.
+    """
+
+    def __init__(self, k: Probing, functions: Mapping[str | int, str] | None = None, *,
+                 defaults: bool = True, zone: int = 32, quarantine: int = 1 << 20,
+                 limit: int = 1 << 28, uninitialized: bool = False, leaks: bool = True,
+                 accesses: bool | None = None, raising: bool = False, depth: int = 8,
+                 reads_lines: Sequence[str] = READS_LINES) -> None:
+        """
+        Args:
+            k: the probes of the guest's machine.
+            functions: allocator functions besides those that have their usual names: a symbol or an
+                address -> the C function that it is like ("malloc", "calloc", "realloc", "free", ...).
+            defaults: False: `functions` are all there are.
+            zone: bytes of the red zone in front of a block and behind it, at least.
+            quarantine: bytes of freed blocks that are kept back before they are used again.
+            limit: bytes that the guest may have at a time; more are refused, as by an allocator that has
+                no more memory.
+            uninitialized: tell of reads of bytes that were never written. Copying is reading.
+            leaks: close() looks for leaks; not where an error has ended the body of the check's `with`.
+            accesses: watch accesses to memory; None: where the engine can.
+            raising: a finding is raised as HeapError, out of the guest's run.
+            depth: return addresses that are kept with each block.
+            reads_lines: globs of modules, and of "module:function", that may read whole words and lines of
+                64 bytes of which some bytes are a block's.
+
+        Raises:
+            Unsupported: the machine has no memory with marks, or cannot report accesses.
+            UnknownSymbol, BadLocation, Unprobeable and others: see Kprobes.register().
+            BadArgument: no function is known, or an argument makes no sense.
+            MachineBusy: another thread runs the machine.
+        """
+        memory = k.machine.marked_memory
+        if memory is None:
+            raise Unsupported("this machine's memory cannot be checked", hint="use a UnicornMachine")
+        for name, value, least in (("zone", zone, 1), ("quarantine", quarantine, 0), ("limit", limit, 0),
+                                   ("depth", depth, 1)):
+            if value < least:
+                raise BadArgument(f"{name} is {value}", hint=f"pass {least} or more")
+        self._k = k
+        self._machine = machine = k.machine
+        self.busy = machine.busy
+        self._depth = depth
+        self._raising = raising
+        self._leaks = leaks
+        self._reads_lines = tuple(reads_lines)
+        self.findings: list[HeapFinding] = []
+        self._by_place: dict[tuple[Any, ...], HeapFinding] = {}
+        self._seen: dict[tuple[Any, ...], int] = {}
+        self._told = 0
+        self._damaged: set[int] = set()  # numbers of blocks whose damage has been told of
+        self.why_not_watching = self._why_not(memory, accesses)
+        self.watching = not self.why_not_watching
+        self._probes = self._made(functions or {}, defaults)
+        self.functions = {str(probe.symbol_name or hex(probe.addr or 0)): name
+                          for probe, name in self._probes}
+        self._closed = False
+        self._begin(memory, zone, quarantine, limit, uninitialized)
+
+    @alone
+    def _begin(self, memory: MarkedMemory, zone: int, quarantine: int, limit: int, uninitialized: bool) -> None:
+        machine = self._machine
+        self._memory = HeapMemory(memory, machine.read, machine.write,
+                                  self._accessed if self.watching else None, zone=zone,
+                                  quarantine=quarantine, limit=limit, uninitialized=uninitialized)
+        try:
+            self._k.register_all([probe for probe, _ in self._probes])
+        except BaseException:
+            self._memory.close()
+            raise
+        self._forget = memory.keep_books(self._memory)
+
+    @staticmethod
+    def _why_not(memory: MarkedMemory, accesses: bool | None) -> str:
+        """Why accesses are not watched; "": they are."""
+        if accesses is None:
+            return memory.unwatchable
+        if accesses and memory.unwatchable:
+            raise Unsupported(memory.unwatchable, hint="leave `accesses` out: writes are then noticed when "
+                                                       "a block is freed")
+        return "" if accesses else "accesses=False"
+
+    # --- functions
+
+    def _made(self, functions: Mapping[str | int, str], defaults: bool) -> list[tuple[Probe, str]]:
+        """Probes of the allocator functions, with the names of what they do."""
+        made: list[tuple[Probe, str]] = []
+        symbols = self._machine.symbols
+        places = dict[int, None]()
+        for where, role in functions.items():
+            allocator = named(role)
+            name = where if isinstance(where, str) else hex(where)
+            handler = partial(self._hit, allocator, name)
+            if isinstance(where, str):
+                if where not in symbols:
+                    raise UnknownSymbol(where, hint="give a function of the guest's")
+                places[symbols[where].address] = None
+                made.append((AllocatorProbe(symbol_name=where, pre_handler=handler), role))
+            else:
+                places[where] = None
+                made.append((AllocatorProbe(addr=where, pre_handler=handler), role))
+        for symbol, name, allocator in known(symbols) if defaults else ():
+            if symbol.address not in places:
+                module = symbol.module or symbols.main
+                place = f"{module}:{symbol.name}" if module else symbol.name
+                handler = partial(self._hit, allocator, name)
+                made.append((AllocatorProbe(symbol_name=place, pre_handler=handler), name))
+        if not made:
+            raise BadArgument("the guest has no allocator functions that are known by their names",
+                              hint="say what they are like: my_alloc is a malloc, my_free a free",
+                              python="functions={'my_alloc': 'malloc', 'my_free': 'free'}")
+        return made
+
+    def _hit(self, allocator: Allocator, function: str, probe: Any, regs: Regs) -> int | None:
+        """Stand in for one of the guest's functions."""
+        if self._closed:
+            return None
+        does = {"allocate": self._allocating, "resize": self._resizing, "free": self._freeing,
+                "size": self._asking}[allocator.does]
+        if not does(allocator, function, regs):
+            return None
+        override_function_with_return(regs)
+        return DIVERTED
+
+    def _allocating(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+        assert allocator.size is not None
+        size = self._size(allocator, regs)
+        page = self._machine.page_size
+        alignment = regs.arg(allocator.alignment) if allocator.alignment is not None else 1
+        if allocator.page:
+            alignment = page
+        sound = alignment > 0 and alignment & (alignment - 1) == 0
+        error = 0 if sound else EINVAL
+        address = 0
+        if sound and size is not None:
+            address = self._new(size, alignment, allocator, function, regs)
+        if not address and not error:
+            error = ENOMEM
+        if allocator.result is None:
+            regs.return_value = address
+            return True
+        if address:
+            regs.set_word(regs.arg(allocator.result), address)
+        regs.return_value = error
+        return True
+
+    def _size(self, allocator: Allocator, regs: Regs) -> int | None:
+        """The bytes that are asked for; None: more than there are addresses."""
+        assert allocator.size is not None
+        size = regs.arg(allocator.size)
+        if allocator.count is not None:
+            size *= regs.arg(allocator.count)
+        return size if size <= self._machine.arch.mask >> 1 else None
+
+    def _new(self, size: int, alignment: int, allocator: Allocator, function: str, regs: Regs) -> int:
+        """Address of a new block; 0 where there is no room."""
+        block = self._memory.allocate(size, alignment, function, allocator.family, self._callers(regs))
+        if block is None:
+            return 0
+        if allocator.zeroed:
+            self._machine.write(block.address, bytes(size))
+            self._memory.written(block.address, size)
+        return block.address
+
+    def _resizing(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+        assert allocator.block is not None
+        address = regs.arg(allocator.block)
+        size = self._size(allocator, regs)
+        if address and address not in self._memory.alive and self._is_foreign(address):
+            return False
+        if size is None:
+            regs.return_value = 0
+            return True
+        if address and not size:  # as glibc does
+            self._release(address, allocator, function, regs)
+            regs.return_value = 0
+            return True
+        if not address:
+            regs.return_value = self._new(size, 1, allocator, function, regs)
+            return True
+        old = self._memory.alive.get(address)
+        if old is None:  # it says why
+            self._release(address, allocator, function, regs)
+            regs.return_value = 0
+            return True
+        new = self._new(size, 1, allocator, function, regs)
+        if new:
+            kept = min(size, old.size)
+            self._machine.write(new, self._machine.read(address, kept))
+            self._memory.written(new, kept)
+            self._release(address, allocator, function, regs)
+        regs.return_value = new
+        return True
+
+    def _freeing(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+        assert allocator.block is not None
+        address = regs.arg(allocator.block)
+        if address and address not in self._memory.alive and self._is_foreign(address):
+            return False
+        if address:
+            sized = regs.arg(allocator.size) if allocator.size is not None else None
+            self._release(address, allocator, function, regs, sized)
+        return True
+
+    def _asking(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+        assert allocator.block is not None
+        address = regs.arg(allocator.block)
+        block = self._memory.alive.get(address)
+        if block is None and address:
+            return False
+        regs.return_value = block.size if block is not None else 0
+        return True
+
+    def _is_foreign(self, address: int) -> bool:
+        """Whether a pointer may be the guest's own allocator's: it had it before the check began.
+
+        What is on the stack, or in the memory of an image, is none, nor is anything where the guest has no
+        allocator of its own.
+        """
+        machine, regs = self._machine, self._machine.regs
+        if self._memory.has(address) or not self._has_own:
+            return False
+        if any(start <= address < end for start, end in machine.modules.values()):
+            return False
+        region = next(((start, end) for start, end in machine.regions() if start <= address < end), None)
+        return region is not None and not region[0] <= regs.sp < region[1]
+
+    @cached_property
+    def _has_own(self) -> bool:
+        """Whether the guest has allocator functions of its own."""
+        return any(not str(probe.symbol_name).endswith(IMPORTS) for probe, _ in self._probes)
+
+    # --- freeing
+
+    def _release(self, address: int, allocator: Allocator, function: str, regs: Regs,
+                 sized: int | None = None) -> None:
+        """Free a block, or say why it cannot be."""
+        memory, stack = self._memory, self._callers(regs)
+        block = memory.alive.get(address)
+        if block is None:
+            freed = memory.freed.get(address)
+            if freed is not None:
+                self._tell("double-free", address, stack, block=freed.block, note=f"by {shown(function)}")
+            else:
+                inside = memory.containing(address)
+                self._tell("invalid-free", address, stack, block=inside, note=f"by {shown(function)}")
+            return
+        self._compare(block, stack)
+        if block.family != allocator.family:
+            self._tell("mismatched-free", address, stack, block=block,
+                       note=f"{shown(block.function)}, then {shown(function)}")
+        elif sized is not None and sized != block.size:
+            self._tell("mismatched-free", address, stack, block=block,
+                       note=f"{shown(function)} says {sized} bytes")
+        for gone in memory.free(block, function, stack):
+            self._compare_freed(gone.block, stack)
+
+    def _compare(self, block: HeapBlock, stack: Kept) -> None:
+        """Tell of what was written around a block, where that was not seen."""
+        if block.number in self._damaged:
+            return
+        damage = self._memory.damage(block)
+        if damage is not None:
+            self._damaged.add(block.number)
+            address, behind = damage
+            self._tell("overflow" if behind else "underflow", address, stack, size=1, access="w", block=block,
+                       noticed=True)
+
+    def _compare_freed(self, block: HeapBlock, stack: Kept) -> None:
+        """Tell of what was written to a freed block, where that was not seen."""
+        if block.number in self._damaged:
+            return
+        address = self._memory.changed(block)
+        if address is not None:
+            self._damaged.add(block.number)
+            self._tell("use-after-free", address, stack, size=1, access="w", block=block, noticed=True)
+
+    def check(self) -> list[HeapFinding]:
+        """Look at the red zones of all blocks, and at what is kept back, now.
+
+        Returns:
+            What was found by that.
+        """
+        before = len(self.findings)
+        for block in list(self._memory.alive.values()):
+            self._compare(block, ())
+        for freed in list(self._memory.freed.values()):
+            self._compare_freed(freed.block, ())
+        return self.findings[before:]
+
+    # --- for Python functions that stand for the guest's
+
+    @property
+    def blocks(self) -> list[HeapBlock]:
+        """The blocks that are allocated, the oldest first."""
+        return sorted(self._memory.alive.values(), key=lambda block: block.number)
+
+    def allocate(self, size: int, function: str = "malloc") -> int:
+        """Allocate a block for a function in Python that the guest calls (bind()), and return its address; 0 where
+        there is no room."""
+        block = self._memory.allocate(size, 1, function, "malloc", ())
+        return block.address if block is not None else 0
+
+    # --- accesses
+
+    def _accessed(self, regs: Regs, address: int, size: int, data: bytes | None) -> None:
+        """The guest accesses bytes, some of which are marked."""
+        memory = self._memory
+        marks = [memory.mark(address + n) for n in range(size)]
+        first = next(n for n, mark in enumerate(marks) if mark)
+        bad = next((n for n, mark in enumerate(marks) if mark & ~UNWRITTEN), None)
+        if bad is None and data is not None:
+            memory.written(address, size)
+            return
+        access = "r" if data is None else "w"
+        at = address + (first if bad is None else bad)
+        mark = marks[first if bad is None else bad]
+        if data is None and bad is not None and self._may_read_lines(regs, address, size):
+            return
+        key = (regs.pc, mark, access)
+        seen = self._seen[key] = self._seen.get(key, 0) + 1
+        if seen > TOLD and not self._raising and key in self._by_place:
+            self._by_place[key].count += 1
+            return
+        kind, block = self._kind(mark, at)
+        if block is not None and data is not None:
+            self._damaged.add(block.number)
+        finding = self._tell(kind, at, self._stack(regs)[:self._depth], size=size, access=access, block=block)
+        self._by_place.setdefault(key, finding)
+        if bad is None:  # one report for each byte
+            memory.written(address, size)
+
+    def _kind(self, mark: int, address: int) -> tuple[str, HeapBlock | None]:
+        """(kind of finding, block) of an access to a marked byte."""
+        block = self._memory.nearest(address)
+        if mark & FREED:
+            if block is not None and not block.address <= address < block.end:
+                block = None  # it has been used again since, or is kept back no more
+            return "use-after-free", block
+        if mark & FRESH or block is None:
+            return "wild-access", block
+        if mark & UNWRITTEN and block.address <= address < block.end:
+            return "uninitialized-read", block
+        return "overflow" if address >= block.end else "underflow", block
+
+    def _may_read_lines(self, regs: Regs, address: int, size: int) -> bool:
+        """Whether a read is of a whole word or line, a byte of which is a block's, by a function that may."""
+        if size < SHORTEST or address % size:
+            return False
+        line = address & -LINE
+        if all(self._memory.mark(line + n) & ~UNWRITTEN for n in range(LINE)):
+            return False
+        symbols = self._machine.symbols
+        symbol = symbols.covering(regs.pc)
+        name = symbol.name if symbol is not None else ""
+        module = next((name for name, (start, end) in self._machine.modules.items()
+                       if start <= regs.pc < end), symbols.main)
+        return any(fnmatchcase(f"{module}:{name}" if ":" in glob else module, glob)
+                   for glob in self._reads_lines)
+
+    # --- stacks
+
+    def _callers(self, regs: Regs) -> Kept:
+        """Return addresses at a function's entry."""
+        return self._stack(regs)[1:]
+
+    def _stack(self, regs: Regs) -> Kept:
+        """Code addresses, the first being that of the instruction."""
+        try:
+            stack = addresses_of(self._k.stack_trace(regs, self._depth + 1).kept())
+            outside = self._machine.exit_address & ~self._machine.arch.pointers.mode_bits
+            return stack[:-1] if outside and stack[-1] == outside else stack
+        except (Unsupported, GuestFault):
+            return (regs.pc,)
+
+    @cached_property
+    def _debug(self) -> DebugInfo:
+        return DebugInfo(self._machine)
+
+    def _frames(self, stack: Kept, called: bool) -> list[str]:
+        """A stack as text. called: its first address is a return address, too."""
+        return [self._frame(address, called or n > 0) for n, address in enumerate(stack)]
+
+    def _frame(self, address: int, called: bool) -> str:
+        line = self._debug.line(address - 1 if called else address)
+        where = self._machine.symbols.describe(address)
+        return f"{where} ({line})" if line is not None else where
+
+    # --- findings
+
+    def _tell(self, kind: str, address: int, stack: Kept, *, size: int = 0, access: str = "",
+              block: HeapBlock | None = None, note: str = "", noticed: bool = False) -> HeapFinding:
+        """Keep a finding, or count it where there is one like it. Raises HeapError where that is asked for."""
+        key = (kind, access, stack, block.stack if block is not None else None,
+               block.number if kind == "leak" or (noticed and not stack) else 0)  # type: ignore[union-attr]
+        finding = self._by_place.get(key)
+        if finding is None:
+            freed = self._memory.freed.get(block.address) if block is not None else None
+            if freed is not None and freed.block is not block:
+                freed = None
+            called = not access or noticed
+            finding = self._by_place[key] = HeapFinding(
+                kind=kind, address=address, size=size, access=access, pc=stack[0] if stack else 0, stack=stack,
+                block=block, freed=freed, note=note, noticed=noticed,
+                frames=self._frames(stack, called),
+                allocated=self._frames(block.stack, True) if block is not None else [],
+                released=self._frames(freed.stack, True) if freed is not None else [])
+            self.findings.append(finding)
+        else:
+            finding.count += 1
+        if self._raising and kind != "leak":
+            raise HeapError(finding)
+        return finding
+
+    def new(self) -> list[HeapFinding]:
+        """What was found since this was called last."""
+        told, self._told = self._told, len(self.findings)
+        return self.findings[told:]
+
+    def report(self) -> str:
+        """All findings as text, with their stacks."""
+        if not self.findings:
+            return "no findings"
+        return "\n\n".join(map(str, self.findings))
+
+    def json(self) -> str:
+        """All findings as a JSON array; see HeapFinding.as_dict()."""
+        return json.dumps([finding.as_dict() for finding in self.findings], indent=2)
+
+    # --- leaks
+
+    def leaks(self, reachable: bool = False) -> list[HeapFinding]:
+        """Find blocks that nothing can free any more: no register, no word of memory outside of the heap and no
+        block that can be reached has a pointer to them, be it to their midst.
+
+        What only a lost block leads to is not told of by itself. Each call that has allocated lost blocks is one
+        finding.
+
+        Args:
+            reachable: all blocks that are allocated are told of.
+        """
+        alive = self.blocks
+        lost = alive if reachable else _lost(alive, self._words)
+        groups: dict[Kept, list[HeapBlock]] = {}
+        for block in lost:
+            groups.setdefault(block.stack, []).append(block)
+        found = []
+        for blocks in groups.values():
+            first = blocks[0]
+            if ("leak", first.number) not in self._seen:
+                self._seen["leak", first.number] = 1
+                finding = self._tell("leak", first.address, (), size=sum(one.size for one in blocks),
+                                     block=first,
+                                     note=f"{len(blocks)} blocks of one call, "
+                                          f"{sum(one.size for one in blocks)} bytes" if len(blocks) > 1 else "")
+                found.append(finding)
+        return found
+
+    def _words(self, block: HeapBlock | None) -> Iterator[int]:
+        """The words of a block; None: registers, and all memory that may have pointers to blocks."""
+        machine = self._machine
+        if block is not None:
+            yield from self._words_of(block.address, block.size)
+            return
+        regs = machine.regs
+        for name in regs.names:
+            with suppress(KprobeError):
+                yield regs[name]
+        heap = self._memory.ranges
+        for start, end in machine.regions():
+            if any(low <= start < high for low, high in heap):
+                continue
+            on_stack = start <= regs.sp < end and machine.arch.callers > 0
+            first = regs.sp if on_stack else start  # below lies what is left of calls that have ended
+            with suppress(KprobeError):
+                yield from self._words_of(first, end - first)
+
+    def _words_of(self, start: int, size: int) -> Iterator[int]:
+        """Aligned words of memory."""
+        arch = self._machine.arch
+        width = arch.bits // 8
+        first = -(-start // width) * width
+        count = (start + size - first) // width
+        if count <= 0:
+            return
+        data = memoryview(self._machine.read(first, count * width))
+        if arch.order.value == sys.byteorder:
+            yield from data.cast("Q") if width == 8 else data.cast("I")
+        else:
+            mark, letter = "<" if arch.order.value == "little" else ">", "Q" if width == 8 else "I"
+            yield from struct.unpack(f"{mark}{count}{letter}", data)
+
+    # --- the end
+
+    @alone
+    def close(self) -> None:
+        """End the check: look at all blocks once more, look for leaks, give the guest its allocator back.
+
+        Blocks that the guest still has must not be freed afterwards: its own allocator does not know them.
+
+        Raises:
+            MachineBusy: another thread runs the machine; the check goes on.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        raising, self._raising = self._raising, False
+        try:
+            with suppress(KprobeError):
+                self.check()
+            if self._leaks:
+                self.leaks()
+        finally:
+            self._raising = raising
+            self._forget()
+            with suppress(NotRegistered):
+                self._k.unregister_all([probe for probe, _ in self._probes])
+            self._memory.close()
+
+    def __enter__(self) -> HeapCheck:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._leaks = self._leaks and exc[0] is None  # a guest that was stopped in its midst has freed nothing yet
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __repr__(self) -> str:
+        return (f"<heap check: {len(self._memory.alive)} blocks, {self._memory.in_use:,} bytes, "
+                f"{len(self.findings)} findings>")
+
+
+class _Pointers:
+    """Which blocks words lead to, be it to their midst or to the byte behind their last one."""
+
+    def __init__(self, blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]) -> None:
+        """
+        Args:
+            blocks: those that are allocated.
+            words: the words of a block; of None: those outside of the heap.
+        """
+        self.blocks = sorted(blocks, key=lambda block: block.address)
+        self._starts = [block.address for block in self.blocks]
+        self._words = words
+
+    def targets(self, block: HeapBlock | None) -> set[int]:
+        """Numbers of the blocks that a block leads to; None: that anything outside of the heap leads to."""
+        found = set[int]()
+        low, high = self._starts[0], self.blocks[-1].end
+        for word in self._words(block):
+            if low <= word <= high:
+                n = bisect_right(self._starts, word) - 1
+                if word <= self.blocks[n].end:
+                    found.add(n)
+        return found
+
+    def follow(self, first: set[int], reached: set[int]) -> None:
+        """Add what these blocks lead to, and they themselves, to `reached`."""
+        todo = list(first - reached)
+        reached |= first
+        while todo:
+            for n in self.targets(self.blocks[todo.pop()]) - reached:
+                reached.add(n)
+                todo.append(n)
+
+
+def _lost(blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]) -> list[HeapBlock]:
+    """The blocks that nothing leads to; of those that only lead to each other, one."""
+    if not blocks:
+        return []
+    pointers = _Pointers(blocks, words)
+    reached = set[int]()
+    pointers.follow(pointers.targets(None), reached)
+    lost = [n for n in range(len(blocks)) if n not in reached]
+    led_to = {target for n in lost for target in pointers.targets(pointers.blocks[n]) - {n}}
+    found = [n for n in lost if n not in led_to]
+    pointers.follow(set(found), reached)
+    for n in lost:
+        if n not in reached:
+            found.append(n)
+            pointers.follow({n}, reached)
+    return [pointers.blocks[n] for n in found]

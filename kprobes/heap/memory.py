@@ -1,0 +1,366 @@
+"""The blocks that a heap check hands out: red zones around them, marks on what must not be accessed,
+freed blocks that are kept back."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from attrs import define, frozen
+
+from ..errors import NoMemory
+from ..hostmemory import zeroed
+from ..machine._base import UNWRITTEN, MarkedMemory, Watched
+
+#: Marks of bytes: of a red zone, of a block that was freed, of memory that no block has had.
+RED: Final = 1
+FREED: Final = 2
+FRESH: Final = 4
+#: What red zones and the beginning of freed blocks are filled with.
+RED_FILL: Final = 0xFA
+FREED_FILL: Final = 0xFD
+KEPT: Final = 4096  #: bytes of a freed block that are filled, and compared later
+ALIGNMENT: Final = 16  #: of every block
+SEGMENT: Final = 1 << 18  #: bytes of the first segment; the next ones are larger
+LARGEST: Final = 1 << 23  #: bytes of a segment, but for blocks that need more
+WIDEST_ZONE: Final = 1024  #: bytes that a large block's red zone has besides
+
+Stack = tuple[int, ...]
+
+
+@frozen(eq=False)
+class HeapBlock:
+    """A block of guest memory that was allocated.
+
+    Attributes:
+        address: of its first byte.
+        size: bytes that were asked for.
+        function: the name of the guest's function that allocated it.
+        family: "malloc", "new" or "new[]".
+        stack: return addresses of that call, innermost first.
+        number: how many blocks were allocated before.
+        start: where its red zone begins.
+        room: bytes from there to the end of the red zone behind it.
+    """
+
+    address: int
+    size: int
+    function: str
+    family: str
+    stack: Stack
+    number: int
+    start: int
+    room: int
+
+    @property
+    def end(self) -> int:
+        """Address behind the last byte."""
+        return self.address + self.size
+
+
+@frozen(eq=False)
+class FreedBlock:
+    """A block that was freed, and is kept back.
+
+    Attributes:
+        block: as it was allocated.
+        function: the name of the guest's function that freed it.
+        stack: return addresses of that call, innermost first.
+    """
+
+    block: HeapBlock
+    function: str
+    stack: Stack
+
+
+@define(eq=False)
+class Segment:
+    """Memory that blocks come from.
+
+    Attributes:
+        start: address of the first byte.
+        size: bytes.
+        marks: one for each byte.
+        used: bytes from the start that have been handed out.
+    """
+
+    start: int
+    size: int
+    marks: memoryview
+    used: int = 0
+
+
+@frozen
+class HeapState:
+    """What there was at a snapshot: see HeapMemory.books."""
+
+    segments: list[tuple[int, int, bytes]]
+    alive: dict[int, HeapBlock]
+    freed: dict[int, FreedBlock]
+    free: dict[int, list[int]]
+    number: int
+    in_use: int
+    kept_back: int
+
+
+Access = Callable[[int, int], bytes]
+
+
+class HeapMemory:
+    """Allocates and frees blocks.
+
+    Attributes:
+        alive: blocks that are allocated, by address.
+        freed: blocks that are kept back, by address, the oldest first.
+        in_use: bytes of the blocks that are allocated.
+    """
+
+    def __init__(self, memory: MarkedMemory, read: Access, write: Callable[[int, bytes], None],
+                 report: Watched | None, *, zone: int, quarantine: int, limit: int,
+                 uninitialized: bool) -> None:
+        """
+        Args:
+            memory: gives segments, and watches them.
+            read: reads guest memory.
+            write: writes guest memory.
+            report: told of accesses to marked bytes; None: accesses are not watched.
+            zone: bytes of a red zone, at least.
+            quarantine: bytes of freed blocks that are kept back, red zones included.
+            limit: bytes that may be allocated at a time.
+            uninitialized: new blocks are marked as unwritten.
+        """
+        self._memory = memory
+        self._read = read
+        self._write = write
+        self._report = report
+        self._zone = -(-zone // ALIGNMENT) * ALIGNMENT
+        self._quarantine = quarantine
+        self._limit = limit
+        self._new_mark = UNWRITTEN if uninitialized else 0
+        self.alive: dict[int, HeapBlock] = {}
+        self.freed: dict[int, FreedBlock] = {}
+        self.in_use = 0
+        self._order: deque[int] = deque()  # addresses of `freed`
+        self._kept_back = 0
+        self._free: dict[int, list[int]] = {}  # room -> starts
+        self._number = 0
+        self._segments: list[Segment] = []  # by address
+        self._starts: list[int] = []  # of these
+        self._known: dict[tuple[int, int], memoryview] = {}  # (start, size) -> marks being watched
+        self._ends: list[Callable[[], None]] = []
+        self._current = self._new_segment(SEGMENT)
+
+    def close(self) -> None:
+        """Watch accesses no more. The memory stays: the guest may go on to use it."""
+        for end in self._ends:
+            end()
+        self._ends.clear()
+
+    # --- blocks
+
+    def allocate(self, size: int, alignment: int, function: str, family: str,
+                 stack: Stack) -> HeapBlock | None:
+        """Allocate a block.
+
+        Args:
+            size: bytes.
+            alignment: a power of two.
+            function: for the block's record, as `family` and `stack`.
+
+        Returns:
+            The block; None where there is no room for it, or the limit is reached.
+        """
+        if self.in_use + size > self._limit:
+            return None
+        alignment = max(alignment, ALIGNMENT)
+        behind = self._zone + min(size // 8, WIDEST_ZONE)
+        room = _rounded(self._zone + alignment - ALIGNMENT + size + behind)
+        start = self._take(room)
+        if start is None:
+            return None
+        address = (start + self._zone + alignment - 1) & -alignment
+        block = HeapBlock(address, size, function, family, stack, self._number, start, room)
+        self._number += 1
+        self.in_use += size
+        self.alive[address] = block
+        marks, at = self._marks(start)
+        first, last = at + address - start, at + address - start + size
+        marks[at:first] = bytes([RED]) * (first - at)
+        marks[first:last] = bytes([self._new_mark]) * size
+        marks[last:at + room] = bytes([RED]) * (at + room - last)
+        self._write(start, bytes([RED_FILL]) * (address - start))
+        self._write(block.end, bytes([RED_FILL]) * (start + room - block.end))
+        return block
+
+    def free(self, block: HeapBlock, function: str, stack: Stack) -> list[FreedBlock]:
+        """Free a block: nothing is to access it from now on.
+
+        Returns:
+            Those that are kept back no longer, for whoever compares what they hold.
+        """
+        del self.alive[block.address]
+        self.in_use -= block.size
+        marks, at = self._marks(block.address)
+        marks[at:at + block.size] = bytes([FREED]) * block.size
+        self._write(block.address, bytes([FREED_FILL]) * min(block.size, KEPT))
+        self.freed[block.address] = FreedBlock(block, function, stack)
+        self._order.append(block.address)
+        self._kept_back += block.room
+        return self._let_go()
+
+    def _let_go(self) -> list[FreedBlock]:
+        """Blocks that there is no room for among those that are kept back: they may be handed out again."""
+        gone = []
+        while self._kept_back > self._quarantine:
+            freed = self.freed.pop(self._order.popleft())
+            block = freed.block
+            self._kept_back -= block.room
+            self._free.setdefault(block.room, []).append(block.start)
+            gone.append(freed)
+        return gone
+
+    def written(self, address: int, size: int) -> None:
+        """Bytes of a block have been written by others than the guest."""
+        if self._new_mark:
+            marks, at = self._marks(address)
+            marks[at:at + size] = bytes(mark & ~UNWRITTEN for mark in marks[at:at + size])
+
+    # --- what is where
+
+    def mark(self, address: int) -> int:
+        """The mark of a byte; 0 for one that is in no segment."""
+        n = bisect_right(self._starts, address) - 1
+        if n < 0 or address >= self._segments[n].start + self._segments[n].size:
+            return 0
+        return self._segments[n].marks[address - self._segments[n].start]
+
+    def has(self, address: int) -> bool:
+        """Whether an address is in memory that blocks come from."""
+        n = bisect_right(self._starts, address) - 1
+        return n >= 0 and address < self._segments[n].start + self._segments[n].size
+
+    def nearest(self, address: int) -> HeapBlock | None:
+        """The block, alive or kept back, that an address is in or closest to; None: there is none."""
+        blocks = [*self.alive.values(), *(freed.block for freed in self.freed.values())]
+        return min(blocks, key=lambda block: _distance(block, address), default=None)
+
+    def containing(self, address: int) -> HeapBlock | None:
+        """The block that is alive, and has an address, be it that behind its last byte; None: there is none."""
+        return next((block for block in self.alive.values()
+                     if block.address <= address <= block.end), None)
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """(start, end) of the memory that blocks come from."""
+        return [(segment.start, segment.start + segment.size) for segment in self._segments]
+
+    def damage(self, block: HeapBlock) -> tuple[int, bool] | None:
+        """Where a block's red zones hold something else than they should.
+
+        Returns:
+            (address of the byte that is nearest to the block, whether it lies behind the block), or
+            None where nothing was written there.
+        """
+        front = self._read(block.start, block.address - block.start)
+        behind = self._read(block.end, block.start + block.room - block.end)
+        for n, byte in enumerate(behind):
+            if byte != RED_FILL:
+                return block.end + n, True
+        for n, byte in enumerate(reversed(front)):
+            if byte != RED_FILL:
+                return block.address - 1 - n, False
+        return None
+
+    def changed(self, block: HeapBlock) -> int | None:
+        """The first address of a freed block that was written since; None: there is none."""
+        for n, byte in enumerate(self._read(block.address, min(block.size, KEPT))):
+            if byte != FREED_FILL:
+                return block.address + n
+        return None
+
+    # --- room
+
+    def _take(self, room: int) -> int | None:
+        if free := self._free.get(room):
+            return free.pop()
+        if self._current.size - self._current.used < room:
+            try:
+                self._current = self._new_segment(
+                    max(SEGMENT, min(2 * self._current.size, LARGEST), -(-room // 0x1000) * 0x1000))
+            except NoMemory:
+                return None
+        start = self._current.start + self._current.used
+        self._current.used += room
+        return start
+
+    def _new_segment(self, size: int) -> Segment:
+        start = self._memory.map(size)
+        segment = Segment(start, size, self._marks_of(start, size))
+        segment.marks[:] = bytes([FRESH]) * size
+        self._segments = sorted([*self._segments, segment], key=lambda one: one.start)
+        self._starts = [one.start for one in self._segments]
+        return segment
+
+    def _marks_of(self, start: int, size: int) -> memoryview:
+        """Marks of a segment, which are watched; those that it had before where it was there before."""
+        if (start, size) not in self._known:
+            marks = memoryview(zeroed(size))
+            if self._report is not None:
+                self._ends.append(self._memory.watch(start, marks, self._report))
+            self._known[start, size] = marks
+        return self._known[start, size]
+
+    def _marks(self, address: int) -> tuple[memoryview, int]:
+        """(marks, number of the mark) of an address in a segment."""
+        segment = self._segments[bisect_right(self._starts, address) - 1]
+        return segment.marks, address - segment.start
+
+    # --- going back
+
+    @property
+    def books(self) -> HeapState:
+        """What there is now; the same is there again when it is set. None: nothing was allocated."""
+        segments = [(one.start, one.size, bytes(one.marks[:one.used])) for one in self._segments]
+        return HeapState(segments, self.alive.copy(), self.freed.copy(),
+                         {room: starts.copy() for room, starts in self._free.items()}, self._number,
+                         self.in_use, self._kept_back)
+
+    @books.setter
+    def books(self, then: HeapState | None) -> None:
+        if then is None:
+            then = HeapState([], {}, {}, {}, 0, 0, 0)
+        now = {(one.start, one.size): one for one in self._segments}
+        self._segments = []
+        for start, size, marks in then.segments:
+            segment = now.pop((start, size), None)
+            if segment is None:
+                segment = Segment(start, size, self._marks_of(start, size), size)
+            segment.marks[:len(marks)] = marks
+            segment.marks[len(marks):segment.used] = bytes([FRESH]) * (segment.used - len(marks))
+            segment.used = len(marks)
+            self._segments.append(segment)
+        for gone in now.values():  # not mapped any more, or others have the memory
+            gone.marks[:] = bytes(gone.size)
+        self._starts = [one.start for one in self._segments]
+        self.alive, self.freed = then.alive.copy(), then.freed.copy()
+        self._order = deque(self.freed)
+        self._free = {room: starts.copy() for room, starts in then.free.items()}
+        self._number, self.in_use, self._kept_back = then.number, then.in_use, then.kept_back
+        if self._segments:
+            self._current = max(self._segments, key=lambda one: one.size - one.used)
+        else:
+            self._current = Segment(0, 0, memoryview(b""))
+
+
+def _rounded(room: int) -> int:
+    """A room's size, rounded so that few sizes differ: to a sixteenth of its power of two."""
+    step = max(ALIGNMENT, 1 << max(room.bit_length() - 5, 0))
+    return -(-room // step) * step
+
+
+def _distance(block: HeapBlock, address: int) -> int:
+    if address < block.address:
+        return block.address - address
+    return max(address - block.end + 1, 0)

@@ -1,0 +1,42 @@
+"""Guest memory whose bytes have marks: what a heap check hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._base import Books, Watched
+from .memory import GuestMemory
+from .snapshot import Snapshots
+from .watches import Watches
+
+
+class MarkedMemory:
+    """See machine._base.MarkedMemory.
+
+    Attributes:
+        unwatchable: why accesses cannot be reported; "": they can.
+    """
+
+    def __init__(self, memory: GuestMemory, watches: Watches, snapshots: Snapshots) -> None:
+        """
+        Args:
+            memory: the guest's.
+            watches: report accesses to it.
+            snapshots: keep books.
+        """
+        self._memory = memory
+        self._watches = watches
+        self._snapshots = snapshots
+        self.unwatchable = watches.unwatchable
+
+    def map(self, size: int) -> int:
+        """Map zeroed memory, and return its address. Raises NoMemory."""
+        return self._memory.alloc(size)
+
+    def watch(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
+        """Report each access to a byte whose mark is not 0; returns what ends it. Raises Unsupported."""
+        return self._watches.add_marked(start, marks, report)
+
+    def keep_books(self, books: Books) -> Callable[[], None]:
+        """Have books go back with the guest; returns what ends it."""
+        return self._snapshots.keep_books(books)

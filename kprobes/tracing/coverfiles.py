@@ -1,0 +1,294 @@
+"""Files of coverage: drcov, lcov, HTML."""
+
+from __future__ import annotations
+
+import html
+import posixpath
+import struct
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+
+from ..debug.file import DAMAGE, dwarf
+from ..debug.units import units_of
+from ..image import LoadedFile
+from ..symbols import CONTROLS
+
+REACH = 1 << 31  #: bytes of guest memory that stand for a module of their own, where blocks are in none
+LARGEST = 0xFFFF  #: bytes that drcov's row of a block can have
+
+
+@frozen(order=True)
+class Block:
+    """A block of guest code.
+
+    Attributes:
+        address: of its first instruction.
+        size: bytes.
+        count: how often it was executed since the start, or since reset().
+    """
+
+    address: int
+    size: int
+    count: int
+
+
+@frozen
+class Module:
+    """A row of drcov's table of modules.
+
+    Attributes:
+        base: address of the first byte.
+        end: address behind the last byte.
+        path: its name.
+    """
+
+    base: int
+    end: int
+    path: str
+
+
+class Executed:
+    """How often each address was executed."""
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        steps: Counter[int] = Counter()
+        for block in blocks:
+            steps[block.address] += block.count
+            steps[block.address + block.size] -= block.count
+        self._cuts = sorted(steps)
+        self._counts = [*accumulate(steps[cut] for cut in self._cuts)]
+
+    def count(self, address: int) -> int:
+        """Of one address."""
+        at = bisect_right(self._cuts, address) - 1
+        return self._counts[at] if at >= 0 else 0
+
+
+# --- drcov
+
+def drcov(blocks: Iterable[Block], images: Iterable[Module], regions: Sequence[tuple[int, int]], page: int) -> bytes:
+    """A file of drcov's, version 2.
+
+    A block ends where its module does: what goes on behind it is in a row of its own, as is what is too large for
+    one.
+
+    Args:
+        blocks: those that were executed.
+        images: the modules that there are.
+        regions: memory that is mapped, for blocks that are in no image.
+        page: bytes of a page.
+    """
+    blocks = list(blocks)
+    modules = sorted(_modules(blocks, list(images), regions, page), key=lambda module: module.base)
+    bases, rows = [module.base for module in modules], dict[bytes, None]()
+    for block in blocks:
+        at, end = block.address, block.address + block.size
+        while at < end:
+            number = bisect_right(bases, at) - 1
+            if number < 0 or at >= modules[number].end:
+                break  # it goes on in memory that no block begins in
+            size = min(end, modules[number].end, at + LARGEST) - at
+            rows[struct.pack("<IHH", at - bases[number], size, number)] = None
+            at += size
+    table = "".join(f"{n:3}, {m.base:#018x}, {m.end:#018x}, {0:#018x}, {m.path.translate(CONTROLS)}\n"
+                    for n, m in enumerate(modules))
+    head = (f"DRCOV VERSION: 2\nDRCOV FLAVOR: drcov\nModule Table: version 2, count {len(modules)}\n"
+            f"Columns: id, base, end, entry, path\n{table}BB Table: {len(rows)} bbs\n")
+    return head.encode() + b"".join(rows)
+
+
+def _modules(blocks: Iterable[Block], images: list[Module], regions: Sequence[tuple[int, int]],
+             page: int) -> Iterator[Module]:
+    """The images, and mapped memory that holds what is in none."""
+    yield from images
+    others = [block for block in blocks if not any(image.base <= block.address < image.end for image in images)]
+    while others:
+        first = others[0].address
+        there = next((region for region in regions if region[0] <= first < region[1]), None)
+        if there is None:  # mapped no more, or known by another address
+            start = first & -page
+            end = max(block.address + block.size for block in others if block.address < start + REACH)
+        else:  # without the images in it
+            start = max([there[0], *(image.end for image in images if image.end <= first)])
+            end = min([there[1], *(image.base for image in images if image.base > first)])
+        base = start + (first - start) // REACH * REACH
+        end = min(end, base + REACH)
+        yield Module(base, end, f"memory at {start:#x}")
+        others = [block for block in others if not base <= block.address < end]
+
+
+# --- source files
+
+@define
+class SourceCoverage:
+    """What was executed of a source file.
+
+    Attributes:
+        lines: line -> how often it was executed, at most.
+        functions: name -> (first line, how often it was entered).
+    """
+
+    lines: Counter[int] = field(factory=Counter)
+    functions: dict[str, tuple[int, int]] = field(factory=dict)
+
+
+def source_coverage(files: Iterable[LoadedFile], executed: Executed,
+                    wanted: Callable[[int], bool] | None) -> dict[str, SourceCoverage]:
+    """The source files that line tables name, by path.
+
+    Args:
+        files: what is loaded.
+        executed: how often its code was.
+        wanted: whether an address is to be looked at; None: all are.
+    """
+    found: dict[str, SourceCoverage] = {}
+    for loaded in files:
+        starts: dict[int, tuple[str, int]] = {}
+        for name, line, address in lines_of(loaded):
+            if wanted is not None and not wanted(address + loaded.bias):
+                continue
+            lines = found.setdefault(name, SourceCoverage()).lines
+            lines[line] = max(lines[line], executed.count(address + loaded.bias))
+            starts.setdefault(address, (name, line))
+        for function, start in _functions_of(loaded):
+            if start not in starts:
+                continue
+            name, line = starts[start]
+            functions = found[name].functions
+            count = executed.count(start + loaded.bias)
+            functions[function] = line, max(count, functions.get(function, (0, 0))[1])
+    return found
+
+
+def _functions_of(file: LoadedFile) -> Iterator[tuple[str, int]]:
+    """(name, link address) of each function that debug information has; nothing where that is damaged."""
+    try:
+        for function in units_of(file).functions:
+            yield function.name, function.start
+    except DAMAGE:
+        return
+
+
+def lines_of(file: LoadedFile) -> Iterator[tuple[str, int, int]]:
+    """(source file, line, link address) of every row of a file's line tables; nothing where there are none, or damaged
+    ones."""
+    try:
+        info = dwarf(file)
+        for unit in info.iter_CUs() if info is not None and info.has_debug_info else ():
+            program = info.line_program_for_CU(unit)
+            states = ([entry.state for entry in program.get_entries() if entry.state is not None]
+                      if program is not None else [])
+            names = _Names(unit, program)
+            for state, following in pairwise(states):
+                if not state.end_sequence and state.line and following.address > state.address:
+                    yield names.of(state.file), state.line, state.address
+    except DAMAGE:
+        return
+
+
+class _Names:
+    """Of the source files of a unit."""
+
+    def __init__(self, unit: Any, program: Any) -> None:
+        self._program, self._known = program, dict[int, str]()
+        folder = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
+        self._folder = folder.value.decode(errors="replace") if folder is not None else ""
+
+    def of(self, number: int) -> str:
+        """By the number in the table: from 0 on in version 5, before from 1 on."""
+        if number not in self._known:
+            header = self._program.header
+            old = header.version < 5
+            entry = header.file_entry[number - old]
+            folders = [b"", *header.include_directory] if old else [*header.include_directory]
+            folder, name = folders[entry.dir_index].decode(errors="replace"), entry.name.decode(errors="replace")
+            self._known[number] = posixpath.normpath(posixpath.join(self._folder, folder, name))
+        return self._known[number]
+
+
+# --- lcov
+
+def lcov(sources: dict[str, SourceCoverage]) -> bytes:
+    """A tracefile of lcov's: lines, and functions with the line where they begin."""
+    return "".join(_record(name, source) for name, source in sorted(sources.items())).encode()
+
+
+def _record(name: str, source: SourceCoverage) -> str:
+    functions = sorted((line, function, count) for function, (line, count) in source.functions.items())
+    known = "".join(f"FN:{line},{function.translate(CONTROLS)}\n" for line, function, _ in functions)
+    entered = "".join(f"FNDA:{count},{function.translate(CONTROLS)}\n" for _, function, count in functions)
+    lines = "".join(f"DA:{line},{source.lines[line]}\n" for line in sorted(source.lines))
+    hit = sum(map(bool, source.lines.values()))
+    return (f"TN:\nSF:{name.translate(CONTROLS)}\n{known}{entered}FNF:{len(functions)}\n"
+            f"FNH:{sum(count > 0 for _, _, count in functions)}\n{lines}LF:{len(source.lines)}\nLH:{hit}\n"
+            "end_of_record\n")
+
+
+# --- HTML
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Coverage</title><style>
+body {{ font-family: sans-serif; margin: 2em; color: #222; background: #fff }}
+table {{ border-collapse: collapse }} td, th {{ padding: 0 .8em; text-align: right }}
+td.text, th.text {{ text-align: left }} pre {{ margin: 0 }}
+table.lines {{ font-family: monospace }} .hit {{ background: #d9f2d9 }} .missed {{ background: #f8d7d7 }}
+</style></head><body><h1>Coverage</h1>
+<table><tr><th class="text">file</th><th>lines</th><th>executed</th><th>percent</th><th>functions</th>
+<th>entered</th></tr>
+{rows}</table>
+{files}</body></html>
+"""
+
+
+def page(sources: dict[str, SourceCoverage], folder: str | Path) -> bytes:
+    """A page of HTML: a table of the files, then each line of each file with how often it was executed.
+
+    Args:
+        sources: by path.
+        folder: where relative paths begin. A file that cannot be read is shown without its text.
+    """
+    rows, files = [], []
+    for n, (name, source) in enumerate(sorted(sources.items())):
+        hit = sum(map(bool, source.lines.values()))
+        entered = sum(count > 0 for _, count in source.functions.values())
+        rows.append(f'<tr><td class="text"><a href="#f{n}">{_text(name)}</a></td><td>{len(source.lines)}</td>'
+                    f"<td>{hit}</td><td>{100 * hit / len(source.lines):.1f}</td><td>{len(source.functions)}</td>"
+                    f"<td>{entered}</td></tr>\n")
+        files.append(f'<h2 id="f{n}">{_text(name)}</h2>\n{_functions(source)}<table class="lines">\n'
+                     f"{''.join(_rows(source, _read(Path(folder) / name)))}</table>\n")
+    return _PAGE.format(rows="".join(rows), files="".join(files)).encode()
+
+
+def _functions(source: SourceCoverage) -> str:
+    rows = "".join(f'<tr class="{"hit" if count else "missed"}"><td class="text">{_text(name)}</td><td>{line}</td>'
+                   f"<td>{count}</td></tr>\n"
+                   for name, (line, count) in sorted(source.functions.items(), key=lambda row: row[1][0]))
+    return f'<table><tr><th class="text">function</th><th>line</th><th>entered</th></tr>\n{rows}</table>\n'
+
+
+def _rows(source: SourceCoverage, text: list[str]) -> Iterator[str]:
+    """A row for each line of the text; where there is none, for each line that has code."""
+    for line in range(1, len(text) + 1) if text else sorted(source.lines):
+        count = source.lines.get(line)
+        kind = "" if count is None else f' class="{"hit" if count else "missed"}"'
+        words = text[line - 1] if text else ""
+        yield (f"<tr{kind}><td>{line}</td><td>{'' if count is None else count}</td>"
+               f'<td class="text"><pre>{_text(words)}</pre></td></tr>\n')
+
+
+def _read(path: Path) -> list[str]:
+    """The lines of a source file; none where it cannot be read."""
+    try:
+        return path.read_text(errors="replace").splitlines()
+    except (OSError, ValueError):
+        return []
+
+
+def _text(words: str) -> str:
+    return html.escape(words.translate({code: shown for code, shown in CONTROLS.items() if code != ord("\t")}))
