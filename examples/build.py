@@ -16,6 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ZIG = "0.17.0"
 TARGETS = {"x86_64": ["-target", "x86_64-freestanding-none"], "arm64": ["-target", "aarch64-freestanding-none"]}
+PACKETS = TARGETS | {"arm": ["-target", "arm-freestanding-eabi"], "mips": ["-target", "mips-freestanding-eabi"]}
 COMMON = [
     "-std=c11", "-O1", "-ffreestanding", "-fno-builtin", "-nostdlib", "-static", "-fno-pic", "-fno-pie",
     "-fno-sanitize=all", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables",
@@ -23,6 +24,7 @@ COMMON = [
     "-Wl,--build-id=none",
 ]  # fmt: skip
 FLAGS = [*COMMON, "-Wl,-e,_start", "-Wl,--image-base=0x400000", "-Wl,-z,noexecstack"]
+DEBUGGED = [*(flag for flag in FLAGS if flag != "-g0"), "-g", "-fdebug-compilation-dir=."]
 UNSHARED = ("-static", "-fno-pic", "-fno-pie", "-g0")
 LIBRARY = ["-target", "aarch64-linux-musl", *(flag for flag in COMMON if flag not in UNSHARED),
            "-shared", "-fPIC", "-g", "-fdebug-compilation-dir=."]
@@ -39,9 +41,9 @@ def check_compiler() -> None:
         sys.exit(f"examples are built with ziglang {ZIG}, found {version}: pip install ziglang=={ZIG}")
 
 
-def build(source: str, arch: str, output: Path) -> None:
+def build(source: str, target: list[str], output: Path) -> None:
     """Compile a program for one machine. Runs in this directory, so no path of the builder gets into the file."""
-    command = [sys.executable, "-m", "ziglang", "cc", *TARGETS[arch], *FLAGS, f"{source}.c", "-o", str(output)]
+    command = [sys.executable, "-m", "ziglang", "cc", *target, f"{source}.c", "-o", str(output)]
     subprocess.run(command, cwd=HERE, check=True)
 
 
@@ -73,9 +75,11 @@ def main() -> None:
     options = parser.parse_args()
     check_compiler()
     with tempfile.TemporaryDirectory() as directory:
-        programs = [(source, arch) for source in ("demo", "kernel_init") for arch in TARGETS]
-        for source, arch in programs:
-            build(source, arch, Path(directory, f"{source}.{arch}"))
+        programs = {(source, arch): [*target, *FLAGS] for source in ("demo", "kernel_init")
+                    for arch, target in TARGETS.items()}
+        programs |= {("packets", arch): [*target, *DEBUGGED] for arch, target in PACKETS.items()}
+        for (source, arch), target in programs.items():
+            build(source, target, Path(directory, f"{source}.{arch}"))
         fresh = {f"{source}.{arch}": Path(directory, f"{source}.{arch}").read_bytes() for source, arch in programs}
         fresh |= build_firmware(Path(directory))
         fresh["notes.arm64"] = build_library(Path(directory))

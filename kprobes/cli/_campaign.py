@@ -74,14 +74,14 @@ def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple
 
     stopped = False
     with contextlib.ExitStack() as stack:
-        executor, jobs = stack.enter_context(_cluster(dask, jobs)) if dask else (None, jobs)
+        executor, jobs = stack.enter_context(cluster(dask, jobs)) if dask else (None, jobs)
         journal = stack.enter_context(Journal(output, repr(job))) if output else None
         entries = _kept(journal, items)
         left = [*journal.left(items)] if journal else items
         kept = len(entries)
         outcomes = run(job, [*map(str, left)], executor, timeout, jobs=jobs,
                        memory=None if memory is None else memory << 20)
-        follow = stack.enter_context(_progress(len(left)))
+        follow = stack.enter_context(progress(len(left)))
         try:
             for outcome in follow(outcomes):
                 entries.append(journal.note(outcome) if journal else entry_of(outcome))
@@ -141,7 +141,7 @@ def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any]
     return Checks(arch), items, "kprobes check"
 
 
-def _cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManager[tuple[Executor, int]]:
+def cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManager[tuple[Executor, int]]:
     """Its executor, and how many workers that has unless `jobs` says."""
     try:
         from distributed import Client
@@ -168,19 +168,33 @@ def _kept(journal: Journal | None, items: Sequence[Path]) -> list[Entry]:
 
 
 @contextlib.contextmanager
-def _progress(count: int) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
+def progress(count: int, more: Callable[[], str] = str) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
+    """Say how far it is: yields what outcomes go through.
+
+    Args:
+        count: of outcomes to come.
+        more: says what else there is to say, or "".
+    """
     if not sys.stderr.isatty():
-        yield lambda outcomes: _told(outcomes, count)
+        yield lambda outcomes: _told(outcomes, count, more)
         return
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = MofNCompleteColumn(), TextColumn("done"), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield lambda outcomes: progress.track(outcomes, total=count)
+    columns = (MofNCompleteColumn(), TextColumn("done"), TimeRemainingColumn(),
+               TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=count)
+
+        def follow(outcomes: Iterable[Any]) -> Iterator[Any]:
+            for outcome in outcomes:
+                yield outcome
+                bar.update(task, advance=1, description=more())
+
+        yield follow
 
 
-def _told(outcomes: Iterable[Any], count: int) -> Iterator[Any]:
+def _told(outcomes: Iterable[Any], count: int, more: Callable[[], str]) -> Iterator[Any]:
     """Say in lines how far it is: for logs. A campaign of a few seconds says nothing."""
     start = said = time.monotonic()
     failed = 0
@@ -191,7 +205,8 @@ def _told(outcomes: Iterable[Any], count: int) -> Iterator[Any]:
         if now - said >= LINES and done < count:
             said = now
             left = (now - start) / done * (count - done)
-            click.echo(f"{done} of {count} items, {failed} failed, about {left:.0f} s left", err=True)
+            said_more = f", {more()}" if more() else ""
+            click.echo(f"{done} of {count} items, {failed} failed{said_more}, about {left:.0f} s left", err=True)
 
 
 def _countable(result: Any) -> Any:

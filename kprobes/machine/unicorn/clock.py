@@ -76,7 +76,7 @@ class InstructionClock:
     def reset(self) -> None:
         """Undo every start()."""
         self._users = 0
-        self._memory.own_code.on_change(None)
+        self._memory.own_code.ignore(self._look)
         self._unhook()
 
     def _look(self) -> None:

@@ -225,17 +225,19 @@ class Engine:
     # --- hooks
 
     def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0, data: int | None = None,
-             insn: int = 0) -> int:
+             insn: int = 0, flags: int = 0) -> int:
         """Add a hook by its ctypes callback, or by a host function's address; begin > end means everywhere. Returns its
         handle.
 
-        insn: of UC_HOOK_INSN, the engine's number of the instruction.
+        insn: of UC_HOOK_INSN, the engine's number of the instruction; of UC_HOOK_TCG_OPCODE, of the operation.
+        flags: of UC_HOOK_TCG_OPCODE.
         """
         if not isinstance(callback, int):
             self.keep(callback)
         out = _size()
         function = _void(callback) if isinstance(callback, int) else ctypes.cast(callback, _void)
-        check(_held.uc_hook_add(self.handle, ctypes.byref(out), kind, function, data, begin, end, ctypes.c_int(insn)))
+        check(_held.uc_hook_add(self.handle, ctypes.byref(out), kind, function, data, begin, end, ctypes.c_int(insn),
+                                ctypes.c_int(flags)))
         return out.value
 
     def keep(self, what: Any) -> None:

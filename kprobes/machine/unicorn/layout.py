@@ -164,22 +164,30 @@ class OwnCode:
 
     def __init__(self) -> None:
         self._sizes: dict[int, int] = {}
-        self._changed: Callable[[], None] | None = None
+        self._listeners: list[Callable[[], None]] = []
 
-    def on_change(self, changed: Callable[[], None] | None) -> None:
-        """Call a function whenever ranges come or go; None: no longer."""
-        self._changed = changed
+    def on_change(self, changed: Callable[[], None]) -> None:
+        """Call a function whenever ranges come or go, until ignore()."""
+        self._listeners.append(changed)
+
+    def ignore(self, changed: Callable[[], None]) -> None:
+        """Call a function of on_change() no longer. Others are left as they are."""
+        if changed in self._listeners:
+            self._listeners.remove(changed)
 
     def add(self, addr: int, size: int) -> None:
         """Enter code at [addr, addr + size)."""
         self._sizes[addr] = size
-        if self._changed is not None:
-            self._changed()
+        self._tell()
 
     def remove(self, addr: int) -> None:
         """Forget the code that was entered at `addr`."""
-        if self._sizes.pop(addr, 0) and self._changed is not None:
-            self._changed()
+        if self._sizes.pop(addr, 0):
+            self._tell()
+
+    def _tell(self) -> None:
+        for changed in [*self._listeners]:
+            changed()
 
     def ranges(self) -> list[tuple[int, int]]:
         """Return (start, end) of all code, neighbours put into one."""

@@ -3,6 +3,7 @@ docs/engine.md."""
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ from ..closed import close
 from .areas import CALL_AREA, CallAreas
 from .assembler import assemble
 from .blockcounts import BlockCounts
+from .edgemap import EdgeMap, LastBlocks
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
@@ -268,6 +270,20 @@ class UnicornMachine(Described):
     def count_blocks(self) -> BlockCounts:
         """Count the blocks of guest code that are executed from now on."""
         return self.parts.count_blocks()
+
+    def map_edges(self, counters: ctypes.Array[ctypes.c_uint8], spans: Sequence[tuple[int, int]] = (), *,
+                  comparisons: bool = False) -> EdgeMap:
+        """Count the edges between blocks of guest code into a fuzzer's map, until its close().
+
+        counters: the map, of a power of two bytes; may be shared memory. spans: (start, end) of guest code that is
+        counted; empty: all. comparisons: count equal bytes of comparisons as well. Raises BadArgument.
+        """
+        return self.parts.map_edges(counters, spans, comparisons)
+
+    def last_blocks(self, most: int = 64) -> LastBlocks:
+        """Note the blocks that the guest executes, the last `most` of them, until its close(). Slow: Python is called
+        for each. Raises BadArgument."""
+        return self.parts.last_blocks(most)
 
     @property
     def modules(self) -> dict[str, tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from functools import cached_property
 
@@ -18,6 +19,7 @@ from .calls import FunctionCalls
 from .clock import InstructionClock
 from .cpu import Cpu
 from .delayslots import DelaySlots
+from .edgemap import EdgeMap, LastBlocks, Spans
 from .faults import FaultReports
 from .following import Following, Hits
 from .functions import Functions
@@ -99,6 +101,14 @@ class Parts:
     def count_blocks(self) -> BlockCounts:
         """Count blocks from now on."""
         return BlockCounts(self.memory, self.state)
+
+    def map_edges(self, counters: ctypes.Array[ctypes.c_uint8], spans: Spans, comparisons: bool) -> EdgeMap:
+        """See UnicornMachine.map_edges()."""
+        return EdgeMap(self.memory, counters, spans, comparisons)
+
+    def last_blocks(self, most: int) -> LastBlocks:
+        """See UnicornMachine.last_blocks()."""
+        return LastBlocks(self.memory, most)
 
     @cached_property
     def host_view(self) -> HostView | None:

@@ -43,6 +43,7 @@ def _arm(mode: int) -> Guest:
                               renumber=exception_return if profile_m else None),
         faults=Faults(undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8})),
         calls=SystemCalls(skip={2: 0, 13: 0}),
+        blocks=Blocks(compares=True),
         memory=Mapped(unwatchable="one in an IT block has instructions behind it skipped",
                       devices_swapped=bool(mode & unicorn.UC_MODE_ARMBE8)),
     )

@@ -130,6 +130,7 @@ class Blocks:
     #: after a failed instruction fetch the next translation kills the process, unless the one that failed is forgotten
     #: (aborted.py)
     fetch_fault_kills: bool = False
+    compares: bool = False  #: comparisons are reported (UC_HOOK_TCG_OPCODE): edgemap.py
 
 
 @frozen

@@ -104,7 +104,7 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
                                moving=frozenset({"mxcsr"})),
         breakpoint=Breakpoint(channel=INTR, number=3, bias=1),
         pc=Pc(plain=True),
-        blocks=Blocks(served_in_place=True),
+        blocks=Blocks(served_in_place=True, compares=True),
         interrupts=Interrupts(bias=dict.fromkeys(interrupts, 2), served=served),
         faults=Faults(arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3}),
                       hooked_flags=hooked),

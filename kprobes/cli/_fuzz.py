@@ -1,0 +1,315 @@
+"""`kprobes fuzz`."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import BadArgument
+from ._campaign import STOPPED, cluster, progress
+from ._files import arch_option
+from ._guest import Number, Region
+from ._main import GUEST_FAILED
+from ._render import table
+
+if TYPE_CHECKING:
+    from ..campaign._journal import Entry, Journal
+    from ..fuzz.findings import Findings
+    from ..fuzz.target import CallTarget, PythonTarget, Target
+
+PYTHON = ".py"  #: how the name of a target in Python ends
+LONGEST = 1e7  #: seconds of --timeout: what timers take
+GRACE = 10.0  #: seconds beyond --timeout until a process is killed that does not end a run by itself
+
+
+class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions only
+    """Bytes of a map: a power of two."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        size = Number().convert(value, param, ctx)
+        if size < 1 << 8 or size > 1 << 23 or size & size - 1:
+            self.fail(f"{value!r} is no size of a map; write a power of two, 256 to 8388608", param, ctx)
+        return size
+
+
+@click.command()
+@click.argument("target", metavar="TARGET.py|FILE")
+@click.argument("given", required=False, metavar="[INPUT]")
+@click.option("--call", metavar="'NAME(@@, @len)'",
+              help="The function to call, where FILE is an image: @@ (or @input) is the address of the input's bytes, "
+                   "@len (or len) their number.")
+@click.option("--before", multiple=True, metavar="'NAME(ARG, ...)'",
+              help="With --call: call this first, once; may be given again.")
+@arch_option
+@click.option("--base", type=Number(), metavar="ADDRESS", help="FILE is a raw image, which belongs there; with --arch.")
+@click.option("--symbols", metavar="FILE2", help="Names: an ELF file, nm's or a linker's list.")
+@click.option("--max-insns", type=click.IntRange(1), metavar="N",
+              help="With --call: a run of more instructions hangs.")
+@click.option("--module", "modules", multiple=True, metavar="NAME",
+              help="Count edges in this image only; may be given again.")
+@click.option("--range", "ranges", type=Region(), multiple=True, metavar="START:SIZE",
+              help="Count edges in this code only; may be given again.")
+@click.option("--comparisons", is_flag=True,
+              help="Count equal bytes of comparisons as well, so that the fuzzer sees how near it is; refused "
+                   "where the engine does not report them.")
+@click.option("--map-size", type=MapSize(), metavar="BYTES", help="Of the map of edges; AFL_MAP_SIZE, or 65536.")
+@click.option("--handshake", type=click.Choice(["old", "new"]), default="old",
+              help="How to greet afl-fuzz: `new` is for 4.20 and newer, which know `old` as well.")
+@click.option("--replay", type=click.Path(path_type=Path), metavar="FOLDER",
+              help="Run all inputs of a folder again: a corpus, crashes, or AFL++'s output.")
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+              help="With --replay: keep crashes, a minimal corpus and reports there, and go on where it was stopped.")
+@click.option("--coverage", type=click.Path(dir_okay=False), metavar="FILE",
+              help="With --replay: write what the corpus executes, as `cover` does: .info, .drcov ...")
+@click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="With --replay: write what was found as SARIF.")
+@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N",
+              help="With --replay: processes; one for each processor unless given.")
+@click.option("--dask", metavar="ADDRESS", help="With --replay: a dask scheduler, whose workers do it instead.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
+              metavar="SECONDS", help="What a run may take; afl-fuzz has its own, -t.")
+@click.option("--memory", type=click.IntRange(1), default=2048, show_default=True, metavar="MIB",
+              help="With --replay: what a run may take beyond what its process has.")
+@click.option("--json", "as_json", is_flag=True, help="What was found as one JSON object.")
+def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ...], arch: str | None,
+         base: int | None, symbols: str | None, max_insns: int | None, modules: tuple[str, ...],
+         ranges: tuple[tuple[int, int], ...], comparisons: bool, map_size: int | None, handshake: str,
+         replay: Path | None, output: Path | None, coverage: str | None, sarif: Path | None, jobs: int | None,
+         dask: str | None, timeout: float, memory: int, as_json: bool) -> None:
+    """Fuzz guest code with AFL++, run one input, or run what a fuzzer has found again.
+
+    TARGET.py defines `machine`, a UnicornMachine, and fuzz(data), which runs it. Every run begins in the state that
+    the file leaves it in.
+
+    \b
+    afl-fuzz -U -i seeds -o found -- kprobes fuzz TARGET.py @@
+    afl-fuzz -U -i seeds -o found -- kprobes fuzz FILE --call 'parse(@@, @len)'
+    kprobes fuzz TARGET.py INPUT
+    kprobes fuzz TARGET.py --replay found -o replayed
+    """
+    if not timeout < LONGEST:
+        raise click.UsageError(f"--timeout {timeout:g}: give less than {LONGEST:g} seconds")
+    named, afl_file = _target(target, call, before, arch, base, symbols, max_insns)
+    if replay is not None:
+        if given is not None:
+            raise click.UsageError("with --replay the inputs are the folder's: leave INPUT out")
+        _replay(named, replay, output, coverage, sarif, jobs, dask, timeout, memory, map_size, as_json)
+        return
+    if output is not None or coverage is not None or sarif is not None or dask is not None or jobs is not None:
+        raise click.UsageError("-o, --coverage, --sarif, --jobs and --dask go with --replay FOLDER")
+    from ..fuzz.server import called_by_afl
+
+    if called_by_afl():
+        _serve(named, afl_file or given, modules, ranges, comparisons, map_size, handshake == "new")
+        return
+    if given is None or given == "@@":
+        raise click.UsageError("afl-fuzz has not started this: give an INPUT to run it, or --replay FOLDER; or start "
+                               "it as afl-fuzz -U -i SEEDS -o FOUND -- kprobes fuzz ...")
+    _run_one(named, given, timeout, as_json)
+
+
+def _target(target: str, call: str | None, before: tuple[str, ...], arch: str | None, base: int | None,
+            symbols: str | None, max_insns: int | None) -> tuple[PythonTarget | CallTarget, str | None]:
+    """The target, and the path of AFL's file where that stands in --call."""
+    from ..calltext import parse_call
+    from ..fuzz.target import CallTarget, PythonTarget, call_of
+
+    if call is None:
+        if not target.endswith(PYTHON):
+            raise click.UsageError(f"how is {target} called? Give --call 'NAME(@@, @len)', or a TARGET.py")
+        if before or arch or symbols or base is not None or max_insns is not None:
+            raise click.UsageError("--before, --arch, --base, --symbols and --max-insns go with --call; TARGET.py "
+                                   "makes its machine itself")
+        return PythonTarget(target), None
+    text, path = call_of(call)
+    parse_call(text, inputs=True)
+    for first in before:
+        parse_call(first)
+    return CallTarget(target, text, before, arch, base, symbols, max_insns), path
+
+
+# --- under AFL++
+
+def _serve(named: PythonTarget | CallTarget, path: str | None, modules: tuple[str, ...],
+           ranges: tuple[tuple[int, int], ...], comparisons: bool, map_size: int | None, new: bool) -> None:
+    """Do what afl-fuzz asks for. It never returns where there is no fork server."""
+    from ..fuzz import server
+    from ..fuzz.bench import Bench
+
+    size = server.wanted_size(map_size)
+
+    def bench() -> Bench:
+        target = named.load()
+        spans = [(start, start + length) for start, length in ranges] + _spans(target, modules)
+        return Bench(target, server.map_of_afl(size), spans, comparisons)
+
+    if server.has_server():
+        click.get_current_context().exit(server.serve(bench, path, size, new))
+    fate = bench().run(server.Inputs(path, None).read())
+    server.die(fate.signal)
+
+
+def _spans(target: Target, modules: tuple[str, ...]) -> list[tuple[int, int]]:
+    there = target.machine.modules
+    for name in modules:
+        if name not in there:
+            raise BadArgument(f"no module {name!r} is loaded", hint=f"there are {', '.join(sorted(there)) or 'none'}")
+    return [there[name] for name in modules]
+
+
+# --- one input
+
+def _run_one(named: PythonTarget | CallTarget, path: str, timeout: float, as_json: bool) -> None:
+    """Run an input, and say what came of it."""
+    from ..fuzz.bench import Bench
+    from ..fuzz.crash import examine
+    from ..fuzz.reports import Kept, json_of, text_of
+
+    data = Path(path).read_bytes()
+    words = ["kprobes", "fuzz", *named.words]
+    fate, finding = examine(Bench(named.load()), data, timeout)
+    if finding is not None:
+        kept = Kept(finding, path, 1, [*words, path])
+        click.echo(json_of([kept], words) if as_json else text_of(kept), nl=False)
+    elif as_json:
+        click.echo(json_of([], words), nl=False)
+    else:
+        click.echo(f"{path}: {f'hangs: {_said(fate.error)}' if fate.timeout else 'nothing went wrong'}")
+    if fate.signal:
+        click.get_current_context().exit(GUEST_FAILED)
+
+
+def _said(error: BaseException | None) -> str:
+    return str(getattr(error, "plain", error))
+
+
+# --- a folder
+
+def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None, coverage: str | None,
+            sarif: Path | None, jobs: int | None, dask: str | None, timeout: float, memory: int,
+            map_size: int | None, as_json: bool) -> None:
+    """Run all inputs of a folder."""
+    from ..campaign import Journal, run
+    from ..campaign._journal import entry_of
+    from ..fuzz.findings import JOURNAL, Findings, check_folder
+    from ..fuzz.replay import SIZE, Cover, Replay, inputs_of
+    from ..tracing.coverage import format_of
+
+    if coverage is not None:
+        format_of(coverage)
+    items = inputs_of(folder)
+    if output is not None:
+        check_folder(output, folder)
+        output.mkdir(parents=True, exist_ok=True)
+    named.load().machine.close()  # what is wrong with it is said once, and here
+    most = memory << 20 if sys.platform.startswith("linux") else None  # elsewhere there is no such limit
+    job = Replay(named, _stamp(named), timeout, most, map_size or SIZE)
+    found = Findings(["kprobes", "fuzz", *named.words], output)
+    entries: list[Entry] = []
+    stopped = False
+    with contextlib.ExitStack() as stack:
+        executor, jobs = stack.enter_context(cluster(dask, jobs)) if dask else (None, jobs)
+        journal = stack.enter_context(Journal(output / JOURNAL, repr(job))) if output is not None else None
+        entries = _entries(journal, items, found, output)
+        left = [*journal.left(items)] if journal is not None else items
+        outcomes = run(job, [*map(str, left)], executor, timeout + GRACE, jobs=jobs)
+        follow = stack.enter_context(progress(len(left), lambda: f"{len(found)} crashes" if len(found) else ""))
+        try:
+            for outcome in follow(outcomes):
+                entry = journal.note(outcome) if journal is not None else entry_of(outcome)
+                entries.append(entry)
+                found.note(entry.item, entry.result)
+        except KeyboardInterrupt:
+            stopped = True
+    chosen = _sum_up(entries, found, output, as_json, sarif, stopped)
+    if stopped:
+        click.echo(f"stopped: {len(entries)} of {len(items)} inputs were run{_how_to_go_on(output)}", err=True)
+        click.get_current_context().exit(STOPPED)
+    if coverage is not None:
+        _cover(Cover(named, coverage, timeout), chosen)
+    if len(found) or any(entry.error for entry in entries):
+        click.get_current_context().exit(GUEST_FAILED)
+
+
+def _stamp(named: PythonTarget | CallTarget) -> str:
+    """What the target's file is now. Raises OSError: it cannot be read."""
+    content = Path(named.words[0]).read_bytes()
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _entries(journal: Journal | None, items: Sequence[Path], found: Findings, path: Path | None) -> list[Entry]:
+    """What the journal at `path` has of these inputs; its findings are noted."""
+    from ..fuzz.replay import smallest
+
+    if journal is None:
+        return []
+    known = [journal.entries[str(item)] for item in items if str(item) in journal.entries]
+    try:
+        smallest({entry.item: entry.result for entry in known if entry.result is not None})
+        for entry in known:
+            found.note(entry.item, entry.result)
+    except (KeyError, TypeError, ValueError):
+        raise BadArgument(f"{path} is damaged: it has results that no replay writes",
+                          hint="remove it, and all inputs are run again") from None
+    return known
+
+
+def _how_to_go_on(output: Path | None) -> str:
+    if output is None:
+        return "; with -o FOLDER they had been kept, and the same command had gone on"
+    return f"; {output} has what was found: type the same command to go on"
+
+
+def _sum_up(entries: Sequence[Entry], found: Findings, output: Path | None, as_json: bool, sarif: Path | None,
+            stopped: bool) -> list[str]:
+    """Write reports, and say what was found. Returns the minimal corpus."""
+    from ..fuzz.findings import write, write_corpus
+    from ..fuzz.replay import edges_in, smallest
+    from ..fuzz.reports import headline, sarif_of
+
+    entries = sorted(entries, key=lambda entry: entry.item)  # they came in any order
+    results = {entry.item: entry.result for entry in entries if isinstance(entry.result, dict)}
+    failed = [entry for entry in entries if entry.error]
+    chosen = smallest(results)
+    if output is not None:
+        found.report()
+        if not stopped:
+            write_corpus(output, chosen)
+    kept = found.all
+    if sarif is not None:
+        write(sarif, sarif_of(kept).encode())
+    edges = edges_in(results.values())
+    if as_json:
+        click.echo(json.dumps({"inputs": len(entries), "edges": edges, "corpus": chosen,
+                               "failed": {entry.item: entry.error for entry in failed},
+                               "findings": [one.to_json() for one in kept]}))
+        return chosen
+    if kept:
+        table(("crash", "inputs", "what", "again"),
+              [(one.finding.hash, one.count, headline(one.finding), shlex.join(one.again)) for one in kept])
+    click.echo(f"{len(entries)} inputs cover {edges} edges; {len(chosen)} of them do as well; {len(kept)} crashes, "
+               f"{len(failed)} inputs hang or fail", err=True)
+    if failed:
+        table(("failed", "why"), [(entry.item, entry.error.splitlines()[0]) for entry in failed], to_stderr=True)
+    return chosen
+
+
+def _cover(job: Any, items: Sequence[str]) -> None:
+    """Write the coverage of a corpus, in a process of its own: an input may end that."""
+    from ..campaign import run
+
+    for outcome in run(job, [tuple(items)], jobs=1):
+        if outcome.error is not None:
+            raise BadArgument(f"{job.path} is not written: {_said(outcome.error)}",
+                              hint="run the inputs of the corpus one by one to find which it is")
+        click.echo(f"{job.path}: {outcome.result} blocks", err=True)

@@ -1,0 +1,123 @@
+"""One run after the other from the same state, and what becomes of each."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from attrs import frozen
+
+from ..errors import GuestFault, GuestStopped, GuestTimeout
+from ..machine.unicorn.edgemap import Spans
+from .target import Target
+
+#: a fault's kind -> the signal that a POSIX process dies of
+_SIGNALS = {
+    "undefined": signal.SIGILL, "trap": signal.SIGTRAP, "interrupt": signal.SIGSYS, "arithmetic": signal.SIGFPE,
+}  # fmt: skip
+
+Map = ctypes.Array[ctypes.c_uint8]
+
+
+@frozen
+class Fate:
+    """What became of a run.
+
+    Attributes:
+        signal: number of the signal that a process would have died of; 0: the run returned.
+        error: what the run raised; None: it returned.
+        timeout: True where the run has reached a bound of its own.
+    """
+
+    signal: int = 0
+    error: Exception | None = None
+    timeout: bool = False
+
+
+FINE = Fate()
+
+
+class OutOfTime(Exception):
+    """A run has taken longer than it may."""
+
+
+@contextmanager
+def within(seconds: float | None) -> Iterator[None]:
+    """Raise OutOfTime in the body after so many seconds; the guest is stopped for it.
+
+    Args:
+        seconds: None: never. In other threads than the main one there is no limit, either: they get no signals.
+    """
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(number: int, frame: object) -> None:
+        raise OutOfTime(f"no end within {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Bench:
+    """Runs inputs. The guest goes back to its first state before each run.
+
+    Attributes:
+        target: what is run.
+    """
+
+    def __init__(self, target: Target, counters: Map | None = None, spans: Spans = (),
+                 comparisons: bool = False) -> None:
+        """
+        Args:
+            target: in the state that every run begins from.
+            counters: the map that edges are counted into, which the caller clears; None: they are not counted.
+            spans: (start, end) of guest code that is counted; empty: all.
+            comparisons: True where equal bytes of comparisons are counted as well.
+
+        Raises:
+            Unsupported: the engine does not report comparisons of this architecture.
+        """
+        self.target = target
+        machine = target.machine
+        self._edges = None if counters is None else machine.map_edges(counters, spans, comparisons=comparisons)
+        self._start = machine.snapshot()
+
+    def run(self, data: bytes, seconds: float | None = None) -> Fate:
+        """Run an input.
+
+        Args:
+            data: the input.
+            seconds: what the run may take; None: as long as it likes.
+        """
+        if seconds is None:
+            return self._run(data)
+        try:
+            with within(seconds):
+                return self._run(data)
+        except OutOfTime as error:
+            return Fate(signal.SIGKILL, error, timeout=True)
+
+    def _run(self, data: bytes) -> Fate:
+        self.target.machine.restore(self._start)
+        if self._edges is not None:
+            self._edges.begin()
+        try:
+            self.target.fuzz(data)
+        except GuestStopped:
+            return FINE
+        except (GuestTimeout, OutOfTime) as error:
+            return Fate(signal.SIGKILL, error, timeout=True)
+        except GuestFault as error:
+            return Fate(_SIGNALS.get(error.access, signal.SIGSEGV), error)
+        except Exception as error:  # an oracle's, or the target's own: either way it is to be looked at
+            return Fate(signal.SIGABRT, error)
+        return FINE

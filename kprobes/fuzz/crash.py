@@ -1,0 +1,193 @@
+"""What went wrong in a run: where the guest stood, how it came there, and which other runs did so in the same way."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from attrs import asdict, frozen
+
+from ..errors import GuestFault, KprobeError
+from ..kprobes import Kprobes
+from ..machine.unicorn.machine import UnicornMachine
+from .bench import Bench, Fate
+
+FRAMES = 5  #: of the stack that tell one crash from another
+PATH = 32  #: blocks of the path that is kept
+_OUTSIDE = "?"
+
+
+class Crash(KprobeError):
+    """An oracle has found an error of the guest's. Raise it in a handler, or in a target's fuzz()."""
+
+
+@frozen
+class Place:
+    """An address of guest code, in words.
+
+    Attributes:
+        address: of the guest.
+        name: "function+0xOFFSET", or the address.
+        line: "FILE:LINE" of the source; "" where that is not known.
+    """
+
+    address: int
+    name: str
+    line: str
+
+
+@frozen
+class Finding:
+    """A crash, as it is kept and reported.
+
+    Attributes:
+        hash: the same for crashes that have the same signal, kind and innermost functions.
+        signal: name of the signal that a process would have died of.
+        kind: class of the error: "GuestFault", or an oracle's, behind a slash what that has found.
+        reason: what the error says.
+        access: of a fault: "read", "write", "fetch" ...; "" of others.
+        address: that a fault's access was to; None: not known.
+        registers: name -> value, where the guest stopped.
+        stack: innermost first.
+        incomplete: True where the stack's outermost caller was not reached.
+        path: the blocks that the guest executed last, the latest last.
+        details: what an oracle says beyond that, a line each.
+    """
+
+    hash: str
+    signal: str
+    kind: str
+    reason: str
+    access: str
+    address: int | None
+    registers: dict[str, int]
+    stack: list[Place]
+    incomplete: bool
+    path: list[Place]
+    details: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """As a value that JSON can say."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Finding:
+        """What to_json() gave."""
+        known = dict(value)
+        known["stack"] = [Place(**place) for place in known["stack"]]
+        known["path"] = [Place(**place) for place in known["path"]]
+        return cls(**known)
+
+
+def examine(bench: Bench, data: bytes, seconds: float | None = None) -> tuple[Fate, Finding | None]:
+    """Run an input, and find out what goes wrong. It takes many times as long as a plain run.
+
+    Args:
+        bench: runs it.
+        data: the input.
+        seconds: what the run may take; None: as long as it likes.
+
+    Returns:
+        The run's fate, and the finding; None: nothing went wrong this time, or the run reached a bound.
+    """
+    machine = bench.target.machine
+    blocks = machine.last_blocks(PATH)
+    try:
+        fate = bench.run(data, seconds)
+    finally:
+        blocks.close()
+    if fate.error is None or fate.timeout:
+        return fate, None
+    path = [_place(machine, address) for address in blocks.addresses]
+    stack, incomplete = _stack(bench)
+    error = fate.error
+    fault = error if isinstance(error, GuestFault) else None
+    name = signal.Signals(fate.signal).name
+    kind, details = _told(error)
+    reason = error.plain if isinstance(error, KprobeError) else str(error)
+    known = Finding(
+        hash=_hash(machine, [name, kind, fault.access if fault else ""], [place.address for place in stack],
+                   blocks.addresses),
+        signal=name, kind=kind, reason=reason, access=fault.access if fault else "",
+        address=fault.address if fault else None, registers=_registers(machine), stack=stack, incomplete=incomplete,
+        path=path, details=details)
+    return fate, known
+
+
+def _told(error: Exception) -> tuple[str, list[str]]:
+    """What an error is, and what it says beyond its message.
+
+    An oracle's error may have a `finding`, as those of a heap check have: an object with a `kind`, whose text has more
+    lines than the message, other stacks for instance.
+    """
+    name, finding = type(error).__name__, getattr(error, "finding", None)
+    kind = getattr(finding, "kind", None)
+    if not isinstance(kind, str):
+        return name, []
+    return f"{name}/{kind}", str(finding).splitlines()[1:]
+
+
+def _registers(machine: UnicornMachine) -> dict[str, int]:
+    found = {}
+    for name in machine.regs.names:
+        with suppress(KprobeError):
+            found[name] = machine.regs[name]
+    return found
+
+
+def _stack(bench: Bench) -> tuple[list[Place], bool]:
+    """The stack where the guest stopped, and whether callers are missing."""
+    machine = bench.target.machine
+    try:
+        if bench.target.kprobes is not None:
+            stack = bench.target.kprobes.stack_trace(machine.regs)
+        else:
+            with Kprobes(machine) as kprobes:
+                stack = kprobes.stack_trace(machine.regs)
+    except KprobeError:  # no way to walk it, or no memory where it should be
+        return [_place(machine, machine.regs.pc)], True
+    if stack[-1] == machine.exit_address and len(stack) > 1:  # the call that the run was begun by
+        stack.pop()
+    return [_place(machine, address, n > 0) for n, address in enumerate(stack)], stack.incomplete
+
+
+def _place(machine: UnicornMachine, address: int, returns: bool = False) -> Place:
+    """An address in words.
+
+    Args:
+        machine: the guest's.
+        address: of code.
+        returns: True for a return address: the line is that of the call before it.
+    """
+    line = None
+    with suppress(KprobeError):
+        line = machine.debug.line(address - returns)
+    return Place(address, machine.symbols.describe(address), str(line) if line is not None else "")
+
+
+def _hash(machine: UnicornMachine, kind: Sequence[str], stack: Sequence[int], path: Sequence[int]) -> str:
+    """What is the same for crashes of one origin.
+
+    Where pc is in no image, as behind a return address that was overwritten, the block that led there stands for it.
+    """
+    frames = [_function(machine, address) for address in stack]
+    if frames[0] == _OUTSIDE:
+        came_from = next((name for address in reversed(path) if (name := _function(machine, address)) != _OUTSIDE),
+                         _OUTSIDE)
+        frames = [_OUTSIDE, came_from]
+    text = "\n".join([*kind, *frames[:FRAMES]])
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:12]
+
+
+def _function(machine: UnicornMachine, address: int) -> str:
+    """The function at an address; where there is no symbol, its place in its image; `?` where there is no image."""
+    covering = machine.symbols.covering(address)
+    if covering is not None:
+        return str(covering.name).removeprefix(".")  # code of ELFv1's descriptors
+    for name, (start, end) in machine.modules.items():
+        if start <= address < end:
+            return f"{name}+{address - start:#x}"
+    return _OUTSIDE

@@ -1,0 +1,206 @@
+"""What a fuzzer leaves to do: all inputs of a folder run again, and of each what it covers and what went wrong.
+
+Replay is a campaign's job. Its results are what a journal can keep, so that a campaign that was killed goes on.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import os
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import frozen
+
+from ..campaign._limits import limited
+from ..errors import BadArgument
+from ..kprobes import Kprobes
+from .bench import Bench, Map
+from .crash import examine
+from .target import CallTarget, PythonTarget
+
+SIZE: Final = 1 << 16  #: bytes of the map, unless said otherwise
+_MACHINES: Final = 2  # that a process keeps
+_SLOWER: Final = 10  # how many times as long a run may take that is looked at
+_BESIDE: Final = frozenset({"README.txt", "fuzz_bitmap", "fuzzer_setup", "fuzzer_stats", "plot_data", "cmdline",
+                            "target_hash", "fastresume.bin"})  # AFL++'s own files, which are no inputs
+_WITH_INPUTS: Final = ("queue", "crashes", "hangs")  # of an instance of AFL++'s
+
+#: a counter -> the class that AFL puts it in, as an exponent: 1, 2, 3, 4-7, 8-15, 16-31, 32-127, 128-255
+_CLASSES: Final = bytes([0, 1, 2, 3, *[4] * 4, *[5] * 8, *[6] * 16, *[7] * 96, *[8] * 128])
+
+
+def inputs_of(folder: Path) -> list[Path]:
+    """The inputs in a folder: those of a fuzzer's output, or all files.
+
+    Args:
+        folder: AFL++'s output, one of its instances, its queue, or any folder of inputs; or one input.
+
+    Raises:
+        BadArgument: there is none.
+        OSError: the folder cannot be read.
+    """
+    if folder.is_file():
+        return [folder]
+    found = sorted(_walk(folder))
+    if not found:
+        raise BadArgument(f"{folder} has no inputs",
+                          hint="give AFL++'s output, its queue or crashes, or a folder of inputs, one file each")
+    return found
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    names = {entry.name for entry in entries}
+    instance = "fuzzer_stats" in names or "fuzzer_setup" in names
+    for entry in entries:
+        if entry.name.startswith(".") or (instance and entry.name not in _WITH_INPUTS):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path))
+        elif entry.is_file() and entry.name not in _BESIDE:
+            yield Path(entry.path)
+
+
+@frozen
+class Replay:
+    """Run one input. Called with its path: {"bytes": its size, "edges": what it covers, "finding": or None}.
+
+    Attributes:
+        target: what is run.
+        stamp: what the target's file was; a journal goes on with the same only.
+        seconds: what a run may take; None: as long as it likes.
+        memory: bytes that a run may take beyond what its process has when the target is loaded; None: as many as there
+            are.
+        size: bytes of the map, a power of two.
+
+    Raises, called:
+        BadArgument: the target fails to load.
+        OSError: the input cannot be read.
+        OutOfTime: the run has taken longer than it may.
+        GuestTimeout: the run has reached a bound of the target's own.
+    """
+
+    target: PythonTarget | CallTarget
+    stamp: str = ""
+    seconds: float | None = None
+    memory: int | None = None
+    size: int = SIZE
+
+    def __call__(self, item: str) -> dict[str, Any]:
+        data = Path(item).read_bytes()
+        bench, counters = _bench(self)
+        with limited(self.memory):
+            return self._run(bench, counters, data)
+
+    def _run(self, bench: Bench, counters: Map, data: bytes) -> dict[str, Any]:
+        ctypes.memset(counters, 0, self.size)
+        fate = bench.run(data, self.seconds)
+        edges = edges_of(counters)
+        if fate.timeout and fate.error is not None:
+            raise fate.error
+        patience = None if self.seconds is None else _SLOWER * self.seconds
+        finding = examine(bench, data, patience)[1] if fate.signal else None
+        return {"bytes": len(data), "edges": packed(edges),
+                "finding": finding.to_json() if finding is not None else None}
+
+
+@lru_cache(_MACHINES)
+def _bench(job: Replay) -> tuple[Bench, Map]:
+    counters = (ctypes.c_uint8 * job.size)()
+    return Bench(job.target.load(), counters), counters
+
+
+def edges_of(counters: Map) -> array[int]:
+    """What a run has covered: for each edge its number times 16, and AFL's class of its counter."""
+    classes = bytes(counters).translate(_TABLE)
+    return array("I", [number << 4 | kind for number, kind in enumerate(classes) if kind])
+
+
+_TABLE: Final = _CLASSES[:256]
+
+
+def packed(edges: array[int]) -> str:
+    """Edges as a journal keeps them."""
+    return base64.b64encode(zlib.compress(edges.tobytes(), 1)).decode()
+
+
+def unpacked(text: str) -> array[int]:
+    """What packed() gave. Raises ValueError: something else."""
+    edges = array("I")
+    try:
+        edges.frombytes(zlib.decompress(base64.b64decode(text, validate=True)))
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    return edges
+
+
+def smallest(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Inputs that together cover all that was covered: few, and small ones, as afl-cmin chooses them.
+
+    Each edge's smallest input is looked for, the rarest edges first; an input that was chosen covers all of its edges.
+
+    Args:
+        results: input -> what Replay said of it.
+
+    Returns:
+        The chosen inputs, in the order of `results`.
+
+    Raises:
+        ValueError: a result is none of Replay's.
+    """
+    best: dict[int, tuple[int, str]] = {}
+    often: dict[int, int] = {}
+    for name, result in results.items():
+        for edge in unpacked(result["edges"]):
+            often[edge] = often.get(edge, 0) + 1
+            rank = result["bytes"], name
+            if edge not in best or rank < best[edge]:
+                best[edge] = rank
+    covered: set[int] = set()
+    chosen: set[str] = set()
+    for edge in sorted(best, key=lambda edge: (often[edge], edge)):
+        if edge in covered:
+            continue
+        name = best[edge][1]
+        chosen.add(name)
+        covered.update(unpacked(results[name]["edges"]))
+    return [name for name in results if name in chosen]
+
+
+def edges_in(results: Iterable[Mapping[str, Any]]) -> int:
+    """How many edges were covered by all inputs together."""
+    found: set[int] = set()
+    for result in results:
+        found.update(edge >> 4 for edge in unpacked(result["edges"]))
+    return len(found)
+
+
+@frozen
+class Cover:
+    """Run inputs, and write which code they have executed. Called with their paths: how many blocks these are.
+
+    Attributes:
+        target: what is run.
+        path: of the file to write; its ending says which format.
+        seconds: what a run may take; None: as long as it likes.
+    """
+
+    target: PythonTarget | CallTarget
+    path: str
+    seconds: float | None = None
+
+    def __call__(self, items: tuple[str, ...]) -> int:
+        target = self.target.load()
+        bench = Bench(target)
+        kprobes = target.kprobes if target.kprobes is not None else Kprobes(target.machine)
+        with kprobes.coverage() as coverage:
+            for item in items:
+                bench.run(Path(item).read_bytes(), self.seconds)
+            coverage.save(self.path)
+            return len(coverage)

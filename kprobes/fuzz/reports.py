@@ -1,0 +1,131 @@
+"""Findings as text, as JSON, and as SARIF, which code hosts and editors show."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from .. import __version__
+from ..controls import CONTROLS
+from ..stacks import MARK
+from .crash import Finding, Place
+
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_SHOWN: Final = 16  # places of a stack or a path that text shows
+_IN_A_LINE: Final = 4  # registers
+
+
+@frozen
+class Kept:
+    """A finding, and the inputs that lead to it.
+
+    Attributes:
+        finding: of the input that is kept.
+        input: path of that input.
+        count: inputs that led to the same finding.
+        again: words of the command that repeats it.
+    """
+
+    finding: Finding
+    input: str
+    count: int
+    again: Sequence[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """As a value that JSON can say."""
+        return {"input": self.input, "count": self.count, "again": shlex.join(self.again), **self.finding.to_json()}
+
+
+def headline(finding: Finding) -> str:
+    """What happened, and where, in a line."""
+    top = finding.stack[0]
+    where = f"{top.name}{f' ({top.line})' if top.line else ''}"
+    return f"{finding.signal} in {where}: {finding.reason}".translate(CONTROLS)
+
+
+def text_of(kept: Kept) -> str:
+    """A finding as text, for people."""
+    finding = kept.finding
+    lines = [f"{finding.hash}  {headline(finding)}", f"  input: {kept.input}"]
+    if kept.count > 1:
+        lines.append(f"  {kept.count} inputs lead here")
+    lines += [f"  {detail}" for detail in finding.details]
+    lines.append("  stack:")
+    lines += _places(finding.stack[:_SHOWN])
+    if finding.incomplete or len(finding.stack) > _SHOWN:
+        lines.append(f"    {MARK}")
+    lines.append("  blocks executed last, the latest first:")
+    lines += _places([*reversed(finding.path)][:_SHOWN])
+    lines.append("  registers:")
+    cells = [f"{name}={value:#x}" for name, value in finding.registers.items()]
+    lines += [f"    {'  '.join(cells[n:n + _IN_A_LINE])}" for n in range(0, len(cells), _IN_A_LINE)]
+    lines.append(f"  again: {shlex.join(kept.again)}")
+    return "".join(f"{line.translate(CONTROLS)}\n" for line in lines)
+
+
+def _places(places: Iterable[Place]) -> list[str]:
+    return [f"    {place.address:#x} {place.name}{f' ({place.line})' if place.line else ''}" for place in places]
+
+
+def json_of(kept: Iterable[Kept], target: Sequence[str]) -> str:
+    """Findings as one JSON object.
+
+    Args:
+        kept: the findings.
+        target: words of a command line that name the target.
+    """
+    content = {"kprobes": __version__, "target": [*target], "findings": [one.to_json() for one in kept]}
+    return json.dumps(content, indent=1) + "\n"
+
+
+def sarif_of(kept: Iterable[Kept]) -> str:
+    """Findings as a log of SARIF 2.1.0, an OASIS standard."""
+    found = [*kept]
+    rules = {_rule(one.finding): one.finding for one in found}
+    run = {
+        "tool": {"driver": {
+            "name": "kprobes fuzz", "version": __version__,
+            "rules": [{"id": rule, "shortDescription": {"text": _described(finding)}}
+                      for rule, finding in sorted(rules.items(), key=lambda pair: pair[0])],
+        }},
+        "results": [_result(one) for one in found],
+    }  # fmt: skip
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _rule(finding: Finding) -> str:
+    """The identity of what a finding breaks: `GuestFault/write`, or an oracle's class."""
+    return f"{finding.kind}/{finding.access}" if finding.access else finding.kind
+
+
+def _described(finding: Finding) -> str:
+    return f"{finding.signal}: {finding.access} fault" if finding.access else f"{finding.signal}: {finding.kind}"
+
+
+def _result(kept: Kept) -> dict[str, Any]:
+    finding = kept.finding
+    places = [_location(place) for place in finding.stack]
+    return {
+        "ruleId": _rule(finding),
+        "level": "error",
+        "message": {"text": f"{headline(finding)}\nagain: {shlex.join(kept.again)}"},
+        "locations": places[:1],
+        "stacks": [{"frames": [{"location": place} for place in places]}],
+        "partialFingerprints": {"stackHash/v1": finding.hash},
+        "occurrenceCount": kept.count,
+    }  # fmt: skip
+
+
+def _location(place: Place) -> dict[str, Any]:
+    """Where, as SARIF has it: the source line where that is known, the address always."""
+    found: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": place.name}],
+                             "message": {"text": f"{place.address:#x} {place.name}"}}
+    file, _, line = place.line.rpartition(":")
+    physical: dict[str, Any] = {"address": {"absoluteAddress": place.address}}
+    if file and line.isdigit() and int(line) > 0:
+        physical |= {"artifactLocation": {"uri": file.replace("\\", "/")}, "region": {"startLine": int(line)}}
+    return found | {"physicalLocation": physical}

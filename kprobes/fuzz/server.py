@@ -1,0 +1,255 @@
+"""AFL++'s fork server, with one process that runs all inputs.
+
+AFL++ writes a word to start a run, is told the process that runs it, and then how that process has ended. Here the
+process is a worker that does not end: it goes back to a snapshot, and tells the status itself. The server waits for the
+worker's death, which is that of a run that AFL++ has killed for its time, or of an engine that has crashed; it tells
+that status, and forks another worker from its own, untouched state.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import select
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, NoReturn
+
+from attrs import frozen
+
+from ..errors import BadArgument
+from .bench import Bench, Map
+from .shared import attached
+
+CONTROL: Final = 198  #: descriptor that AFL++ writes to
+STATUS: Final = 199  #: descriptor that AFL++ reads from
+MAP, MAP_SIZE, INPUT = "__AFL_SHM_ID", "AFL_MAP_SIZE", "__AFL_SHM_FUZZ_ID"  #: of the environment
+DEFAULT_SIZE: Final = 1 << 16  #: bytes of AFL's map, unless AFL_MAP_SIZE says otherwise
+
+# The old handshake: one word of options, which afl-fuzz of every version knows
+_ENABLED, _SIZED, _SHARED = 0x80000001, 0x40000000, 0x01000000
+# The handshake of AFL++ 4.20 and newer: a version, its complement from AFL++, options, their values, the version
+_VERSION, _NEW_SIZED, _NEW_SHARED = 0x41464C01, 1, 2
+
+_IDLE, _RUNS, _REPORTS = range(3)  # what the worker does
+_PATIENCE: Final = 0.1  # seconds in which AFL++ asks for the next run, if it has read the status
+_DEATH_SIGNAL: Final = 1  # prctl(): a signal for when the parent is gone
+_WORD: Final = struct.Struct("<I")
+
+
+def called_by_afl() -> bool:
+    """Tell whether AFL has started this process."""
+    return MAP in os.environ
+
+
+def has_server() -> bool:
+    """Tell whether AFL has opened the fork server's pipes: not with AFL_NO_FORKSRV."""
+    try:
+        os.fstat(CONTROL), os.fstat(STATUS)
+    except OSError:
+        return False
+    return True
+
+
+def wanted_size(size: int | None) -> int:
+    """The size of the map: a power of two, at most what AFL has.
+
+    Args:
+        size: bytes that the user wants; None: as many as AFL's environment says.
+
+    Raises:
+        BadArgument: the user wants more than AFL has.
+    """
+    text = os.environ.get(MAP_SIZE, "")
+    there = int(text) if text.isascii() and text.isdigit() and int(text) else DEFAULT_SIZE
+    if size is None:
+        return 1 << there.bit_length() - 1
+    if size > there and called_by_afl():
+        raise BadArgument(f"a map of {size} bytes, and AFL has {there}", hint=f"set AFL_MAP_SIZE={size} for afl-fuzz")
+    return size
+
+
+def map_of_afl(size: int) -> Map:
+    """AFL's map.
+
+    Args:
+        size: bytes, as wanted_size() gives them.
+
+    Raises:
+        BadArgument: it cannot be attached, or is smaller.
+    """
+    address, there = attached(MAP)
+    if there < size:
+        raise BadArgument(f"AFL's map has {there} bytes, and {size} are wanted", hint=f"set AFL_MAP_SIZE={size}")
+    return (ctypes.c_uint8 * size).from_address(address)
+
+
+@frozen(eq=False)
+class Inputs:
+    """Where test cases come from.
+
+    Attributes:
+        path: of the file that AFL writes; None: it is standard input.
+        shared: address and bytes of shared memory with a test case, its length first; None: there is none.
+    """
+
+    path: str | None
+    shared: tuple[int, int] | None
+
+    def read(self) -> bytes:
+        """The test case of this run."""
+        if self.shared is not None:
+            address, size = self.shared
+            length = min(ctypes.c_uint32.from_address(address).value, size - 4)
+            return ctypes.string_at(address + 4, length)
+        if self.path is not None:
+            with open(self.path, "rb") as file:
+                return file.read()
+        with suppress(OSError):  # a pipe
+            os.lseek(0, 0, os.SEEK_SET)
+        with open(0, "rb", closefd=False) as file:
+            return file.read()
+
+
+def serve(bench: Callable[[], Bench], path: str | None, size: int, new: bool) -> int:
+    """Serve AFL++ until it has no more runs.
+
+    Args:
+        bench: makes the bench. Called once, before AFL++ is told that the server is up.
+        path: of the file that AFL++ writes; None: it is standard input.
+        size: bytes of the map.
+        new: True for the handshake of AFL++ 4.20 and newer.
+
+    Returns:
+        The exit status of this process.
+
+    Raises:
+        BadArgument: AFL++'s shared memory cannot be attached.
+        OSError: AFL++ has gone in the middle of the handshake.
+    """
+    _die_with_parent()  # a run without an end would outlive afl-fuzz
+    made = bench()
+    shared = attached(INPUT) if os.environ.get(INPUT) else None
+    if not (_greet_new if new else _greet)(size, shared is not None):
+        return 0
+    return _Server(made, Inputs(path, shared)).run()
+
+
+def _die_with_parent() -> None:
+    """Have this process killed when the one that started it ends."""
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def _greet(size: int, shared: bool) -> bool:
+    """The old handshake. False: AFL++ is gone."""
+    said = _ENABLED | _SIZED | size - 1 << 1 | (_SHARED if shared else 0)
+    os.write(STATUS, _WORD.pack(said))
+    return not shared or len(os.read(CONTROL, 4)) == 4
+
+
+def _greet_new(size: int, shared: bool) -> bool:
+    """The new handshake. False: AFL++ is gone, or does not know it."""
+    os.write(STATUS, _WORD.pack(_VERSION))
+    if os.read(CONTROL, 4) != _WORD.pack(_VERSION ^ 0xFFFFFFFF):
+        return False
+    os.write(STATUS, _WORD.pack(_NEW_SIZED | (_NEW_SHARED if shared else 0)))
+    os.write(STATUS, _WORD.pack(size))
+    os.write(STATUS, _WORD.pack(_VERSION))
+    return True
+
+
+class _Server:
+    """Waits for workers' deaths."""
+
+    def __init__(self, bench: Bench, inputs: Inputs) -> None:
+        self._bench = bench
+        self._inputs = inputs
+        self._phase = mmap.mmap(-1, mmap.PAGESIZE)  # its first byte; shared with workers
+
+    def run(self) -> int:
+        """Have workers serve AFL++ until that is gone. Returns the exit status."""
+        parent = os.getpid()
+        while True:
+            self._phase[0] = _IDLE
+            worker = os.fork()
+            if worker == 0:
+                _Worker(self._bench, self._inputs, self._phase).run(parent)
+            _, status = os.waitpid(worker, 0)
+            if self._phase[0] == _IDLE:
+                if os.WIFSIGNALED(status):  # killed for its time when it had just reported, or by somebody else
+                    continue
+                return os.waitstatus_to_exitcode(status)
+            if self._phase[0] == _REPORTS and self._was_read():
+                continue
+            try:
+                os.write(STATUS, _WORD.pack(status & 0xFFFFFFFF))
+            except BrokenPipeError:
+                return 0
+
+    def _was_read(self) -> bool:
+        """AFL++ has killed a worker that was about to report, or had reported just so. Tell whether it had: then AFL++
+        goes on to the next run."""
+        return bool(select.select([CONTROL], [], [], _PATIENCE)[0])
+
+
+class _Worker:
+    """Runs inputs, in a process of its own."""
+
+    def __init__(self, bench: Bench, inputs: Inputs, phase: mmap.mmap) -> None:
+        self._bench = bench
+        self._inputs = inputs
+        self._phase = phase
+
+    def run(self, parent: int) -> NoReturn:
+        """Run what AFL++ asks for, and end when that is gone.
+
+        Args:
+            parent: the server's process.
+        """
+        _die_with_parent()
+        if os.getppid() != parent:
+            os._exit(0)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        status = 0
+        try:
+            self._serve()
+        except BrokenPipeError:
+            pass
+        except BaseException as error:
+            status = 1
+            print(f"kprobes: {type(error).__name__}: {error}", file=sys.stderr)
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+        os._exit(status)
+
+    def _serve(self) -> None:
+        bench, inputs, phase = self._bench, self._inputs, self._phase
+        mine = _WORD.pack(os.getpid())
+        while len(os.read(CONTROL, 4)) == 4:
+            phase[0] = _RUNS
+            os.write(STATUS, mine)
+            fate = bench.run(inputs.read())
+            if fate.timeout:
+                signal.pause()  # a bound of the target's own is a hang, which AFL++ tells by its own time
+            phase[0] = _REPORTS
+            os.write(STATUS, _WORD.pack(fate.signal))
+            phase[0] = _IDLE
+
+
+def die(number: int) -> NoReturn:
+    """End this process by a signal: what AFL sees where there is no fork server.
+
+    Args:
+        number: of the signal; 0: end as one that is done.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if number:
+        signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
+        os.kill(os.getpid(), number)
+    os._exit(0)

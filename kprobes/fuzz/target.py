@@ -1,0 +1,214 @@
+"""What is fuzzed: a file of Python, or a call of a function of an image."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from attrs import frozen
+
+from ..calltext import Input, parse_call
+from ..errors import BadArgument, KprobeError, Unsupported
+from ..kprobes import Kprobes
+from ..machine.unicorn.machine import UnicornMachine
+
+#: AFL puts the path of its file where `@@` stands in a word of the command line
+_AFL_FILE = re.compile(r"(?<=[(,\s])(/.*?/\.cur_input[^,)\s]*|/[^,)]*)")
+_WRITTEN = re.compile(r"@@|@input\b")
+_ROOM = 1 << 20  # bytes for inputs: as large as AFL++'s may be
+_ROOMS = range(0x20000000, 0x78000000, 0x1000000)  # guest addresses where that may be
+_GUARD = 1 << 20  # bytes around it where nothing is mapped
+_ALIGNED = 16  # what inputs are aligned to, as malloc()'s blocks are
+_STRINGS = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])+')""", re.DOTALL)
+
+
+@frozen(eq=False)
+class Target:
+    """A loaded target.
+
+    Attributes:
+        machine: the guest, in the state that every run begins from.
+        fuzz: runs the guest with an input.
+        kprobes: of the machine, where the target has probes; None: it has none.
+    """
+
+    machine: UnicornMachine
+    fuzz: Callable[[bytes], Any]
+    kprobes: Kprobes | None = None
+
+
+@frozen
+class PythonTarget:
+    """A file of Python that defines `machine`, and a function `fuzz(data)`.
+
+    Attributes:
+        path: of the file.
+    """
+
+    path: str
+
+    @property
+    def words(self) -> list[str]:
+        """The words of a command line that name it."""
+        return [self.path]
+
+    def load(self) -> Target:
+        """Execute the file.
+
+        Raises:
+            BadArgument: it fails, or does not define what a target has to.
+            OSError: it cannot be read.
+        """
+        folder = os.path.dirname(os.path.abspath(self.path))
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        with open(self.path, "rb"):  # the error of a file that cannot be read names it
+            pass
+        try:
+            names = runpy.run_path(self.path, run_name="__fuzz__")
+        except KprobeError as error:
+            raise BadArgument(f"{self.path}{_line(error, self.path)}: {error.plain}") from None
+        except (Exception, SystemExit) as error:
+            said = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise BadArgument(f"{self.path}{_line(error, self.path)}: {said}",
+                              hint="mend the file: its own code has failed") from None
+        machine, fuzz = names.get("machine"), names.get("fuzz")
+        if not isinstance(machine, UnicornMachine):
+            raise BadArgument(f"{self.path} defines no `machine`",
+                              hint="let `machine` be the UnicornMachine that is to be fuzzed")
+        if not callable(fuzz):
+            raise BadArgument(f"{self.path} defines no function `fuzz`",
+                              hint="define fuzz(data), which runs the guest with these bytes")
+        kprobes = next((k for k in names.values() if isinstance(k, Kprobes) and k.machine is machine), None)
+        return Target(machine, fuzz, kprobes)
+
+
+def _line(error: BaseException, path: str) -> str:
+    """Where in a file an exception comes from, as `:LINE`; "" where that is not known."""
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        return f":{error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return f":{lines[-1]}" if lines else ""
+
+
+@frozen
+class CallTarget:
+    """A call of a function of an image, with an input's bytes as argument.
+
+    Attributes:
+        image: an ELF file, or with `base` a raw image.
+        call: as campaigns have it: `@input` is the address of the input's bytes (a NUL follows), `len` their number.
+        before: calls that make the state which every run begins from.
+        arch: where the file does not tell.
+        base: guest address of a raw image; None: the file is an ELF file.
+        symbols: a file of names; None: those of the image.
+        max_insns: instructions after which a run is given up; None: no limit.
+    """
+
+    image: str
+    call: str
+    before: tuple[str, ...] = ()
+    arch: str | None = None
+    base: int | None = None
+    symbols: str | None = None
+    max_insns: int | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The words of a command line that name it."""
+        words = [self.image, "--call", self.call]
+        for text in self.before:
+            words += ["--before", text]
+        for name, value in (("--arch", self.arch), ("--symbols", self.symbols)):
+            words += [] if value is None else [name, value]
+        words += [] if self.base is None else ["--base", hex(self.base)]
+        words += [] if self.max_insns is None else ["--max-insns", str(self.max_insns)]
+        return words
+
+    def load(self) -> Target:
+        """Load the image, and make the calls of `before`.
+
+        Raises:
+            EventError: a call does not parse, or there is no such function.
+            ImageError: the image cannot be loaded.
+            GuestFault: a call of `before` fails.
+        """
+        call = parse_call(self.call, inputs=True)
+        machine = self._machine()
+        with suppress(Unsupported):  # where there are processes, their thread-local storage
+            machine.process((os.fspath(self.image),))
+        call.check(machine)
+        for text in self.before:
+            first = parse_call(text)
+            first.check(machine)
+            machine.call(first.function, *first.with_input(), max_insns=self.max_insns)
+        if Input.BYTES not in call.args:
+            raise BadArgument(f"{self.call}: no argument is the input", hint="write @input, and len for its length")
+
+        room, end = _room(machine)
+        function, bound = call.function, self.max_insns
+
+        def fuzz(data: bytes) -> None:
+            length = len(data)
+            if length >= room:  # the machine finds room for it
+                machine.call(function, *call.with_input(data), max_insns=bound)
+                return
+            at = end - length - 1 & -_ALIGNED
+            machine.write(at, data)  # the room was all zeros: a NUL follows
+            given = {Input.BYTES: at, Input.LENGTH: length}
+            words = [given[arg] if isinstance(arg, Input) else arg for arg in call.args]
+            machine.call(function, *words, max_insns=bound)
+
+        return Target(machine, fuzz)
+
+    def _machine(self) -> UnicornMachine:
+        if self.base is None:
+            machine = UnicornMachine.load(self.image, arch=self.arch)
+            if self.symbols is not None:
+                machine.symbols.load(self.symbols)
+            return machine
+        if self.arch is None:
+            raise BadArgument("a raw image needs --arch NAME as well", hint="`kprobes archs` lists them")
+        return UnicornMachine.load_raw(self.image, arch=self.arch, base=self.base, symbols=self.symbols)
+
+
+def _room(machine: UnicornMachine) -> tuple[int, int]:
+    """Map guest memory for inputs, with nothing mapped behind it: reading far beyond an input is a fault.
+
+    Returns:
+        Bytes, and the address behind them. (0, 0) where this machine has no such room.
+    """
+    regions = machine.regions()
+    for start in range(_ROOMS.start, _ROOMS.stop, _ROOMS.step):
+        if all(end <= start - _GUARD or start + _ROOM + _GUARD <= begin for begin, end in regions):
+            with suppress(KprobeError):
+                machine.map(start, _ROOM, "rw")
+                return _ROOM, start + _ROOM
+    return 0, 0
+
+
+def call_of(text: str) -> tuple[str, str | None]:
+    """A call as one types it for AFL, in the words of campaigns.
+
+    Args:
+        text: with `@@` or `@input` for the input's address, `@len` or `len` for its length. AFL has put the path of its
+            file in place of `@@`.
+
+    Returns:
+        The call with `@input` and `len`; the path of AFL's file, or None.
+    """
+    path: str | None = None
+    pieces = _STRINGS.split(text)
+    for n in range(0, len(pieces), 2):  # what is in quotes stays
+        found = _AFL_FILE.search(pieces[n])
+        if found is not None:
+            path = found[0].strip()
+            pieces[n] = pieces[n].replace(found[0], "@input")
+        pieces[n] = re.sub(r"@len\b", "len", _WRITTEN.sub("@input", pieces[n]))
+    return "".join(pieces), path

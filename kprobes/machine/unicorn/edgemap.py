@@ -1,0 +1,195 @@
+"""A fuzzer's map: how often each edge between two blocks of guest code is taken, counted into memory of the caller's.
+
+The map is AFL's: the number of an edge is the place of the block it leads to, exclusive or half the place of the block
+it comes from, and at that number a counter of 8 bits. Host code fills it (kprobes/native/edges.c); where there is none,
+Python counts the same. Unlike BlockCounts this keeps no table of blocks: a place is worked out of the address alone, so
+that every process finds the same number for the same edge.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from operator import index
+
+from unicorn import unicorn_const as const
+
+from ...arguments import shown
+from ...errors import BadArgument, Unsupported
+from .engine import CODE
+from .host import hostcode
+from .memory import GuestMemory
+
+SMALLEST, LARGEST = 1 << 8, 1 << 23  #: bytes of a map; the largest that AFL++'s old handshake can name
+_MAP, _MASK, _BEFORE, _OWN, _OURS, _CHOSEN, _THEIRS = range(7)  # words of struct edges
+_ALL = (1 << 64) - 1
+_COMPARED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
+                             ctypes.c_uint32, ctypes.c_void_p)
+
+Spans = Sequence[tuple[int, int]]  #: (start, end) of guest addresses
+
+
+def mixed(address: int) -> int:
+    """The finalizer of MurmurHash3: a block's place, before it is cut to the map's size."""
+    address = (address ^ address >> 33) * 0xFF51AFD7ED558CCD & _ALL
+    address = (address ^ address >> 33) * 0xC4CEB9FE1A85EC53 & _ALL
+    return address ^ address >> 33
+
+
+class EdgeMap:
+    """Counts edges, and bytes that comparisons find equal, until close().
+
+    A counter goes from 255 to 1. The library's own code is not counted.
+    """
+
+    def __init__(self, memory: GuestMemory, counters: ctypes.Array[ctypes.c_uint8], spans: Spans,
+                 comparisons: bool) -> None:
+        """
+        Args:
+            counters: the map, of a power of two bytes; the caller clears it.
+            spans: guest code that is counted; empty: all of it.
+            comparisons: True where equal bytes of comparisons are counted as well.
+
+        Raises:
+            BadArgument: the map is no array of bytes, or its size no power of two, or too small or too large; or spans
+                are none.
+            Unsupported: the engine does not report this architecture's comparisons.
+        """
+        if not isinstance(counters, ctypes.Array) or ctypes.sizeof(counters) != len(counters):
+            raise BadArgument(f"counters is {shown(counters)}", hint="pass an array of ctypes.c_uint8")
+        if comparisons and not memory.guest.blocks.compares:
+            raise Unsupported(f"the engine does not report comparisons of {memory.arch.name} code",
+                              hint="leave them out, and give AFL++ a dictionary (-x)")
+        size = len(counters)
+        if size & size - 1 or not SMALLEST <= size <= LARGEST:
+            raise BadArgument(f"a map of {size} bytes", hint=f"take a power of two, {SMALLEST} to {LARGEST}")
+        self._memory = memory
+        self._counters = memoryview(counters).cast("B")
+        self._own: list[tuple[int, int]] = []
+        self._spans = _checked(spans)
+        self._tables: list[object] = []
+        self._words = (ctypes.c_uint64 * 7)()
+        self._words[_MAP], self._words[_MASK] = ctypes.addressof(counters), size - 1
+        chosen = _table(self._spans)
+        self._words[_CHOSEN], self._words[_THEIRS] = len(self._spans), ctypes.addressof(chosen)
+        for kept in (self._words, counters, chosen):
+            memory.engine.keep(kept)
+        memory.own_code.on_change(self._look)
+        self._look()
+        self._hooks = self._added(comparisons)
+        memory.engine.retranslate()
+
+    def _added(self, comparisons: bool) -> list[int]:
+        """The hooks' handles."""
+        engine, words = self._memory.engine, ctypes.addressof(self._words)
+        host = hostcode.available()
+        hooks = [engine.hook(const.UC_HOOK_BLOCK, hostcode.address("edge") if host else CODE(self._edge), data=words)]
+        if comparisons:
+            called = hostcode.address("compared") if host else _COMPARED(self._compared)
+            hooks.append(engine.hook(const.UC_HOOK_TCG_OPCODE, called, data=words, insn=const.UC_TCG_OP_SUB,
+                                     flags=const.UC_TCG_OP_FLAG_CMP))
+        return hooks
+
+    def begin(self) -> None:
+        """A run begins: the block before its first is none."""
+        self._words[_BEFORE] = 0
+
+    def close(self) -> None:
+        """Count no more; what was counted stays."""
+        for hook in self._hooks:
+            self._memory.engine.unhook(hook)
+        if self._hooks:
+            self._hooks = []
+            self._memory.own_code.ignore(self._look)
+            self._memory.engine.retranslate()
+
+    def _look(self) -> None:
+        """Know the library's own code as it is now. The table before stays, for host code that is looking at it."""
+        self._own = self._memory.own_code.ranges()
+        table = _table(self._own)
+        self._tables = [*self._tables[-1:], table]
+        self._words[_OWN] = 0
+        self._words[_OURS] = ctypes.addressof(table)
+        self._words[_OWN] = len(self._own)
+
+    # --- what host code does, where there is none
+
+    def _counts(self, address: int) -> bool:
+        if any(start <= address < end for start, end in self._own):
+            return False
+        return not self._spans or any(start <= address < end for start, end in self._spans)
+
+    def _add(self, number: int) -> None:
+        self._counters[number] = self._counters[number] % 255 + 1
+
+    def _edge(self, _uc: int, address: int, _size: int, _user: int) -> None:
+        if self._counts(address):
+            place = mixed(address) & self._words[_MASK]
+            self._add(self._words[_BEFORE] ^ place)
+            self._words[_BEFORE] = place >> 1
+
+    def _compared(self, _uc: int, address: int, one: int, other: int, bits: int, _user: int) -> None:
+        if not 16 <= bits <= 64 or not self._counts(address):
+            return
+        differs = (one ^ other) & (1 << bits) - 1
+        place = mixed(~address & _ALL)
+        for left in range(bits - 8, 0, -8):
+            if differs >> left:
+                return
+            place += 1
+            self._add(place & self._words[_MASK])
+
+
+class LastBlocks:
+    """Notes the blocks that the guest executes, until close(): the last ones.
+
+    Attributes:
+        addresses: of the blocks, the latest last.
+    """
+
+    def __init__(self, memory: GuestMemory, most: int) -> None:
+        """
+        Args:
+            most: blocks that are kept.
+
+        Raises:
+            BadArgument: `most` is not positive.
+        """
+        if most < 1:
+            raise BadArgument(f"most is {most}", hint="pass 1 or more")
+        self._memory, self._most = memory, most
+        self.addresses: list[int] = []
+        self._hook: int | None = memory.engine.hook(const.UC_HOOK_BLOCK, CODE(self._executed))
+        memory.engine.retranslate()
+
+    def _executed(self, _uc: int, address: int, _size: int, _user: int) -> None:
+        self.addresses.append(address)
+        if len(self.addresses) > 2 * self._most:
+            del self.addresses[: -self._most]
+
+    def close(self) -> None:
+        """Note no more, and keep what was asked for."""
+        if self._hook is not None:
+            self._memory.engine.unhook(self._hook)
+            self._memory.engine.retranslate()
+            self._hook = None
+            own = self._memory.own_code.ranges()
+            kept = [at for at in self.addresses if not any(start <= at < end for start, end in own)]
+            self.addresses = kept[-self._most:]
+
+
+def _checked(spans: Spans) -> list[tuple[int, int]]:
+    """The same spans. Raises BadArgument: they are none."""
+    try:
+        found = [(index(start), index(end)) for start, end in spans]
+    except (TypeError, ValueError):
+        found = [(1, 0)]
+    if any(not 0 <= start <= end <= _ALL for start, end in found):
+        raise BadArgument(f"spans is {shown(spans)}", hint="pass (start, end) of guest addresses, each an integer")
+    return found
+
+
+def _table(spans: Spans) -> ctypes.Array[ctypes.c_uint64]:
+    """Spans as host code has them: first address, bytes."""
+    words = [word for start, end in spans for word in (start, end - start)]
+    return (ctypes.c_uint64 * (len(words) + 1))(*words)

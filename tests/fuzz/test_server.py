@@ -1,0 +1,199 @@
+"""The fork server: what afl-fuzz sees of runs, crashes, hangs and deaths; and its map."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from afl import CONTROL, STATUS, Segment, afl
+from click.testing import CliRunner
+
+from kprobes.cli import main
+from kprobes.fuzz import server
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+FINE, CRASH, HANG = b"KPN\x05hello", b"KPR\x01\x02", b"KPS\x01\x00"
+CALL = ("--call", "parse(@@, @len)")
+MACHINES = ("x86_64", "arm64", "arm", "mips")
+
+
+def packets(machine: str) -> str:
+    return str(EXAMPLES / f"packets.{machine}")
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_runs(tmp_path: Path, machine: str) -> None:
+    """A run that returns, one that faults, one that is killed for its time; the same run has the same map before and
+    after these."""
+    with afl(tmp_path, (packets(machine), *CALL)) as fuzzer:
+        fuzzer.greet()
+        assert fuzzer.size == 1 << 16
+        assert fuzzer.run(FINE) == 0
+        fine, worker = fuzzer.hits(), fuzzer.pid
+        assert len(fine) > 8 and fuzzer.run(FINE) == 0 and fuzzer.hits() == fine
+        assert fuzzer.run(CRASH) == signal.SIGSEGV and fuzzer.hits().keys() - fine.keys()
+        assert fuzzer.run(FINE) == 0 and fuzzer.hits() == fine and fuzzer.pid == worker
+        assert fuzzer.run(HANG, seconds=0.3) is None
+        assert fuzzer.run(FINE) == 0 and fuzzer.hits() == fine and fuzzer.pid != worker
+    assert fuzzer.server.returncode == 0
+
+
+def test_python_target(tmp_path: Path) -> None:
+    """Inputs in a file, the new handshake, a small map; oracles are crashes of SIGABRT."""
+    target = tmp_path / "target.py"
+    target.write_text(f"""
+from kprobes import UnicornMachine
+from kprobes.fuzz import Crash
+
+machine = UnicornMachine.load({packets('arm64')!r})
+text = machine.alloc(64)
+
+
+def fuzz(data):
+    machine.write(text, data[:64])
+    if machine.call("parse", text, len(data[:64])) == 2:
+        raise Crash("two records")
+""")
+    with afl(tmp_path, (str(target), "@@", "--handshake", "new", "--map-size", "4096"), shared=False) as fuzzer:
+        fuzzer.greet_new()
+        assert fuzzer.size == 4096
+        assert fuzzer.run(FINE) == 0 and max(fuzzer.hits()) < 4096
+        assert fuzzer.run(b"KPx\1yx\1y") == signal.SIGABRT
+        assert fuzzer.run(CRASH) == signal.SIGSEGV
+
+
+def test_death_of_a_worker(tmp_path: Path) -> None:
+    """A process that dies in a run is a crash of that run; the next run has another process."""
+    target = tmp_path / "target.py"
+    target.write_text(f"""
+import os, signal, sys
+from kprobes import UnicornMachine
+
+machine = UnicornMachine.load({packets('x86_64')!r})
+
+
+def fuzz(data):
+    if data == b"die":
+        os.kill(os.getpid(), signal.SIGBUS)
+    if data == b"leave":
+        os._exit(3)
+""")
+    with afl(tmp_path, (str(target), "@@")) as fuzzer:
+        fuzzer.greet()
+        assert fuzzer.run(b"live") == 0
+        worker = fuzzer.pid
+        assert fuzzer.run(b"die") == signal.SIGBUS and fuzzer.run(b"live") == 0 and fuzzer.pid != worker
+        assert fuzzer.run(b"leave") == 3 << 8 and fuzzer.run(b"live") == 0
+
+
+def test_a_worker_that_is_killed_between_runs(tmp_path: Path) -> None:
+    """As by afl-fuzz, where a run has reported just when its time was over."""
+    with afl(tmp_path, (packets("x86_64"), *CALL)) as fuzzer:
+        fuzzer.greet()
+        assert fuzzer.run(FINE) == 0
+        worker = fuzzer.pid
+        os.kill(worker, signal.SIGKILL)
+        assert fuzzer.run(FINE) == 0 and fuzzer.pid != worker
+        assert fuzzer.run(CRASH) == signal.SIGSEGV
+
+
+def test_a_bound_of_its_own_is_a_hang(tmp_path: Path) -> None:
+    with afl(tmp_path, (packets("arm"), *CALL, "--max-insns", "20000")) as fuzzer:
+        fuzzer.greet()
+        assert fuzzer.run(HANG, seconds=0.5) is None and fuzzer.run(FINE) == 0
+
+
+def test_no_worker_outlives_its_server(tmp_path: Path) -> None:
+    with afl(tmp_path, (packets("arm64"), *CALL)) as fuzzer:
+        fuzzer.greet()
+        assert fuzzer.run(FINE) == 0
+        fuzzer.server.kill()
+        fuzzer.server.wait()
+        end = time.monotonic() + 20
+        while time.monotonic() < end and _runs(fuzzer.pid):
+            time.sleep(0.05)
+        assert not _runs(fuzzer.pid)
+
+
+def _runs(pid: int) -> bool:
+    """A process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_chosen_code(tmp_path: Path) -> None:
+    """Edges of one range of code only, and comparisons."""
+    with afl(tmp_path, (packets("x86_64"), *CALL, "--range", "0x10000000:0x1000")) as fuzzer:
+        fuzzer.greet()
+        assert fuzzer.run(FINE) == 0 and not fuzzer.hits()
+    with afl(tmp_path, (packets("x86_64"), *CALL, "--module", "packets.x86_64", "--comparisons")) as fuzzer:
+        fuzzer.greet()
+        assert fuzzer.run(FINE) == 0 and fuzzer.hits()
+
+
+REFUSED = [
+    ((packets("arm64"), *CALL, "--comparisons"), "the engine does not report comparisons of arm64 code"),
+    ((packets("arm64"), *CALL, "--module", "libz"), "no module 'libz' is loaded"),
+    (("nowhere.py", "@@"), "nowhere.py"),
+    (("nowhere", *CALL), "nowhere"),
+    ((packets("arm64"), "--call", "no_such(@@, @len)"), "no_such"),
+    ((packets("arm64"), "--call", "parse(1)"), "no argument is the input"),
+    ((packets("arm64"), *CALL, "--map-size", "131072"), "AFL has 65536"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), REFUSED, ids=[said.partition(" ")[0] + str(n) for n, (_, said) in enumerate(REFUSED)])
+def test_refusals(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str) -> None:
+    """One sentence."""
+    monkeypatch.setenv("__AFL_SHM_ID", str(Segment(1 << 16).number))
+    done = CliRunner().invoke(main, ["fuzz", *words])
+    assert done.exit_code == 2 and said in done.stderr and "Traceback" not in done.output, done.output
+
+
+def test_a_server_that_cannot_be(tmp_path: Path) -> None:
+    """It is gone before it has greeted."""
+    with afl(tmp_path, (packets("arm64"), "--call", "no_such(@@)")) as fuzzer, pytest.raises(EOFError):
+        fuzzer.word()
+    assert fuzzer.server.returncode == 2
+    assert "no_such" in fuzzer.said and "Traceback" not in fuzzer.said
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("number", ["", "x", "-1", "99999999999999999999", "1 2"])
+def test_no_shared_memory(monkeypatch: pytest.MonkeyPatch, number: str) -> None:
+    monkeypatch.setenv("__AFL_SHM_ID", number)
+    with pytest.raises(Exception, match=r"shared memory|no number"):
+        server.map_of_afl(1 << 16)
+
+
+@pytest.mark.quick
+def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AFL_MAP_SIZE", raising=False)
+    assert server.wanted_size(None) == 1 << 16 and server.wanted_size(1 << 20) == 1 << 20
+    monkeypatch.setenv("AFL_MAP_SIZE", "100000")
+    assert server.wanted_size(None) == 1 << 16
+    monkeypatch.setenv("AFL_MAP_SIZE", "no number")
+    assert server.wanted_size(None) == 1 << 16
+
+
+@pytest.mark.parametrize(("data", "status"), [(FINE, 0), (CRASH, -signal.SIGSEGV)])
+def test_without_a_fork_server(tmp_path: Path, data: bytes, status: int) -> None:
+    """AFL_NO_FORKSRV: a process for each run, which dies as the guest does."""
+    edges = Segment(1 << 16)
+    file = tmp_path / "input"
+    file.write_bytes(data)
+    done = subprocess.run([sys.executable, "-m", "kprobes", "fuzz", packets("mips"), "--call", f"parse({file}, @len)"],
+                          env={**os.environ, "__AFL_SHM_ID": str(edges.number)}, check=False)
+    assert done.returncode == status and any(edges.bytes)
+
+
+def test_descriptors() -> None:
+    """What AFL opens."""
+    assert (server.CONTROL, server.STATUS) == (CONTROL, STATUS)
