@@ -72,7 +72,7 @@ def read_svd(path: str | os.PathLike[str]) -> tuple[Peripheral, ...]:
         out = tuple(_peripherals(root))
     except ElementTree.ParseError as error:
         raise ImageError(f"{name}: no XML ({error})", hint="give a .svd file") from None
-    except (ValueError, RecursionError) as error:
+    except (ValueError, LookupError, RecursionError) as error:  # LookupError: an encoding that is none
         raise ImageError(f"{name}: {error}") from None
     except ImageError as error:
         raise ImageError(f"{name}: {error.reason}") from None

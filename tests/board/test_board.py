@@ -189,7 +189,7 @@ def test_registers_of_an_svd_file(tmp_path: Path) -> None:
 BOMB = '<!DOCTYPE d [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><device>&b;</device>'
 
 
-@pytest.mark.parametrize("text", ["", "<device/>", "no xml", "<device>" * 3000, BOMB, SVD.replace("0x40000000", "four"),
+@pytest.mark.parametrize("text", ["", "<device/>", "no xml", SVD.replace("utf-8", "utf-9"), "<device>" * 3000, BOMB, SVD.replace("0x40000000", "four"),
                                   SVD.replace("<dim>2</dim>", "<dim>99999999</dim>"),
                                   '<!DOCTYPE d SYSTEM "file:///etc/passwd"><device/>'])
 def test_svd_files_that_are_none(tmp_path: Path, text: str) -> None:

@@ -24,6 +24,7 @@ GUESTS = ("trace", "record", "stat", "hist", "top", "graph", "cover")
 EVENTS = ("trace", "record", "stat", "top")
 EVENT = "p:f fib n=$arg1:u32"
 CAMPAIGN = "campaign"  #: tests/campaign/test_campaign.py tries its options
+FUZZ = "fuzz"  #: tests/fuzz/test_replay.py and test_server.py try its options
 QEMU = os.environ.get("KPROBES_QEMU_DIR")
 
 #: mov w0, #6; ldr w1, [x8]; ret, behind movz x8, #0x4000, lsl 16
@@ -220,7 +221,7 @@ def test_an_option_of_those_that_run_nothing(command: str, option: str, tmp_path
 
 
 def test_every_option_has_a_row() -> None:
-    assert {*main.commands} == {*GUESTS, *OTHERS, CAMPAIGN}
+    assert {*main.commands} == {*GUESTS, *OTHERS, CAMPAIGN, FUZZ}
     for command, rows in OTHERS.items():
         # tests/remote/test_check_command.py tries how these look at processes under QEMU
         assert {*options_of(command)} - {"--qemu", "--sysroot"} == {*rows}, command
