@@ -64,13 +64,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "board.": ("errors", "regs", "symbols", "arch.arm.nvic", "machine.unicorn.machine", "board."),
     "campaign": ("arguments", "calltext", "errors", "events", "inventory", "kprobes", "machine.unicorn.machine", "tracing",
                  "campaign"),
-<<<<<<< HEAD
-    "cli": ("__init__", "calltext", "campaign", "controls", "core.", "errors", "events", "inventory", "kprobes",
-            "machine.remote", "machine.unicorn.machine", "names", "newfile", "programs", "script", "stacks", "symbols", "tracing",
-=======
     "cli": ("__init__", "board", "calltext", "campaign", "controls", "core.", "errors", "events", "inventory", "kprobes",
-            "machine.remote", "machine.unicorn.machine", "names", "newfile", "programs", "stacks", "symbols", "tracing",
->>>>>>> main
+            "machine.remote", "machine.unicorn.machine", "names", "newfile", "programs", "script", "stacks", "symbols", "tracing",
             "arch", *ROWS, "fuzz", "cli"),
     "fuzz": ("__init__", "calltext", "campaign", "controls", "errors", "kprobes", "machine.unicorn.edgemap",
              "machine.unicorn.machine", "newfile", "stacks", "fuzz"),

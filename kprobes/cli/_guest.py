@@ -69,13 +69,7 @@ class Guest:
         process = self.arguments is not None or (self.qemu and self.call is None)
         if (self.call is not None) + (self.run or process) != 1:
             raise click.UsageError("give either --call 'NAME(ARG, ...)' or --run (-- ARGS ... and --qemu run it, too)")
-<<<<<<< HEAD
         with misses_said(), self.loaded() as machine, Kprobes(machine) as k:
-            if self.symbols is not None and self.base is None:
-                machine.symbols.load(self.symbols)
-=======
-        with misses_said(), self._loaded() as machine, Kprobes(machine) as k:
->>>>>>> main
             if self.wanted is not None:
                 self.wanted.check(machine)
             elif not machine.executable(machine.regs.pc):
@@ -88,14 +82,8 @@ class Guest:
             finally:
                 show_accesses(getattr(machine, "board", None))
 
-<<<<<<< HEAD
     def loaded(self) -> Any:
         """The machine, with the file in it; nothing has run."""
-        if self.mmio and (self.base is None or self.qemu):
-            raise click.UsageError("--mmio is for raw images: give --arch and --base as well, and no --qemu")
-=======
-    def _loaded(self) -> Any:
->>>>>>> main
         if self.qemu:
             self.around.check_unused()
             running = process([self.file, *(self.arguments or ())], self.arch, self.sysroot)
