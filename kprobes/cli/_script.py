@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._files import arch_option, load, sysroot_option
-from ._guest import PROGRAM, Guest, GuestCommand, Number, Region, to_file
+from ._board import with_board
+from ._files import arch_option, sysroot_option
+from ._guest import PROGRAM, Guest, GuestCommand, to_file
 
 if TYPE_CHECKING:
     from ..script.output import ScriptOutput
@@ -52,10 +53,7 @@ _LONG = 200_000_000
 @click.option("--engine", type=click.Choice(["interpreter", "host"]),
               help="What runs the programs (the best there is).")
 @arch_option
-@click.option("--base", type=Number(), metavar="ADDRESS",
-              help="GUEST is a raw image, which belongs there; with --arch.")
-@click.option("--symbols", metavar="FILE2", help="Names: an ELF file, nm's or a linker's list.")
-@click.option("--mmio", type=Region(), multiple=True, metavar="START:SIZE", help="A device of a raw image's board.")
+@with_board
 @click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user.")
 @sysroot_option
 @click.option("--call", metavar="'NAME(ARG, ...)'", help="Call a function of the guest's.")
@@ -256,7 +254,9 @@ def _list(guest: Guest | None, pattern: str, verbose: bool) -> None:
     from ..script.source import Source
 
     def names(path: str) -> MachineNames:
-        return MachineNames(load(path, None))
+        from ..machine.unicorn.machine import UnicornMachine
+
+        return MachineNames(UnicornMachine.load(path))
 
     if looks_like_a_missing_file(pattern) and not os.path.exists(pattern):
         click.echo(missing_file_warning(pattern), err=True)
