@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from unicorn import unicorn_const as const
 
-from ...errors import Unsupported
 from .._base import Watched
 from .cpu import Cpu
+from .mended import mending
 from .runstate import RunState
 from .silenced import hear_again
 
@@ -30,7 +30,9 @@ class Watches:
         """owned: the engine is ours."""
         self._cpu, self._state, self._owned = cpu, state, owned
         self._left: list[int] = []
-        self._watches: dict[int, tuple[int, Watched]] = {}  # first address and whom to tell, by number
+        #: by number: the first address, the engine's own address of that, and whom to tell
+        self._watches: dict[int, tuple[int, int, Watched]] = {}
+        self._mend: Callable[[], None] | None = None
         self._last = 0
         self._hears = 0  # the hook that has accesses reported behind blocks that change themselves; 0: there is none
         # one for all: the engine may use a deleted hook's, which is kept for good
@@ -38,18 +40,18 @@ class Watches:
 
     def add(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
         """See Machine.watch_at()."""
-        m, why = self._cpu, self._cpu.guest.memory.unwatchable
-        if why:
-            raise Unsupported(f"Unicorn reports no accesses of {m.arch.name} that leave the guest as it was: {why}",
-                              hint="put a probe where the memory is written")
+        m = self._cpu
+        if not self._watches:
+            self._mend = mending(m.engine, m.guest, m.arch)
         self._tidy()
         self._last = number = self._last + 1
         if not self._watches and not self._hears:
             self._hears = hear_again(m.engine, m.guest)
-        self._watches[number] = start, report
+        place = m.memory.windows.place(start)
+        self._watches[number] = start, place, report
         hook = m.engine.hook(sum(KINDS[kind] for kind in access), self._callback,
                              # the engine goes by an access's first byte
-                             max(start - WIDEST + 1, 0), start + size - 1, data=number)
+                             max(place - WIDEST + 1, 0), place + size - 1, data=number)
 
         def remove() -> None:
             if self._watches.pop(number, None) is not None:
@@ -74,18 +76,25 @@ class Watches:
                 self._cpu.engine.unhook(hook)
             self._left.clear()
 
-    def _on_access(self, _uc: int, kind: int, address: int, size: int, value: int, number: int) -> None:
+    def _on_access(self, _uc: int, kind: int, place: int, size: int, value: int, number: int) -> None:
+        try:
+            self._report(kind, place, size, value, number)
+        finally:
+            if self._mend is not None:
+                self._mend()
+
+    def _report(self, kind: int, place: int, size: int, value: int, number: int) -> None:
         state, regs = self._state, self._cpu.regs
-        start, report = self._watches.get(number, (0, None))
-        if report is None or state.parked is not None or address + size <= start:
+        start, first, report = self._watches.get(number, (0, 0, None))
+        if report is None or state.parked is not None or place + size <= first:
             return
         before = regs.reported, regs.target, regs.midway
         regs.midway = True
         try:
             regs.at(self._home(self._cpu.read_pc()))
             written = kind == const.UC_MEM_WRITE
-            report(regs, address, size, (value & (1 << 8 * size) - 1).to_bytes(size, self._cpu.arch.order.value)
-                   if written else None)
+            report(regs, start + place - first, size,
+                   (value & (1 << 8 * size) - 1).to_bytes(size, self._cpu.arch.order.value) if written else None)
         except BaseException as error:
             state.park(error)
         regs.reported, regs.target, regs.midway = before
