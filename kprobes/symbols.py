@@ -13,7 +13,7 @@ from .arguments import blame, checked, shown
 from .controls import CONTROLS
 from .debug.names import demangle, plain
 from .errors import AmbiguousSymbol, BadArgument, UnknownSymbol
-from .image import LoadedFile, Symbol, read_names
+from .image import CodeLayout, LoadedFile, Symbol, read_names, write_names
 
 __all__ = ["CONTROLS", "Symbol", "Symbols"]
 
@@ -32,6 +32,7 @@ class Symbols:
         self._loaded: dict[str, list[tuple[int, int, int]]] = {}
         self._images: list[tuple[int, int, str]] = []  # sorted (start, end, module) of what images have mapped
         self.files: tuple[LoadedFile, ...] = ()  #: loaded ones that say more than names: call frames, types, lines
+        self.layouts: tuple[CodeLayout, ...] = ()  #: where loaded images have code
         self.main = ""  #: the main image's name, in places of the form module:name (its symbols' module is "")
         #: bits of a function's address that select the mode of its code, where lists do not say which they are
         self.mode_bits = 0
@@ -67,6 +68,7 @@ class Symbols:
         format: "elf" (the same code, with symbols), "nm" (also System.map and /proc/kallsyms, whose modules are kept),
         "map" (of GNU ld or lld), "ida" (its map file), "table" (lines or columns of names and addresses: what Ghidra
         and IDA export);
+        "idc" (a script of IDA's that sets names), "json" (a list of objects with name and address);
         None: as it looks. module: that they are to belong to. Raises ImageError: unreadable, damaged, nothing in it.
         """
         before = len(self)
@@ -78,11 +80,27 @@ class Symbols:
             self.add(s.name, address, s.size, module or s.module, mode, s.kind)
         return len(self) - before
 
+    def export(self, format: str) -> str:
+        """The table as other tools read it.
+
+        Args:
+            format: "ghidra" (for its ImportSymbolsScript), "ida" (a script in IDC), "binja" (JSON), "map" (as nm -S
+                prints it).
+
+        Raises:
+            ImageError: there is no such format.
+        """
+        return write_names(self, format)
+
     def add_file(self, data: bytes, bias: int, module: str = "") -> None:
         """An ELF file whose code is in guest memory `bias` bytes above its link addresses: for stacks, types and
         lines."""
         if data:
             self.files = (*self.files, LoadedFile(data, bias, module))
+
+    def add_layout(self, layout: CodeLayout) -> None:
+        """Where an image has code, at its addresses in guest memory."""
+        self.layouts = (*self.layouts, layout)
 
     def add_loaded(self, parts: Iterable[tuple[int, int, int]], bias: int, module: str = "") -> None:
         """Where parts of a file were loaded to: (offset in it, link address, bytes), in the order in which they are
@@ -140,6 +158,7 @@ class Symbols:
         self._data = [data for data in self._data if data[2] != module]
         self._images = [part for part in self._images if part[2] != module]
         self.files = tuple(file for file in self.files if file.module != module)
+        self.layouts = tuple(layout for layout in self.layouts if layout.module != module)
         self._loaded.pop(module, None)
         for symbol in [s for s in self if s.module == module]:
             self._by_name[symbol.name].remove(symbol)

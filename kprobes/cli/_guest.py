@@ -17,7 +17,16 @@ from ..calltext import Call, parse_call
 from ..controls import CONTROLS
 from ..errors import KprobeError, Unsupported
 from ..newfile import NewFile
-from ._files import arch_option, check_sysroot, file_argument, load, process, sysroot_option
+from ._files import (
+    arch_option,
+    check_sysroot,
+    discover_option,
+    file_argument,
+    find_functions,
+    load,
+    process,
+    sysroot_option,
+)
 from ._render import number, patience, table
 
 if TYPE_CHECKING:
@@ -99,6 +108,7 @@ class Guest:
     mmio: tuple[tuple[int, int], ...]
     qemu: bool
     sysroot: str | None
+    discover: bool
     call: str | None
     run: bool
     timeout: float | None
@@ -122,6 +132,8 @@ class Guest:
         with misses_said(), self._loaded() as machine, Kprobes(machine) as k:
             if self.symbols is not None and self.base is None:
                 machine.symbols.load(self.symbols)
+            if self.discover:
+                find_functions(machine, self.file)
             if self.wanted is not None:
                 self.wanted.check(machine)
             elif not machine.executable(machine.regs.pc):
@@ -220,6 +232,7 @@ OPTIONS = (
                       "given again."),
     click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
     sysroot_option,
+    discover_option,
     click.option("--call", metavar="'NAME(ARG, ...)'",
                  help="Call a function; arguments are integers, 'c' and \"text\"."),
     click.option("--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."),
@@ -228,7 +241,8 @@ OPTIONS = (
     click.option("--max-insns", type=click.IntRange(1), metavar="N",
                  help="Stop the guest after this many instructions."),
 )
-NAMES = ("file", "arch", "base", "symbols", "mmio", "qemu", "sysroot", "call", "run", "timeout", "max_insns")
+NAMES = ("file", "arch", "base", "symbols", "mmio", "qemu", "sysroot", "discover", "call", "run", "timeout",
+         "max_insns")
 
 
 def on_events(command: Callable[..., None]) -> Callable[..., None]:
