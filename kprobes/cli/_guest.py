@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
     from ..core.probe import Probe
     from ..events._watchpoint import Watchpoint
+    from ..machine.unicorn.syscalls import SystemCalls
 
 PROGRAM = "kprobes.arguments"  #: where the words behind `--` are, in click's context
 
@@ -109,6 +110,8 @@ class Guest:
     qemu: bool
     sysroot: str | None
     discover: bool
+    preload: tuple[str, ...]
+    syscalls: bool
     call: str | None
     run: bool
     timeout: float | None
@@ -142,6 +145,8 @@ class Guest:
                 yield machine, k
             finally:
                 self._tell_of_devices()
+                if self.syscalls:
+                    _show_output(machine.system_calls)
 
     def _tell_of_devices(self) -> None:
         if self.devices and not isinstance(sys.exc_info()[1], BrokenPipeError):
@@ -151,6 +156,8 @@ class Guest:
     def _loaded(self) -> Any:
         if self.mmio and (self.base is None or self.qemu):
             raise click.UsageError("--mmio is for raw images: give --arch and --base as well, and no --qemu")
+        if self.qemu and (self.preload or self.syscalls):
+            raise click.UsageError("--preload and --syscalls are for Unicorn: QEMU has both by itself")
         if self.qemu:
             return process([self.file, *(self.arguments or ())], self.arch, self.sysroot)
         check_sysroot(self.sysroot)
@@ -160,6 +167,10 @@ class Guest:
             device = Device(start, size)
             machine.mmio(start, size, device.read, device.write)
             self.devices.append(device)
+        for library in self.preload:
+            machine.load_module(library)
+        if self.syscalls:
+            machine.serve_system_calls()
         if self.arguments is not None:
             machine.process([os.fsencode(word) for word in (self.file, *self.arguments)])
         elif self.call is not None and self.base is None:  # a library's functions need their thread-local storage
@@ -179,6 +190,16 @@ class Guest:
                 return
             result = machine.call(self.wanted.function, *self.wanted.with_input(), **bounds)
         click.echo(f"{self.wanted.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
+
+
+def _show_output(calls: SystemCalls) -> None:
+    """What the guest has written, on stderr: stdout is the command's own."""
+    for descriptor in (1, 2):
+        text = bytes(calls.output[descriptor]).decode("utf-8", "replace")
+        for line in text.splitlines():
+            click.echo(f"guest, {descriptor}: {line.translate(CONTROLS)}", err=True)
+    if calls.status is not None:
+        click.echo(f"guest: exit({calls.status})", err=True)
 
 
 @contextlib.contextmanager
@@ -233,6 +254,10 @@ OPTIONS = (
     click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
     sysroot_option,
     discover_option,
+    click.option("--preload", multiple=True, metavar="LIBRARY",
+                 help="Load a library first, whose functions FILE calls; may be given again."),
+    click.option("--syscalls", is_flag=True,
+                 help="Serve Linux's system calls of library code: memory, random bytes, time, output, locks, exit."),
     click.option("--call", metavar="'NAME(ARG, ...)'",
                  help="Call a function; arguments are integers, 'c' and \"text\"."),
     click.option("--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."),
@@ -241,8 +266,8 @@ OPTIONS = (
     click.option("--max-insns", type=click.IntRange(1), metavar="N",
                  help="Stop the guest after this many instructions."),
 )
-NAMES = ("file", "arch", "base", "symbols", "mmio", "qemu", "sysroot", "discover", "call", "run", "timeout",
-         "max_insns")
+NAMES = ("file", "arch", "base", "symbols", "mmio", "qemu", "sysroot", "discover", "preload", "syscalls", "call", "run",
+         "timeout", "max_insns")
 
 
 def on_events(command: Callable[..., None]) -> Callable[..., None]:

@@ -43,6 +43,7 @@ from .snapshot import Input, Snapshots
 from .starts import Starts
 from .stops import Stops
 from .stubs import Stubs
+from .syscalls import SystemCalls
 from .watches import Watches
 
 
@@ -78,7 +79,8 @@ class Parts:
         self.watches = Watches(cpu, state, owned)
         self.owner = None if owned else Owner(cpu, state, self.starts, self.runner, faults)
         self.memory.devices.run = state
-        books = (self.memory.heap, delay_slots, self.process, self.loader, Input(machine))
+        self.system_calls = SystemCalls(cpu, state, self.process)
+        books = (self.memory.heap, delay_slots, self.process, self.loader, Input(machine), self.system_calls)
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
         self.stops = Stops(cpu, state, self.bounds, state)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock,
