@@ -185,6 +185,20 @@ class Symbols:
             raise AmbiguousSymbol(name, addresses)
         return found[0]
 
+    def place(self, name: str) -> Symbol:
+        """The symbol of a name; of an address as "0x8000020" the one that begins there, or one without a size.
+
+        Raises:
+            UnknownSymbol: there is no such name.
+            AmbiguousSymbol: several addresses have it.
+        """
+        number = address_of(name)
+        if number is None or name in self._by_name:
+            return self[name]
+        address = number & ~self.mode_bits
+        here = max(self._at.get(address, ()), key=_preference, default=None)
+        return Symbol(name, address, mode=number & self.mode_bits) if here is None else here
+
     def _elsewhere(self, name: str) -> list[Symbol]:
         """Those that a `module:name` means, or a name as people write it."""
         module, colon, base = name.rpartition(":")
@@ -283,6 +297,14 @@ class Symbols:
 
 #: Bytes that a symbol without a size, of which nobody knows the image, reaches at most.
 FARTHEST = 1 << 24
+
+
+def address_of(name: str) -> int | None:
+    """The address that a name is, as in "0x8000020"; None where it is none."""
+    digits = name[2:]
+    if name[:2] not in ("0x", "0X") or not 0 < len(digits) <= 16 or not set(digits) <= set("0123456789abcdefABCDEF"):
+        return None
+    return int(digits, 16)
 
 
 def _preference(symbol: Symbol) -> tuple[bool, bool, bool, int]:

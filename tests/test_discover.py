@@ -9,7 +9,7 @@ import pytest
 from arches import PROGRAMS as PROGRAMS_DIR
 from arches import RUNNABLE, programs_of
 
-from kprobes import Kprobe, Kprobes, UnicornMachine
+from kprobes import Kprobe, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.discover import Found
 from kprobes.discover._frames import frame_ranges, index_starts
 from kprobes.image import EXPORTS, read_elf
@@ -120,3 +120,15 @@ def test_names_come_back(format: str, tmp_path: Path) -> None:
     assert {(s.name, s.address) for s in symbols} == named
     kinds = {s.name: s.kind for s in symbols}
     assert kinds["fib"] == "func"
+
+
+def test_addresses_are_taken_for_names() -> None:
+    with UnicornMachine.load("examples/demo.x86_64") as m, Kprobes(m) as k:
+        fib = m.symbols["fib"].address
+        assert k.check(f"{fib:#x}").addr == fib
+        with k.graph(f"{fib:#x}") as graph:
+            m.call("fib", 2)
+        assert graph.roots and m.symbols.place(f"{fib:#x}").name == "fib"
+        assert m.symbols.place("0x12").address == 0x12
+        with pytest.raises(UnknownSymbol):
+            m.symbols.place("0xtable")

@@ -132,7 +132,7 @@ class Watchpoint:
 
 def _address(machine: Machine, where: str | int) -> int:
     if isinstance(where, str):
-        return machine.symbols[where].address
+        return machine.symbols.place(where).address
     try:
         address = index(where)
     except TypeError:
