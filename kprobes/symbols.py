@@ -6,6 +6,7 @@ import bisect
 import difflib
 import itertools
 import math
+import operator
 import os
 from collections.abc import Iterable, Iterator
 
@@ -53,7 +54,18 @@ class Symbols:
         return symbol
 
     def add_all(self, symbols: Iterable[Symbol]) -> None:
-        """Add symbols that are made already, as add() does: of a large library there are tens of thousands."""
+        """Add symbols that are made already, as add() does: of a large library there are tens of thousands.
+
+        Raises:
+            BadArgument: one of them is no Symbol. None is added then.
+        """
+        try:
+            symbols = list(symbols)
+        except TypeError:
+            raise BadArgument(f"symbols is {shown(symbols)}", hint="pass Symbols") from None
+        for symbol in symbols:
+            if not isinstance(symbol, Symbol):
+                raise BadArgument(f"symbols has {shown(symbol)}", hint="pass Symbols")
         for symbol in symbols:
             known = self._by_name.setdefault(symbol.name, [])
             if symbol not in known:
@@ -111,9 +123,20 @@ class Symbols:
             raise BadArgument(f"parts is {shown(parts)}", hint="pass (offset, address, size) of each") from None
 
     def add_image(self, parts: Iterable[tuple[int, int]], module: str = "") -> None:
-        """Where an image is: (start, end) of each part of it. Its symbols without a size reach no farther than their
-        part."""
-        for start, end in sorted(parts):
+        """Say where an image lies. Its symbols without a size reach no farther than their part of it.
+
+        Args:
+            parts: (first address, the one behind the last) of each part.
+            module: the image's, "" for the main one.
+
+        Raises:
+            BadArgument: `parts` is something else.
+        """
+        try:
+            placed = sorted((operator.index(start), operator.index(end)) for start, end in parts)
+        except (TypeError, ValueError):
+            raise BadArgument(f"parts is {shown(parts)}", hint="pass (start, end) of each") from None
+        for start, end in placed:
             neighbours = [part for part in self._images if part[1] == start and part[2] == module]
             for part in neighbours:
                 self._images.remove(part)

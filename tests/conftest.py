@@ -8,13 +8,16 @@ import signal
 import zlib
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
-from arches import cases_of
+from arches import ARCHES, cases_of
 from host import host_code
 
 from kprobes.machine.unicorn import assembler
 from kprobes.testing import Bench
+
+TESTS = Path(__file__).parent.resolve()
 
 if find_spec("keystone") is None:  # tests that write assembly text need it; the library does not
     assembler._keystone = lambda: pytest.skip("Keystone is not installed", allow_module_level=True)
@@ -25,6 +28,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in a shell's ba
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Load the plugin of --conformance, unless `-p kprobes.conformance` has."""
+    parser.addoption("--all", action="store_true",
+                     help="every case; else, where no test is asked for by name, a part of them that takes minutes")
     name = "kprobes.conformance"
     if not any(getattr(plugin, "__name__", "") == name for plugin in pluginmanager.get_plugins()):
         pluginmanager.import_plugin(name)
@@ -42,21 +47,32 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-#: Cases of a parametrized test that `-m quick` runs. With all of them it took four minutes of a processor.
+#: Cases of a parametrized test that run unless `--all` or the test's name asks for every one.
 CASES = 3
 
 
 def thinned(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """(tests that `-m quick` runs, those that it leaves out): of the cases of each test a few, evenly spread.
+    """Choose the tests that run unless every case is asked for.
 
-    Which ones depends on the test's name, so that all tests together have every architecture, and every process of
-    pytest-xdist the same.
+    Of the cases of a test a few are chosen, evenly spread; of a test that proves a capability, one for each
+    architecture. Which ones depends on the test's name, so that all tests together have every architecture, and every
+    process of pytest-xdist the same.
+
+    Returns:
+        (the tests to run, those to leave out).
     """
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = {item for name, several in cases.items()
-            for item in (several if len(several) <= CASES else _spread(several, zlib.crc32(name.encode())))}
+    kept: set[pytest.Item] = set()
+    for name, several in cases.items():
+        start = zlib.crc32(name.encode())
+        if "conformance" in getattr(several[0], "fixturenames", ()):
+            kept.update(_one_of_each(several, start))
+        elif len(several) <= CASES:
+            kept.update(several)
+        else:
+            kept.update(_spread(several, start))
     return [item for item in items if item in kept], [item for item in items if item not in kept]
 
 
@@ -65,11 +81,30 @@ def _spread(several: list[pytest.Item], start: int) -> list[pytest.Item]:
     return [several[(start + int(n * step)) % len(several)] for n in range(CASES)]
 
 
+def _one_of_each(several: list[pytest.Item], start: int) -> list[pytest.Item]:
+    """Of the cases of a test that proves a capability one for each architecture that its parameters name."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in several:
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        named = [value.partition("-")[0] for value in parameters if isinstance(value, str)]
+        cases.setdefault(next((name for name in named if name in ARCHES), ""), []).append(item)
+    chosen = [items[start % len(items)] for arch, items in cases.items() if arch]
+    others = cases.get("", [])
+    return chosen + (others if len(others) <= CASES else _spread(others, start))
+
+
+def _thins(config: pytest.Config) -> bool:
+    """True where nobody has asked for every case, or for tests by name."""
+    named = [arg for arg in config.args if Path(arg.partition("::")[0]).resolve() != TESTS]
+    return not (config.getoption("--all") or config.getoption("keyword") or named) or (
+        config.getoption("markexpr") == "quick" and not config.getoption("keyword"))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse a test that is named by an address: every process of pytest-xdist would know it by another name. Skip tests
-    of host code where there is none. Thin what `-m quick` runs, unless a test is asked for by name."""
-    if config.getoption("markexpr") == "quick" and not config.getoption("keyword"):
+    of host code where there is none. Choose a part, unless everything or a test is asked for."""
+    if _thins(config):
         items[:], left = thinned(items)
         config.hook.pytest_deselected(items=left)
     named = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]+>", item.nodeid)]

@@ -85,7 +85,7 @@ def test_a_row_that_is_not_what_it_says_is_seen() -> None:
     with pytest.raises(worlds.Absent, match="optimize=False"), machine.probed("o",
         Kprobe(symbol_name="tiny", optimize=False)):
         pass
-    with pytest.raises(RuntimeError, match="0 hits"), machine.probed("o",
+    with pytest.raises(RuntimeError, match="iterations, but"), machine.probed("o",
                                                                      probe := Kprobe(symbol_name="tiny",
                                                                          pre_handler=rows.empty)):
         probe._nhit = -worlds.WARM
@@ -163,12 +163,12 @@ def test_fuzzing_measures_all_it_says() -> None:
 @pytest.mark.skipif(not shutil.which("valgrind") or platform.machine() != "x86_64", reason="counts under valgrind")
 def test_instructions(tmp_path: Path) -> None:
     """A hit's instructions repeat, and rows that are not asked for do not run but for what they need."""
-    command = [sys.executable, str(BENCHMARKS / "instructions.py"), "--arch", "arm64", "--rows", "^o, ", "--hits", "50",
+    command = [sys.executable, str(BENCHMARKS / "instructions.py"), "--arch", "arm64", "--rows", "^o, ", "--hits", "400",
                "--profiles", str(tmp_path / "profiles"), "--json", str(tmp_path / "out.json")]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
     found = json.loads((tmp_path / "out.json").read_text())["arm64"]
     assert "o, two arguments" in printed and "k, empty" not in found
-    assert 1_000 < found["o, empty"] < found["o, two arguments"] < found["raw hook, two arguments"]
+    assert 500 < found["o, empty"] < found["o, two arguments"] < found["raw hook, two arguments"]
     assert abs(found["bare machine"] - found["bare engine"]) < 200
     assert len(list((tmp_path / "profiles").glob("arm64.*"))) == 2 * len(found)
 

@@ -128,7 +128,7 @@ def test_addresses_are_taken_for_names() -> None:
         assert k.check(f"{fib:#x}").addr == fib
         with k.graph(f"{fib:#x}") as graph:
             m.call("fib", 2)
-        assert graph.roots and m.symbols.place(f"{fib:#x}").name == "fib"
+        assert "fib" in str(graph) and m.symbols.place(f"{fib:#x}").name == "fib"
         assert m.symbols.place("0x12").address == 0x12
         with pytest.raises(UnknownSymbol):
             m.symbols.place("0xtable")

@@ -6,21 +6,41 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import Unsupported
+from ..errors import BadArgument, Unsupported
+
+#: No process has more bytes: rlim_t is signed where Python passes it on.
+_MOST = (1 << 62) - 1
+
+
+def check_limit(memory: int | None) -> None:
+    """Check that `limited(memory)` can work, without limiting this process.
+
+    Raises:
+        BadArgument: not a positive number of bytes, or more than a process can have.
+        Unsupported: this system has no such limit.
+    """
+    if memory is None:
+        return
+    if not 1 <= memory <= _MOST:
+        raise BadArgument(f"memory is {memory} bytes", hint=f"give 1 to {_MOST}, or None")
+    if not sys.platform.startswith("linux"):
+        raise Unsupported(
+            f"{sys.platform} does not limit a process's memory", hint="leave `memory` out"
+        )
 
 
 @contextmanager
 def limited(memory: int | None) -> Iterator[None]:
-    """Let this process have no more than so many bytes beyond what it has. None: no limit.
+    """Limit this process's memory while the context is entered.
 
-    Raises:
-        Unsupported: this system has no such limit.
+    Only for a worker: what other threads allocate meanwhile fails, too.
+
+    Args:
+        memory: bytes beyond what the process has now, as check_limit() takes them. None: no limit.
     """
     if memory is None:
         yield
         return
-    if not sys.platform.startswith("linux"):
-        raise Unsupported(f"{sys.platform} does not limit a process's memory", hint="leave `memory` out")
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from ..arguments import looking
 from ..errors import BadArgument
 from ._dask import SIGNS, DaskStates, Sign, by_states
-from ._limits import limited
+from ._limits import check_limit, limited
 from ._local import Local, local
 
 Item = TypeVar("Item")
@@ -85,10 +85,7 @@ def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor
         raise BadArgument(f"a timeout of {timeout} seconds leaves no time", hint="give a positive number, or None")
     if jobs is not None and jobs < 1:
         raise BadArgument(f"{jobs} processes do no work", hint="give 1 or more")
-    if memory is not None and memory < 1:
-        raise BadArgument(f"{memory} bytes of memory are too few", hint="give a positive number, or None")
-    with limited(memory):  # where this system has no limits, it is said here
-        pass
+    check_limit(memory)
     count = len(items) if isinstance(items, Sized) else None
     return _outcomes(job, iter(items), executor, timeout, jobs, memory, count)
 

@@ -298,8 +298,8 @@ def on_events(command: Callable[..., None]) -> Callable[..., None]:
 def on_clock(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """--clock."""
     return click.option("--clock", type=click.Choice(["counter", "host", "instructions"]), default=default,
-                        help=f"What tells a hit's time ({default}): nothing, the host (ns), or the guest's "
-                             "instructions so far, which makes it slow.")
+                        help="Timestamp source: counter (none), host (ns), or instructions (the guest's, slow). "
+                             f"Default: {default}.")
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from attrs import define, field, fields
@@ -253,7 +253,7 @@ class Kretprobe(Probe):
     _most: int = field(default=0, init=False)  #: instances that there may be; 0 while not registered
     _made: int = field(default=0, init=False)  #: of them, those that were needed so far
     _held: list[KretprobeInstance] = field(factory=list, init=False)  #: of calls that the machine follows
-    _follow: BuiltIn | None = field(default=None, init=False)  #: the machine's program that follows its calls
+    _follow: Followers | None = field(default=None, init=False)  #: it and others whose calls the machine follows
     family: ClassVar[str] = "r"
 
     handler = Setting[ReturnHandler | None]("Runs when the function has returned. It may be replaced while registered.",
@@ -287,6 +287,37 @@ class Kretprobe(Probe):
     def entry_nmissed(self) -> int:
         """Function entries whose hit was missed because another probe was running on the CPU."""
         return self._missed
+
+
+class Followers:
+    """Return probes of one function whose calls the machine follows.
+
+    Attributes:
+        probes: as they come at the entry.
+        program: the machine's, which follows.
+    """
+
+    def __init__(self, probes: Sequence[Kretprobe], program: BuiltIn) -> None:
+        self.probes = tuple(probes)
+        self.program = program
+
+    def make_room(self) -> None:
+        """Let the machine follow as many more calls as there are instances of every probe."""
+        self.program.room(min(len(rp._pool) for rp in self.probes))
+
+    @property
+    def returns(self) -> int:
+        """How many calls have returned without the core's doing."""
+        return self.program.returns
+
+    def take(self, frame: int, link: int, trampoline: int) -> Iterator[KretprobeInstance]:
+        """The instances of a call that the machine follows no more: of each probe one, in the order of the entry."""
+        for rp in self.probes:
+            ri = rp._held.pop(0) if rp._held else rp._pool.pop()
+            ri.begin(frame, link)
+            if rp is not self.probes[0]:
+                ri.link = trampoline  # who comes later finds that there
+            yield ri
 
 
 @define(eq=False, kw_only=True, repr=False)

@@ -2,6 +2,7 @@
 
     python -m kprobes.native.build            # write what has changed
     python -m kprobes.native.build --check    # name what would change, and write nothing
+    python -m kprobes.native.build --checked  # this host's library, which traps where C is undefined
 
 The compiler is the clang of ziglang, of the version that the extra `jit` of pyproject.toml pins:
 the same source gives the same bytes everywhere. OUTPUTS is all there is to make.
@@ -10,6 +11,7 @@ the same source gives the same bytes everywhere. OUTPUTS is all there is to make
 from __future__ import annotations
 
 import argparse
+import platform
 import re
 import subprocess
 import sys
@@ -133,15 +135,31 @@ _LIBRARY_OPTIONS: Final = (
 )
 
 
+#: Instead of -fno-sanitize=all: clang's checks of undefined behaviour, each of which ends the
+#: process by a trap (no library is needed). Of alignment there is none: the library reads guests'
+#: words where they stand.
+_CHECKS: Final = (
+    "-fsanitize=undefined", "-fno-sanitize=alignment", "-fsanitize-trap=all",
+)
+
+
 def _as_it_is(written: bytes) -> bytes:
     """What clang has written."""
     return written
 
 
-def _library(host: str) -> Output:
-    """The library of a host: what serves call sites, and usual hits."""
+def _library(host: str, checked: bool = False) -> Output:
+    """The library of a host: what serves call sites, and usual hits.
+
+    Args:
+        host: as platform.machine() calls it.
+        checked: True for one that traps where C's behaviour is undefined.
+    """
+    options: tuple[str, ...] = _LIBRARY_OPTIONS
+    if checked:
+        options = tuple(option for option in options if option != "-fno-sanitize=all") + _CHECKS
     return Output(library_path(host).name, ("sites.c", "counting.c", "engine.c", "hits.c"),
-                  f"{host}-linux-gnu", _LIBRARY_OPTIONS, _as_it_is)
+                  f"{host}-linux-gnu", options, _as_it_is)
 
 
 #: all that is made
@@ -221,9 +239,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="Compile kprobes/native/*.c to what is checked in beside them.")
     parser.add_argument("--check", action="store_true",
                         help="write nothing; fail where something would change")
+    parser.add_argument("--checked", action="store_true",
+                        help="write this host's library only, with traps for undefined behaviour")
     options = parser.parse_args(arguments)
+    outputs = [_library(platform.machine(), checked=True)] if options.checked else OUTPUTS
     stale = []
-    for output in OUTPUTS:
+    for output in outputs:
         path = HERE / output.path
         content = made(output)
         if path.exists() and path.read_bytes() == content:

@@ -256,8 +256,8 @@ static PyGetSetDef regs_properties[] = {
     {"sp", get_sp, set_sp, "The stack pointer.", 0},
     {"return_value", get_result, set_result, "The integer return value.", 0}, {0}};
 static PyMethodDef regs_methods[] = {
-    {"arg", arg, METH_O, "The n-th (from 0) integer argument."},
-    {"stack", stack, METH_O, "The n-th (from 0) word of the stack."}, {0}};
+    {"arg", arg, METH_O, "arg($self, n, /)\n--\n\nThe n-th (from 0) integer argument."},
+    {"stack", stack, METH_O, "stack($self, n, /)\n--\n\nThe n-th (from 0) word of the stack."}, {0}};
 
 /* Has the registers read by these words from now on; the caller keeps them as long as the object. */
 EXPORT void see(PyObject *regs, struct view *view) { regs_of(regs)->view = view; }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..errors import ProgramError, Unsupported
 from .call import Place
 from .code import CONTEXT_SIZE, Code
 from .host import HostEngine
 from .interpreter import Interpreter
-from .verifier import Facts
+
+if TYPE_CHECKING:
+    from .verifier import Facts
 
 
 class Engine(Protocol):

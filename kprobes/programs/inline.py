@@ -7,7 +7,7 @@ called.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import Unsupported
 from . import keyed, support
@@ -19,8 +19,10 @@ from .maps._base import E2BIG, EAGAIN, EEXIST, EINVAL, ENOENT
 from .maps.hash import Hash
 from .meanings import EITHER
 from .places import Kind
-from .verifier import HelperCall
 from .writer import Writer
+
+if TYPE_CHECKING:
+    from .verifier import HelperCall
 
 _ARRAYS: Final = (MapType.ARRAY, MapType.PERCPU_ARRAY)
 _U32: Final = (1 << 32) - 1

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from . import isa, operations
 from .call import Place
@@ -20,7 +20,9 @@ from .helpers import HELPERS
 from .isa import FRAMES, STACK_SIZE, U32, U64, Instruction, signed
 from .maps import Map, Ring
 from .memory import Invalid, Memory
-from .verifier import Facts
+
+if TYPE_CHECKING:
+    from .verifier import Facts
 
 #: the most instructions of a run
 LIMIT: Final = 1 << 22

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..arch._base import Arch
 from ..errors import Unsupported
@@ -20,8 +20,10 @@ from .host import Environment, HostCode
 from .hostclock import clock_of
 from .inline import Inlined
 from .llvm import generate
-from .verifier import Facts, verify
 from .writer import Slot, Target, Writer
+
+if TYPE_CHECKING:
+    from .verifier import Facts
 
 _PC: Final = ("pc", 0)
 _OVERRIDE: Final = 58
@@ -183,7 +185,11 @@ class SiteProgram:
                  made: HostCode | None = None,
                  called: Callable[[bool], None] = lambda begins: None) -> None:
         self._view, self._returns, self._called, self._handled = view, returns, called, False
-        self._made = made = made or compiled(code, view, clock, verify(code))
+        if made is None:
+            from .verifier import verify  # most sites get a program that is compiled already
+
+            made = compiled(code, view, clock, verify(code))
+        self._made = made
         self._pc = ctypes.c_uint64.from_address(view.words["returned_to"]) if returns else ctypes.c_uint64()
         known: dict[Slot, int] = {("base", 0): view.base, _PC: ctypes.addressof(self._pc),
                                   **{(name, 0): value for name, value in view.words.items()}}

@@ -268,3 +268,19 @@ def test_a_branch_written_later_keeps_a_jump_away(between: str) -> None:
             if between == "another probe":
                 k.register_kprobe(Kprobe(addr=0x10000 + 100, pre_handler=lambda p, regs: None))
             assert "f leads to 0x10007" in k.check("f+5").why_not_optimized
+
+
+#: A function, and where its instructions begin. Each works out the address of one of them.
+WORKED_OUT = {
+    "in a loop that is entered at its end": ("eb0b 488d0500000000 90909090 75f3 c3", [0, 2, 9, 10, 11, 12, 13, 15]),
+    "behind a call": ("e800000000 488d0500000000 90 c3", [0, 5, 12, 13]),
+}
+
+
+@pytest.mark.parametrize("code", WORKED_OUT)
+def test_an_address_that_is_worked_out_is_code_where_code_goes_on_to_it(code: str) -> None:
+    """SuperH's atomic sequences work out the address of their own end."""
+    text, begin = bytes.fromhex(WORKED_OUT[code][0]), WORKED_OUT[code][1]
+    with UnicornMachine.from_code(text, arch="x86_64", base=0x10000, symbols={"f": (0x10000, len(text))}) as m, \
+            Kprobes(m) as k:
+        assert probeable(k, 0x10000, 0x10000 + len(text)) == begin

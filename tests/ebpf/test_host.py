@@ -84,7 +84,7 @@ def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     """What these programs do is right, but not what the verifier can see."""
     facts = Facts({}, {}, {}, {}, 0, 1, 0)
     monkeypatch.setitem(engines.ENGINES, "host", lambda code, _, size: HostEngine(code, facts, size))
-    monkeypatch.setattr("kprobes.programs.program.verify", lambda *_, **__: facts)
+    monkeypatch.setattr("kprobes.programs.verifier.verify", lambda *_, **__: facts)
     monkeypatch.setattr(Program, "verify", lambda self: facts)
 
 

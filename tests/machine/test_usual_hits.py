@@ -16,6 +16,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,6 @@ from kprobes.machine.unicorn.host import hostcode
 
 SEEDS = 4
 HITS = 40
-#: An entry handler there that runs guest code loses the guest, with host code and without (09257c3 as well).
-NO_RUNS_AT_ENTRY = {"s390x"}
 
 
 class Oops(Exception):
@@ -40,7 +39,7 @@ class Oops(Exception):
 
 
 class Twin:
-    """A guest with one probe, whose handlers follow a seed."""
+    """A guest with probes on one function, whose handlers follow a seed."""
 
     def __init__(self, arch: str, kind: str, seed: int) -> None:
         self.m = worlds.Machine(arch).machine
@@ -48,17 +47,21 @@ class Twin:
         self.rng = random.Random(seed)
         self.log: list[Any] = []
         self.depth = 0
-        kinds: dict[str, Callable[[], Any]] = {
-            "optimized": lambda: Kprobe(symbol_name="tiny", pre_handler=self.pre, fault_handler=self.handled),
-            "breakpoint": lambda: Kprobe(symbol_name="tiny", pre_handler=self.pre, fault_handler=self.handled,
-                                         optimize=False),
-            "post": lambda: Kprobe(symbol_name="tiny", pre_handler=self.pre, post_handler=self.post,
-                                   fault_handler=self.handled),
-            "return": lambda: Kretprobe(symbol_name="tiny", handler=self.returned, fault_handler=self.handled),
-            "entry": lambda: Kretprobe(symbol_name="tiny", handler=self.returned, entry_handler=self.entered,
-                                       fault_handler=self.handled, maxactive=2),
+        pre = partial(Kprobe, symbol_name="tiny", pre_handler=self.pre, fault_handler=self.handled)
+        returned = partial(Kretprobe, symbol_name="tiny", handler=self.returned, fault_handler=self.handled)
+        entered = partial(returned, entry_handler=self.entered, maxactive=2)
+        kinds: dict[str, list[Callable[[], Any]]] = {
+            "optimized": [pre],
+            "breakpoint": [partial(pre, optimize=False)],
+            "post": [partial(pre, post_handler=self.post)],
+            "return": [returned],
+            "entry": [entered],
+            "several": [pre, partial(Kprobe, symbol_name="tiny"), pre],
+            "returns": [returned, partial(returned, maxactive=1), partial(returned, handler=None)],
+            "asked": [partial(returned, handler=None), returned, entered],
+            "mixed": [pre, returned, entered],
         }
-        self.probe = kinds[kind]()
+        self.probes = [make() for make in kinds[kind]]
 
     def see(self, what: str, regs: Regs) -> None:
         """Note what a handler sees of the registers."""
@@ -82,24 +85,29 @@ class Twin:
             else:
                 regs.go(self.m.arch.linkage.get(regs))
             return DIVERTED
-        if turn == 2 and self.depth < 2 and not (self.m.arch.name in NO_RUNS_AT_ENTRY and isinstance(self.probe, Kretprobe)):
+        if turn == 2 and self.depth < 2:
             self.depth += 1
             self.log.append(("runs", self.m.call("tiny", 5)))
             self.depth -= 1
         if turn == 3:
-            self.k.disable(self.probe)
+            self.k.disable(self.rng.choice(self.registered))
         if turn == 4:
-            self.k.unregister(self.probe)
-        if turn == 5 and isinstance(self.probe, Kprobe):
-            self.probe.pre_handler = self.pre if self.rng.random() < 0.5 else self.other
+            self.k.unregister(self.rng.choice(self.registered))
+        if turn == 5 and isinstance(probe := self.rng.choice(self.probes), Kprobe):
+            probe.pre_handler = self.pre if self.rng.random() < 0.5 else self.other
         if turn == 6:
             gc.collect()
         if turn == 7:
             regs.pc = regs.pc  # without a true result it changes nothing
         return 0
 
+    @property
+    def registered(self) -> list[Any]:
+        """The probes that are."""
+        return [probe for probe in self.probes if probe.registered]
+
     def pre(self, p: Kprobe, regs: Regs) -> int:
-        self.see("pre", regs)
+        self.see(f"pre {self.probes.index(p)}", regs)
         return self.do_something(regs, may_divert=True)
 
     def other(self, p: Kprobe, regs: Regs) -> None:
@@ -110,7 +118,7 @@ class Twin:
         self.do_something(regs, may_divert=False)
 
     def returned(self, ri: Any, regs: Regs) -> None:
-        self.see("returned", regs)
+        self.see(f"returned {self.probes.index(ri.rp)}", regs)
         self.log.append((ri.ret_addr, ri.frame, ri.task, dict(ri.data)))
         self.do_something(regs, may_divert=False)
 
@@ -128,24 +136,39 @@ class Twin:
     def play(self) -> list[Any]:
         """Everything that is seen, in calls of a loop around the probed function."""
         for _ in range(HITS // 4):
-            if not self.probe.registered:
-                self.k.register(self.probe)
-            if not self.probe.enabled:
-                self.k.enable(self.probe)
+            for probe in self.probes:
+                if not probe.registered:
+                    self.k.register(probe)
+                if not probe.enabled:
+                    self.k.enable(probe)
             try:
                 self.log.append(("result", self.m.call("loop", 4, worlds.K)))
             except (Oops, KprobeError) as error:
                 self.log.append((type(error).__name__, self.m.regs.pc))
-            counts = [self.probe.nhit, self.probe.nmissed, self.probe.optimized, self.k._calls.pending]
-            if isinstance(self.probe, Kretprobe):
-                counts += [self.probe.nreturned, self.probe.entry_nmissed, len(self.probe._pool)]
-            self.log.append(counts)
+            self.log.append(self.k._calls.pending)
+            for probe in self.probes:
+                self.log.append([probe.nhit, probe.nmissed, probe.optimized])
+                if isinstance(probe, Kretprobe):
+                    self.log.append([probe.nreturned, probe.entry_nmissed, len(probe._pool)])
         self.k.close()
         return self.log
 
 
+_pre = partial(Kprobe, symbol_name="tiny", pre_handler=lambda p, regs: None)
+_returned = partial(Kretprobe, symbol_name="tiny", handler=lambda ri, regs: None)
+#: Probes on one function whose hits and returns host code serves.
+USUAL: dict[str, list[Callable[[], Any]]] = {
+    "one": [_pre],
+    "several": [_pre, partial(Kprobe, symbol_name="tiny"), _pre],
+    "return": [_returned],
+    "returns": [_returned, _returned],
+    "asked": [_returned, partial(_returned, entry_handler=lambda ri, regs: None)],
+}
+
+
 @pytest.mark.host_code
-@pytest.mark.parametrize("kind", ["optimized", "breakpoint", "post", "return", "entry"])
+@pytest.mark.parametrize("kind", ["optimized", "breakpoint", "post", "return", "entry", "several", "returns",
+                                  "asked", "mixed"])
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_twins_see_the_same(arch: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(SEEDS):
@@ -158,17 +181,21 @@ def test_twins_see_the_same(arch: str, kind: str, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.quick
 @pytest.mark.host_code
+@pytest.mark.parametrize("kind", USUAL)
 @pytest.mark.parametrize("arch", RUNNABLE)
-def test_usual_hits_run_no_function_of_ours(arch: str) -> None:
+def test_usual_hits_run_no_function_of_ours(arch: str, kind: str) -> None:
     """Otherwise the test above compares Python with Python."""
     with Kprobes(worlds.Machine(arch).machine) as k:
         m = k.machine
-        k.register(p := Kprobe(symbol_name="tiny", pre_handler=lambda p, regs: None))
+        probes = [make() for make in USUAL[kind]]
+        for p in probes:
+            k.register(p)
         m.call("loop", 3, worlds.K)
-        assert p.optimized
+        assert all(p.optimized for p in probes)
         m.sink.services.clear()
         m.call("loop", 20, worlds.K)
-        assert p.nhit == 23
+        assert [p.nhit for p in probes] == [23] * len(probes)
+        assert {p.nreturned for p in probes if isinstance(p, Kretprobe)} <= {23}
 
 
 # --- the registers object

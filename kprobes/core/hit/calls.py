@@ -22,7 +22,7 @@ from ...errors import KprobeError, ReentryError
 from ...machine._base import HostProgram, Machine, UsualEntry, UsualReturn
 from ...native import quick
 from ...regs import Regs
-from ..probe import Kretprobe, KretprobeInstance
+from ..probe import Followers, Kretprobe, KretprobeInstance
 from .link import Link
 
 Instances = list[KretprobeInstance]
@@ -52,7 +52,7 @@ class Calls:
         own: those of the task that runs on the only CPU while there is no cpu_task, oldest first, behind those set
             aside; the machine's are younger. tasks: task -> its calls; each CPU is one, for good. trampoline: where
             they return to, mode bits included; 0: there is none yet.
-        following: call site -> the probe whose calls the machine follows.
+        following: call site -> the probes whose calls the machine follows.
         programs: the machine's, which follow calls; None: it cannot.
         idle: a number in a sequence, and what it is while the machine follows none.
     """
@@ -65,7 +65,7 @@ class Calls:
         self.own = self.tasks[0]
         self._way = machine.arch.callers
         self.trampoline = 0
-        self.following: dict[int, Kretprobe] = {}
+        self.following: dict[int, Followers] = {}
         self.programs = machine.following if machine.cpus == 1 else None
         self.idle = ((0,), 0) if self.programs is None else self.programs.idle
 
@@ -75,34 +75,37 @@ class Calls:
 
     # --- those of the machine's
 
-    def follow(self, rp: Kretprobe, call: int, returned: UsualReturn | Sequence[HostProgram],
+    def follow(self, probes: Sequence[Kretprobe], call: int, returned: UsualReturn | Sequence[HostProgram],
                entered: UsualEntry | None = None, programs: Sequence[HostProgram] = ()) -> None:
         """Have the machine follow the calls of a function while instances are free.
 
         Args:
-            rp: the function's return probe.
+            probes: the function's return probes, as they come at the entry.
             call: the call site at the function's entry.
             returned, entered: what is served at return and entry, see machine._base.Following.enter.
             programs: run at the entry before.
         """
         assert self.programs is not None
-        rp._follow = self.programs.enter(returned, entered)
-        self._machine.program_at(call, programs, rp._follow)
-        self.following[call] = rp
-        self.room(rp)
+        followers = Followers(probes, self.programs.enter(returned, entered))
+        self._machine.program_at(call, programs, followers.program)
+        self.following[call] = followers
+        for rp in probes:
+            rp._follow = followers
+        followers.make_room()
 
     def room(self, rp: Kretprobe) -> None:
         """Let the machine follow as many more calls of the probe as there are instances."""
         if rp._follow is not None:
-            rp._follow.room(len(rp._pool))
+            rp._follow.make_room()
 
     def follow_no_more(self, call: int) -> None:
         """What is followed from there is looked after here from now on."""
-        rp = self.following.get(call)
-        if rp is not None:
+        followers = self.following.get(call)
+        if followers is not None:
             self.catch_up()
-            rp._nreturned = rp.nreturned
-            rp._follow = None
+            for rp in followers.probes:
+                rp._nreturned = rp.nreturned
+                rp._follow = None
             del self.following[call]
 
     def catch_up(self) -> None:
@@ -110,10 +113,7 @@ class Calls:
         if self.programs is None or not self.following or self.idle[0][0] == self.idle[1]:
             return
         for call, frame, link in self.programs.take():
-            rp = self.following[call]
-            ri = rp._held.pop(0) if rp._held else rp._pool.pop()
-            ri.begin(frame, link)
-            self.own.append(ri)
+            self.own += self.following[call].take(frame, link, self.trampoline)
 
     # --- entry
 
@@ -182,12 +182,9 @@ class Calls:
     def pop(self, regs: Regs, sp: int) -> Instances:
         """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true
         target."""
-        if self.following:
+        if self.idle[0][0] != self.idle[1]:
             self.catch_up()
-        return self.pop_of(self.of(regs.task), regs, sp)
-
-    def pop_of(self, calls: Instances, regs: Regs, sp: int) -> Instances:
-        """The same where they are known to be of these calls."""
+        calls = self.of(regs.task)
         frame = sp - self._linkage.pushed
         instances = self._sharing(calls, frame) or self._search(calls, frame)
         frame, target = instances[-1].frame, instances[-1].link

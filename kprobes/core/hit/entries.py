@@ -24,6 +24,20 @@ from .returns import Returns
 BREAKPOINTS = (Arming.ARMED, Arming.OPTIMIZING)
 
 
+class _Declined(Exception):
+    """An entry handler does not want its call followed, and other probes do."""
+
+
+def _for_all(entry_handler: ReturnHandler) -> ReturnHandler:
+    """The entry handler of the first of several return probes: the calls of the others are followed in any case."""
+
+    def handler(ri: KretprobeInstance, regs: Regs) -> None:
+        if entry_handler(ri, regs):
+            raise _Declined
+
+    return handler
+
+
 class Entries:
     """Makes what call sites call."""
 
@@ -94,26 +108,63 @@ class Entries:
 
         return UsualHit(address=point.address, probe=p, handler=handler, rest=rest)
 
-    def asked(self, point: Probepoint, rp: Kretprobe, handler: ReturnHandler) -> UsualEntry:
-        """The entry of a lone return probe with an entry handler, for a machine that follows its calls."""
+    def usual_of_several(self, point: Probepoint) -> UsualHit:
+        """The hit of several probes, none of which follows calls, for a machine that calls one handler."""
         cb = self._handlers.blocks[0]
-        link = self._returns.link()
+        probes = point.active
         detour = point.detour
         assert detour is not None
 
+        def handler(_first: Any, regs: Regs) -> bool:
+            return self._handlers.pre_counted(cb, probes, regs)
+
+        def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
+            cb.probes = probes
+            if error is not None:  # no fault_handler has handled it
+                regs.go(point.address | point.insn.mode)
+                raise error
+            if result:
+                self._divert(point, regs)
+            else:
+                regs.target = None  # only DIVERTED moves the guest
+                if detour.left:
+                    self._taken_apart(cb, point, regs, detour)
+
+        return UsualHit(address=point.address, probe=probes[0], handler=handler, rest=rest)
+
+    def asked(self, point: Probepoint, probes: tuple[Kretprobe, ...]) -> UsualEntry:
+        """The entry of a function for a machine that follows its calls if the entry handler agrees.
+
+        Args:
+            point: where the function begins.
+            probes: its return probes, as they come at the entry. The first has an entry handler, the others have none.
+        """
+        cb = self._handlers.blocks[0]
+        link = self._returns.link()
+        detour = point.detour
+        rp, others = probes[0], probes[1:]
+        entry_handler = rp._entry_handler
+        assert detour is not None
+        assert entry_handler is not None
+        handler = _for_all(entry_handler) if others else entry_handler
+
         def rest(regs: Regs, ri: KretprobeInstance, result: Any, error: BaseException | None) -> None:
-            cb.probes = (rp,)
+            cb.probes = probes
             declined = True
             diverted = False
             try:
                 if error is None:
                     declined = bool(result)
-                else:
+                elif not isinstance(error, _Declined):
                     diverted = self.failed(rp, point, regs, error)
+            except BaseException:
+                self._not_counted(others)
+                raise
             finally:
                 if declined:
                     self._calls.recycle((ri,))
             if diverted:
+                self._not_counted(others)
                 self._divert(point, regs)
                 return
             regs.target = None  # only DIVERTED moves the guest
@@ -121,10 +172,17 @@ class Entries:
                 found = link.get()  # Linux, too, reads it after the handler
                 link.put(self._calls.trampoline)
                 self._calls.add(ri, ri.frame, found if link.skip is None else link.skip(found))
+            if others:
+                self._handlers.pre_counted(cb, others, regs)
             if detour.left:
                 self._taken_apart(cb, point, regs, detour)
 
         return UsualEntry(address=point.address, probe=rp, handler=handler, pool=rp._pool, held=rp._held, rest=rest)
+
+    def _not_counted(self, probes: tuple[Kretprobe, ...]) -> None:
+        """Take back a hit that the machine has counted for probes that it does not come to."""
+        for p in probes:
+            p._nhit -= 1
 
     def _taken_apart(self, cb: ControlBlock, point: Probepoint, regs: Regs, detour: Detour) -> bool:
         """Go on as a breakpoint's hit where a handler has had the jump taken out, and what it covered has a probe.

@@ -46,8 +46,16 @@ class Exits:
         """Serve the trampoline where it is a breakpoint."""
         self._run(cb, self._calls.pop(regs, regs.sp), regs)
 
-    def usual(self, rp: Kretprobe) -> UsualReturn:
-        """The return of a call of a lone return probe, for a machine that follows its calls."""
+    def usual(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
+        """The return of a function's calls, for a machine that follows them.
+
+        Args:
+            probes: its return probes, as they come at the entry. Only the first may have an entry handler.
+        """
+        return self._usual(probes[0]) if len(probes) == 1 else self._usual_of_several(probes)
+
+    def _usual(self, rp: Kretprobe) -> UsualReturn:
+        """The return of a call of a lone return probe."""
 
         def rest(regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None) -> None:
             if error is not None:
@@ -61,6 +69,35 @@ class Exits:
 
         return UsualReturn(probe=rp, handler=rp._handler, pool=rp._pool, held=rp._held,
                            asked=rp._entry_handler is not None, rest=rest)
+
+    def _usual_of_several(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
+        """The same of several: the machine calls one handler, which calls theirs."""
+        cb = self._handlers.blocks[0]
+        first = probes[0]
+        others = probes[1:]
+
+        def handler(ri: KretprobeInstance, regs: Regs) -> None:
+            """Run the handlers; the machine has taken an instance of the first probe's only."""
+            instances = [ri]
+            for rp in probes:
+                rp._nreturned -= 1  # the machine has counted it for each; _call() does for those that it comes to
+            for rp in others:
+                own = rp._pool.pop()
+                own.begin(ri.frame, ri.ret_addr)
+                instances.append(own)
+            try:
+                self._call(cb, instances[::-1], regs)
+            finally:
+                self._calls.recycle(instances[1:])
+
+        def rest(regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None) -> None:
+            if error is not None:
+                raise error  # no fault_handler has handled it
+            assert ri is not None
+            self._go_on(regs, regs.sp, ri.frame, ri.ret_addr)
+
+        return UsualReturn(probe=first, handler=handler, pool=first._pool, held=first._held,
+                           asked=first._entry_handler is not None, rest=rest)
 
     def _go_on(self, regs: Regs, sp: int, frame: int, target: int | None) -> None:
         """Let the trampoline's own code return, or the guest go where a handler has sent it.
@@ -83,17 +120,21 @@ class Exits:
             return
         cb.begin(None)
         try:
-            for ri in instances:
-                rp = ri.rp
-                if ri.pool is not rp._pool or rp._point is None:
-                    continue  # unregistered meanwhile
-                cb.child = rp
-                rp._nreturned += 1
-                if rp._handler is not None:
-                    try:
-                        rp._handler(ri, regs)
-                    except Exception as error:
-                        self._handlers.ask_about_exception(rp, regs, error)
+            self._call(cb, instances, regs)
         finally:
             cb.reset()
             self._calls.recycle(instances)
+
+    def _call(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
+        """Call the return handlers of one frame's instances, the youngest first, and count these returns."""
+        for ri in instances:
+            rp = ri.rp
+            if ri.pool is not rp._pool or rp._point is None:
+                continue  # unregistered meanwhile
+            cb.child = rp
+            rp._nreturned += 1
+            if rp._handler is not None:
+                try:
+                    rp._handler(ri, regs)
+                except Exception as error:
+                    self._handlers.ask_about_exception(rp, regs, error)

@@ -129,6 +129,17 @@ class Handlers:
                             return True
         return False
 
+    def pre_counted(self, cb: ControlBlock, probes: tuple[Probe, ...], regs: Regs) -> bool:
+        """Run the pre-handlers of probes at a hit that the machine has counted for each of them.
+
+        Returns:
+            True if one of them has set pc itself.
+        """
+        cb.probes = probes
+        for p in probes:
+            p._nhit -= 1  # pre() counts it for those that it comes to
+        return self.pre(cb, regs)
+
     def check_diverted(self, point: Probepoint, regs: Regs) -> None:
         if regs.pc == point.address and point.state is ARMED:
             raise BadLocation("a pre_handler returned true (I set regs.pc myself) but regs.pc is still the probepoint",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...machine._base import Hits
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
 from ..probe import Kretprobe
@@ -23,7 +24,7 @@ class Serving:
 
     def serve(self, point: Probepoint) -> None:
         """Have the call site of a detour served: by the machine where it counts, runs programs, follows calls, or calls
-        the handler of a lone probe; what it leaves out is a service's."""
+        handlers; what it leaves out is a service's."""
         assert point.detour is not None
         call, machine = point.detour.call, self._rooms.machine
         self._calls.follow_no_more(call)
@@ -33,21 +34,34 @@ class Serving:
             return
         if machine.can_run and not point.in_python and self._run(point, call):
             return
-        if len(point.active) > 1:
-            return
-        p = point.active[0]
-        if isinstance(p, Kretprobe):
-            self._follow(point, p, call)
-        elif self._handlers.hits is not None and p._pre is not None:
-            machine.program_at(call, (), self._handlers.hits.hit(self._entries.usual(point, p, p._pre)))
+        probes = point.returning
+        if probes:
+            self._follow(point, probes, call)
+        elif self._handlers.hits is not None and point.in_python:
+            self._call_handlers(point, call, self._handlers.hits)
 
-    def _follow(self, point: Probepoint, rp: Kretprobe, call: int) -> None:
-        """Have the machine follow the calls of a lone return probe, if it can."""
-        if self._calls.programs is None:
+    def _call_handlers(self, point: Probepoint, call: int, hits: Hits) -> None:
+        """Have the machine call the pre-handlers."""
+        p = point.active[0]
+        if len(point.active) > 1:
+            usual = self._entries.usual_of_several(point)
+        else:
+            assert p._pre is not None
+            usual = self._entries.usual(point, p, p._pre)
+        self._rooms.machine.program_at(call, (), hits.hit(usual))
+
+    def _follow(self, point: Probepoint, probes: tuple[Kretprobe, ...], call: int) -> None:
+        """Have the machine follow the calls of return probes, if it can.
+
+        It cannot where another than the first has an entry handler: that sees the return address as those before have
+        left it.
+        """
+        if self._calls.programs is None or len(probes) < len(point.active):
             return
-        handler = rp._entry_handler
-        entered = None if handler is None else self._entries.asked(point, rp, handler)
-        self._calls.follow(rp, call, self._exits.usual(rp), entered)
+        if any(rp._entry_handler for rp in probes[1:]):
+            return
+        entered = None if probes[0]._entry_handler is None else self._entries.asked(point, probes)
+        self._calls.follow(probes, call, self._exits.usual(probes), entered)
 
     def _run(self, point: Probepoint, call: int) -> bool:
         """Have the machine run the programs of the probes, and follow calls where one is to run at the return.
@@ -67,7 +81,7 @@ class Serving:
         if programs:
             self._rooms.services[call] = self._entries.after_programs(point, probes[0], call)
         assert probes[0]._host is not None
-        self._calls.follow(probes[0], call, [probes[0]._host], programs=programs)
+        self._calls.follow(probes, call, [probes[0]._host], programs=programs)
         return True
 
     def serve_returns(self) -> None:

@@ -56,5 +56,5 @@ def resume(calls: Calls, then: object | None) -> None:
             if ri.pool and not ri.aside:
                 ri.pool.pop()  # the copy takes its place
         calls.of(task).extend(_copies(instances))
-    for rp in calls.following.values():
-        calls.room(rp)
+    for followers in calls.following.values():
+        followers.make_room()

@@ -246,7 +246,11 @@ class Walk:
         likely another function's; and it may be that of an instruction to be executed out of its place.
         """
         maker = self.pointers.get(addr)
-        if maker is None or (self._reached and addr - self._doubt >= _PADDING):
+        if maker is None:
+            return 0
+        # Code that itself stands between a call and the address shows that the call returns.
+        returns = addr - self._doubt >= _PADDING or self._doubt <= maker < addr
+        if self._reached and returns:
             return 0
         if self._executing or addr in self._bases or not self._may_be_data(addr):
             return 0
@@ -300,7 +304,10 @@ class Walk:
     def _lead(self, target: int) -> None:
         """A branch leads to an address."""
         self.targets.add(target)
-        if any(at <= target < end for at, (end, _) in self.pointed.items()):
+        # Code that seemed unreached may go on into what was therefore taken for data.
+        doubted = [*((at, end) for at, (end, _) in self.pointed.items()),
+                   *((low, high) for low, high in self._orphans if high in self.pointed)]
+        if any(low <= target < high for low, high in doubted) and target not in self._leads:
             self._leads.add(target)
             self._behind = True
 

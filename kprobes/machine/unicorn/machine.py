@@ -52,8 +52,6 @@ KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "guest", "page_
 class UnicornMachine(Described):
     """A CPU, its memory and its symbols. Make one with load(), from_code() or attach(); a context manager.
 
-    It owns its parts, which do the work and do not know it. What is left here is what users call.
-
     Attributes:
         arch: the architecture.
         symbols: its symbol table.

@@ -353,6 +353,8 @@ class Reports:
         if self._starts.again or (stub == self._starts.end and (self._raised is None or number == ours)):
             self._engine.stop()
             return
+        if number == guest.interrupts.lingers and self._engine.stopped:
+            return  # the guest is about to rest: whatever it was stands there at the next start
         if self._served is not None:
             self._served(NONE)
         if guest.interrupts.renumber is not None:

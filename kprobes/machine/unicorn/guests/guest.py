@@ -156,6 +156,8 @@ class Interrupts:
     lost_pc: bool = False
     #: (interrupt number, pc) -> the number to report, where the engine's depends on how the guest came to pc
     renumber: Callable[[int, int], int] | None = None
+    #: where a nested run has ended by an interrupt, a stop of the outer one is reported as the same once more; -1: not
+    lingers: int = -1
     served: Served | None = None  #: the CPU remembers the exception that it serves
     refused: Callable[[Engine], Access] | None = None  #: finds where it keeps the address of an unaligned access
     #: (registers, pc) -> where the guest's CPU has taken a trap itself and stands at its vector: the trap's number, the

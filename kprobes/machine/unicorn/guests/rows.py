@@ -26,8 +26,8 @@ def guest_of(arch: str) -> Guest:
         if not isinstance(guest, Guest):
             raise Unsupported(f"the entry point {entry.value!r} is no Guest", hint="see docs/adding-an-architecture.md")
         return guest
-    raise Unsupported(f"Unicorn does not run {arch}, as far as anybody has told",
-                      hint="give --qemu, where QEMU has it",
+    raise Unsupported(f"Unicorn has no {arch} support",
+                      hint="use --qemu",
                       python="which is QemuMachine, or add an entry point kprobes.unicorn")
 
 

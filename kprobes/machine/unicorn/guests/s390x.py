@@ -16,6 +16,7 @@ from .guest import (
     Cpu,
     Faults,
     Guest,
+    Interrupts,
     Mapped,
     Pc,
     RegisterFile,
@@ -52,6 +53,7 @@ def _s390x() -> Guest:
                       # EX, EXRL
                       reported_twice=lambda code: code[0] == 0x44 or (code[0] == 0xC6 and code[1] & 15 == 0)),
         faults=Faults(undefined=frozenset({3}), ambiguous=frozenset({3})),
+        interrupts=Interrupts(lingers=3),
         calls=SystemCalls(skip={2: 2}),
         memory=Mapped(text_writable=True),
         checks=Checks(words=S390X_WORDS),
