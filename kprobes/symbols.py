@@ -111,7 +111,9 @@ class Symbols:
             self.files = (*self.files, LoadedFile(data, bias, module))
 
     def add_layout(self, layout: CodeLayout) -> None:
-        """Where an image has code, at its addresses in guest memory."""
+        """Where an image has code, at its addresses in guest memory. Raises BadArgument: it is no CodeLayout."""
+        if not isinstance(layout, CodeLayout):
+            raise BadArgument(f"layout is {shown(layout)}", hint="pass a CodeLayout, as Image.layout.moved() gives one")
         self.layouts = (*self.layouts, layout)
 
     def add_loaded(self, parts: Iterable[tuple[int, int, int]], bias: int, module: str = "") -> None:
