@@ -364,8 +364,8 @@ class UnicornMachine(Described):
         argv, env: go to the initial stack, with an auxiliary vector; the thread pointer is set, and the thread-local
         storage of every image that is loaded is laid out and filled, so that calls of functions of a library find it,
         too. stdin: what
-        `m.stdin` reads. System calls are your interrupt_handler's. Raises Unsupported where Linux has no such
-        processes, BadArgument.
+        `m.stdin` reads. System calls are serve_system_calls()'s, or your interrupt_handler's. Raises Unsupported where
+        Linux has no such processes, BadArgument.
         """
         self.parts.calls.forget_failure()
         self.parts.process.start(argv, env or {}, argv[0] if argv else "")
