@@ -19,7 +19,7 @@ from time import process_time
 from typing import Any
 
 from kprobes import Kprobe, KprobeError, Kprobes, UnicornMachine
-from kprobes.machine.unicorn.hostpages import Copies
+from kprobes.machine.unicorn.hostpages import PageCopies
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "examples"))
@@ -31,7 +31,7 @@ def probed(file: str, plain: bool = False) -> tuple[UnicornMachine, Kprobes, int
     """A machine with that many probes armed, and where four pages of its memory are."""
     m = UnicornMachine.load(file)
     if plain:
-        m.parts.snapshots.pages = Copies()
+        m.parts.snapshots.pages = PageCopies()
     k = Kprobes(m)
     left = count(1)
     for symbol in sorted({s.address: s for s in m.symbols if s.kind == "func"}.values(), key=lambda s: s.address):

@@ -328,8 +328,8 @@ def capabilities(_: str) -> str:
 CORE = DOCS.parent / "kprobes" / "core"
 #: what for -> its rooms
 ROOMS = {
-    "the public face: methods, the user's probes, settings that are checked, typed docstrings":
-        "kprobes probe settings shorthand",
+    "the user's probes, settings that are checked, decorators and context managers":
+        "probe settings shorthand",
     "who is registered: places, refusals, verdicts, one thread at a time, memory that goes and comes back":
         "registry admission alone locate verdict listener",
     "debugfs files; blacklist":

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .arch import names as arch_names
     from .core.hit.executed import ExecutedElsewhere
     from .core.hit.returns import ReturnMissed
-    from .core.kprobes import Kprobes
     from .core.patch.text import TextOverwritten
     from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
     from .core.register.listing import Listed
@@ -57,9 +56,10 @@ if TYPE_CHECKING:
         Unprobeable,
         Unsupported,
     )
+    from .kprobes import Kprobes
     from .machine._base import Fault, Machine, Sink
     from .machine.remote import QemuMachine, RemoteMachine
-    from .machine.remote.turns import ThreadsUnseen
+    from .machine.remote.threadlock import ThreadsUnseen
     from .machine.unicorn.machine import UnicornMachine
     from .native import SlowHost
     from .programs.header import bpf_header
@@ -93,7 +93,7 @@ _HOMES = {
     "get_arch": "arch:get",
     "ExecutedElsewhere": "core.hit.executed",
     "ReturnMissed": "core.hit.returns",
-    "Kprobes": "core.kprobes",
+    "Kprobes": "kprobes",
     "TextOverwritten": "core.patch.text",
     "DIVERTED": "core.probe",
     "Jprobe": "core.probe",
@@ -140,7 +140,7 @@ _HOMES = {
     "Sink": "machine._base",
     "QemuMachine": "machine.remote",
     "RemoteMachine": "machine.remote",
-    "ThreadsUnseen": "machine.remote.turns",
+    "ThreadsUnseen": "machine.remote.threadlock",
     "SlowHost": "native",
     "UnicornMachine": "machine.unicorn.machine",
     "bpf_header": "programs.header",

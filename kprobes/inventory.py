@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .errors import GuestFault
 
 if TYPE_CHECKING:
-    from .core.kprobes import Kprobes
+    from .kprobes import Kprobes
     from .machine.unicorn.machine import UnicornMachine
     from .symbols import Symbol
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from .symbols import CONTROLS
+from .controls import CONTROLS
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

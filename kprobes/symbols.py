@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import fnmatch
 import itertools
 import math
 import operator
@@ -12,9 +13,9 @@ from collections.abc import Iterable, Iterator
 
 from .arguments import blame, checked, shown
 from .controls import CONTROLS
-from .debug.names import demangle, plain
 from .errors import AmbiguousSymbol, BadArgument, UnknownSymbol
 from .image import CodeLayout, LoadedFile, Symbol, read_names, write_names
+from .names import demangle, plain
 
 __all__ = ["CONTROLS", "Symbol", "Symbols"]
 
@@ -92,17 +93,18 @@ class Symbols:
             self.add(s.name, address, s.size, module or s.module, mode, s.kind)
         return len(self) - before
 
-    def export(self, format: str) -> str:
+    def export(self, format: str, pattern: str = "*") -> str:
         """The table as other tools read it.
 
         Args:
             format: "ghidra" (for its ImportSymbolsScript), "ida" (a script in IDC), "binja" (JSON), "map" (as nm -S
                 prints it).
+            pattern: a shell glob of the names wanted.
 
         Raises:
             ImageError: there is no such format.
         """
-        return write_names(self, format)
+        return write_names((s for s in self if fnmatch.fnmatchcase(s.name, pattern)), format)
 
     def add_file(self, data: bytes, bias: int, module: str = "") -> None:
         """An ELF file whose code is in guest memory `bias` bytes above its link addresses: for stacks, types and

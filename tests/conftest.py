@@ -49,14 +49,20 @@ def pytest_collection() -> Generator[None, object, object]:
 
 #: Cases of a parametrized test that run unless `--all` or the test's name asks for every one.
 CASES = 3
+#: Of a test that proves a capability, so many cases of an architecture let one more run.
+MORE = 10
 
 
-def thinned(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+def thinned(items: list[pytest.Item], quick: bool = False) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Choose the tests that run unless every case is asked for.
 
     Of the cases of a test a few are chosen, evenly spread; of a test that proves a capability, one for each
-    architecture. Which ones depends on the test's name, so that all tests together have every architecture, and every
-    process of pytest-xdist the same.
+    architecture and engine, or more where there are many; all, where the test is marked `whole`. Which ones depends on
+    the test's name, so that all tests together have every architecture, and every process of pytest-xdist the same.
+
+    Args:
+        items: every case.
+        quick: True for a minute's part.
 
     Returns:
         (the tests to run, those to leave out).
@@ -67,30 +73,36 @@ def thinned(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.It
     kept: set[pytest.Item] = set()
     for name, several in cases.items():
         start = zlib.crc32(name.encode())
-        if "conformance" in getattr(several[0], "fixturenames", ()):
-            kept.update(_one_of_each(several, start))
-        elif len(several) <= CASES:
+        marks = {mark.name for mark in several[0].iter_markers()}
+        if "whole" in marks and not quick:
             kept.update(several)
+        elif "conformance" in several[0].fixturenames and "sweep" not in marks:
+            kept.update(_of_each(several, start))
         else:
-            kept.update(_spread(several, start))
+            kept.update(_spread(several, start, CASES))
     return [item for item in items if item in kept], [item for item in items if item not in kept]
 
 
-def _spread(several: list[pytest.Item], start: int) -> list[pytest.Item]:
-    step = len(several) / CASES
-    return [several[(start + int(n * step)) % len(several)] for n in range(CASES)]
+def _spread(several: list[pytest.Item], start: int, count: int) -> list[pytest.Item]:
+    """So many of them, evenly spread; all where there are no more."""
+    if len(several) <= count:
+        return several
+    step = len(several) / count
+    return [several[(start + int(n * step)) % len(several)] for n in range(count)]
 
 
-def _one_of_each(several: list[pytest.Item], start: int) -> list[pytest.Item]:
-    """Of the cases of a test that proves a capability one for each architecture that its parameters name."""
+def _of_each(several: list[pytest.Item], start: int) -> list[pytest.Item]:
+    """Of the cases of a test that proves a capability some for each architecture, in each engine."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in several:
-        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        named = [value.partition("-")[0] for value in parameters if isinstance(value, str)]
-        cases.setdefault(next((name for name in named if name in ARCHES), ""), []).append(item)
-    chosen = [items[start % len(items)] for arch, items in cases.items() if arch]
-    others = cases.get("", [])
-    return chosen + (others if len(others) <= CASES else _spread(others, start))
+        words = re.split(r"[-\[\]]", item.nodeid)
+        arch = next((word for word in words if word in ARCHES), "")
+        cases.setdefault(f"{arch} {'qemu' in words}" if arch else "", []).append(item)
+    chosen = []
+    for of_one in cases.values():
+        count = 1 + len(of_one) // MORE
+        chosen += _spread(of_one, start, count)
+    return chosen
 
 
 def _thins(config: pytest.Config) -> bool:
@@ -105,7 +117,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Refuse a test that is named by an address: every process of pytest-xdist would know it by another name. Skip tests
     of host code where there is none. Choose a part, unless everything or a test is asked for."""
     if _thins(config):
-        items[:], left = thinned(items)
+        items[:], left = thinned(items, config.getoption("markexpr") == "quick")
         config.hook.pytest_deselected(items=left)
     named = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]+>", item.nodeid)]
     if named:

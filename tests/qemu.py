@@ -10,12 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from arch_rows import QEMU_NAMES
 from arches import ARCH_OF_PROGRAM, NO_ENGINE, NO_PROGRAMS, PROGRAMS, expected
 from attrs import frozen
 
 from kprobes import Kprobe, Kprobes, Kretprobe, Machine, QemuMachine, Unsupported
 from kprobes.conformance import Conformance
-from kprobes.machine.remote.launch import NAMES, OLDEST, find_qemu
+from kprobes.machine.remote.launch import OLDEST, find_qemu
 
 USER_MODE = "Under QEMU's user mode"  #: a table of the support matrix
 #: Programs of tests/programs that qemu-user does not run, each with the reason.
@@ -44,7 +45,7 @@ def qemu_for(stem: str) -> str:
     """Skips where there is no QEMU for a program."""
     arch = arch_of(stem)
     try:
-        return find_qemu(f"qemu-{NAMES.get(arch, arch)}", OLDEST)
+        return find_qemu(f"qemu-{QEMU_NAMES.get(arch, arch)}", OLDEST)
     except Unsupported as error:
         pytest.skip(str(error))
 

@@ -10,9 +10,17 @@ from pathlib import Path
 
 import pytest
 from arches import ARCHES, HERE
+from attrs import evolve
 
 import kprobes
 from kprobes import arch as architectures
+from kprobes.arch._assembly import AssemblyText
+from kprobes.arch._compiling import Compiling
+from kprobes.arch._detours import DetourCode
+from kprobes.arch._dwarf import DwarfFacts
+from kprobes.arch._linux import Linux
+from kprobes.arch._rows import row
+from kprobes.arch._stub import StubFacts
 
 pytestmark = pytest.mark.quick
 SOURCE = Path(kprobes.__file__)
@@ -81,7 +89,7 @@ def test_importing_the_package_loads_nothing_else() -> None:
 def test_a_machine_without_the_others() -> None:
     """Neither stubs of GDB's protocol, nor programs, nor commands are loaded for Unicorn."""
     modules = ours(loaded_by("from kprobes import Kprobe, Kprobes, UnicornMachine"))
-    assert {"core.kprobes", "machine.unicorn.machine"} <= modules
+    assert {"kprobes", "machine.unicorn.machine"} <= modules
     assert {name for name in modules if name.startswith(("machine.remote", "programs", "tracing", "cli", "testing"))
             } == set()
 
@@ -131,6 +139,48 @@ def test_a_machine_loads_its_architecture_alone() -> None:
     modules = ours(loaded_by(f"from kprobes import UnicornMachine\nUnicornMachine.load({DEMO!r})"))
     assert {name for name in modules if name.startswith("arch.") and name.endswith(".isa")} == {"arch.x86.isa"}
     assert "importlib.metadata" not in modules, "whom other distributions bring is not asked"
+
+
+KINDS = (AssemblyText, Compiling, DetourCode, DwarfFacts, Linux, StubFacts)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rows_are_of_their_family(family: str) -> None:
+    """Each row is of the class that its module is for, and of an architecture of the family."""
+    package = __import__(f"kprobes.arch.{family}", fromlist=["NAMES"])
+    for kind in KINDS:
+        path = Path(package.__file__).parent / f"{kind.MODULE}.py"
+        if path.exists():
+            rows = __import__(f"{package.__name__}.{kind.MODULE}", fromlist=["ROWS"]).ROWS
+            assert {*rows} <= {*package.NAMES}
+            assert all(row(architectures.get(name), kind) is found for name, found in rows.items())
+    assert {*getattr(package, "DESCRIBED", {}).values()} <= {*package.NAMES}
+
+
+def test_rows_are_loaded_when_they_are_asked_for() -> None:
+    code = "from kprobes import arch\nfrom kprobes.arch._rows import row\nfrom kprobes.arch._linux import Linux\n"
+    load = f"[arch.get(name) for name in {ARCHES!r}]\n"
+    names = {f"arch.{family}.{kind.MODULE}" for family in FAMILIES for kind in KINDS}
+    assert not ours(loaded_by(code + load)) & names
+    assert ours(loaded_by(f"{code}row(arch.get('arm64'), Linux)")) & names == {"arch.arm64.linux"}
+
+
+def test_rows_of_other_distributions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that is no part of this project has rows as well; one of another class is refused."""
+    package = tmp_path / "vendor_isa"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "linux.py").write_text("from kprobes.arch._linux import Linux\n"
+                                      "ROWS = {'vendor': Linux(exits=(1, 2)), 'broken': 3}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    known = evolve(architectures.get("riscv64"), name="vendor", package="vendor_isa")
+    found = row(known, Linux)
+    assert found is not None and found.exits == (1, 2)
+    assert row(known, StubFacts) is None
+    assert row(evolve(known, name="other"), Linux) is None
+    assert row(evolve(known, package=""), Linux) is None
+    with pytest.raises(kprobes.Unsupported, match=r"vendor_isa.linux has no Linux for broken"):
+        row(evolve(known, name="broken"), Linux)
 
 
 def test_names_are_complete() -> None:

@@ -13,8 +13,14 @@ pytestmark = pytest.mark.quick
 class Item:
     """A test that has a name."""
 
+    fixturenames = ()
+
     def __init__(self, nodeid: str) -> None:
         self.nodeid = nodeid
+
+    def iter_markers(self) -> list[pytest.Mark]:
+        """None."""
+        return []
 
 
 def test_cases_are_spread(pytestconfig: pytest.Config) -> None:

@@ -15,10 +15,10 @@ from wrong import WRONG, methods, refused, said
 from kprobes import BadArgument, Jprobe, Kprobe, KprobeError, Kretprobe, Program, Regs, Symbols, Trace, UnicornMachine
 from kprobes.arguments import SORTS, sort_of
 from kprobes.campaign import Calls, Journal, Outcome, local, run
-from kprobes.core.kprobes import Kprobes
 from kprobes.debug.info import DebugInfo
 from kprobes.events._armed import TraceEvent
 from kprobes.events._table import Events
+from kprobes.kprobes import Kprobes
 from kprobes.programs.maps import MapType, Plain, Spec, create
 from kprobes.programs.object.variables import Variable, Variables
 from kprobes.tracing.coverage import Coverage

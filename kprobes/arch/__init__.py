@@ -1,8 +1,9 @@
 """Architectures by name.
 
 A package here is a family: it says in NAMES what its architectures are called, in MACHINES which files may be for
-them, and its module `isa` has them in ARCHES. That module builds decode tables, so it is imported when one of its
-architectures is asked for. A module here that is no package, and has no leading underscore, has ARCHES itself.
+them, in DESCRIBED what GDB's target descriptions call them, and its module `isa` has them in ARCHES. That module builds
+decode tables, so it is imported when one of its architectures is asked for. Its other modules have what only some parts
+of the library need (`_rows`). A module here that is no package, and has no leading underscore, has ARCHES itself.
 
 Third parties add theirs through the entry-point group `kprobes.arch`: the entry's name is the architecture's, its value
 an `Arch`.
@@ -61,6 +62,20 @@ def _load(name: str) -> Arch | None:
         return _members(family)[name]
     entry = _installed().get(name)
     return entry.load() if entry is not None else None
+
+
+def described(description: str) -> str | None:
+    """Name the architecture that a target description of GDB's protocol says.
+
+    Args:
+        description: the text of its `architecture` element. Where byte orders share one, the little-endian
+            architecture or the usual one is meant, and only a program's file tells more.
+
+    Returns:
+        The architecture's name here, or None where no family knows the description.
+    """
+    return next((module.DESCRIBED[description] for module in _families().values()
+                 if description in getattr(module, "DESCRIBED", ())), None)
 
 
 def refresh() -> None:

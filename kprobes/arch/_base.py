@@ -224,7 +224,7 @@ class Arch:
     there, or usual."""
 
     name: str
-    bits: int = field(validator=in_((32, 64)))  #: width of a pointer and of a general register: 32 or 64
+    bits: int = field(validator=in_((16, 32, 64)))  #: width of a pointer and of a general register: 16, 32 or 64
     order: Order
     insn_align: int  #: instructions start at multiples of this many bytes
     max_insn: int  #: longest instruction, bytes
@@ -246,6 +246,8 @@ class Arch:
     walking: Walking = Walking()
     executing: Executing | None = None
     files: Files = Files()
+    #: the Python package whose modules have rows for it (see kprobes/arch/_rows.py); "": there are none
+    package: str = ""
 
     @cached_property
     def in_step(self) -> bool:

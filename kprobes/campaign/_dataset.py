@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-    from ..core.kprobes import Kprobes
+    from ..kprobes import Kprobes
 
 STREAM, FILE = ".arrows", ".arrow"
 Rows = list[int]  # the first, and how many

@@ -16,7 +16,7 @@ from ..errors import BadArgument, Unsupported
 from ._dataset import Recorded
 
 if TYPE_CHECKING:
-    from ..core.kprobes import Kprobes
+    from ..kprobes import Kprobes
 
 _MACHINES = 4  # that a process keeps
 
@@ -85,7 +85,7 @@ class _Bench:
 
     def __init__(self, job: Calls) -> None:
         from ..calltext import parse_call
-        from ..core.kprobes import Kprobes
+        from ..kprobes import Kprobes
         from ..machine.unicorn.machine import UnicornMachine
 
         self._job = job
@@ -168,8 +168,8 @@ class Checks:
     def __call__(self, item: str | os.PathLike[str]) -> dict[str, int]:
         if not isinstance(item, (str, os.PathLike)):
             raise BadArgument(f"item is {shown(item)}", hint="pass a file's path")
-        from ..core.kprobes import Kprobes
         from ..inventory import functions, instructions
+        from ..kprobes import Kprobes
         from ..machine.unicorn.machine import UnicornMachine
 
         counts = dict.fromkeys(("functions", "instructions", "step", "simulate", "step+simulate", "refuse",

@@ -30,10 +30,9 @@ from ._files import (
 from ._render import number, patience, table
 
 if TYPE_CHECKING:
-    from ..core.kprobes import Kprobes
     from ..core.probe import Probe
     from ..events._watchpoint import Watchpoint
-    from ..machine.unicorn.syscalls import SystemCalls
+    from ..kprobes import Kprobes
 
 PROGRAM = "kprobes.arguments"  #: where the words behind `--` are, in click's context
 
@@ -127,7 +126,7 @@ class Guest:
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[Any, Kprobes]]:
         """(machine, Kprobes), ready to be run."""
-        from ..core.kprobes import Kprobes
+        from ..kprobes import Kprobes
 
         process = self.arguments is not None or (self.qemu and self.call is None)
         if (self.call is not None) + (self.run or process) != 1:
@@ -192,7 +191,7 @@ class Guest:
         click.echo(f"{self.wanted.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
 
 
-def _show_output(calls: SystemCalls) -> None:
+def _show_output(calls: Any) -> None:
     """What the guest has written, on stderr: stdout is the command's own."""
     for descriptor in (1, 2):
         text = bytes(calls.output[descriptor]).decode("utf-8", "replace")

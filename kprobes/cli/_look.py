@@ -13,13 +13,12 @@ import click
 
 from ..controls import CONTROLS
 from ..errors import ImageError, UnknownSymbol
-from ..image import write_names
 from ..inventory import functions, instructions
 from ._files import File, on_file
 from ._render import describe, disassembler, on_names, patience, table, where
 
 if TYPE_CHECKING:
-    from ..core.kprobes import Kprobes
+    from ..kprobes import Kprobes
     from ..machine.unicorn.machine import UnicornMachine
     from ..symbols import Symbol
 
@@ -37,7 +36,7 @@ def check(file: File, place: str | None, texts: tuple[str, ...]) -> None:
     boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why. Of a FILE that was built
     with -g the source lines stand above their instructions.
     """
-    from ..core.kprobes import Kprobes
+    from ..kprobes import Kprobes
 
     if texts and place is not None:
         raise click.UsageError("give either SYMBOL or events")
@@ -99,15 +98,14 @@ def symbols(file: File, pattern: str, format_: str | None) -> None:
 
 def _export(file: File, pattern: str, format_: str) -> None:
     with file.loaded() as machine:
-        named = [s for s in machine.symbols if fnmatch.fnmatchcase(s.name, pattern)]
-    if not named:
-        raise UnknownSymbol("names nothing", symbol=pattern,
-                            hint="--discover finds functions without names; or give another pattern")
-    click.echo(write_names(named, format_), nl=False)
+        if not any(fnmatch.fnmatchcase(s.name, pattern) for s in machine.symbols):
+            raise UnknownSymbol("names nothing", symbol=pattern,
+                                hint="--discover finds functions without names; or give another pattern")
+        click.echo(machine.symbols.export(format_, pattern), nl=False)
 
 
 def _symbols(file: File, pattern: str) -> None:
-    from ..core.kprobes import Kprobes
+    from ..kprobes import Kprobes
 
     with file.loaded() as machine, Kprobes(machine) as k:
         with patience(f"checking the functions of {os.path.basename(file.name)}"):
@@ -144,7 +142,7 @@ def list_(file: File, pattern: str, sdt: bool) -> None:
     if not colon or not (line == "*" or (line.isdecimal() and len(line) < 10)):
         _symbols(file, pattern)
         return
-    from ..core.kprobes import Kprobes
+    from ..kprobes import Kprobes
 
     with file.loaded() as machine, Kprobes(machine) as k:
         start = k.check(name).addr

@@ -11,9 +11,11 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
+from ..arch._assembly import AssemblyText
+from ..arch._rows import row
 from ..controls import CONTROLS
-from ..debug.names import can_demangle, readable
 from ..errors import KprobeError, Unsupported
+from ..names import can_demangle, readable
 from ..stacks import INCOMPLETE
 
 if TYPE_CHECKING:
@@ -143,36 +145,21 @@ def describe(verdict: Verdict) -> str:
     return {"step": "stepped", "simulate": "simulated"}.get(verdict.how, "stepped and simulated")
 
 
-#: Our names' beginnings, longest first -> capstone's architecture and modes.
-_CAPSTONE = {
-    "x86_64": ("X86", "64"), "i386": ("X86", "32"), "arm64": ("ARM64", "ARM"), "arm": ("ARM", "ARM"),
-    "cortexm": ("ARM", "MCLASS"),
-    "mips64r6": ("MIPS", "MIPS64 MIPS32R6"), "mips64": ("MIPS", "MIPS64"), "mips32r6": ("MIPS", "MIPS32R6"),
-    "mips": ("MIPS", "MIPS32"),
-    "ppc64": ("PPC", "64"), "ppc": ("PPC", "32"), "riscv64": ("RISCV", "RISCV64"), "riscv32": ("RISCV", "RISCV32"),
-    "s390x": ("SYSZ", "ARM"),
-    "sparc64": ("SPARC", "V9"), "sparc": ("SPARC", "ARM"), "m68k": ("M68K", "M68K_040"),
-    "tricore": ("TRICORE", "TRICORE_162"),
-}
-
-
 def disassembler(arch: Arch) -> Callable[[bytes, int, int], str]:
     """(bytes, address, mode bits) -> text; empty where capstone is absent or does not know."""
-    known = next((row for name, row in _CAPSTONE.items() if arch.name.startswith(name)), None)
+    text = row(arch, AssemblyText)
+    known = text.capstone if text is not None else None
     try:
         import capstone
     except ImportError:
         known = None
     if known is None:
         return lambda raw, address, mode: ""
-    flags = capstone.CS_MODE_RISCVC if known[0] == "RISCV" else 0
-    for mode in known[1].split():
+    flags = 0
+    for mode in known.modes.split():
         flags |= getattr(capstone, f"CS_MODE_{mode}")
-    # their code is little endian, whatever their data is
-    if arch.order.value == "big" and known[0] not in ("ARM", "ARM64"):
-        flags |= capstone.CS_MODE_BIG_ENDIAN
-    engines = [capstone.Cs(getattr(capstone, f"CS_ARCH_{known[0]}"), flags | extra)
-               for extra in (0, capstone.CS_MODE_THUMB if known[0] == "ARM" else 0)]
+    other = getattr(capstone, f"CS_MODE_{known.other}") if known.other else 0
+    engines = [capstone.Cs(getattr(capstone, f"CS_ARCH_{known.arch}"), flags | extra) for extra in (0, other)]
 
     def disassemble(raw: bytes, address: int, mode: int) -> str:
         return next((f"{name} {operands}".rstrip()

@@ -15,8 +15,8 @@ from ._guest import Guest, GuestCommand, counted, on_clock, on_events, on_guest,
 from ._render import named, naming, on_names, stack_lines, table, where
 
 if TYPE_CHECKING:
-    from ..core.kprobes import Kprobes
     from ..events import Event, Value
+    from ..kprobes import Kprobes
     from ..tracing.trace import Trace
 
     Emit = Callable[[tuple[Value, ...], int, Sequence[int]], None]  # (values, return address, stack)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..arch._base import Arch
 from ..errors import Unsupported
+from .registers import facts
 
 if TYPE_CHECKING:
     from .types import CType
@@ -33,10 +34,7 @@ def float_format(arch: Arch, name: str, size: int) -> str:
         return "single" if size == 4 else "double"
     if size == 16 and (name in _QUAD or "128" in name):
         return "quad"
-    if arch.name in ("x86_64", "i386"):
-        return "x87" if size in (10, 12, 16) else ""
-    # PowerPC's may be a pair of doubles, m68k's has a gap
-    return "quad" if size == 16 and not arch.name.startswith(("ppc", "m68k")) else ""
+    return facts(arch).long_double.get(size, "")
 
 
 def number(type: CType, raw: int, arch: Arch) -> int | float | bool | complex:

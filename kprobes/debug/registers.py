@@ -1,38 +1,43 @@
-"""DWARF's numbers of registers, by the ABIs' documents; None: a number that stands for nothing that we show."""
+"""DWARF's numbers of registers and what else an ABI says of frames: most of it is in the architecture's row."""
 
 from __future__ import annotations
 
 from ..arch._base import Arch
+from ..arch._dwarf import DwarfFacts
+from ..arch._rows import row
 
-_X86_64 = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
-           "r15", "rip")
-_I386 = ("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eip")
-_PARISC = (None, *(f"r{n}" for n in range(1, 32)))  # r0 has no name
-_OWN: dict[str, tuple[str | None, ...]] = {"x86_64": _X86_64, "i386": _I386, "parisc": _PARISC}
-_LINK = {65: "lr"}  # of PowerPC
-CALL_FRAME = 160  #: s390x: bytes from the stack pointer at a call to what its ABI calls the canonical frame address
+USUAL = DwarfFacts()
+
+
+def facts(arch: Arch) -> DwarfFacts:
+    """Return what the architecture's ABI says to debug information."""
+    return row(arch, DwarfFacts) or USUAL
 
 
 def register(arch: Arch, number: int) -> str | None:
-    """Most ABIs count as the instruction set does, which is the order of our names."""
-    if arch.name in _OWN:
-        return _OWN[arch.name][number] if number < len(_OWN[arch.name]) else None
-    if arch.name.startswith("ppc") and number in _LINK:
-        return _LINK[number]
-    return arch.regs.names[number] if number < (16 if arch.name.startswith(("s390", "m68k", "arm-")) else 32) else None
+    """Name the register of a DWARF number, or None where the number stands for none that is shown.
+
+    Most ABIs count as the instruction set does, which is the order of `Registers.names`.
+    """
+    known = facts(arch)
+    if known.numbers is not None:
+        return known.numbers[number] if number < len(known.numbers) else None
+    if number in known.others:
+        return known.others[number]
+    return arch.regs.names[number] if number < known.general else None
 
 
 def sp_at_call(arch: Arch, cfa: int) -> int:
-    """The stack pointer register of the caller, of the callee's canonical frame address."""
-    return cfa - (CALL_FRAME if arch.name.startswith("s390") else arch.regs.sp_bias) & arch.mask
+    """Compute the caller's stack pointer register from the canonical frame address of the function that it calls."""
+    known = facts(arch)
+    return cfa - (arch.regs.sp_bias if known.call_frame is None else known.call_frame) & arch.mask
 
 
 def pairs_are_known(arch: Arch) -> bool:
-    """False where LLVM writes the registers of a pair in the other order than the ABI has them: on big-endian ARM."""
-    return arch.bits == 64 or arch.order.value == "little" or not arch.name.startswith("arm")
+    """Tell whether LLVM writes the registers of a pair in the ABI's order."""
+    return not facts(arch).pairs_reversed
 
 
 def has_windows(arch: Arch) -> bool:
-    """True where DW_CFA_GNU_window_save says that a function has a register window of its own; elsewhere that number
-    stands for something else."""
-    return arch.name.startswith("sparc")
+    """Tell whether DW_CFA_GNU_window_save says that a function has a register window of its own."""
+    return facts(arch).windows

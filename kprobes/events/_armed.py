@@ -11,7 +11,6 @@ from ..errors import BadLocation, EventError, KprobeError, MachineBusy
 from ..notebook import table
 from ..regs import Regs
 from ..symbols import Symbols
-from ..tracing.record import Record
 from ._buffer import Buffer
 from ._counting import Counts, why_not
 from ._event import Event
@@ -20,6 +19,7 @@ from ._handler import Handler, handler
 from ._hist import Histogram
 from ._place import Owner, Place, probe_of, stack_of
 from ._program import EventProgram, compiled, needs_python, shape
+from ._record import Record
 from ._syscalls import syscall_names
 from ._triggers import Triggers
 

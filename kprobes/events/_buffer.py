@@ -12,7 +12,7 @@ from ..machine._base import Machine
 from ..programs.maps import OVERWRITE, Array, MapType, Ring, Spec
 
 if TYPE_CHECKING:
-    from ..tracing.record import Record
+    from ._record import Record
 
 #: words of the state that programs and Python share: records so far, lost ones and all; whether any are taken
 SEQ, ON = 0, 1

@@ -7,12 +7,13 @@ Operands are as the assembler of the architecture writes them: `%eax`, `x0`, `[s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from typing import Final
 
 from attrs import frozen
 
+from ..arch._assembly import AssemblyText
 from ..arch._base import Arch
+from ..arch._rows import row
 from ..debug.info import DebugInfo
 from ..debug.markers import Marker
 from ..errors import EventError, KprobeError
@@ -174,33 +175,19 @@ def _memory(register: str, offset: str, arch: Arch, symbols: Symbols) -> str:
     return f"{behind:+d}(%{name})"
 
 
+def _text(arch: Arch) -> AssemblyText:
+    """Return how the architecture's assembly is written."""
+    return row(arch, AssemblyText) or AssemblyText()
+
+
 def _is_register(body: str, arch: Arch) -> bool:
     """Whether a number means a register: `9` of PowerPC, `$9` of MIPS."""
-    return (arch.name.startswith("ppc") and body.isdecimal()) or (arch.name.startswith("mips") and body[0] == "$")
+    return _text(arch).is_register(body)
 
 
 def _register(body: str, arch: Arch) -> tuple[str | None, int]:
     """(a register's name; "" for one that is always 0; None: it is none, how far above its lowest bit)"""
     name = body.removeprefix("%").removeprefix("$")
     name = f"r{name}" if name.isdecimal() else name
-    rename = next((rule for prefix, rule in _RENAMED.items() if arch.name.startswith(prefix)), None)
-    name, shift = rename(name, arch) if rename is not None else (name, 0)
+    name, shift = _text(arch).register(name, arch.bits)
     return (name if not name or name in arch.regs.names or name in arch.regs.aliases else None), shift
-
-
-def _x86(name: str, arch: Arch) -> tuple[str, int]:
-    """eax, ax, al and ah are in rax; r8d in r8."""
-    wide = "r" if arch.bits == 64 else "e"
-    found = re.fullmatch(r"[re]?([abcd])([xlh])|[re]?([sd]i|[sb]p)l?|(r\d+)[dwb]", name)
-    if found is None:
-        return name, 0
-    letter, part, pointer, extended = found.groups()
-    return f"{wide}{letter}x" if letter else f"{wide}{pointer}" if pointer else extended, 8 if part == "h" else 0
-
-
-def _arm64(name: str, arch: Arch) -> tuple[str, int]:
-    """w0 is in x0; xzr is 0."""
-    return "" if name in ("xzr", "wzr") else re.sub(r"^w(?=\d|sp)", "x", name).replace("xsp", "sp"), 0
-
-
-_RENAMED: Final[Mapping[str, Callable[[str, Arch], tuple[str, int]]]] = {"x86": _x86, "i386": _x86, "arm64": _arm64}

@@ -11,11 +11,11 @@ from ..machine._base import Machine
 from ..programs.inline import HOST
 from ..regs import Regs
 from ..stacks import INCOMPLETE, Stack, addresses_of, is_incomplete
-from ..tracing.record import Record
 from ._buffer import Buffer, Row
 from ._event import Event
 from ._handler import Handler
 from ._program import EventProgram
+from ._record import Record
 from ._watchpoint import WatchHandler, Watchpoint
 
 if TYPE_CHECKING:

@@ -63,13 +63,14 @@ def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Ca
         return why
     if guest is not None and event.kind == "r":
         return RETURNS
-    if guest is None and (not machine.can_run or machine.host_view is None):
+    sites, host = machine.call_sites, machine.host_view
+    if guest is None and (sites is None or not sites.can_run or host is None):
         return "this machine runs no code of the host's at its call sites"
     try:
         if guest is not None:
             make().program.in_guest(guest)
-        else:
-            make().program.at_sites(machine.host_view, clock)
+        elif host is not None:
+            make().program.at_sites(host, clock)
     except (Unsupported, ProgramError) as error:
         return error.reason
     return ""

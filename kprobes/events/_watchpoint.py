@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.register.alone import alone
 from ..errors import BadArgument, BadLocation, GuestFault
-from ..machine._base import Machine
+from ..machine._base import Machine, watching_of
 from ..regs import Regs
 
 WatchHandler = Callable[["Watchpoint", Regs], Any]
@@ -68,7 +68,7 @@ class Watchpoint:
 
     @alone
     def _watch(self) -> None:
-        self._end = self._machine.watch_at(self.address, self.size, self.wanted, self._hit)
+        self._end = watching_of(self._machine).watch_at(self.address, self.size, self.wanted, self._hit)
 
     def remove(self) -> None:
         """Watch no longer. No effect on one that is removed.

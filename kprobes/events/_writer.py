@@ -253,6 +253,8 @@ class Writer:
             self.op(isa.ADD | isa.X | isa.ALU64, 3, 2)
         if self._arch.bits == 32:
             self.op(isa.MOV | isa.X | isa.ALU, 3, 3)
+        elif self._arch.bits == 16:
+            self.op(isa.AND | isa.ALU64, 3, imm=self._arch.mask)
 
     def _load(self, size: int, failed: str) -> None:
         """r3: the number of `size` bytes at the guest address r3."""

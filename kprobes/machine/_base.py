@@ -1,7 +1,8 @@
 """The contract between the core and an execution engine.
 
-The core never runs the guest. Whoever runs it delivers reports to the Sink; at a report regs.pc is the address of the
-site, whatever the engine's own idea of pc was.
+The core never runs the guest. The engine runs it, and delivers reports to the Sink; at a report regs.pc is the address
+of the site, whatever the engine's own idea of pc was. `Machine` is what every engine has; `Powers` is what only some
+have, each a value or None. Begin there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..errors import Unsupported
 from ..regs import Regs
 from ..symbols import Symbols
 from ._blocks import BlockCounts
+from ._views import GuestCodeView, HostCodeView
 
 
 @frozen(kw_only=True)
@@ -47,7 +49,7 @@ class Patched(Protocol):
 
 
 class Sink(Protocol):
-    """Who receives reports: the core.
+    """Receives an engine's reports: the core.
 
     Attributes:
         services: address in a call area -> what to call, in place, before the instruction there. Afterwards the guest
@@ -57,73 +59,87 @@ class Sink(Protocol):
     services: dict[int, Callable[[Regs], None]]
 
     def close(self) -> None:
-        """The machine is about to be closed."""
+        """Restore the guest: the machine is about to be closed."""
 
     def trap(self, regs: Regs) -> bool:
-        """The guest is about to execute a site at regs.pc. False: not ours, deliver it to the guest."""
+        """Serve a breakpoint that the guest is about to execute at regs.pc.
+
+        Returns:
+            False where it is none of the core's: the engine delivers it to the guest.
+        """
 
     def exact(self, on: bool) -> None:
-        """A run that counts instructions begins, or has ended: each is executed at its own address or in a slot."""
+        """Have each instruction executed at its own address or in a slot, once.
+
+        Args:
+            on: True where a run that counts instructions begins, False where it has ended.
+        """
 
     def starting(self, target: int) -> None:
-        """Nothing runs, and the guest is about to, at `target`: a safe point."""
+        """Prepare for an outermost run, which begins at `target`. Nothing runs: text may be changed."""
 
     def sent(self, target: int) -> None:
-        """In the middle of a run the guest is sent to `target`, by others than handlers of hits, or by a nested run."""
+        """Note that in the middle of a run the guest is sent to `target`: by a nested run, or otherwise, but not by a
+        handler of a hit."""
 
     def ended(self) -> None:
-        """The outermost run has ended, whatever it ended by: nothing runs."""
+        """Note that the outermost run has ended, for whatever reason: nothing runs."""
 
     def fault(self, regs: Regs, fault: Fault) -> bool:
-        """The guest faulted at regs.pc. True: handled, go on at regs.pc. False: report it; regs.pc is then at home."""
+        """Handle a fault of the guest's at regs.pc.
+
+        Returns:
+            True where it is handled, and the guest goes on at regs.pc. False: the engine reports it; regs.pc is then
+            the original address.
+        """
 
     def abandon(self, regs: Regs, pc: int) -> None:
-        """The guest leaves the displaced instruction at `pc`, which is not executed: that hit never ends."""
+        """Note that the guest leaves the displaced instruction at `pc`, which is not executed: that hit never ends."""
 
     def home(self, pc: int) -> int | None:
-        """The original address of an instruction that runs in a slot at `pc`; None where `pc` is not in a slot."""
+        """Return the original address of the instruction that runs in a slot at `pc`; None: `pc` is in no slot."""
 
     def waits(self, regs: Regs) -> int | None:
-        """Where the branch leads whose delay slot runs out of line at regs.pc, until fault(); None: none does."""
+        """Return the target of a branch whose delay slot runs out of line at regs.pc, until fault(); None: none."""
 
     def ours(self, pc: int) -> bool:
-        """True where `pc` lies in one of the core's own pages."""
+        """Tell whether `pc` lies in one of the core's own pages."""
 
     def stops(self, pc: int) -> bool:
-        """True where a breakpoint of the core's stands at `pc`."""
+        """Tell whether a breakpoint of the core's stands at `pc`."""
 
     def original(self, addr: int, data: bytes) -> bytes:
-        """What is in memory at `addr`, without the core's own in it."""
+        """Return `data`, read at `addr`, without the core's own patches in it."""
 
     def copied(self, pc: int) -> str:
-        """What of the core's the guest has copied with its text, and failed at `pc` for; "": nothing."""
+        """Say what of the core's the guest has copied with its text, and has failed for at `pc`; "": nothing."""
 
     def in_turn(self) -> None:
-        """The machine is `in_turn` from now on."""
+        """Note that the machine is `in_turn` from now on."""
 
     def unloading(self, start: int, end: int) -> None:
-        """Guest memory [start, end) is about to be unmapped."""
+        """Let go of probes in guest memory [start, end), which is about to be unmapped."""
 
     def protected(self, start: int, end: int) -> None:
-        """What the guest may do in [start, end) has changed."""
+        """Note that the permissions of [start, end) have changed."""
 
-    # For who puts the guest back to what it was once, between runs:
+    # for snapshots, which put the guest back between runs:
 
     @property
     def patched(self) -> int:
-        """A number that is never the same for other patches(); not 0."""
+        """A number other than 0 that changes whenever patches() does."""
 
     def patches(self) -> Mapping[int, Patched]:
-        """What of the core's stands in guest text now, by address."""
+        """Return the core's patches in guest text now: address -> patch."""
 
     def under_way(self) -> Any | None:
-        """The calls being followed now, for resume(), by task, and their `trampoline`; None: there are none."""
+        """Return the calls being followed now, for resume(), by task, and their `trampoline`; None: there are none."""
 
     def cannot_resume(self, calls: object | None) -> str:
-        """Why resume() cannot be; "" where it can."""
+        """Say why resume() is refused for these calls; "": it is not."""
 
     def resume(self, calls: object | None) -> None:
-        """The guest is again what it was when under_way() said so: these calls, and no others, are being followed."""
+        """Follow these calls, and no others: the guest is again what it was when under_way() returned them."""
 
 
 class HostProgram(Protocol):
@@ -297,7 +313,7 @@ class Following(Protocol):
         """For the call site where followed calls return, `target` with mode bits. Its service gets the rest."""
 
     def take(self) -> list[tuple[int, int, int]]:
-        """The calls being followed, oldest first: (call site, stack pointer at entry, return address); nobody's now."""
+        """Take over the calls being followed, oldest first: (call site, stack pointer at entry, return address)."""
 
 
 class Clock(Protocol):
@@ -309,25 +325,13 @@ class Clock(Protocol):
 
     def __call__(self) -> int: ...
     def start(self) -> None:
-        """Raises Unsupported."""
+        """Count from now on, until as many stop().
+
+        Raises:
+            Unsupported: this engine cannot count.
+        """
 
     def stop(self) -> None: ...
-
-
-def watches_nothing(start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
-    """watch_at() of a machine that cannot."""
-    raise Unsupported("this machine does not report accesses to memory",
-                      hint="put a probe where it is written, or use a UnicornMachine")
-
-
-def watches_no_text(addr: int) -> bool:
-    """writable() of such a machine."""
-    return False
-
-
-def notes_nothing() -> Collection[int] | None:
-    """rewritten() of a machine that does not know who writes its memory."""
-    return None
 
 
 #: (registers, address, bytes, what is written; None: a read). Memory is still as it was before.
@@ -341,106 +345,189 @@ class Busy(Protocol):
     def release(self) -> None: ...
 
 
-class Machine(Protocol):
-    """Guest memory, and where to stop in it."""
+class CallsInPlace(Protocol):
+    """The power to call the core where an instruction is executed, in place: no trap, and no write of pc.
 
-    arch: Arch
-    symbols: Symbols
-    page_size: int
+    Such instructions stand in call areas: memory of the library's own, to which jumps lead from text.
+
+    Attributes:
+        call_area: bytes of an area.
+        delays_in_calls: True if in an area an instruction may have a delay slot.
+    """
+
     call_area: int
-    cpus: int
-    cpu_task: Callable[[Regs], Any] | None
-    guest_view: Any  #: for who compiles programs that run in the guest: a programs.inguest.View; None: none do
-    in_turn: bool  #: threads stop at jumps of the core's alone, one at a time, and nobody knows where the others are
-    before_run: Callable[[], object] | None  #: called before each run that is inside no other, while nobody listens
+    delays_in_calls: bool
 
     @property
-    def busy(self) -> Busy:
-        """Held by the thread that runs it, or changes its probes."""
+    def can_run(self) -> bool:
+        """True if program_at() works."""
 
-    @property
-    def delays_in_calls(self) -> bool:
-        """True if in a call area an instruction may have a delay slot."""
+    def jumps(self, programs: Sequence[Any] | None, mode: int) -> bool:
+        """Tell whether a jump may lead to a call site.
 
-    @property
-    def regs(self) -> Regs: ...
-    @property
-    def cpu_regs(self) -> list[Regs]: ...
+        Args:
+            programs: what is to run there; None: the core is called.
+            mode: mode bits of the text where the jump is to stand.
+        """
+
+    def map_calls(self, near: int) -> int:
+        """Map an executable area near an address, aligned to its size, and return its address.
+
+        Each instruction executed there is reported by Sink.services first; the sink may move the guest.
+
+        Raises:
+            NoMemory: there is no room.
+        """
+
+    def unmap_calls(self, area: int) -> None:
+        """Unmap an area from map_calls()."""
+
+    def call_at(self, addr: int) -> None:
+        """Call Sink.services at a call site, an address in an area that is a multiple of 8, and run no programs there.
+
+        The service is there, or about to be.
+        """
+
+    def program_at(self, addr: int, programs: Sequence[Any], last: BuiltIn | None = None) -> None:
+        """Count a call site's executions and run programs there, in turn, calling nobody, until call_at().
+
+        Executions in a run inside another one, and those that are out of the ordinary, are left to the service.
+
+        Args:
+            addr: the call site.
+            programs: HostPrograms, or what else was compiled for the machine's view; empty: executions are only
+                counted.
+            last: one of `Following`'s or `Hits`', which runs after them.
+        """
+
+    def count(self, addr: int) -> int:
+        """Tell how often a call site was executed without its service being called."""
+
+    def ran(self, addr: int) -> bool:
+        """Tell whether the service of a call site, which is called now, is called for a hit whose programs have run
+        already, as the call is not to be followed."""
+
+    def serve_here(self, addr: int, programs: Sequence[Any]) -> Callable[[], None] | None:
+        """Make an instruction in text a call site itself, for these programs: no jump leads there.
+
+        Args:
+            addr: the instruction, which the guest may not write.
+            programs: what runs there.
+
+        Returns:
+            What ends it; None: it is none, and a jump has to lead to one.
+        """
+
+
+class Watching(Protocol):
+    """The power to report accesses to memory."""
+
+    def watch_at(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
+        """Report each access of the guest's to some bytes, before it happens.
+
+        Args:
+            start: address of the first byte.
+            size: bytes.
+            access: "r", "w" or "rw".
+            report: called with the access.
+
+        Returns:
+            What ends it.
+
+        Raises:
+            Unsupported: the engine cannot.
+        """
+
+    def writable(self, addr: int) -> bool:
+        """Tell whether the guest may write at an address, and watch_at() works there."""
+
+    def rewritten(self) -> Collection[int] | None:
+        """Return the pages of text that the machine's user has written since this was asked last.
+
+        What the guest writes, and patch(), does not count. None: others may write memory, too, and it is not known.
+        """
+
+
+class BlockCounting(Protocol):
+    """The power to tell of the blocks of guest code that are executed."""
+
+    def count_blocks(self) -> BlockCounts:
+        """Count the blocks that are executed from now on."""
+
+
+class GuestText(Protocol):
+    """Guest memory, and the library's own pages in it.
+
+    Attributes:
+        page_size: bytes of a page.
+        maps_runs: True if map_code() gives more than one page at a time.
+    """
+
+    page_size: int
+    maps_runs: bool
+
     def read(self, addr: int, size: int) -> bytes: ...
     def write(self, addr: int, data: bytes) -> None: ...
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code, atomically for the guest; stale translations are dropped."""
 
     def executable(self, addr: int) -> bool:
-        """True where the guest may execute."""
-
-    def writable(self, addr: int) -> bool:
-        """True where the guest may write, and somebody may want to watch_at() that."""
-
-    def rewritten(self) -> Collection[int] | None:
-        """The pages of text that its user has written since this was asked last.
-
-        None: nobody knows, as others may write memory, too. What the guest writes, and patch(), does not count.
-        """
-
-    maps_runs: bool  #: map_code() gives more than one page at a time
+        """Tell whether the guest may execute at an address."""
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
         """Map executable pages, one behind the other, as close to `near` as there is room, and return their address."""
 
-    def unmap_code(self, page: int, pages: int = 1) -> None: ...
-    def map_calls(self, near: int) -> int:
-        """Map an executable area of `call_area` bytes, aligned to that, and return its address.
-
-        Each instruction executed there is reported by Sink.services first, in place: no trap, and no pc write unless
-        the sink moves the guest. Raises NoMemory; Unsupported where the engine has nothing of the kind.
-        """
-
-    def call_at(self, addr: int) -> None:
-        """Sink.services has, or is about to have, an entry for this call site: 8-aligned, in a call area."""
-
-    def unmap_calls(self, area: int) -> None: ...
-    def serve_here(self, addr: int, programs: Sequence[HostProgram]) -> Callable[[], None] | None:
-        """The instruction at `addr`, which is not the guest's to write, is a call site itself from now on, for these
-        programs: no jump leads there. Returns what ends it; None: it is none."""
-
-    def jumps(self, programs: Sequence[Any] | None, mode: int) -> bool:
-        """True if a jump may stand where only these programs run; None: where others are called. mode: of the text."""
+    def unmap_code(self, page: int, pages: int = 1) -> None:
+        """Unmap pages from map_code()."""
 
     @property
-    def can_run(self) -> bool:
-        """True if program_at() works."""
+    def modules(self) -> Mapping[str, tuple[int, int]]:
+        """Where images are: name -> (start, end)."""
+
+    def regions(self) -> list[tuple[int, int]]:
+        """List guest memory that is mapped, as far as is known: (start, end), by address."""
+
+
+class Processors(Protocol):
+    """The guest's CPUs.
+
+    Attributes:
+        cpus: how many there are.
+        cpu_task: registers -> identity of the task that runs; None: there is one task a CPU.
+    """
+
+    cpus: int
+    cpu_task: Callable[[Regs], Any] | None
 
     @property
-    def host_view(self) -> Any:
-        """The guest, for who compiles HostPrograms: a programs.site.View. None: only built-in programs run here."""
+    def regs(self) -> Regs:
+        """Registers of the CPU that ran last."""
 
     @property
-    def clock(self) -> Clock | None:
-        """Counts the guest's instructions; None: nobody does."""
+    def cpu_regs(self) -> list[Regs]:
+        """Registers of every CPU."""
+
+
+class Reporting(Protocol):
+    """What the engine reports, and when.
+
+    Attributes:
+        before_run: called before each run that is inside no other, while there is no sink.
+    """
+
+    before_run: Callable[[], object] | None
 
     @property
-    def hits(self) -> Hits | None:
-        """Serves usual hits; None: here the core has to."""
+    def busy(self) -> Busy:
+        """Held by the thread that runs the machine, or changes its probes."""
 
     @property
-    def following(self) -> Following | None:
-        """The built-in programs that follow calls to their return; None: here the core has to."""
+    def in_turn(self) -> bool:
+        """True where threads stop at jumps of the core's alone, one at a time, and it is not known where the others
+        are."""
 
-    def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
-        """The call site counts its executions and runs these programs in turn, without calling anybody, until
-        call_at().
-
-        Without any it only counts. `last` is one of `following`'s, and runs after them. Executions in a run inside
-        another one, and those that are out of the ordinary, are left to the service.
-        """
-
-    def count(self, addr: int) -> int:
-        """How often the call site at `addr` was executed without its service being called."""
-
-    def ran(self, addr: int) -> bool:
-        """True while the service of a call site is called for a hit whose programs have run already, as the call is not
-        to be followed."""
+    def report_to(self, sink: Sink | None) -> None:
+        """Deliver reports to `sink` from now on; None: deliver none."""
 
     def stop_at(self, addr: int) -> None:
         """Report trap() when the guest is about to execute the breakpoint at `addr`, until release(): something else
@@ -449,25 +536,9 @@ class Machine(Protocol):
     def release(self, addr: int) -> None:
         """Undo stop_at."""
 
-    @property
-    def modules(self) -> Mapping[str, tuple[int, int]]:
-        """Where images are: name -> (start, end)."""
 
-    def regions(self) -> list[tuple[int, int]]:
-        """Guest memory that is mapped, as far as is known: (start, end), by address."""
-
-    def count_blocks(self) -> BlockCounts:
-        """Count the blocks of guest code executed from now on. Unsupported where the engine tells of none."""
-
-    def watch_at(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
-        """Report each access of the guest's to these bytes, before it happens: reads ("r"), writes ("w") or both
-        ("rw").
-
-        Returns what ends it. Unsupported where the engine cannot.
-        """
-
-    def report_to(self, sink: Any) -> None:
-        """Deliver reports to `sink` from now on; None: to nobody."""
+class Running(Protocol):
+    """Guest code that the core runs inside a hit."""
 
     @property
     def exit_address(self) -> int:
@@ -476,3 +547,78 @@ class Machine(Protocol):
 
     def invoke(self, target: int) -> None:
         """Run guest code at `target` with the registers as they are until it returns; then put all registers back."""
+
+
+class Powers(Protocol):
+    """What only some engines can do: a value that does it, or None.
+
+    An engine without any of them serves every probe by its breakpoint.
+    """
+
+    @property
+    def call_sites(self) -> CallsInPlace | None:
+        """Calls in place, to which jumps lead."""
+
+    @property
+    def hits(self) -> Hits | None:
+        """Serves usual hits without the core."""
+
+    @property
+    def following(self) -> Following | None:
+        """Follows calls to their return without the core."""
+
+    @property
+    def host_view(self) -> HostCodeView | None:
+        """The guest as code of the host's sees it; None: only built-in programs run at call sites."""
+
+    @property
+    def guest_view(self) -> GuestCodeView | None:
+        """The guest as its own code sees it; None: no programs run in the guest."""
+
+    @property
+    def watching(self) -> Watching | None:
+        """Reports accesses to memory."""
+
+    @property
+    def blocks(self) -> BlockCounting | None:
+        """Tells of the blocks of code that are executed."""
+
+    @property
+    def clock(self) -> Clock | None:
+        """Counts the guest's instructions."""
+
+
+class Machine(GuestText, Processors, Reporting, Running, Powers, Protocol):
+    """An execution engine: guest memory, its processors, what is reported, and the powers that only some have.
+
+    Attributes:
+        arch: the guest's architecture.
+        symbols: names of addresses.
+    """
+
+    arch: Arch
+    symbols: Symbols
+
+
+def watching_of(machine: Machine) -> Watching:
+    """Return the machine's power to report accesses.
+
+    Raises:
+        Unsupported: it has none.
+    """
+    if machine.watching is None:
+        raise Unsupported("this machine does not report accesses to memory",
+                          hint="put a probe where it is written, or use a UnicornMachine")
+    return machine.watching
+
+
+def blocks_of(machine: Machine) -> BlockCounting:
+    """Return the machine's power to tell of blocks.
+
+    Raises:
+        Unsupported: it has none.
+    """
+    if machine.blocks is None:
+        raise Unsupported("this machine does not tell which blocks of code are executed",
+                          hint="use a UnicornMachine, or probes")
+    return machine.blocks

@@ -38,7 +38,3 @@ def refuses(reason: str, hint: str) -> Callable[..., Any]:
         raise Unsupported(reason, hint=hint)
 
     return refuse
-
-
-counts_no_blocks = refuses("this machine does not tell which blocks of code are executed",
-                           "use a UnicornMachine, or probes")

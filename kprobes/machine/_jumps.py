@@ -1,18 +1,8 @@
-"""Where jumps may take the place of breakpoints, and what runs there in the guest."""
+"""What runs in the guest where jumps lead from its text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
-
-
-def always_jumps(programs: Sequence[Any] | None, mode: int) -> bool:
-    """jumps() of a machine that serves call sites in place."""
-    return True
-
-
-def never_here(addr: int, programs: Sequence[Any]) -> None:
-    """serve_here() of a machine whose call sites are elsewhere."""
+from typing import Protocol
 
 
 class GuestProgram(Protocol):

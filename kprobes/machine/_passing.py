@@ -15,7 +15,7 @@ Argument = int | bool | bytes | bytearray | str | None
 BELOW = 512  # bytes beyond any red zone: 128 on x86_64, 288 on ppc64
 
 
-class Memory(Protocol):
+class ArgumentMemory(Protocol):
     """What arguments are copied into."""
 
     arch: Arch
@@ -29,7 +29,7 @@ class Memory(Protocol):
 class Passing:
     """The arguments of one call: checked when it is made, copied by set_up(), given back by finish()."""
 
-    def __init__(self, memory: Memory, arguments: Sequence[Argument]) -> None:
+    def __init__(self, memory: ArgumentMemory, arguments: Sequence[Argument]) -> None:
         """Raises BadArgument."""
         self._memory, self._arch = memory, memory.arch
         self._arguments = [_checked(self._arch, place, value) for place, value in enumerate(arguments, 1)]

@@ -12,14 +12,80 @@ from ..arch._base import Annul, Arch, Decoded, Insn
 from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, ReentryError
 from ..regs import Regs
 from ..symbols import Symbols
-from ._base import BuiltIn, Fault, HostProgram, Sink, notes_nothing, watches_no_text, watches_nothing
-from ._blocks import counts_no_blocks
+from ._base import BuiltIn, Fault, HostProgram, Sink
 from ._ends import ending_at
-from ._jumps import always_jumps, never_here
 from ._paper_isa import LENGTHS, PAPER, execute
 
 PAGE = 0x1000
 EXIT = 0xE000
+
+
+class PaperCalls:
+    """The toy engine's calls in place: the power of machine._base.CallsInPlace.
+
+    Attributes:
+        call_area: bytes of an area: a page.
+        delays_in_calls: True: in an area an instruction may have a delay slot.
+        can_run: True: executions can be counted. There is nothing that a program of the host's could see here.
+        areas: pages in which each instruction is reported to Sink.services first.
+    """
+
+    call_area = PAGE
+    delays_in_calls = can_run = True
+
+    def __init__(self, map_page: Callable[[int], int], unmap_page: Callable[[int], None]) -> None:
+        """Args:
+            map_page: (near) -> address of a new executable page.
+            unmap_page: (page): takes one away.
+        """
+        self._map_page = map_page
+        self._unmap_page = unmap_page
+        self.areas: set[int] = set()
+        self._counts: dict[int, int] = {}  # call site -> executions that were only counted
+        self._counting: set[int] = set()  # where that is so now
+
+    def jumps(self, programs: Sequence[object] | None, mode: int) -> bool:
+        """Return True: every call site is served in place."""
+        return True
+
+    def map_calls(self, near: int) -> int:
+        """Map a page in which each instruction is reported to Sink.services first."""
+        page = self._map_page(near)
+        self.areas.add(page)
+        return page
+
+    def unmap_calls(self, area: int) -> None:
+        """Take a page from map_calls() away."""
+        self.areas.discard(area)
+        self._counting.difference_update(range(area, area + PAGE))
+        self._unmap_page(area)
+
+    def call_at(self, addr: int) -> None:
+        """Call the service at a call site again: it is looked up when it is due."""
+        self._counting.discard(addr)
+
+    def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
+        """Only count a call site's executions from now on."""
+        assert not programs and last is None
+        self._counting.add(addr)
+
+    def counts_at(self, pc: int) -> bool:
+        """Count an execution where that is all that happens; False elsewhere."""
+        if pc not in self._counting:
+            return False
+        self._counts[pc] = self._counts.get(pc, 0) + 1
+        return True
+
+    def count(self, addr: int) -> int:
+        """Tell how often a call site's execution was only counted."""
+        return self._counts.get(addr, 0)
+
+    def ran(self, addr: int) -> bool:
+        """Return False: no programs run here."""
+        return False
+
+    def serve_here(self, addr: int, programs: Sequence[object]) -> None:
+        """Return None: a call site is where a jump leads to."""
 
 
 class PaperMachine:
@@ -33,8 +99,9 @@ class PaperMachine:
         steps: instructions executed.
     """
 
-    page_size = call_area = PAGE
-    delays_in_calls = True
+    page_size = PAGE
+    maps_runs = in_turn = False
+    hits = following = host_view = guest_view = watching = blocks = clock = None  # powers of other engines
 
     def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None,
                  cpus: int = 1, arch: Arch = PAPER, execute: Callable[[Regs, Insn], object] | None = None,
@@ -45,9 +112,8 @@ class PaperMachine:
         self.before: Callable[[PaperMachine, int], None] | None = None
         self.cpu_task: Callable[[Regs], Any] | None = None
         self.steps, self._pages = 0, dict[int, bytearray]()
-        self._code, self._calls = set[int](), set[int]()
-        self._counts: dict[int, int] = {}  # call site -> executions that were only counted
-        self._counting: set[int] = set()  # where that is so now
+        self._code = set[int]()
+        self.call_sites = self._calls = PaperCalls(self.map_code, self.unmap_code)
         self.sink: Sink | None = None
         self.before_run: Callable[[], object] | None = None
         self.busy, self._values = RLock(), [dict.fromkeys(arch.regs.names, 0) for _ in range(cpus)]
@@ -122,7 +188,14 @@ class PaperMachine:
         """True where the guest may execute."""
         return addr & -PAGE in self._code
 
-    maps_runs = False
+    @property
+    def modules(self) -> dict[str, tuple[int, int]]:
+        """No images are loaded here."""
+        return {}
+
+    def regions(self) -> list[tuple[int, int]]:
+        """List the pages that are mapped: (start, end), by address."""
+        return [(page, page + PAGE) for page in sorted(self._pages)]
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
         """An executable page."""
@@ -151,46 +224,10 @@ class PaperMachine:
     # --- reports
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to `sink`; None: to nobody."""
+        """Deliver reports to `sink`; None: deliver none."""
         if sink is not None and self.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
         self.sink = sink
-
-    def map_calls(self, near: int) -> int:
-        """A page in which each instruction is reported to Sink.services first."""
-        page = self.map_code(near)
-        self._calls.add(page)
-        return page
-
-    def call_at(self, addr: int) -> None:
-        """Services are looked up when they are due."""
-        self._counting.discard(addr)
-
-    def unmap_calls(self, area: int) -> None:
-        """Take a page from map_calls() away."""
-        self._calls.discard(area)
-        self._counting.difference_update(range(area, area + PAGE))
-        self.unmap_code(area)
-
-    can_run, in_turn, host_view, clock, hits, following, modules = (True, False, None, None, None, None,
-                                                                    dict[str, tuple[int, int]]())
-    guest_view, jumps, serve_here = None, staticmethod(always_jumps), staticmethod(never_here)
-    watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
-                                        staticmethod(counts_no_blocks))
-    rewritten = staticmethod(notes_nothing)
-
-    def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
-        """Only count a call site's executions: there is nothing that a program of the host's could see here."""
-        assert not programs and last is None
-        self._counting.add(addr)
-
-    def count(self, addr: int) -> int:
-        """How often that was."""
-        return self._counts.get(addr, 0)
-
-    def ran(self, addr: int) -> bool:
-        """False: none runs."""
-        return False
 
     def stop_at(self, addr: int) -> None:
         """Breakpoints arrive by themselves."""
@@ -279,9 +316,9 @@ class PaperMachine:
             self.before(self, cpu)
             self._moved(cpu)
         pc = values[self._pc]
-        if pc in self._counting and self._depth <= 1:
-            self._counts[pc] = self._counts.get(pc, 0) + 1
-        elif pc & -PAGE in self._calls and self.sink is not None and self._serve(cpu, pc):
+        if self._depth <= 1 and self._calls.counts_at(pc):
+            pass  # the service is not called
+        elif pc & -PAGE in self._calls.areas and self.sink is not None and self._serve(cpu, pc):
             return
         self.steps += 1
         try:

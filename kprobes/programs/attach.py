@@ -14,6 +14,7 @@ from .. import native
 from ..core.probe import DIVERTED, Kprobe, Kretprobe, Probe
 from ..errors import BadArgument, ProgramError, Unsupported
 from ..machine._base import Clock, Machine
+from ..machine._views import GuestCodeView
 from ..regs import Regs
 from .atprobe import AtProbe, Contexts
 from .code import Code
@@ -215,7 +216,7 @@ class _Site:
         self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
         self._host = self._guest = None
         if not self.why_python and machine.guest_view is not None:
-            self._guest = self._in_guest(program)
+            self._guest = self._in_guest(program, machine.guest_view)
         elif not self.why_python:
             self._host = self._compiled(program, ticks.name)
         if self._host is None:
@@ -238,12 +239,12 @@ class _Site:
         hit = self._compiled_hit if self._host else self._hit_in_guest if self._guest else self._hit
         return Kprobe(**place, pre_handler=hit)
 
-    def _in_guest(self, program: Program) -> InGuest | None:
+    def _in_guest(self, program: Program, view: GuestCodeView) -> InGuest | None:
         """The program for a machine that runs it in the guest; None: the handler runs it."""
         try:
             if self._place.returns:
                 raise Unsupported(RETURNS)
-            return InGuest(program, self._owner.machine.guest_view)
+            return InGuest(program, view)
         except Unsupported as error:
             self.why_python = error.reason
         return None

@@ -24,7 +24,7 @@ class Memory(Protocol):
 
     read: Callable[[int, int], bytes]
     write: Callable[[int, bytes], None]
-    fresh: Callable[[int], int]
+    def fresh(self, size: int) -> int: ...
 
     @property
     def there(self) -> bool: ...

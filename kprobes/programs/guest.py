@@ -10,10 +10,12 @@ there would be the guest's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..arch._base import Arch
+from ..arch._compiling import Compiling
+from ..arch._rows import row
 from ..errors import NoMemory, Unsupported
 from . import native
 from .code import CONTEXT_SIZE, Code
@@ -21,47 +23,12 @@ from .helpers import HELPERS
 from .inline import Inlined
 from .isa import Order
 from .llvm import generate
-from .native import Triple
 from .writer import HEADER, Context, Slot, Target
 
 if TYPE_CHECKING:
     from .verifier import Facts
 
 
-def _mips(name: str, cpu: str) -> Triple:
-    return Triple(f"{name}-unknown-elf", cpu, "", "pic")  # else jumps are to absolute addresses
-
-
-#: SPARC code that keeps to its caller's window: LLVM makes such of functions that call nothing and use neither locals
-#: nor outs; see _flat()
-_FLAT: Final = ",".join(["+reserve-g5", *(f"+reserve-{name}{n}" for name, count in (("l", 8), ("o", 6))
-                                          for n in range(count))])
-#: architecture -> what LLVM compiles for
-TRIPLES: Final[Mapping[str, Triple]] = {
-    "x86_64": Triple("x86_64-unknown-none-elf"), "i386": Triple("i686-unknown-none-elf"),
-    "arm": Triple("armv7-none-eabi"), "armeb": Triple("armebv7-none-eabi"), "cortexm": Triple("thumbv7m-none-eabi"),
-    "arm64": Triple("aarch64-none-elf"), "arm64be": Triple("aarch64_be-none-elf"),
-    "mips": _mips("mips", "mips32r2"), "mipsel": _mips("mipsel", "mips32r2"),
-    "mips64": _mips("mips64", "mips64r2"), "mips64el": _mips("mips64el", "mips64r2"),
-    "mips32r6": _mips("mipsisa32r6", "mips32r6"), "mips32r6el": _mips("mipsisa32r6el", "mips32r6"),
-    "mips64r6": _mips("mipsisa64r6", "mips64r6"), "mips64r6el": _mips("mipsisa64r6el", "mips64r6"),
-    "ppc": Triple("powerpc-unknown-elf"), "ppc64": Triple("powerpc64-unknown-elf"),
-    "ppc64le": Triple("powerpc64le-unknown-elf", unused=frozenset({250, 252})),  # REL16_LO, _HA: a TOC pointer
-    "riscv32": Triple("riscv32-unknown-elf", "", "+m,-relax"),
-    "riscv64": Triple("riscv64-unknown-elf", "", "+m,-relax"),
-    "loongarch64": Triple("loongarch64-unknown-elf", "", "-relax"),
-    "s390x": Triple("s390x-unknown-linux"), "sparc": Triple("sparc-unknown-elf", "v8"),
-    "sparc64": Triple("sparcv9-unknown-elf", "", _FLAT),
-}
-#: architecture -> bits of the widest numbers that its CPUs divide, where that is not a word
-_DIVIDES: Final[Mapping[str, int]] = {"arm": 0, "armeb": 0}
-#: the same of numbers that they shift
-_SHIFTS: Final[Mapping[str, int]] = {"sparc": 32}
-#: architectures whose functions LLVM calls by descriptors: address, TOC, environment (ELFv1)
-DESCRIBED: Final = frozenset({"ppc64"})
-#: architectures whose pages may be guarded: detours call programs by a register, so these begin with a landing pad
-_GUARDED: Final = ("arm64", "arm64be")
-_PADDED: Final = '"branch-target-enforcement"="true"'
 _BASE, _PAGE = 1 << 28, 1 << 14  # where code goes, and its alignment: of the largest pages
 _CONTEXT, _SIZE, _RESULT = ("context", 0), ("size", 0), ("result", 0)
 _PARAMETERS: Final = (_CONTEXT, _SIZE, _RESULT)  # the first words of the environment
@@ -95,10 +62,10 @@ def compiled(code: Code, arch: Arch, facts: Facts | None = None) -> tuple[bytes,
 
 def _compiled(code: Code, arch: Arch, cleared: Mapping[int, int], context: Context | None = None,
               parameters: Sequence[Slot] = (), asks: bool = False) -> tuple[bytes, tuple[Slot, ...]]:
-    known(arch)
+    llvm = known(arch)
     target = Target(bits=arch.bits, order=arch.order.value, program_order=code.order,
-                    divides=_DIVIDES.get(arch.name, arch.bits),
-                    shifts=_SHIFTS.get(arch.name, 64), atomic=False, alone=True, asks=asks)
+                    divides=arch.bits if llvm.divides is None else llvm.divides,
+                    shifts=llvm.shifts, atomic=False, alone=True, asks=asks)
     text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True), context, cleared,
                            parameters, framed=context is not None)
     outside = [number for kind, number in slots if kind == "call"]
@@ -108,35 +75,28 @@ def _compiled(code: Code, arch: Arch, cleared: Mapping[int, int], context: Conte
     return machine_code(text, arch), slots
 
 
-def known(arch: Arch) -> native.Triple:
-    """What LLVM compiles for. Unsupported where that is nothing."""
-    triple = TRIPLES.get(arch.name)
-    if triple is None:
+def known(arch: Arch) -> Compiling:
+    """Return how programs for an architecture are compiled.
+
+    Raises:
+        Unsupported: LLVM has no such target.
+    """
+    found = row(arch, Compiling)
+    if found is None:
         raise Unsupported(f"LLVM does not compile for {arch.name}", hint="programs run on the host there")
-    return triple
+    return found
 
 
 def machine_code(text: str, arch: Arch) -> bytes:
-    """The guest's code of IR. Unsupported: LLVM has no such target."""
-    if arch.name in _GUARDED:
-        text = text.replace("attributes #0 = {", f"attributes #0 = {{ {_PADDED}")
-    return _AFTERWARDS.get(arch.name, bytes)(native.compiled(text, known(arch)))
+    """Compile IR to a guest's code.
 
-
-def _reversed(code: bytes) -> bytes:
-    """Objects for big-endian ARM have big-endian instructions, which linkers turn round: the CPU's are
-    little-endian."""
-    return b"".join(code[at : at + 4][::-1] for at in range(0, len(code), 4))
-
-
-def _flat(code: bytes) -> bytes:
-    """LLVM takes %o7 for a register like others in such functions: they return by %g5, which it leaves alone."""
-    words = [code[at : at + 4] for at in range(0, len(code), 4)]
-    return _MOV_O7_G5 + b"".join(_JMP_G5 if word == _RETL else word for word in words)
-
-
-_MOV_O7_G5, _RETL, _JMP_G5 = (bytes.fromhex(word) for word in ("8a10000f", "81c3e008", "81c16008"))
-_AFTERWARDS: Final[Mapping[str, Callable[[bytes], bytes]]] = {"armeb": _reversed, "sparc64": _flat}
+    Raises:
+        Unsupported: LLVM has no such target.
+    """
+    target = known(arch)
+    if target.attributes:
+        text = text.replace("attributes #0 = {", f"attributes #0 = {{ {target.attributes}")
+    return target.finish(native.compiled(text, target.triple))
 
 
 class GuestProgram:
@@ -195,7 +155,7 @@ class GuestProgram:
         machine, words = self._machine, self.environment + 8 * HEADER
         machine.write(self._context, bytes(context).ljust(CONTEXT_SIZE, b"\0"))
         machine.write(words + 8 * self._slots.index(_SIZE), self._words([len(context)]))
-        machine.call(self.entry | machine.arch.pointers.mode_bits * (machine.arch.name == "cortexm"), self.environment)
+        machine.call(self.entry | known(machine.arch).mode, self.environment)
         if isinstance(context, bytearray):
             context[:] = machine.read(self._context, len(context))
         result = machine.read(words + 8 * self._slots.index(_RESULT), 8)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
+from ..arch._compiling import Triple
 from ..errors import Unsupported
 from . import native
 from .call import Call, Place
@@ -62,7 +63,7 @@ class HostCode:
     calls: Mapping[int, HelperCall]
 
 
-def triple() -> native.Triple:
+def triple() -> Triple:
     """What this process's machine is for LLVM. Unsupported where it cannot run compiled programs."""
     if os.environ.get(_SWITCH) == "0":
         raise Unsupported(f"{_SWITCH}=0 switches machine code of this computer's off",
@@ -70,7 +71,7 @@ def triple() -> native.Triple:
     if platform.system() != "Linux" or platform.machine() not in _HOSTS:
         raise Unsupported(f"there are no compiled programs on {platform.system()} {platform.machine()}",
                           hint="they run in the interpreter")
-    return native.Triple(_HOSTS[platform.machine()], relocation="pic")
+    return Triple(_HOSTS[platform.machine()], relocation="pic")
 
 
 def compiled(code: Code, facts: Facts) -> HostCode:

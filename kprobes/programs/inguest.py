@@ -6,14 +6,13 @@ them; a kernel's processors take turns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Sequence
+from typing import Any, Final
 
-from ..arch._base import Arch
+from ..machine._views import GuestCodeView
 from . import framed
 from .copies import Copy
-from .framed import Frame
-from .guest import DESCRIBED
+from .guest import known
 from .maps import Map
 from .program import Program
 from .writer import HEADER
@@ -24,30 +23,10 @@ COUNT: Final = 8  # of the environment: how often it has run
 RUNS: Final = 2  # whole ones, after which nobody is in the code of a program whose probe is gone
 
 
-class View(Protocol):
-    """A guest; see machine.remote.sites.View."""
-
-    arch: Arch
-    copies: Any
-    code: list[tuple[int, int]]
-    reads: bool
-    read: Callable[[int, int], bytes]
-    write: Callable[[int, bytes], None]
-    alloc: Callable[[int], int]
-    fresh: Callable[[int], int]
-    asked: Callable[[bytes], int]
-
-    @property
-    def saving(self) -> Frame: ...
-    @property
-    def there(self) -> bool: ...
-    def readable(self) -> list[tuple[int, int]]: ...
-
-
 class GuestMaps:
     """The maps of all programs in one guest, and the code of those programs; told when the guest runs."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: GuestCodeView) -> None:
         self._view = view
         self._maps: dict[int, Copy] = {}  # by address here
         self._used: list[Copy] = []  # of programs whose code somebody may be in
@@ -75,7 +54,7 @@ class GuestMaps:
         if not self._ask:
             view = self._view
             self._ask = view.asked(framed.asked(view.arch))
-            if view.arch.name in DESCRIBED:
+            if known(view.arch).described:
                 function, self._ask = self._ask, view.alloc(24)
                 view.write(self._ask, b"".join(map(self.word, (function, 0, 0))))
         return self._ask
@@ -122,13 +101,14 @@ class InGuest:
         probe: that one, once it is made. idle: runs of the guest that ended since it was registered. copies: its maps'.
     """
 
-    def __init__(self, program: Program, view: View) -> None:
+    def __init__(self, program: Program, view: GuestCodeView) -> None:
         self.probe: Any = None
         self.idle, self.copies = 0, list[Copy]()
         made, self._view, self._maps = program.in_guest(view), view, program.code.maps
-        if view.copies is None:
-            view.copies = GuestMaps(view)
-        self._guest = guest = view.copies
+        guest = view.copies
+        if not isinstance(guest, GuestMaps):
+            guest = view.copies = GuestMaps(view)
+        self._guest = guest
         self.text, self.reads, self._slots, self._runs = made.text, made.reads, made.slots, 0
         self.entry = guest.entry(made.text)
         self.environment = view.alloc(8 * (HEADER + len(self._slots)))

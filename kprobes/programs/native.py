@@ -10,8 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
+from ..arch._compiling import Triple
 from ..errors import Unsupported
 
 MAGIC = b"kprobes program 2\n"  # of a file in the cache; its number changes with what is made of the same IR
@@ -19,23 +18,6 @@ _OWN = 0o700
 #: LLVM's, in order: a third of the time that its own second level takes, and the code is as good
 _PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "new_gvn", "sroa",
            "dead_store_elimination", "instruction_combine", "jump_threading", "simplify_cfg")
-
-
-@frozen
-class Triple:
-    """What LLVM compiles for.
-
-    Attributes:
-        text: as LLVM has it; see https://llvm.org/docs/LangRef.html#target-triple. relocation: its model; code that
-            refers to nothing is the same in all, but some targets have only one. unused: numbers of relocations (of
-            64-bit little-endian objects) of what LLVM computes and does not use.
-    """
-
-    text: str
-    cpu: str = ""
-    features: str = ""
-    relocation: str = "static"
-    unused: frozenset[int] = frozenset()
 
 
 @cache

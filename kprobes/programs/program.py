@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from ..arguments import checked, shown
 from ..errors import BadArgument, ProgramError
+from ..machine._views import HostCodeView
 from . import framed
 from .code import CONTEXT_SIZE, Code
 from .engines import Engine, best, named
@@ -23,7 +24,6 @@ from .maps import Map
 from .nowhere import Nowhere
 from .object.values import Types
 from .object.variables import Variables
-from .site import View
 from .site import compiled as compiled_for
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Program:
         self.why_interpreter = ""
         self._engines: dict[tuple[str | None, bool | None, int], tuple[Engine, str]] = {}
         self._facts: Facts | None = None
-        self._sites: WeakKeyDictionary[View, dict[str, HostCode]] = WeakKeyDictionary()  # machines may go
+        self._sites: WeakKeyDictionary[HostCodeView, dict[str, HostCode]] = WeakKeyDictionary()  # machines may go
         self._frames: WeakKeyDictionary[Guest, Framed] = WeakKeyDictionary()
         self._parts: dict[str, Program] = {}
 
@@ -220,7 +220,7 @@ class Program:
         engine, self.why_interpreter = self._engines[key]
         return engine
 
-    def at_sites(self, view: View, clock: str) -> HostCode:
+    def at_sites(self, view: HostCodeView, clock: str) -> HostCode:
         """Code for call sites of one machine.
 
         Made once. clock: what ktime_get_ns is, see Inlined. Unsupported: not this program, or not here.

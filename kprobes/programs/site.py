@@ -1,6 +1,6 @@
 """Programs at a probe of a machine whose guest host code can see: registers are read where the engine keeps them.
 
-What a machine shows is a `View`; see machine.unicorn.programs, which has one.
+What a machine shows is a `HostCodeView`; see machine.unicorn.programs, which has one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..arch._base import Arch
 from ..errors import Unsupported
-from ..regs import Regs
+from ..machine._views import HostCodeView
 from . import context, host, native, support
 from .code import CONTEXT_SIZE, Code
 from .emit import end_if_failed
@@ -30,37 +30,11 @@ _OVERRIDE: Final = 58
 _WORD = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
 
 
-class Where(Protocol):
-    """Where a register's value is. way: "cell", "window", "api", "pc", "none" or "python"; see
-    machine.unicorn.programs."""
-
-    @property
-    def way(self) -> str: ...
-    @property
-    def place(self) -> int: ...
-    @property
-    def index(self) -> int: ...
-    @property
-    def bits(self) -> int: ...
-
-
-class View(Protocol):
-    """A guest as host code sees it; see machine.unicorn.programs.HostView."""
-
-    base: int
-    words: dict[str, int]
-    fail: Callable[[BaseException], None]
-    arch: Arch
-    regs: Regs
-
-    def where(self, name: str) -> Where: ...
-
-
 class ProbeContext:
     """The context of a program at a probe: its words are read when the program reads them. See context.py for what they
     are."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: HostCodeView) -> None:
         self._view, self._arch = view, view.arch
 
     def load(self, w: Writer, offset: int, size: int) -> str:
@@ -161,7 +135,7 @@ def word_at(w: Writer, arch: Arch, base: str, offset: int) -> str:
     return value if size == 8 else w.emit(f"zext i32 {value} to i64")
 
 
-def compiled(code: Code, view: View, clock: str, facts: Facts) -> HostCode:
+def compiled(code: Code, view: HostCodeView, clock: str, facts: Facts) -> HostCode:
     """The program as host code that runs at probes of such machines. Unsupported where it cannot be compiled, or not
     here."""
     if any(i.is_helper_call and i.imm == _OVERRIDE for i in code.instructions):
@@ -181,7 +155,7 @@ class SiteProgram:
     Python.
     """
 
-    def __init__(self, code: Code, view: View, call: Any, returns: bool = False, clock: str = "",
+    def __init__(self, code: Code, view: HostCodeView, call: Any, returns: bool = False, clock: str = "",
                  made: HostCode | None = None,
                  called: Callable[[bool], None] = lambda begins: None) -> None:
         self._view, self._returns, self._called, self._handled = view, returns, called, False

@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import Any
 
 from ..arch._base import Annul, Insn
-from ..core.kprobes import Kprobes
 from ..core.patch.probepoint import Probepoint
 from ..core.probe import Kprobe
 from ..errors import GuestFault, GuestTimeout, KprobeError
+from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
 from ._cases import CaseFile
 from ._difference import Difference, Ending, ending, registers

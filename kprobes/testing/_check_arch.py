@@ -6,27 +6,12 @@ import random
 from collections.abc import Iterator
 
 from ..arch._base import Arch, Insn, Jump
+from ..arch._linux import Linux
+from ..arch._rows import row
 from ..errors import KprobeError
 from ._check_branches import check_falls_through, check_links
-from ._check_decode import HOME, check_fuzz, check_tables, check_truncation
+from ._check_decode import check_fuzz, check_tables, check_truncation, home
 from ._paper import paper_regs
-
-#: Registers in the kprobe events of Linux, by the start of an architecture's name; what it has, it must name so.
-LINUX_NAMES = {
-    "x86_64": "ax bx cx dx si di bp sp ip flags r8 r9 r10 r11 r12 r13 r14 r15",
-    "i386": "ax bx cx dx si di bp sp ip flags",
-    "arm64": " ".join([*(f"x{n}" for n in range(31)), "lr", "sp", "pc", "pstate"]),
-    "arm": "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 fp ip sp lr pc",
-    "ppc": " ".join([*(f"r{n} gpr{n}" for n in range(32)), "nip", "ctr", "link", "xer", "ccr"]),
-    "mips": " ".join([*(f"r{n}" for n in range(32)), "hi", "lo"]),
-    "riscv": " ".join(["epc ra sp gp tp", *(f"t{n}" for n in range(7)), *(f"s{n}" for n in range(12)),
-                       *(f"a{n}" for n in range(8))]),
-    "loongarch": " ".join([*(f"r{n}" for n in range(32)), "csr_era"]),
-    "parisc": " ".join([*(f"gr{n}" for n in range(32)), *(f"sr{n}" for n in range(8)), "iaoq0", "cr27", "sar", "ipsw"]),
-    "s390": " ".join(f"r{n}" for n in range(16)),
-    "sh4": " ".join([*(f"r{n}" for n in range(16)), "pc", "pr", "sr", "gbr", "mach", "macl"]),
-    "sparc": " ".join([*(f"g{n}" for n in range(8)), *(f"i{n}" for n in range(8)), "pc"]),
-}
 
 
 def check_arch(arch: Arch, *, seed: int = 0) -> list[str]:
@@ -65,9 +50,9 @@ def _registers(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _linux_names(arch: Arch, rng: random.Random) -> Iterator[str]:
-    family = max((f for f in LINUX_NAMES if arch.name.startswith(f)), key=len, default=None)
+    linux = row(arch, Linux) or Linux()
     known = {*arch.regs.names, *arch.regs.aliases}
-    missing = [] if family is None else [name for name in LINUX_NAMES[family].split() if name not in known]
+    missing = [name for name in linux.event_names if name not in known]
     if missing:
         yield f"Linux's kprobe events say {' '.join(missing)}: add them to Registers.aliases"
 
@@ -97,7 +82,7 @@ def _traps(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _decode(arch: Arch, code: bytes, mode: int = 0) -> Insn:
-    return arch.decode(code + bytes(2 * arch.max_insn), HOME | mode)
+    return arch.decode(code + bytes(2 * arch.max_insn), home(arch) | mode)
 
 
 # --- calling convention
@@ -132,29 +117,29 @@ def _linkage(arch: Arch, rng: random.Random) -> Iterator[str]:
         return
     regs = paper_regs(arch)
     step = max(arch.insn_align, 2)
-    for target in (0x123450 | linkage.mode, 0x200000 - 4 * step | linkage.mode):
+    for target in (0x123450 & arch.mask | linkage.mode, 0x200000 - 4 * step & arch.mask | linkage.mode):
         linkage.set(regs, target)
         if linkage.get(regs) != target:
             yield f"get gives {linkage.get(regs):#x} after set({target:#x})"
     if linkage.returning.restore is None:
         return
     before = {name: regs[name] for name in arch.regs.names}
-    linkage.returning.restore(regs, regs.sp, 0x234560)
+    linkage.returning.restore(regs, regs.sp, 0x234560 & arch.mask)
     if any(regs[name] != before[name] for name in (*(arch.abi.returns if arch.abi else ()), arch.regs.sp)):
         yield "restore changes the result or the stack pointer"
 
 
 def _addresses(arch: Arch, rng: random.Random) -> Iterator[str]:
-    entry = arch.pointers.code_address(HOME, lambda addr, size: bytes(size))
+    entry = arch.pointers.code_address(home(arch), lambda addr, size: bytes(size))
     if entry.addr & arch.pointers.mode_bits or entry.mode & ~arch.pointers.mode_bits:
         yield "code_address leaves mode bits in the address, or the other way round"
     if 0 not in entry.entries:
         yield "a function's own address is not among its entries"
     for code in (bytes(16), rng.randbytes(16)) if arch.pointers.direct else ():
-        entry = arch.pointers.code_address(HOME, lambda addr, size, code=code: code[:size])  # type: ignore[misc]
-        if entry.addr | entry.mode != HOME:
+        entry = arch.pointers.code_address(home(arch), lambda addr, size, code=code: code[:size])  # type: ignore[misc]
+        if entry.addr | entry.mode != home(arch):
             yield "code_address gives another address, though direct"
-    if arch.pointers.same_mode(paper_regs(arch), HOME) & ~arch.pointers.mode_bits != HOME:
+    if arch.pointers.same_mode(paper_regs(arch), home(arch)) & ~arch.pointers.mode_bits != home(arch):
         yield "same_mode changes the address"
 
 

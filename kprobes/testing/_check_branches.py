@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ..arch._base import Arch
 from ..errors import KprobeError
-from ._check_decode import HOME
+from ._check_decode import home
 from ._paper import paper_regs
 
 LINKING = 3000  # random instructions looked at for return addresses
@@ -22,7 +22,7 @@ def check_links(arch: Arch, rng: random.Random) -> Iterator[str]:
     step = max(map(len, arch.traps.end.values()))
     for _ in range(LINKING):
         code, mode = rng.randbytes(2 * arch.max_insn), rng.choice(tuple(arch.traps.end))
-        insn = arch.decode(code, HOME & -step | mode)
+        insn = arch.decode(code, home(arch) & -step | mode)
         if insn.reject or insn.simulate is None or insn.displace is None or insn.links:
             continue
         regs = paper_regs(arch)
@@ -46,7 +46,7 @@ def check_falls_through(arch: Arch, rng: random.Random) -> Iterator[str]:
     often, going_on = Counter[str](), set()
     for _ in range(2 * LINKING):
         code, mode = rng.randbytes(2 * arch.max_insn), rng.choice(tuple(arch.traps.end))
-        insn, jump = arch.decode(code, HOME | mode), arch.jump_in(mode)
+        insn, jump = arch.decode(code, home(arch) | mode), arch.jump_in(mode)
         if insn.reject or insn.simulate is None or insn.displace is None or insn.links or insn.target == insn.next:
             continue
         regs = paper_regs(arch)

@@ -12,7 +12,11 @@ from ..arch._base import Arch, Insn
 from ..arch._decode import DecodeTable, Row
 
 FUZZ = 3000  # random pieces of code decoded
-HOME = 0x10000
+
+
+def home(arch: Arch) -> int:
+    """Where instructions that are checked stand."""
+    return 0x10000 if arch.bits > 16 else 0x4000
 
 
 def decode_tables(arch: Arch) -> list[DecodeTable]:
@@ -92,9 +96,9 @@ def check_truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
     for mode in arch.traps.end:
         for _ in range(200):
             code = rng.randbytes(2 * arch.max_insn)
-            insn = arch.decode(code, HOME | mode)
+            insn = arch.decode(code, home(arch) | mode)
             for size in range(insn.size):
-                short = arch.decode(code[:size], HOME | mode)
+                short = arch.decode(code[:size], home(arch) | mode)
                 if not insn.reject and not short.reject:
                     yield f"{code[:size].hex() or 'no bytes'}, a part of {insn.raw.hex()} ({insn.name}), is not refused"
                     return
@@ -105,7 +109,7 @@ def check_fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
         code = rng.randbytes(rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1))))
         mode = rng.choice(tuple(arch.traps.end))
         addr = (rng.getrandbits(arch.bits) if n % 4 == 0
-                else HOME) & -arch.insn_align & ~arch.pointers.mode_bits & arch.mask
+                else home(arch)) & -arch.insn_align & ~arch.pointers.mode_bits & arch.mask
         try:
             insn = arch.decode(code, addr | mode)
         except Exception as error:

@@ -7,12 +7,28 @@ here. Whoever listens moves the guest on, so that a run is a chain of traps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import GuestFault, KprobeError, NoMemory, Unsupported
 from ..regs import Regs
 from ._check_runs import RUNS
 from ._listener import Scene
+
+if TYPE_CHECKING:
+    from ..machine._base import CallsInPlace, Machine
+    from ..machine.paper import PaperCalls, PaperMachine
+    from ..machine.remote.machine import RemoteMachine
+    from ..machine.remote.sites import CallSites
+    from ..machine.unicorn.areas import CallAreas
+    from ..machine.unicorn.machine import UnicornMachine
+
+    def machines(unicorn: UnicornMachine, remote: RemoteMachine, paper: PaperMachine) -> list[Machine]:
+        """Have type checkers see that each engine keeps the contract."""
+        return [unicorn, remote, paper]
+
+    def call_sites(unicorn: CallAreas, remote: CallSites, paper: PaperCalls) -> list[CallsInPlace]:
+        """Have them see the same of calls in place."""
+        return [unicorn, remote, paper]
 
 
 def check_machine(make: Callable[[], Any]) -> list[str]:
@@ -166,17 +182,18 @@ def _patches(s: Scene) -> Iterator[str]:
 
 def _calls(s: Scene) -> Iterator[str]:
     """A call area: reported in place, and moved only where the sink says so."""
-    if s.arch.jump is None or not s.machine.jumps(None, 0):
+    sites = s.machine.call_sites
+    if s.arch.jump is None or sites is None or not sites.jumps(None, 0):
         return
     try:
-        area = s.machine.map_calls(s.page)
+        area = sites.map_calls(s.page)
     except (Unsupported, NoMemory):
         return
-    if area % s.machine.call_area:
-        yield f"map_calls gives {area:#x}, which is not aligned to {s.machine.call_area:#x}"
+    if area % sites.call_area:
+        yield f"map_calls gives {area:#x}, which is not aligned to {sites.call_area:#x}"
     seen: list[int] = []
     s.machine.patch(area, s.arch.jump.encode(area, s.b))
-    s.machine.call_at(area)
+    sites.call_at(area)
     s.listener.services[area] = lambda regs: seen.append(regs.pc)
     s.listener.at = {s.b: s.home, s.c: s.home}
     s.run(area)
@@ -188,7 +205,7 @@ def _calls(s: Scene) -> Iterator[str]:
     s.run(area)
     if s.listener.traps != [s.c]:
         yield f"a service that moves the guest: it goes to {list(map(hex, s.listener.traps))}, not {s.c:#x}"
-    s.machine.unmap_calls(area)
+    sites.unmap_calls(area)
 
 
 def _not_ours(s: Scene) -> Iterator[str]:

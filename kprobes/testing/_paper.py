@@ -31,7 +31,7 @@ class _Paper:
 def paper_regs(arch: Arch) -> Regs:
     """All zero, with a stack pointer; memory everywhere."""
     values = dict.fromkeys(arch.regs.names, 0)
-    values[arch.regs.sp] = 0x80000
+    values[arch.regs.sp] = 0x80000 if arch.bits > 16 else 0x8000
     masks = {name: (1 << arch.regs.widths.get(name, arch.bits)) - 1 for name in values}
 
     def writer(name: str) -> Callable[[int], None]:

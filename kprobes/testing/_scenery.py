@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import random
 
-from ..core.kprobes import Kprobes
 from ..errors import NoMemory
+from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
 from ._states import State
 

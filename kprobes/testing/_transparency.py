@@ -9,10 +9,10 @@ from typing import Any
 from attrs import frozen
 
 from ..arch._base import Entry
-from ..core.kprobes import Kprobes
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..core.register.locate import code_of
 from ..errors import GuestFault, KprobeError, NotAnInstruction, Unprobeable
+from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
 from ..symbols import Symbol
 from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers, ending, registers

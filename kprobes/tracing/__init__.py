@@ -1,5 +1,5 @@
 """Tracing: records of events, and what is made of them."""
 
-from .record import Record
+from ..events._record import Record
 
 __all__ = ["Record"]

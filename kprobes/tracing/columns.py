@@ -10,12 +10,12 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import ImageError, Unsupported
+from ..events._record import task_text
 from ..programs.inline import HOST
 from ..stacks import INCOMPLETE, addresses_of, is_incomplete
 from ..symbols import CONTROLS
 from .clocks import COUNTER
 from .info import EventInfo, Field
-from .record import task_text
 from .ring import Layout, Ring, Row
 
 if TYPE_CHECKING:

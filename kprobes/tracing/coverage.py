@@ -19,7 +19,7 @@ from ..core.register.alone import alone
 from ..debug.file import DAMAGE, dwarf
 from ..errors import BadArgument, Unsupported
 from ..image import LoadedFile
-from ..machine._base import Machine
+from ..machine._base import Machine, blocks_of
 from ..machine._blocks import BlockCounts
 from ..newfile import NewFile
 from ..symbols import CONTROLS
@@ -72,7 +72,7 @@ class Coverage:
 
     @alone
     def _counting(self) -> BlockCounts:
-        return self._machine.count_blocks()
+        return blocks_of(self._machine).count_blocks()
 
     @property
     def blocks(self) -> list[Block]:

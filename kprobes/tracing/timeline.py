@@ -12,9 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from ..events._record import task_text
 from ..symbols import CONTROLS
 from .info import EventInfo
-from .record import task_text
 
 if TYPE_CHECKING:
     from .trace import Trace

@@ -9,11 +9,11 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, overload
 
 from ..arguments import checked, shown
 from ..errors import BadArgument, Unsupported
+from ..events._record import Record
 from ..newfile import NewFile
 from ..stacks import INCOMPLETE, MARK, addresses_of, is_incomplete
 from .clocks import COUNTER
 from .info import EventInfo
-from .record import Record
 from .ring import Row
 
 if TYPE_CHECKING:

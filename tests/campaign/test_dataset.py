@@ -16,7 +16,7 @@ from kprobes import KprobeError, Trace, UnicornMachine, Unsupported
 from kprobes.campaign import Calls, Journal, gather, merged, run
 from kprobes.campaign import _dataset as dataset
 from kprobes.cli import main
-from kprobes.core.kprobes import Kprobes
+from kprobes.kprobes import Kprobes
 
 DEMO = str(Path(__file__).resolve().parents[2] / "examples" / "demo.x86_64")
 EVENTS = ("p table_insert key=+0($arg1):string value=$arg2:s32", "r crc32 $retval:x32")

@@ -16,7 +16,6 @@ from kprobes import GuestTimeout, Kprobe, KprobeError, Kprobes, UnicornMachine
 from kprobes.core.patch.text import TextOverwritten
 from kprobes.core.patch.writes import MOST
 from kprobes.errors import Gone, NotAnInstruction
-from kprobes.machine._base import watches_nothing
 
 #: architectures whose guests this engine changes when it reports an access: nobody is told before the run has ended, or
 #: the breakpoint is hit
@@ -277,7 +276,7 @@ def test_a_displaced_instruction_that_overwrites_the_next_one() -> None:
 def test_where_nobody_reports_stores(arch: str, optimize: bool) -> None:
     """The warning comes when the run has ended; the guest's bytes stay."""
     with subject_machine(arch) as m:
-        m.watch_at = watches_nothing
+        m.watching = None
         _overwritten(m, optimize)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arch_rows import SAVINGS
 from arches import ARCHES, NO_ENGINE, RUNNABLE, programs_of
 from qemu import RUN_HERE, USER_MODE, arch_of, process
 
@@ -27,7 +28,6 @@ from kprobes import (
 from kprobes.arch._base import Atomic, Insn
 from kprobes.conformance import Conformance
 from kprobes.core.probe import Probe
-from kprobes.machine.detours.tables import SAVINGS
 from kprobes.testing import Recorder, functions, instructions, kprobes_everywhere
 from kprobes.testing._difference import registers
 

@@ -31,6 +31,7 @@ def prove(bench: Bench, case: Case) -> list[str]:
             for d in bench.check(case.code + slot, case.mode, STATES, str(case), all_flags=slot is slots[0])]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("arch", "row"), rows())
 def test_probed_is_unprobed(arch: str, row: str, benches: dict[str, Bench], conformance: Conformance) -> None:
     bench, problems, before = benches[arch], [], benches[arch].tally.runs

@@ -93,6 +93,7 @@ def test_every_instruction_at_once(arch: str, path: Path, program: Program, conf
             conformance(arch, capability, count)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("arch", "path"), OPTIMIZED)
 def test_everything_flips(arch: str, path: Path, program: Program, conformance: Conformance) -> None:
     """While the program runs, handlers flip at random what decides between breakpoint, slot and jump."""

@@ -22,6 +22,7 @@ PARTS = 2
 LEAST = 0.2  # of the instructions tried must have been compared: a sweep that refuses everything proves nothing
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("arch", [arch for arch in RUNNABLE if cases_of(arch).cases])
 def test_random_encodings(arch: str, part: int, benches: dict[str, Bench], conformance: Conformance) -> None:

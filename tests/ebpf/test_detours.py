@@ -7,17 +7,17 @@ import random
 from typing import Any
 
 import pytest
+from arch_rows import SAVINGS, TRIPLES
 from arches import RUNNABLE
 from attrs import frozen
 
 from kprobes import UnicornMachine
 from kprobes.arch import get
 from kprobes.arch._base import Arch
+from kprobes.arch._detours import Saving
 from kprobes.machine.detours import inlined as inlined_module
 from kprobes.machine.detours.inlined import MOST, bodies
-from kprobes.machine.detours.saving import Saving
-from kprobes.machine.detours.tables import SAVINGS
-from kprobes.programs import framed, guest
+from kprobes.programs import framed
 from kprobes.programs.isa import ALU64, DW, EXIT, JMP, LDX, MAP_VALUE, MEM, MOV, STX, Instruction, K, X, lddw
 from kprobes.programs.maps import MapType, Spec, create
 from kprobes.programs.program import Program
@@ -163,6 +163,6 @@ def test_registers_are_read_and_survive(arch: str, inlined: bool, monkeypatch: p
 @pytest.mark.parametrize("arch", sorted(SAVINGS))
 def test_every_frame_has_code(arch: str) -> None:
     saving = SAVINGS[arch]
-    assert arch in guest.TRIPLES and saving.volatile <= set(saving.numbers)
+    assert arch in TRIPLES and saving.volatile <= set(saving.numbers)
     code = saving.code([(0x12345678, 0x2345678, b"")])
     assert 40 < len(code) < 500 and saving.size % 16 == 0

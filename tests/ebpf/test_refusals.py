@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from arch_rows import TRIPLES
 from arches import RUNNABLE
 from guests import Guest
 from scenes import Scene
@@ -13,7 +14,7 @@ from scenes import Scene
 from kprobes import EventError, KprobeError, Kprobes, Program, ProgramError
 from kprobes.core.probe import Kprobe
 from kprobes.errors import Unsupported
-from kprobes.programs import framed, guest
+from kprobes.programs import framed
 from kprobes.programs.program import Program as Made
 
 pytest.importorskip("ziglang")
@@ -102,7 +103,7 @@ def test_code_for_the_guest(arch: str, program: Callable[[], Program], monkeypat
     def refuse(*_: object, **__: object) -> None:
         raise Unsupported("no code")
 
-    if arch in guest.TRIPLES:
+    if arch in TRIPLES:
         monkeypatch.setattr(framed, "_compiled", refuse)
     before = constants(made)
     with pytest.raises(Unsupported):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from arch_rows import TRIPLES
 from arches import RUNNABLE
 
 from kprobes import UnicornMachine
@@ -43,7 +44,7 @@ from kprobes.programs.program import Program
 
 pytest.importorskip("llvmlite")
 #: no backend: these run programs on the host
-GUESTS = [name for name in RUNNABLE if name in guest.TRIPLES]
+GUESTS = [name for name in RUNNABLE if name in TRIPLES]
 ENTRIES, SECONDS = 8, 10.0  #: that a run may take
 KEY, OTHER = -8, -16
 NUMBERS = (0, 1, 2, ENTRIES, ENTRIES + 1, 15, 16, 17, 1000, 0x7FFFFFFF, 0xFFFFFFFE, 0xFFFFFFFF)

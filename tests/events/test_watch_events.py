@@ -9,7 +9,6 @@ from arches import integer, programs_of
 
 from kprobes import EventError, Kprobes, UnicornMachine, Unsupported
 from kprobes.events import parse_event, parse_events
-from kprobes.machine._base import watches_nothing
 
 
 def program(arch: str) -> UnicornMachine:
@@ -49,7 +48,7 @@ def test_records_of_writes(arch: str) -> None:
 
 def test_refused_where_the_engine_cannot() -> None:
     with program("mips") as m:
-        m.watch_at = watches_nothing
+        m.watching = None
         k = Kprobes(m)
         with pytest.raises(EventError, match="does not report accesses") as caught:
             k.event("w:cfg w@counter")

@@ -10,13 +10,13 @@ from itertools import count, takewhile
 from pathlib import Path
 
 import pytest
+from arch_rows import THREADS
 from arches import RUNNABLE
 from click.testing import CliRunner
 
 from kprobes import BadArgument, GuestFault, Kprobes, UnicornMachine, Unsupported
 from kprobes.campaign import Calls
 from kprobes.cli import main
-from kprobes.machine.unicorn.process import THREADS
 from kprobes.regs import Regs
 
 pytestmark = pytest.mark.quick

@@ -26,9 +26,9 @@ from kprobes import (
     UnicornMachine,
     Unsupported,
 )
-from kprobes.machine.unicorn.hostpages import Copies, HostPages
+from kprobes.machine.unicorn.hostpages import HostPages, PageCopies
 
-WAYS = {"pages": HostPages, "copies": Copies}
+WAYS = {"pages": HostPages, "copies": PageCopies}
 BASE = 0x10000
 X86 = bytes.fromhex("89f801f083c001c3")  # mov eax, edi; add eax, esi; add eax, 1; ret
 
@@ -143,7 +143,7 @@ def test_random_histories(arch: str) -> None:
     """Writes, maps, unmaps, protections, allocations, snapshots and restores at random: both ways, and a record of what
     was, agree."""
     rng = random.Random(arch)
-    machines = [raw(arch, HostPages if sys.platform == "linux" else Copies), raw(arch, Copies)]
+    machines = [raw(arch, HostPages if sys.platform == "linux" else PageCopies), raw(arch, PageCopies)]
     page = machines[0].page_size
     base = 0x900000 & -page
     taken: list[tuple[list[Any], Any]] = []

@@ -12,7 +12,7 @@ from native_library import library
 from kprobes import GuestTimeout, Kprobe, Kprobes, UnicornMachine
 from kprobes.machine.unicorn import stops
 from kprobes.machine.unicorn.engine import address_of
-from kprobes.machine.unicorn.host.marks import MARKED, STAY, Marks, host_function
+from kprobes.machine.unicorn.host.marks import MARKED, STAY, StopMarks, host_function
 from kprobes.machine.unicorn.stops import FEW, LONGEST, MOST
 
 BASE = 0x80000000
@@ -149,7 +149,7 @@ def test_host_code(host: str, to: int) -> None:
     seen: list[tuple[int, ...]] = []
     with UnicornMachine.from_code(code, arch=arch, base=CODE,
                                   symbols={"hook": found["marked"], "called": CALLED, "write": WRITE}) as guest:
-        marks = Marks(BASE, 64, CALLED, WRITE, 77)
+        marks = StopMarks(BASE, 64, CALLED, WRITE, 77)
         marks.put(BASE + 6, True)
         guest.map(DATA, guest.page_size * 4)
         guest.map(LIBRARY, len(text), "rwx")
@@ -179,7 +179,7 @@ def test_host_function() -> None:
     write = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_uint64))(
         lambda uc, number, value: seen.append((uc, number, value[0])) or 0)
     called = MARKED(lambda uc, address: STAY if address == BASE else address + 2)
-    marks = Marks(BASE, 16, address_of(called), address_of(write), 3)
+    marks = StopMarks(BASE, 16, address_of(called), address_of(write), 3)
     hook = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p)(host_function())
     for address in (BASE, BASE + 8):
         marks.put(address, True)

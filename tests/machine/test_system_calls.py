@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from kprobes import BadArgument, GuestFault, UnicornMachine, Unsupported
 from kprobes.cli import main
-from kprobes.machine.unicorn.syscalls import CONVENTIONS, MOST_MEMORY, MOST_OUTPUT, SystemCalls
+from kprobes.machine.unicorn.guests.conventions import CONVENTIONS
+from kprobes.machine.unicorn.syscalls import MOST_MEMORY, MOST_OUTPUT, SystemCalls
 
 pytest.importorskip("system_calls")
 #: the instruction

@@ -11,11 +11,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from arch_rows import QEMU_NAMES
 from arches import PROGRAMS
 from qemu import RUN_HERE, executable, start
 
 from kprobes import QemuMachine, Unsupported
-from kprobes.machine.remote.launch import NAMES, find_qemu
+from kprobes.machine.remote.launch import find_qemu
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "kernel.py"
 
@@ -100,7 +101,7 @@ def kernel(request: pytest.FixtureRequest, example: ModuleType, kernel_cpus: int
         pytest.skip("no kernels here: tests/fetch_kernel FOLDER, then set KPROBES_KERNEL_DIR=FOLDER and "
                     "KPROBES_QEMU_DIR=FOLDER/bin")
     try:
-        find_qemu(f"qemu-system-{NAMES.get(request.param, request.param)}", 7)
+        find_qemu(f"qemu-system-{QEMU_NAMES.get(request.param, request.param)}", 7)
     except Unsupported as error:
         pytest.skip(str(error))
     made = example.Kernel(Path(folder), request.param, kernel_cpus)

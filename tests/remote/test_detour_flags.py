@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arch_rows import IN_KERNELS, SAVINGS
 from qemu import qemu_for
 
 from kprobes import QemuMachine, UnicornMachine
-from kprobes.machine.detours.tables import IN_KERNELS, SAVINGS
 
 FLAGS = (0x1, 0x4, 0x10, 0x40, 0x80, 0x400, 0x800)  #: CF PF AF ZF SF DF OF (SDM volume 1, 3.4.3)
 #: PUSH of the argument; POPF

@@ -16,7 +16,7 @@ import pytest
 from test_gdbserver import served, server
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, Kretprobe, RemoteError, RemoteMachine
-from kprobes.machine.remote import local
+from kprobes.machine.remote import interrupts
 
 __all__ = ["server"]  # a fixture: it skips where there is no gdbserver
 ROUNDS = 5
@@ -171,10 +171,10 @@ def test_an_interrupt_that_is_late_is_taken_back(server: str, program: Path, num
                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes when something else has stopped the process: in the next run, or when the process is let go."""
     if number == signal.SIGINT:
-        monkeypatch.setattr(local, "_is_here", lambda pid, auxiliary: False)
+        monkeypatch.setattr(interrupts, "_is_here", lambda pid, auxiliary: False)
     with served(server, program, "f") as (m, _):
         m.run(until="main", timeout=10)
-        halting, pid = m._control._halting, local.pid_of(m._threads.name)
+        halting, pid = m._control._interrupts, interrupts.pid_of(m._threads.name)
         halting._interrupt = halting._interrupt.__class__(lambda: os.kill(pid, number), halting._interrupt.signals)
 
         def cross() -> None:
@@ -194,7 +194,7 @@ def test_an_interrupt_that_is_late_is_taken_back(server: str, program: Path, num
 
 def test_what_cannot_be_stopped_says_so(server: str, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On another computer, where gdbserver's own interrupt does not reach it."""
-    monkeypatch.setattr(local, "_is_here", lambda pid, auxiliary: False)
+    monkeypatch.setattr(interrupts, "_is_here", lambda pid, auxiliary: False)
     with (attached(server, program, "l", timeout=2) as (m, _),
           pytest.raises(RemoteError, match=r"does not stop.*setsid")):
         m.run(timeout=0.1)

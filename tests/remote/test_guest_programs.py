@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arch_rows import SAVINGS
 from qemu import start
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, KprobeError, Kprobes, Program
 from kprobes.machine.detours.inlined import MOST, bodies
-from kprobes.machine.detours.tables import SAVINGS
 from kprobes.machine.remote.packets import Connection
 from kprobes.programs.inguest import RETURNS
 

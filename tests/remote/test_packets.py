@@ -16,9 +16,9 @@ from patience import PATIENT
 
 from kprobes import KprobeError, Kprobes, Kretprobe, RemoteError, RemoteMachine
 from kprobes.arch import get
+from kprobes.machine.remote.breakpoints import kind_of
 from kprobes.machine.remote.packets import Connection, escape, expand, frame, unescape
-from kprobes.machine.remote.stops import kind_of
-from kprobes.machine.remote.target import FEATURES, Target
+from kprobes.machine.remote.target import FEATURES, RemoteTarget
 from kprobes.symbols import Symbols
 
 pytestmark = pytest.mark.quick
@@ -168,11 +168,11 @@ SAID = {b"QStartNoAckMode": [b"OK"], b"Hgp0.0": [b"OK"], b"vCont?": [b""], b"c":
         b"F-1,26": [STOPPED], b"P0=05": [b"OK"], b"m10,2": [b"0102"], b"Hgp1.2": [b"OK"]}
 
 
-def user_mode(stub: Stub, acknowledges: bool = True, **answers: list[bytes]) -> Target:
+def user_mode(stub: Stub, acknowledges: bool = True, **answers: list[bytes]) -> RemoteTarget:
     """A Target with such a stub."""
     features = [b"multiprocess+" + b";QStartNoAckMode+" * (not acknowledges)]
     said = SAID | {FEATURES: features} | {name.encode(): answer for name, answer in answers.items()}
-    return Target(Connection.open(stub(reading(256, said)), timeout=2), reads=256)
+    return RemoteTarget(Connection.open(stub(reading(256, said)), timeout=2), reads=256)
 
 
 @pytest.mark.parametrize("acknowledges", [True, False])
@@ -351,7 +351,7 @@ def test_a_description_with_entities_is_refused(stub: Stub) -> None:
             channel.sendall(b"+" + frame(text if b"qXfer" in data else b""))
 
     with pytest.raises(RemoteError, match="description"):
-        Target(Connection.open(stub(answer))).described()
+        RemoteTarget(Connection.open(stub(answer))).described()
 
 
 def test_it_is_still_there(stub: Stub) -> None:
@@ -359,7 +359,7 @@ def test_it_is_still_there(stub: Stub) -> None:
     said: list[bytes] = []
     link = Connection.open(stub(lambda channel, data: channel.sendall(
         b"".join(map(frame, (b"O", b"O6869", b"O", b"T05"))) if data.endswith(frame(b"c")) else frame(b""))), timeout=5)
-    target = Target(link)
+    target = RemoteTarget(link)
     target.resume()
     assert target.wait(5, said.append).code == 5 and b"".join(said) == b"hi"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from arch_rows import QEMU_NAMES
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, Unsupported
-from kprobes.machine.remote.launch import NAMES, find_qemu
+from kprobes.machine.remote.launch import find_qemu
 
 FIRMWARE = Path(__file__).parent / "firmware"
 ROM = 0x1000  #: where the RISC-V `virt` boards start
@@ -21,7 +22,7 @@ BOARDS: dict[str, tuple[int, tuple[str, ...]]] = {
 def needs(arch: str) -> None:
     """Skips where there is no QEMU for it."""
     try:
-        find_qemu(f"qemu-system-{NAMES.get(arch, arch)}", 7)
+        find_qemu(f"qemu-system-{QEMU_NAMES.get(arch, arch)}", 7)
     except Unsupported as error:
         pytest.skip(str(error))
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arch_rows import SAVINGS
 from qemu import start
 
 from kprobes import GuestTimeout, Kprobe, Kprobes
 from kprobes.events._buffer import Buffer
 from kprobes.events._table import Events
-from kprobes.machine.detours.tables import SAVINGS
 from kprobes.programs.maps import Map
 
 pytest.importorskip("llvmlite")

@@ -7,12 +7,13 @@ from typing import cast
 import pytest
 
 from kprobes.arch import get
+from kprobes.arch._stub import Slot
 from kprobes.errors import GuestFault
-from kprobes.machine.remote.layouts import Slot
-from kprobes.machine.remote.memory import Memory
-from kprobes.machine.remote.scratch import Pages, Process
-from kprobes.machine.remote.target import Target
-from kprobes.machine.remote.threads import Threads
+from kprobes.machine.remote.deferred import DeferredText
+from kprobes.machine.remote.memory import RemoteMemory
+from kprobes.machine.remote.scratch import ProcessPages, RemotePages
+from kprobes.machine.remote.target import RemoteTarget
+from kprobes.machine.remote.threads import RemoteThreads
 
 pytestmark = pytest.mark.quick
 TEXT = 0xFFFF_8000_8000_0000
@@ -49,9 +50,9 @@ class Stub:
         self.text[addr - TEXT:addr - TEXT + len(data)] = data
 
 
-def memory(stub: Stub, system: bool = True) -> Memory:
-    return Memory(cast(Target, stub), cast(Threads, stub), get("arm64"), lambda addr: addr >= TEXT + 32, system,
-                  lambda addr: addr >= TEXT)
+def memory(stub: Stub, system: bool = True) -> RemoteMemory:
+    return RemoteMemory(cast(RemoteTarget, stub), cast(RemoteThreads, stub), get("arm64"), lambda addr: addr >= TEXT + 32, system,
+                        lambda addr: addr >= TEXT, DeferredText(stub.write))
 
 
 def test_breakpoints_are_only_shown() -> None:
@@ -118,7 +119,7 @@ class Far:
 def test_pages_far_from_text_within_reach() -> None:
     """Those beside others are as good, as far as a jump reaches; and not beyond."""
     arch = get("x86_64")
-    pages = Pages(cast(Process, Far()), 4096, arch)
+    pages = RemotePages(cast(ProcessPages, Far()), 4096, arch)
     text, library = 0x400000, 0x7F0000000000
     near = [pages.map_near(text, text + (44 << 20)) for _ in range(20)]
     other = pages.map_near(library, library + 4096)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arch_rows import QEMU_NAMES
 from arches import ARCH_OF_PROGRAM
 from openocd import BOARDS as BEHIND_OPENOCD
 from openocd import NAMES as RISCV
@@ -24,8 +25,8 @@ from test_gdbserver import served
 from test_qemu_system import BOARDS, board
 
 from kprobes import Kprobe, Kprobes, Kretprobe, QemuMachine, RemoteMachine, Unsupported
-from kprobes.machine.remote.launch import NAMES, find_qemu
-from kprobes.machine.remote.target import Target
+from kprobes.machine.remote.launch import find_qemu
+from kprobes.machine.remote.target import RemoteTarget
 
 Programs = Callable[[str], Path]
 Found = dict[str, bool | int | str]
@@ -36,7 +37,7 @@ WATCHES = {"Z1": "hardware breakpoints", "Z2": "watches writes", "Z3": "watches 
 
 def packets(m: RemoteMachine, place: int) -> Found:
     """What the stub answers. place: code."""
-    target: Target = m._target
+    target: RemoteTarget = m._target
     file = m._threads._files[m._threads.current]
     pc = m._threads.slots[m._threads._pc]
     target.choose(m._threads.name)
@@ -59,7 +60,7 @@ def packets(m: RemoteMachine, place: int) -> Found:
     }
 
 
-def watched(target: Target, kind: str, addr: int) -> bool:
+def watched(target: RemoteTarget, kind: str, addr: int) -> bool:
     """True where the stub takes, and gives back, one of these."""
     said = target.link.ask(b"%s,%x,4" % (kind.encode(), addr))
     return said == b"OK" and target.link.ask(b"%s,%x,4" % (kind.lower().encode(), addr)) == b"OK"
@@ -102,7 +103,7 @@ def refused(m: RemoteMachine) -> Found:
     tries: dict[str, Callable[[], object]] = {
         "snapshots": m.snapshot, "mmio": lambda: m.mmio(0, 16), "blocks counted": m.count_blocks,
         "accesses reported": lambda: m.watch_at(0, 4, "w", lambda *_: None)}
-    out: Found = {"programs in the guest": m.can_run, "calls in place": m.jumps(None, 0)}
+    out: Found = {"programs in the guest": m.can_run, "calls in place": m.call_sites is not None and m.call_sites.jumps(None, 0)}
     for what, attempt in tries.items():
         with suppress(Unsupported):
             attempt()
@@ -134,7 +135,7 @@ def test_qemu_user(stem: str, programs: Programs) -> None:
 @pytest.mark.parametrize("name", BOARDS)
 def test_qemu_system(name: str) -> None:
     try:
-        find_qemu(f"qemu-system-{NAMES.get(name, name)}", 7)
+        find_qemu(f"qemu-system-{QEMU_NAMES.get(name, name)}", 7)
     except Unsupported as error:
         pytest.skip(str(error))
     with board(name) as m:

@@ -278,7 +278,7 @@ def test_an_event_has_all_records_when_the_process_ends(m: QemuMachine) -> None:
 
 def test_an_end_that_nobody_tells_of_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("llvmlite")
-    monkeypatch.setattr("kprobes.machine.remote.turns.ENDS", frozenset({"no such function"}))
+    monkeypatch.setattr("kprobes.machine.remote.threadlock.ENDS", frozenset({"no such function"}))
     with process("mips", tmp_path) as m, Kprobes(m) as k:
         with k.event("p work"), pytest.raises(Unsupported, match="nobody tells when"):
             m.run(timeout=60)
@@ -291,6 +291,6 @@ def test_a_call_far_from_free_memory_is_refused_once(tmp_path: Path, monkeypatch
     def far(locked: object, target: int) -> int:
         raise OutOfReach("too far")
 
-    monkeypatch.setattr("kprobes.machine.remote.locked.Locked.way", far)
+    monkeypatch.setattr("kprobes.machine.remote.trampolines.LockTrampolines.way_out", far)
     with pytest.raises(Unsupported, match="within a jump's reach"), process("riscv64", tmp_path) as m, Kprobes(m):
         m.run(timeout=60)

@@ -14,7 +14,7 @@ from test_wrong_remote import running
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, RemoteError, RemoteMachine
 from kprobes.machine.remote.packets import frame
-from kprobes.machine.remote.sites import Detours
+from kprobes.machine.remote.sites import DetourHooks
 
 pytestmark = pytest.mark.quick
 FOREVER = bytes.fromhex("1000ffff 00000000")  # b . of MIPS, and its delay slot
@@ -97,7 +97,8 @@ def test_of_instructions_that_are_simulated(stub: Callable[..., str]) -> None:
 
 def test_of_a_guest_that_never_leaves_a_detour(stub: Callable[..., str]) -> None:
     with machine(stub, partial(stopping, b"T02thread:p1.1;"), 1) as m, suppress(RemoteError), Kprobes(m):
-        m._control.detours(Detours(inside=lambda pc: True))
+        detours = DetourHooks(inside=lambda pc: True)
+        m._control._detours = m._control._interrupts._detours = detours
         before = time.monotonic()
         with pytest.raises(RemoteError, match="does not stop"):
             m.run(timeout=0.1)

@@ -8,12 +8,12 @@ from functools import partialmethod
 from pathlib import Path
 
 import pytest
+from arch_rows import STOPPING
 from qemu import RUN_HERE, arch_of, start
 from test_qemu_user import noting
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, TextOverwritten
 from kprobes.machine.remote.packets import Connection
-from kprobes.machine.remote.traps import STOPPING
 
 Programs = Callable[[str], Path]
 STEMS = sorted({arch_of(stem): stem for stem in RUN_HERE if arch_of(stem) in STOPPING}.values())

@@ -68,8 +68,7 @@ def machine(stub: Callable[[Any], str], answer: Any = sound) -> RemoteMachine:
 
 
 @pytest.mark.parametrize("name", methods(RemoteMachine, ("snapshot", "restore", "mmio", "watch_at", "count_blocks",
-                                                         "call_at", "unmap_calls", "program_at", "report_to",
-                                                         "map_calls", "serve_here")))
+                                                         "report_to")))
 def test_methods(stub: Callable[[Any], str], name: str) -> None:
     with machine(stub) as m:
         good = {"addr": 0x1000, "size": 4, "function": "f", "args": 1, "timeout": 0.02, "start": "f", "until": 0x1000,

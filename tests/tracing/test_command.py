@@ -224,8 +224,8 @@ def test_names_as_people_write_them(mangled: str, shown: str, tmp_path: Path) ->
 
 
 def test_without_the_library_names_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kprobes.debug.names._library", lambda name: None)
-    monkeypatch.setattr("kprobes.debug.names._runtime", lambda: None)
+    monkeypatch.setattr("kprobes.names._library", lambda name: None)
+    monkeypatch.setattr("kprobes.names._runtime", lambda: None)
     assert "kprobes[dwarf]" in run("list", DEMO, "-C", status=2).stderr
 
 

@@ -24,9 +24,9 @@ from kprobes import (
     keep_arguments,
 )
 from kprobes.debug import units as module
-from kprobes.debug.names import demangle, plain
 from kprobes.debug.units import Units, spelling
 from kprobes.image import LoadedFile
+from kprobes.names import demangle, plain
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from kprobes.debug.names import _runtime, demangle, plain
+from kprobes.names import _runtime, demangle, plain
 
 COUNT = int(os.environ.get("NAMES", "4000"))  #: names of each library that are compared
 LIBRARIES = [*itertools.islice(itertools.chain(*(

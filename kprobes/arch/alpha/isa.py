@@ -224,6 +224,7 @@ BPT, BUGCHK = away.word(0x80), away.word(0x81)
 
 ARCHES = (
     Arch(
+        package="kprobes.arch.alpha",
         name="alpha", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS,
         traps=Traps(probe={4: BPT}, end={0: BUGCHK}),
         decode=fixed_width(DecodeTable(ROWS), "little"), abi=ABI,

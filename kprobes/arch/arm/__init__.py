@@ -2,3 +2,4 @@
 
 NAMES = ("arm", "armeb", "cortexm")
 MACHINES = (40,)  # e_machine
+DESCRIBED = {"arm": "arm"}  # GDB's target descriptions

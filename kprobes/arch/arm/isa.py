@@ -131,6 +131,7 @@ OPENS = {0: re.compile(rb"[\s\S][\x40-\x7f\xc0-\xff]\x2d\xe9|\x04\xe0\x2d\xe5"),
          1: re.compile(rb"[\s\S]\xb5|\x2d\xe9[\s\S][\x40-\x5f]")}
 
 ARM = Arch(
+    package="kprobes.arch.arm",
     name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=A_REGISTERS,
     traps=Traps(probe={4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}, modes={1: {2: T32_UDF}}), decode=decode_a,
     abi=Abi(args=R[:4], returns=R[:2], results=Results(registers=4, memory=32, floats=True), stack_align=8,

@@ -276,6 +276,7 @@ def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
 OPENS = {0: re.compile(rb"\x3f\x23\x03\xd5|\xfd\x7b[\x80-\xbf]\xa9|\xff[\x03\x43\x83\xc3][\s\S]\xd1")}
 
 ARM64 = Arch(
+    package="kprobes.arch.arm64",
     name="arm64", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS,
     traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),  # BRK #4, BRK #6
     decode=fixed_width(DecodeTable(ROWS), "little"),

@@ -137,6 +137,7 @@ BACK = bundle.join(0x11, (NOP["M"], NOP["I"], 0x20 << 27 | 1 << 12))  # br.cond.
 
 ARCHES = (
     Arch(
+        package="kprobes.arch.ia64",
         name="ia64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=SIZE, regs=REGISTERS,
         traps=Traps(probe={SIZE: END}, end={0: END}), decode=decode,
         bundles=Bundles(size=SIZE, place=place, trap=trap, jump=jumps.home, no_jump=jumps.why_none),

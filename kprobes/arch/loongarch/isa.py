@@ -199,6 +199,7 @@ def trap(code: int) -> bytes:
 
 ARCHES = (
     Arch(
+        package="kprobes.arch.loongarch",
         name="loongarch64", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS,
         traps=Traps(probe={4: trap(10)}, end={0: trap(11)}), decode=decode,
         abi=Abi(args=R[4:12], returns=R[4:6], results=Results(registers=16, memory=16, wide=True)),

@@ -248,6 +248,7 @@ ILLEGAL = bytes.fromhex("4afc")
 OPENS = re.compile(rb"\x4e\x56[\x80-\xff][\s\S]|\x4e\x56\0\0|\x48\xe7")  #: LINK A6; MOVEM.L list, -(A7)
 
 M68K = Arch(
+    package="kprobes.arch.m68k",
     name="m68k", bits=32, order=Order.BIG, insn_align=2, max_insn=LONGEST, regs=REGISTERS,
     traps=Traps(probe={2: ILLEGAL}, end={0: ILLEGAL}),
     decode=decode, abi=Abi(args=(), returns=("d0", "d1"), results=Results(registers=0, memory=0, apart=True),

@@ -226,6 +226,7 @@ def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere]
     table = DecodeTable((*common_rows(to, away), *rows(to, away)))
     linkage = Linkage.in_register("ra", back=b"".join(word(w, order) for w in back))
     return Arch(
+        package="kprobes.arch.mips",
         name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
         decode=with_delay_slots(table, order.value, nop=bytes(4)), abi=ABIS[bits], linkage=linkage, jump=jump,

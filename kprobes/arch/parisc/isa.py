@@ -163,6 +163,7 @@ PROBE, END = bytes.fromhex("03ff801f"), bytes.fromhex("03ff801e")  # BREAK 31 an
 
 ARCHES = (
     Arch(
+        package="kprobes.arch.parisc",
         name="parisc", bits=32, order=Order.BIG, insn_align=4, max_insn=4, regs=REGISTERS,
         traps=Traps(probe={4: PROBE}, end={0: END}), decode=decode, abi=ABI, linkage=LINKAGE,
         jump=Jump(size=4, encode=away.jump), out_of_line=OutOfLine(max_body=8, max_displaced=16),

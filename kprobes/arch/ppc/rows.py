@@ -199,6 +199,7 @@ def powerpc(bits: int, order: Order, decode: Callable[[bytes, int], Insn], abi: 
     """
     trap = word(0x7FE00008, order)  # tw 31,0,0
     return Arch(
+        package="kprobes.arch.ppc",
         bits=bits, order=order, insn_align=4, regs=REGISTERS, traps=Traps(probe={4: trap}, end={0: trap}),
         decode=decode, abi=abi,
         linkage=Linkage.in_register("lr", back=word(0x4E800020, order),  # BLR

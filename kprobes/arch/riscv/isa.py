@@ -235,6 +235,7 @@ OPENS = re.compile(rb"\x13\x01[\x01-\xf1][\x80-\xff]|[\x01-\x7d]\x11|[\x01-\x7d]
 def riscv(bits: int) -> Arch:
     """RV32 or RV64."""
     return Arch(
+        package="kprobes.arch.riscv",
         name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
         # C.EBREAK, EBREAK
         traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),

@@ -345,6 +345,7 @@ def relocate(insn: Insn, to: int) -> bytes:
 OPENS = re.compile(rb"\xeb[\x60-\xff]\xf0[\s\S]\x00\x24")  #: STMG Rn, Rm, d(R15)
 
 S390X = Arch(
+    package="kprobes.arch.s390x",
     name="s390x", bits=64, order=Order.BIG, insn_align=2, max_insn=6, regs=REGISTERS,
     traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),  # an operation exception that no instruction will ever use
     decode=decode, abi=Abi(args=R[2:7], returns=("r2",), results=Results(registers=0, memory=0),

@@ -178,6 +178,7 @@ def sh4(name: str, order: Order) -> Arch:
     trap = half(0xFFFD)  # undefined, and for ever so; user code's trapa is a system call
     nop = half(0x0009)
     return Arch(
+        package="kprobes.arch.sh",
         name=name, bits=32, order=order, insn_align=2, max_insn=2, regs=REGISTERS,
         traps=Traps(probe={2: trap}, end={0: trap}), decode=with_delay_slots(DecodeTable(ROWS), order.value, nop=nop),
         abi=Abi(args=R[4:8], returns=("r0", "r1"), results=Results(registers=0, memory=0, apart=True), stack_align=8),

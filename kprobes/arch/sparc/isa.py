@@ -207,6 +207,7 @@ def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
     to = Elsewhere(mask)
     area = 176 if bits == 64 else 92
     return Arch(
+        package="kprobes.arch.sparc",
         name=name, bits=bits, order=Order.BIG, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: bytes.fromhex("0010bad1")}, end={0: bytes.fromhex("0010bad2")}),  # UNIMP, ILLTRAP
         decode=with_delay_slots(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to)), "big", nop=NOP,

@@ -222,6 +222,7 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 TRICORE = Arch(
+    package="kprobes.arch.tricore",
     name="tricore", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
     # DEBUG
     traps=Traps(probe={2: bytes.fromhex("00a0"), 4: bytes.fromhex("0d000001")}, end={0: bytes.fromhex("00a0")}),

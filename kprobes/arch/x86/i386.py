@@ -28,6 +28,7 @@ MODE = Mode(32, GENERAL, {})  # Unicorn does not show the bases of fs and gs in 
 OPENS = re.compile(rb"\xf3\x0f\x1e\xfb|\x55\x89\xe5")  #: ENDBR32; PUSH EBP, MOV EBP, ESP
 
 I386 = Arch(
+    package="kprobes.arch.x86",
     name="i386", bits=32, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS,
     decode=MODE.decode,
     abi=Abi(args=(), returns=("eax", "edx"), results=Results(registers=0, memory=0), stack_args=4, stack_align=16),

@@ -34,6 +34,7 @@ def relocate(insn: Insn, to: int) -> bytes:
 OPENS = re.compile(rb"\xf3\x0f\x1e\xfa|\x55\x48\x89\xe5")  #: ENDBR64; PUSH RBP, MOV RBP, RSP
 
 X86_64 = Arch(
+    package="kprobes.arch.x86",
     name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS,
     decode=MODE.decode,
     abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"),

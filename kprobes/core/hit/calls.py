@@ -87,7 +87,8 @@ class Calls:
         """
         assert self.programs is not None
         followers = Followers(probes, self.programs.enter(returned, entered))
-        self._machine.program_at(call, programs, followers.program)
+        assert self._machine.call_sites is not None
+        self._machine.call_sites.program_at(call, programs, followers.program)
         self.following[call] = followers
         for rp in probes:
             rp._follow = followers

@@ -249,7 +249,7 @@ class Entries:
         """service() where the programs of a hit may have run already, and only its call was not to be followed."""
         whole = self.service(point)
         rest = self.service(point, only=(rp,))
-        ran = self._rooms.machine.ran
+        ran = self._rooms.sites_in_place.ran
 
         def serve(regs: Regs) -> None:
             if not ran(call):

@@ -172,7 +172,7 @@ class Handlers:
         """Call sites that nothing leads to any more: whoever still executes one is served by its service."""
         for call in self._optimizer.take_left():
             self._calls.follow_no_more(call)
-            self._rooms.machine.call_at(call)
+            self._rooms.sites_in_place.call_at(call)
 
     # --- the rest of a hit
 

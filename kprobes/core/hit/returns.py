@@ -85,9 +85,9 @@ class Returns:
         if linkage.back and rooms.serves:
             address, _ = rooms.calls.take(near, partial(self._write_back, linkage))
             self.calls.trampoline = address | linkage.mode
-            rooms.machine.call_at(address)
+            rooms.sites_in_place.call_at(address)
             if self.calls.programs is not None:
-                rooms.machine.program_at(address, (), self.calls.programs.leave(self.calls.trampoline))
+                rooms.sites_in_place.program_at(address, (), self.calls.programs.leave(self.calls.trampoline))
         else:
             trap = rooms.arch.end_bytes(linkage.mode)
             traps = 1 if linkage.returning.skips is None else 2  # who skips something comes to the second
@@ -105,7 +105,7 @@ class Returns:
         Who skips something at the caller comes to the second jump.
         """
         machine, jump = self._rooms.machine, self._rooms.arch.jump_in(linkage.mode)
-        if machine.delays_in_calls or jump is None:
+        if self._rooms.sites_in_place.delays_in_calls or jump is None:
             machine.patch(call, linkage.back)
             return
         again = jump.encode(call + jump.size, call)

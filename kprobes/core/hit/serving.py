@@ -26,13 +26,13 @@ class Serving:
         """Have the call site of a detour served: by the machine where it counts, runs programs, follows calls, or calls
         handlers; what it leaves out is a service's."""
         assert point.detour is not None
-        call, machine = point.detour.call, self._rooms.machine
+        call, sites = point.detour.call, self._rooms.sites_in_place
         self._calls.follow_no_more(call)
-        machine.call_at(call)
+        sites.call_at(call)
         self._rooms.services[call] = self._entries.service(point)
         if not point.active or (point.insn.simulate is not None and not point.native):
             return
-        if machine.can_run and not point.in_python and self._run(point, call):
+        if sites.can_run and not point.in_python and self._run(point, call):
             return
         probes = point.returning
         if probes:
@@ -48,7 +48,7 @@ class Serving:
         else:
             assert p._pre is not None
             usual = self._entries.usual(point, p, p._pre)
-        self._rooms.machine.program_at(call, (), hits.hit(usual))
+        self._rooms.sites_in_place.program_at(call, (), hits.hit(usual))
 
     def _follow(self, point: Probepoint, probes: tuple[Kretprobe, ...], call: int) -> None:
         """Have the machine follow the calls of return probes, if it can.
@@ -69,11 +69,11 @@ class Serving:
         False where it cannot: calls that other probes ask about, or that do not return by themselves where their caller
         wants it, are the core's. Every probe here is a program, or only counts.
         """
-        machine, linkage = self._rooms.machine, self._rooms.arch.linkage
+        linkage = self._rooms.arch.linkage
         programs = [p._host for p in point.active if p._host is not None and not isinstance(p, Kretprobe)]
         probes = point.returning
         if not probes:
-            machine.program_at(call, programs)
+            self._rooms.sites_in_place.program_at(call, programs)
             return True
         plain = linkage is not None and linkage.returning.plain
         if len(probes) > 1 or probes[0]._entry_handler is not None or not plain or self._calls.programs is None:

@@ -30,7 +30,7 @@ class InPlace:
         if (not point.programs or insn.simulate is not None or insn.repeats or len(rooms.called) > len(self.points)
             or rooms.text.writes.may_write(insn.addr, insn.next)):
             return None
-        end = rooms.machine.serve_here(insn.addr, point.programs)
+        end = rooms.sites_in_place.serve_here(insn.addr, point.programs)
         if end is None:
             return None
         self.points[point] = end

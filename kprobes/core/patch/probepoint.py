@@ -183,7 +183,8 @@ class Probepoint:
         alone = bool(programs) and (self.insn.simulate is None or self.insn.displace is not None)
         if self.barred:
             return False
-        return not self.active or self._rooms.machine.jumps(programs if alone else None, self.insn.mode)
+        sites = self._rooms.call_sites
+        return not self.active or (sites is not None and sites.jumps(programs if alone else None, self.insn.mode))
 
     @property
     def barred(self) -> str:
@@ -217,7 +218,7 @@ class Probepoint:
     @property
     def uncounted(self) -> int:
         """Hits that the machine has counted and the probes do not know of yet."""
-        at_jump = 0 if self.detour is None else self._rooms.machine.count(self.detour.call) - self.counted
+        at_jump = 0 if self.detour is None else self._rooms.sites_in_place.count(self.detour.call) - self.counted
         return at_jump if self.served is None else at_jump + self.served.hits
 
     def settle_count(self) -> None:
@@ -296,7 +297,7 @@ class Probepoint:
         """Replace the breakpoint by the jump."""
         self._change(Change.JUMP)
         self.detour = detour
-        self.counted = self._rooms.machine.count(detour.call)
+        self.counted = self._rooms.sites_in_place.count(detour.call)
         assert self.patch is not None
         start = self._rooms.arch.text_of(self.address)
         self.patch = self._rooms.text.replace(self.patch, start, detour.jump, detour.size)

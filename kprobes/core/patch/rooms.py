@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...arch._base import Arch, Insn
 from ...errors import Unsupported
-from ...machine._base import Machine
+from ...machine._base import CallsInPlace, Machine
 from ...regs import Regs
 from .sites import Point, SiteTable
 from .slots import Areas, SlotCache
@@ -21,6 +21,7 @@ class Rooms:
         sites: what traps mean. text: original bytes and patches. survey: instructions and their neighbours.
         slots: out-of-line copies. calls: call sites of detours, in call areas.
             buffers: displaced regions of detours.
+        call_sites: the machine's power to serve those; None: it has none.
         services: what the machine calls at an address in a call area. displaced: buffer -> probepoint, and the
             instructions there by their places. called: call site -> probepoint.
     """
@@ -35,27 +36,40 @@ class Rooms:
         pad = arch.end_bytes(min(arch.traps.end))
         pages = Areas(machine.page_size, machine.map_code, machine.unmap_code, several=machine.maps_runs)
         self.slots = SlotCache(machine, pages, _slot_size(arch), pad)
-        calls = Areas(machine.call_area, self._map_calls, lambda area, _: machine.unmap_calls(area))
-        self.calls = SlotCache(machine, calls, _call_size(machine), pad)
+        self.call_sites = sites = machine.call_sites
+        calls = Areas(sites.call_area if sites is not None else 0, self._map_calls, self._unmap_calls)
+        self.calls = SlotCache(machine, calls, _call_size(arch, sites), pad)
         self.buffers = SlotCache(machine, pages, _buffer_size(arch), pad)
         self.displaced: dict[int, tuple[Point, list[tuple[int, Insn]]]] = {}
         self.called: dict[int, Point] = {}
         self.caches = (self.slots, self.calls, self.buffers)
 
     def _map_calls(self, near: int, _count: int) -> int:
-        if not self.machine.call_area:
+        return self.sites_in_place.map_calls(near)
+
+    def _unmap_calls(self, area: int, _count: int) -> None:
+        self.sites_in_place.unmap_calls(area)
+
+    @property
+    def sites_in_place(self) -> CallsInPlace:
+        """The machine's power to serve call sites.
+
+        Raises:
+            Unsupported: it has none.
+        """
+        if self.call_sites is None:
             raise Unsupported("this machine services nothing in place", hint="probes work by breakpoints")
-        return self.machine.map_calls(near)
+        return self.call_sites
 
     @property
     def serves(self) -> bool:
-        """True if it does so for whatever is called there, not for programs alone."""
-        return self.can_call and self.machine.jumps(None, 0)
+        """True if the machine services call areas for whatever is called there, not for programs alone."""
+        return self.call_sites is not None and self.call_sites.jumps(None, 0)
 
     @property
     def can_call(self) -> bool:
         """True if the machine services call areas."""
-        return bool(self.machine.call_area)
+        return self.call_sites is not None
 
     def ours(self, addr: int) -> bool:
         """True in pages of the library's own."""
@@ -66,7 +80,7 @@ class Rooms:
         return sorted(r for cache in self.caches for r in cache.ranges)
 
     def collect(self) -> None:
-        """Free what nobody uses any more. Only while no CPU is in a hit."""
+        """Free memory that is no longer used. Call it only while no CPU is in a hit."""
         if self.machine.in_turn:
             return
         pc = self.machine.regs.pc
@@ -85,10 +99,9 @@ def _slot_size(arch: Arch) -> int:
     return _eight(arch.max_body + max(back, *map(len, arch.traps.end.values())))
 
 
-def _call_size(machine: Machine) -> int:
+def _call_size(arch: Arch, sites: CallsInPlace | None) -> int:
     """Bytes of a detour's call site: a jump, or what returns from the trampoline, or two jumps that lead to it."""
-    arch = machine.arch
-    jumps = (arch.jump.size if arch.jump else 0) * (1 if machine.delays_in_calls else 2)
+    jumps = (arch.jump.size if arch.jump else 0) * (1 if sites is None or sites.delays_in_calls else 2)
     return _eight(max(jumps, len(arch.linkage.back) if arch.linkage else 0, 1))
 
 

@@ -255,7 +255,8 @@ class Text:
 
         Where the machine notes what is written, these pages are looked at, and those that the guest may write.
         """
-        written = self._machine.rewritten()
+        watching = self._machine.watching
+        written = None if watching is None else watching.rewritten()
         if written is None:
             others = self._other(self._kept_pages())
         else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...errors import Unsupported
-from ...machine._base import Machine
+from ...machine._base import Machine, watching_of
 from ...regs import Regs
 
 SHORTEST = 16  # bytes of a line
@@ -23,7 +23,7 @@ class Writes:
     """Watches the bytes that patches stand for."""
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+        self._machine, self._watching = machine, machine.watching
         self._kept: dict[int, int] = {}  # address of a patch -> the end of what it stands for
         self._lines: dict[int, set[int]] = {}  # start of a line -> patches in it
         self._ends: dict[int, Callable[[], None]] = {}  # start of a line -> what ends its watch
@@ -73,7 +73,7 @@ class Writes:
         size = self._machine.page_size
         for page in range(addr & -size, end, size):
             if page not in self._writable:
-                self._writable[page] = self._machine.writable(page)
+                self._writable[page] = self._watching is not None and self._watching.writable(page)
         return any(self._writable[page] for page in range(addr & -size, end, size))
 
     def _watch(self, addr: int) -> None:
@@ -81,7 +81,7 @@ class Writes:
             self._lines.setdefault(line, set()).add(addr)
             if line not in self._ends and self._watchable:
                 try:
-                    self._ends[line] = self._machine.watch_at(line, self._line, "w", self._written)
+                    self._ends[line] = watching_of(self._machine).watch_at(line, self._line, "w", self._written)
                 except Unsupported:
                     self._watchable = False
         if not self._watchable:
@@ -98,7 +98,8 @@ class Writes:
         for addr in addrs:
             for start in self._lines_of(addr, self._kept[addr]):
                 self._lines.setdefault(start, set()).add(addr)
-        self._ends = {start: self._machine.watch_at(start, line, "w", self._written) for start in self._lines}
+        watch = watching_of(self._machine).watch_at
+        self._ends = {start: watch(start, line, "w", self._written) for start in self._lines}
 
     def _written(self, regs: Regs, address: int, size: int, _data: bytes | None) -> None:
         """The guest is about to write."""

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...arch._base import Arch, Decoded, Insn
+from ...arch._detours import Call
 
 MOST = 512  #: bytes of a program; twice as many of a detour's
-Call = tuple[int, int, bytes]
 
 
 def bodies(arch: Arch, returns: bytes, calls: Sequence[Call]) -> list[Call]:

@@ -1,5 +1,6 @@
-"""What a signal says that an instruction has caused. Whether it read or wrote siginfo_t does not tell, so an engine of
-this process does it again.
+"""What an instruction did that has caused a signal: a fetch, a read or a write, and where.
+
+siginfo_t does not tell a read from a write, so an engine of this process executes the instruction again.
 
 The engine has the guest's registers, and the guest's memory a page at a time, read when it is asked for; nothing of
 what it does there reaches the guest. So no instruction set's loads and stores are decoded here.
@@ -14,7 +15,7 @@ from ...errors import GuestFault, KprobeError, Unsupported
 from ...regs import Regs
 from .._base import Fault
 from ..unicorn.machine import UnicornMachine
-from .target import Target
+from .target import RemoteTarget
 
 SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
 TRIES = 64  #: pages that one instruction is given
@@ -25,14 +26,21 @@ FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", SIG
 
 
 class Accesses:
-    """Tells fetches, reads and writes apart. One per guest: the engine is kept."""
+    """Tells fetches, reads and writes of one guest apart. Keeps its engine."""
 
-    def __init__(self, arch: Arch, target: Target) -> None:
-        self._arch, self._target, self._read = arch, target, target.read
+    def __init__(self, arch: Arch, target: RemoteTarget) -> None:
+        self._arch = arch
+        self._target = target
+        self._read = target.read
         self._engine: UnicornMachine | None = None
 
     def fault(self, signal: int, regs: Regs, pc: int) -> Fault:
-        """What the instruction at `pc` has done."""
+        """Return what the instruction at `pc` has done.
+
+        Args:
+            signal: number, as the stub says it: one of FAULTS.
+            regs: of the thread that has stopped.
+        """
         address, access = self._address(signal), FAULTS[signal]
         if access == "read" and (address == pc or not self._readable(pc)):
             address, access = pc, "fetch"
@@ -49,16 +57,19 @@ class Accesses:
             return False
 
     def _address(self, signal: int) -> int | None:
-        """The address that a fault is about, by siginfo_t (si_addr); None where the stub does not tell."""
+        """Return the address that a fault is about (si_addr of siginfo_t); None where the stub does not tell."""
         if "qXfer:siginfo:read" not in self._target.features or signal not in (7, 10, 11):
             return None
-        info, word = self._target.transfer("siginfo", chunk=SIGINFO), self._arch.bits // 8
+        info = self._target.transfer("siginfo", chunk=SIGINFO)
+        word = self._arch.bits // 8
         at = 16 if word == 8 else 12
         return int.from_bytes(info[at:at + word], self._arch.order.value) if len(info) >= at + word else None
 
     def _kind(self, regs: Regs, pc: int, address: int) -> str | None:
-        """What the instruction at `pc` did at `address`, which nobody has: "read" or "write"; None where no engine can
-        tell."""
+        """Return what the instruction at `pc` did at `address`, which is not mapped: "read" or "write".
+
+        None where no engine can tell.
+        """
         try:
             m = self._engine = self._engine or UnicornMachine.from_code(b"", arch=self._arch.name)
             return self._again(m, regs, pc, address)
@@ -66,6 +77,7 @@ class Accesses:
             return None
 
     def _again(self, m: UnicornMachine, regs: Regs, pc: int, address: int) -> str | None:
+        """Execute the instruction in an engine, giving it the guest's pages one by one, until it fails at `address`."""
         given: dict[int, bytes] = {}
         values = {name: regs[name] for name in regs.names if name != self._arch.regs.pc}
         start = self._arch.pointers.same_mode(regs, pc)
@@ -86,11 +98,12 @@ class Accesses:
                 m.unmap(page, m.page_size)
 
     def _fill(self, m: UnicornMachine, given: dict[int, bytes]) -> None:
-        """Memory as the guest has it: an earlier try may have written."""
+        """Write the guest's pages into the engine: an earlier try may have changed them."""
         for page, data in given.items():
             m.write(page, data)
 
     def _once(self, m: UnicornMachine, values: dict[str, int], start: int) -> GuestFault | None:
+        """Execute the instruction at `start` with these registers, and return how it failed."""
         for name, value in values.items():
             with suppress(KprobeError):  # i386: selectors of tables that are the system's
                 m.regs[name] = value

@@ -11,13 +11,22 @@ from ...errors import BadArgument, Unsupported
 from ...symbols import Symbols
 from .._ends import ending_at
 from .._passing import Passing, check_bounds, code_pointer
-from .control import LONGEST, Control
-from .target import Target
-from .threads import Threads
+from .runcontrol import LONGEST, RunControl
+from .target import RemoteTarget
+from .threadlock import ThreadLock
+from .threads import RemoteThreads
 
 
 def check_limits(timeout: float, threads: int = 1) -> None:
-    """What a machine is made with: seconds that an answer may take, and CPUs. BadArgument."""
+    """Check what a machine is made with.
+
+    Args:
+        timeout: seconds that the stub may take for an answer.
+        threads: number of threads that may stand in a hit at once.
+
+    Raises:
+        BadArgument: one of them is out of range.
+    """
     if not 0 < timeout < LONGEST:
         raise BadArgument(f"timeout is {timeout!r}", hint="pass seconds, more than 0")
     if not place("threads", threads):
@@ -25,14 +34,27 @@ def check_limits(timeout: float, threads: int = 1) -> None:
 
 
 class GuestCalls:
-    """What a machine's run(), call() and invoke() do."""
+    """Runs a machine's guest for its run(), call() and invoke()."""
 
-    def __init__(self, target: Target, control: Control, threads: Threads, arch: Arch, symbols: Symbols) -> None:
-        self._target, self._control, self._threads, self._arch, self._symbols = target, control, threads, arch, symbols
+    def __init__(self, target: RemoteTarget, control: RunControl, lock: ThreadLock, threads: RemoteThreads,
+                 arch: Arch, symbols: Symbols) -> None:
+        self._target = target
+        self._control = control
+        self._lock = lock
+        self._threads = threads
+        self._arch = arch
+        self._symbols = symbols
 
     def run(self, start: int | str | None, until: int | str | None, timeout: float | None,
             max_insns: int | None) -> None:
-        """See RemoteMachine.run()."""
+        """Run the guest to an address, a stop() or the program's end.
+
+        Args:
+            start: address or symbol; None: where the guest stands.
+            until: address or symbol; None: nowhere.
+            timeout: seconds; None: no bound.
+            max_insns: instructions of the current thread; None: no bound.
+        """
         check_bounds(timeout, max_insns)
         with self._control.alone():
             self._run(start, until, timeout, max_insns)
@@ -48,14 +70,26 @@ class GuestCalls:
 
     def call(self, function: str | int, passing: Passing | None, exit_at: int, timeout: float | None,
              max_insns: int | None) -> int:
-        """Run a function in the current thread to its return, by way of `exit_at`; its result. passing: None: registers
-        are what they are. Registers are put back."""
-        arch, threads = self._arch, self._threads
+        """Run a function in the current thread until it returns, and put the registers back.
+
+        Args:
+            function: address, as pointers have it, or symbol.
+            passing: its arguments; None: they are in their registers.
+            exit_at: address that it returns to.
+            timeout, max_insns: as of run().
+
+        Returns:
+            Its integer result.
+        """
+        arch = self._arch
+        threads = self._threads
         if arch.linkage is None or arch.abi is None:
             raise Unsupported(f"{arch.name} has no calling convention", python="set registers and use run()")
         check_bounds(timeout, max_insns)
-        pointer, regs = self._pointer(function), threads.regs[threads.current]
-        saved, shown = threads.save(), (regs.reported, regs.target)
+        pointer = self._pointer(function)
+        regs = threads.regs[threads.current]
+        saved = threads.save()
+        shown = regs.reported, regs.target
         regs.at(None)
         try:
             if passing is not None:
@@ -75,30 +109,29 @@ class GuestCalls:
 
     @contextmanager
     def _stopping_at(self, end: int | None) -> Iterator[None]:
-        """The stub stops there meanwhile."""
+        """Have the guest stop at `end` meanwhile; None: nowhere."""
         if end is None:
             yield
             return
-        turns = self._control.turns
-        turns.end_at(end)
+        self._lock.end_at(end)
         try:
             yield
         finally:
             if self._there:
-                turns.end_at_no_more(end)
+                self._lock.end_at_no_more(end)
 
     @property
     def _there(self) -> bool:
         return self._control.exit_status is None and not self._target.link.closed
 
     def _pointer(self, function: str | int) -> int:
-        """A function's address as its pointers have it."""
+        """Return a function's address as pointers have it."""
         if not isinstance(function, str):
             return code_pointer(function, self._arch.bits)
         symbol = self._symbols[function]
         return symbol.address | symbol.mode
 
     def _address(self, pointer: int) -> int:
-        """Where it starts, mode bits included."""
+        """Return where the function of a pointer starts, mode bits included."""
         entry = self._arch.pointers.code_address(pointer, self._target.read)
         return entry.addr | entry.mode

@@ -1,5 +1,5 @@
 """Processes that a guest forks, where the stub tells of them: QEMU's user mode and gdbserver. A child runs on without
-a stub, and so without anything of ours: text is what it was, and calls return to their callers.
+a stub, and so without anything of the library's: text is what it was, and calls return to their callers.
 
 A child of vfork() (posix_spawn(), system()) runs in its parent's memory until it executes another program or ends.
 The parent's other threads stand still that long, and its probes are put back then.
@@ -16,11 +16,11 @@ from contextlib import suppress
 from ...arch._base import Arch
 from ...errors import GuestFault, RemoteError
 from .._base import Sink
-from .memory import Memory
-from .reasons import Stop
-from .returns import PutBack, Returns
-from .target import Target
-from .threads import Threads
+from .memory import RemoteMemory
+from .returnaddresses import PutBack, ReturnAddresses
+from .stopreplies import StopReply
+from .target import RemoteTarget
+from .threads import RemoteThreads
 
 GAP = 64  #: bytes between patches that are read together
 
@@ -28,7 +28,7 @@ GAP = 64  #: bytes between patches that are read together
 class Children:
     """Lets the children of one guest go."""
 
-    def __init__(self, target: Target, threads: Threads, arch: Arch, memory: Memory,
+    def __init__(self, target: RemoteTarget, threads: RemoteThreads, arch: Arch, memory: RemoteMemory,
                  sink: Callable[[], Sink | None]) -> None:
         """Prepare; watch() begins.
 
@@ -40,14 +40,14 @@ class Children:
         self._threads = threads
         self._memory = memory
         self._sink = sink
-        self._returns = Returns(arch, target.read)
+        self._returns = ReturnAddresses(arch, target.read)
         self._borrowed: list[tuple[int, bytes]] = []  # (address, patch) taken out for a child in this memory
 
     def watch(self) -> None:
-        """Be told of children from now on."""
+        """Have the stub tell of children from now on."""
         self._target.report_children(self._forked, self._rejoined)
 
-    def _forked(self, stop: Stop) -> None:
+    def _forked(self, stop: StopReply) -> None:
         """Let a child go that has just begun: it is the copy of its parent that it still is, or has its memory."""
         sink, threads = self._sink(), self._threads
         text: list[tuple[int, bytes, bytes]] = []
@@ -74,7 +74,7 @@ class Children:
         threads.forget_values()  # the child's own result of fork() is another
         for name, value in returns.registers.items():
             threads.regs[threads.current][name] = value
-        threads.flush()  # into the child, which is who answers
+        threads.flush()  # into the child, which answers now
         self._target.detach(stop.child)
 
     def _turn_to(self, child: str) -> None:
@@ -91,7 +91,7 @@ class Children:
         self._target.stops.resume()
 
     def _text(self, sink: Sink) -> Iterator[tuple[int, bytes, bytes]]:
-        """Yield (address, what is there, the guest's own text) where something of ours stands."""
+        """Yield (address, what is there, the guest's own text) where something of the library's stands."""
         for start, end in self._places(sink):
             try:
                 there = self._target.read(start, end - start)
@@ -102,10 +102,10 @@ class Children:
                 yield start, there, plain
 
     def _places(self, sink: Sink) -> Iterator[tuple[int, int]]:
-        """(start, end) of what has patches, those near each other together."""
-        led = {} if self._memory.later is None else self._memory.later.led
+        """Yield (start, end) of what has patches, those near each other together."""
+        jumps = self._memory.deferred.jumps
         ends = {addr: addr + len(patch.new) for addr, patch in sink.patches().items() if not self._memory.ours(addr)}
-        for addr, shown in led.items():
+        for addr, shown in jumps.items():
             ends[addr] = max(ends.get(addr, 0), addr + len(shown))
         start = end = -GAP - 1
         for addr in sorted(ends):

@@ -1,5 +1,4 @@
-"""What a remote guest has loaded: its program's symbols and code, and its shared libraries', found as a debugger finds
-them.
+"""What a remote guest has loaded: symbols and code of its program, and of its libraries, found as a debugger does.
 
 System V ABI, "Process Initialization" (the auxiliary vector) and <link.h> (struct r_debug, struct link_map).
 """
@@ -12,50 +11,52 @@ from pathlib import Path
 
 from attrs import frozen
 
-from ...arch import get, of_elf
+from ...arch import described, get, of_elf
 from ...arch._base import Arch
 from ...errors import ImageError, KprobeError, Unsupported
 from ...image import Image, read_elf
 from ...symbols import Symbols
-from .target import Target
+from .target import RemoteTarget
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY, AT_RANDOM = 3, 4, 5, 6, 7, 9, 25
 PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 0x70000016, 0x70000035
 LARGEST = 1 << 20  #: bytes of a function or object of a module
 STACK = 1 << 15  #: bytes of a stack that are surely there
 MOST = 4096  #: entries of the dynamic section, and libraries
-#: what target descriptions call architectures -> ours; where byte orders share a name the program decides
-NAMES = {"i386:x86-64": "x86_64", "i386": "i386", "arm": "arm", "aarch64": "arm64", "powerpc:common": "ppc",
-         "riscv:rv32": "riscv32",
-         "riscv:rv64": "riscv64", "s390:64-bit": "s390x", "m68k": "m68k", "loongarch64": "loongarch64"}
 
 Read = Callable[[int, int], bytes]
 
 
 @frozen
-class Loaded:
-    """An image in guest memory, `bias` above its link addresses."""
+class LoadedFile:
+    """An image in guest memory.
+
+    Attributes:
+        image: the file.
+        bias: address in memory less the link address.
+        module: its name; "": the program itself.
+    """
 
     image: Image
     bias: int
     module: str
 
     def executable(self, addr: int) -> bool:
-        """True in its code."""
+        """Return True for an address in its code."""
         return any("x" in s.perms and s.addr <= addr - self.bias < s.addr + s.memsz for s in self.image.segments)
 
     @property
     def end(self) -> int:
-        """Where it ends in guest memory."""
+        """Return where it ends in guest memory."""
         return self.bias + self.image.lowest + self.image.span
 
     @property
     def start(self) -> int:
-        """Where it begins in guest memory."""
+        """Return where it begins in guest memory."""
         return self.bias + self.image.lowest
 
     def tell(self, symbols: Symbols) -> None:
-        """Enter its symbols."""
+        """Enter its symbols into a table."""
         placed = self.image.place(self.bias, lambda name: 0, module=self.module, relocate=False)
         for s in placed.symbols:
             symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
@@ -65,13 +66,14 @@ class Loaded:
             symbols.add_data(start, end, self.module)
 
 
-def arch_named(description: str) -> str | None:
-    """Our name of what a target description calls an architecture, or None."""
-    return NAMES.get(description)
-
-
 def auxiliary(data: bytes, word: int, order: str) -> dict[int, int]:
-    """The auxiliary vector: type -> value."""
+    """Return an auxiliary vector: type -> value.
+
+    Args:
+        data: as the stub shows it.
+        word: bytes of a word.
+        order: of its bytes, "little" or "big".
+    """
     words = [int.from_bytes(data[at:at + word], order)  # type: ignore[arg-type]
              for at in range(0, len(data) - len(data) % (2 * word), word)]
     return dict(zip(words[::2], words[1::2], strict=True))
@@ -81,10 +83,21 @@ class Linked:
     """The dynamic linker's list of what it has loaded, in guest memory that may hold anything."""
 
     def __init__(self, read: Read, vector: dict[int, int], bits: int, order: str) -> None:
-        self._read, self._vector, self._word, self._order = read, vector, bits // 8, order
+        """Prepare.
+
+        Args:
+            read: reads guest memory.
+            vector: the auxiliary vector.
+            bits: of a word.
+            order: of its bytes.
+        """
+        self._read = read
+        self._vector = vector
+        self._word = bits // 8
+        self._order = order
 
     def libraries(self) -> Iterator[tuple[int, str]]:
-        """(bias, path) of each library but the program itself; nothing where the list is not there or damaged."""
+        """Yield (bias, path) of each library; none where the list is not there, or as far as it is not damaged."""
         seen: set[int] = set()
         try:
             entry = self._at(self._debug() + self._word)
@@ -99,7 +112,7 @@ class Linked:
             return
 
     def _debug(self) -> int:
-        """Address of struct r_debug."""
+        """Return the address of struct r_debug. ImageError: there is none."""
         table, size, number = (self._vector.get(key, 0) for key in (AT_PHDR, AT_PHENT, AT_PHNUM))
         headers = [self._header(table + n * size) for n in range(min(number, 64))]
         bias = next((table - address for kind, address in headers if kind == PT_PHDR), 0)
@@ -117,7 +130,7 @@ class Linked:
         raise ImageError("the program is not linked dynamically")
 
     def _header(self, at: int) -> tuple[int, int]:
-        """(type, address) of a program header."""
+        """Return (type, address) of a program header."""
         return self._at(at, 4), self._at(at + (16 if self._word == 8 else 8))
 
     def _at(self, addr: int, size: int = 0) -> int:
@@ -132,13 +145,13 @@ class Linked:
 
 
 def find(path: str, sysroot: str | None) -> Path:
-    """Where a guest's file is here."""
+    """Return where a guest's file is on this computer."""
     inside = Path(sysroot or "/") / path.lstrip("/")
     return inside if sysroot and inside.exists() else Path(path)
 
 
 def read_library(path: str, sysroot: str | None) -> Image | None:
-    """A library's file, or None where it is not here."""
+    """Return a library's file; None where it is not on this computer."""
     try:
         return read_elf(find(path, sysroot), os.path.basename(path))
     except ImageError:
@@ -146,15 +159,21 @@ def read_library(path: str, sysroot: str | None) -> Image | None:
 
 
 class Loads:
-    """What a guest has loaded, as far as files tell: its program, and libraries as they come. vector: the auxiliary
-    vector."""
+    """What a guest has loaded, as far as files tell: its program, and libraries as they come.
+
+    Attributes:
+        vector: the auxiliary vector, type -> value.
+    """
 
     def __init__(self, symbols: Symbols, vector: dict[int, int], arch: Arch, sysroot: str | None) -> None:
-        self._symbols, self.vector, self._arch, self._sysroot = symbols, vector, arch, sysroot
-        self._loaded: list[Loaded] = []
+        self._symbols = symbols
+        self.vector = vector
+        self._arch = arch
+        self._sysroot = sysroot
+        self._loaded: list[LoadedFile] = []
 
     def program(self, image: Image | None) -> None:
-        """Enter the program itself; None: nobody knows it."""
+        """Enter the program itself; None: its file is not known."""
         if image is None:
             return
         entry = self.vector.get(AT_ENTRY)
@@ -163,7 +182,7 @@ class Loads:
         self._symbols.main = image.name
 
     def libraries(self, read: Read) -> tuple[str, ...]:
-        """Enter the shared libraries that are loaded by now; names of those that are new."""
+        """Enter the shared libraries that are loaded by now, and return the names of those that are new."""
         known = {loaded.module for loaded in self._loaded}
         new = []
         for bias, path in Linked(read, self.vector, self._arch.bits, self._arch.order.value).libraries():
@@ -174,11 +193,18 @@ class Loads:
         return tuple(new)
 
     def _enter(self, image: Image, bias: int, module: str) -> None:
-        self._loaded.append(Loaded(image, bias, module))
+        self._loaded.append(LoadedFile(image, bias, module))
         self._loaded[-1].tell(self._symbols)
 
     def unload(self, name: str, page: int) -> list[int]:
-        """Forget a module; the pages that its symbols lie in. Unsupported where it has none."""
+        """Forget a module, and return the addresses of the pages that its symbols lie in.
+
+        Args:
+            page: bytes.
+
+        Raises:
+            Unsupported: no symbol of it is known.
+        """
         symbols = self._symbols
         ends = {s.address: min(symbols.extent(s), s.address + LARGEST) for s in symbols if s.module == name and name}
         if not ends:
@@ -190,39 +216,44 @@ class Loads:
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """(start, end) of every segment."""
+        """Return (start, end) of every segment."""
         return [(loaded.bias + s.addr, loaded.bias + s.addr + s.memsz) for loaded in self._loaded
                 for s in loaded.image.segments]
 
     def regions(self) -> list[tuple[int, int]]:
-        """(start, end) of what is known to be mapped: segments, and the top of the stack that its vector tells."""
+        """Return (start, end) of what is known to be mapped: segments, and the top of the stack by the vector."""
         words, upwards = self.vector.get(AT_RANDOM), self._arch.abi is not None and self._arch.abi.upwards
         stack = [] if words is None else [(words, words + STACK) if upwards else (words - STACK, words)]
         return sorted(span for span in {*self.spans, *stack} if span[0] < span[1])
 
     @property
     def nothing(self) -> bool:
-        """True while nothing is known to be loaded."""
+        """Return True while nothing is known to be loaded."""
         return not self._loaded
 
     def executable(self, addr: int) -> bool:
-        """True in code of what is loaded."""
+        """Return True for an address in code of what is loaded."""
         return any(loaded.executable(addr) for loaded in self._loaded)
 
     def start(self, addr: int) -> int:
-        """Return where that begins in which `addr` is code; 0 where it is in nothing."""
+        """Return where the file begins in which `addr` is code; 0: there is none."""
         return min((loaded.start for loaded in self._loaded if loaded.executable(addr)), default=0)
 
     def end(self, addr: int) -> int:
-        """Where that ends in which `addr` is code; 0 where it is in nothing."""
+        """Return where the file ends in which `addr` is code; 0: there is none."""
         return max((loaded.end for loaded in self._loaded if loaded.executable(addr)), default=0)
 
 
-def arch_of(target: Target, image: Image | None, name: str | None) -> Arch:
-    """The guest's architecture: as asked for, else by its file, else by the stub's word."""
+def arch_of(target: RemoteTarget, image: Image | None, name: str | None) -> Arch:
+    """Return the guest's architecture: as asked for, else by its file, else by the stub's word.
+
+    Args:
+        image: its file; None: not known.
+        name: what was asked for; None: nothing.
+    """
     if image is not None:
         return of_elf(image.machine, image.bits, image.order, image.flags, image.profile, name)
-    found = name or arch_named(target.described()[0])
+    found = name or described(target.described()[0])
     if found is None:
         raise ImageError("neither the stub nor a file tells the architecture", hint="pass arch= or image=")
     return get(found)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from .stops import Spans
-from .target import Target
+from .breakpoints import Spans
+from .target import RemoteTarget
 
 
-def unwritable(target: Target) -> Spans:
-    """(start, end) of ROM and flash; () where the stub has no map, or none that can be read."""
+def unwritable(target: RemoteTarget) -> Spans:
+    """Return (start, end) of ROM and flash; () where the stub has no memory map, or one that cannot be read."""
     text = target.transfer("memory-map") if target.features.get("qXfer:memory-map:read") == "+" else b""
     if not text or b"<!ENTITY" in text:
         return ()

@@ -14,31 +14,31 @@ from contextlib import contextmanager
 from functools import cache
 from typing import IO, Any
 
-from ...arch import of_elf
+from ...arch import get, names, of_elf
+from ...arch._base import Arch
+from ...arch._linux import Linux
+from ...arch._rows import row
 from ...arguments import checked, shown
 from ...errors import BadArgument, RemoteError, Unsupported
 from ...image import read_elf
 from .._listed import Where
 from .calls import check_limits
 from .files import arch_of
-from .halting import Interrupt
+from .interrupts import Interrupt
+from .layouts import facts_of
 from .machine import RemoteMachine
 from .packets import Connection
-from .target import Target
-from .traps import STOPPING
+from .target import RemoteTarget
 
-#: architectures whose pc is written alone by "c address" as by P: no npc, no mode, no delay slot goes with it
-TAKE_PC = frozenset({"x86_64", "i386", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "s390x"})
 #: major versions of qemu-user -> bytes that its stub reads at once (gdb_handlesig)
 READS = {9: 256, 10: 256}
 OLDEST = 9  #: version of qemu-user: before, its stub cannot write text
-#: our names of architectures -> QEMU's, where they differ
-NAMES = {"arm64": "aarch64", "arm64be": "aarch64_be", "cortexm": "arm", "mips32r6": "mips", "mips32r6el": "mipsel",
-         "mips64r6": "mips64", "mips64r6el": "mips64el", "parisc": "hppa"}
-#: CPU models without which QEMU does not run what the architecture's compilers make
-CPUS = {"mips32r6": "mips32r6-generic", "mips32r6el": "mips32r6-generic", "mips64r6": "I6400", "mips64r6el": "I6400",
-        "sparc": "LEON3"}  # has casa
 Stream = bytes | str | IO[Any] | int | None
+
+
+def qemu_name(arch: Arch) -> str:
+    """Return QEMU's name of an architecture."""
+    return facts_of(arch).qemu or arch.name
 
 
 @checked("__init__")
@@ -51,12 +51,25 @@ class QemuMachine(RemoteMachine):
     def user(cls, argv: Sequence[str | os.PathLike[str]], *, arch: str | None = None,
              sysroot: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None,
              stdin: Stream = None, stdout: Stream = None, threads: int = 16, timeout: float = 10.0) -> QemuMachine:
-        """A Linux process: a program of any architecture with its arguments, in qemu-user, stopped at its first own
-        instruction.
+        """Start a Linux process of any architecture in qemu-user, and stop it at its first own instruction.
 
-        sysroot: where its dynamic linker and libraries are. env: its environment; default: this process's. stdin:
-        bytes, or as in subprocess; stdout: as in subprocess. threads, timeout: see connect(). QEMU is looked for in
-        $KPROBES_QEMU_DIR and on PATH; 9 or newer. Raises ImageError, Unsupported (no QEMU), RemoteError, BadArgument.
+        QEMU is looked for in $KPROBES_QEMU_DIR and on PATH; 9 or newer.
+
+        Args:
+            argv: path of the program, and its arguments.
+            arch: name of its architecture, where its file leaves several.
+            sysroot: folder of its dynamic linker and libraries.
+            env: its environment; None: this process's.
+            stdin: bytes, or as in subprocess.
+            stdout: as in subprocess.
+            threads: number of threads that may stand in a hit at once.
+            timeout: seconds that the stub may take for an answer.
+
+        Raises:
+            BadArgument: an argument is of the wrong kind.
+            ImageError: the file is no program.
+            RemoteError: QEMU ends, or does not answer.
+            Unsupported: there is no QEMU, or it is too old.
         """
         check_limits(timeout, threads)
         program, *words = _words("argv", argv)
@@ -67,13 +80,13 @@ class QemuMachine(RemoteMachine):
         environment = os.environ if env is None else _environment(env)
         _check_stream("stdin", stdin, text=True)
         _check_stream("stdout", stdout)
-        name = NAMES.get(found.name, found.name)
-        command = [qemu := find_qemu(f"qemu-{name}", OLDEST)]
+        facts, linux = facts_of(found), row(found, Linux) or Linux()
+        command = [qemu := find_qemu(f"qemu-{qemu_name(found)}", OLDEST)]
         command += [] if sysroot is None else ["-L", os.fspath(sysroot)]
-        command += ["-cpu", CPUS[found.name]] if found.name in CPUS else []
+        command += ["-cpu", facts.qemu_cpu] if facts.qemu_cpu else []
         child = Child(lambda socket: [*command, "-g", socket, program, *words], environment, stdin, stdout)
         with child.ended_by_errors():
-            target = child.target(timeout, found.name in TAKE_PC, READS.get(version(qemu), 0), STOPPING.get(found.name))
+            target = child.target(timeout, facts.takes_pc, READS.get(version(qemu), 0), linux.trap)
             machine = cls(target, found, image=image, threads=threads,
                           sysroot=None if sysroot is None else os.fspath(sysroot),
                           interrupt=Interrupt(lambda: os.kill(child.process.pid, signal.SIGTRAP),
@@ -89,13 +102,25 @@ class QemuMachine(RemoteMachine):
     @classmethod
     def system(cls, arguments: Sequence[str], *, arch: str, symbols: str | os.PathLike[str] | Where | None = None,
                scratch: tuple[int, int] | None = None, timeout: float = 20.0) -> QemuMachine:
-        """A whole machine: qemu-system with these arguments, stopped before its first instruction.
+        """Start a whole machine in qemu-system, stopped before its first instruction.
 
-        arch: its name. symbols, scratch: see connect(). Run it to where memory is mapped before the first probe is
-        registered. Raises Unsupported (no QEMU), RemoteError, BadArgument.
+        Run it to where memory is mapped before the first probe is registered.
+
+        Args:
+            arguments: of qemu-system.
+            arch: name of its architecture.
+            symbols: name -> address or (address, size), or a file as symbols.load() takes it.
+            scratch: (start, bytes) of executable guest memory that nothing uses.
+            timeout: seconds that the stub may take for an answer.
+
+        Raises:
+            BadArgument: an argument is of the wrong kind.
+            RemoteError: QEMU ends, or does not answer.
+            Unsupported: there is no QEMU, or it is too old.
         """
         check_limits(timeout)
-        command = [find_qemu(f"qemu-system-{NAMES.get(arch, arch)}", 7), *_words("arguments", arguments, least=0)]
+        name = qemu_name(get(arch)) if arch in names() else arch
+        command = [find_qemu(f"qemu-system-{name}", 7), *_words("arguments", arguments, least=0)]
         child = Child(lambda socket: [*command, "-S", "-chardev",
                                       f"socket,path={socket},server=on,wait=off,id=kprobes", "-gdb", "chardev:kprobes"],
                       os.environ, b"", None)
@@ -112,13 +137,25 @@ class QemuMachine(RemoteMachine):
 
 
 class Child:
-    """A QEMU that we have started, and the folder that the socket of its stub is in.
+    """A QEMU that the library has started, and the folder that the socket of its stub is in.
 
-    Raises OSError where it cannot be started, BadArgument where its streams are none.
+    Attributes:
+        process: the subprocess.
     """
 
     def __init__(self, command: Callable[[str], list[str]], env: Mapping[str, str], stdin: Stream,
                  stdout: Stream) -> None:
+        """Start it.
+
+        Args:
+            command: path of the stub's socket -> the command line.
+            env: its environment.
+            stdin, stdout: as subprocess takes them; stdin also as bytes.
+
+        Raises:
+            BadArgument: subprocess does not take a stream.
+            OSError: it cannot be started.
+        """
         self._folder = tempfile.TemporaryDirectory(prefix="kprobes-")
         self._socket = os.path.join(self._folder.name, "gdb")
         streams: dict[str, Any] = {"stdin": _input(stdin), "stdout": stdout}
@@ -127,14 +164,22 @@ class Child:
         except (AttributeError, OverflowError, TypeError, ValueError) as error:  # there is nothing else that is wrong
             raise BadArgument(f"stdin is {shown(stdin)}, stdout is {shown(stdout)}: {error}",
                               hint="pass what subprocess takes") from None
-        self._kill = weakref.finalize(self, self.process.kill)  # where nobody calls end(), and where Python ends
+        self._kill = weakref.finalize(self, self.process.kill)  # where end() is not called, and where Python ends
 
     def target(self, timeout: float, takes_pc: bool = False, reads: int = 0,
-               traps: tuple[int, int] | None = None) -> Target:
-        """Its stub. takes_pc, reads, traps: as Target has them. Raises RemoteError."""
+               traps: tuple[int, int] | None = None) -> RemoteTarget:
+        """Return its stub.
+
+        Args:
+            timeout: seconds that it may take for an answer.
+            takes_pc, reads, traps: as of RemoteTarget.
+
+        Raises:
+            RemoteError: QEMU has ended, or does not answer.
+        """
         try:
-            return Target(Connection.open(self._socket, timeout, lambda: self.process.poll() is None), takes_pc, reads,
-                          traps)
+            connection = Connection.open(self._socket, timeout, lambda: self.process.poll() is None)
+            return RemoteTarget(connection, takes_pc, reads, traps)
         except RemoteError:
             if (status := self.process.poll()) is None:
                 raise
@@ -143,21 +188,21 @@ class Child:
                                    "sysroot= (--sysroot)") from None
 
     def status(self) -> int | None:
-        """What it has ended with, less than 0: a signal; None: it runs."""
+        """Return what it has ended with, less than 0: a signal; None: it runs."""
         try:
             return self.process.wait(1)
         except subprocess.TimeoutExpired:
             return None
 
     def end(self) -> None:
-        """The process and the folder go."""
+        """End the process, and remove the folder."""
         self._kill()
         self.process.wait()
         self._folder.cleanup()
 
     @contextmanager
     def ended_by_errors(self) -> Iterator[None]:
-        """What comes of it has not come: it ends."""
+        """End it where something raises meanwhile: no machine is made of it."""
         try:
             yield
         except BaseException:
@@ -166,7 +211,16 @@ class Child:
 
 
 def _words(name: str, words: Iterable[Any], least: int = 1) -> list[str]:
-    """What a process can be given as arguments. BadArgument."""
+    """Return what a process can be given as arguments.
+
+    Args:
+        name: of the argument, for the error.
+        words: strings and paths.
+        least: how many there must be.
+
+    Raises:
+        BadArgument: it is something else.
+    """
     found: list[Any] = [words] if isinstance(words, bytes) else [*words]
     for word in found:
         if isinstance(words, str) or not isinstance(word, (str, os.PathLike)):
@@ -177,7 +231,7 @@ def _words(name: str, words: Iterable[Any], least: int = 1) -> list[str]:
 
 
 def _environment(env: Mapping[str, str]) -> Mapping[str, str]:
-    """What can be one. BadArgument."""
+    """Return an environment that a process can have. BadArgument: it is none."""
     for name, value in env.items():
         if not isinstance(name, str) or not isinstance(value, str) or "=" in name or "\0" in name + value:
             raise BadArgument(f"env has {shown(name)}: {shown(value)}", hint='pass {"NAME": "value"}, without NULs')
@@ -185,8 +239,15 @@ def _environment(env: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def find_qemu(name: str, oldest: int) -> str:
-    """Path of a QEMU of at least this version, in $KPROBES_QEMU_DIR or on PATH. Raises Unsupported, saying what to
-    install."""
+    """Return the path of a QEMU, in $KPROBES_QEMU_DIR or on PATH.
+
+    Args:
+        name: of the program.
+        oldest: its least major version.
+
+    Raises:
+        Unsupported: there is none; the hint says what to install.
+    """
     folder = os.environ.get("KPROBES_QEMU_DIR")
     found = shutil.which(name, path=folder) if folder else shutil.which(name)
     there = "" if found is None else f": {found} is version {version(found)}"
@@ -199,7 +260,7 @@ def find_qemu(name: str, oldest: int) -> str:
 
 @cache
 def version(path: str) -> int:
-    """Major version of a QEMU. Raises RemoteError where it does not tell."""
+    """Return the major version of a QEMU; 0: it does not tell. RemoteError: it cannot be asked."""
     try:
         said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
     except (OSError, subprocess.SubprocessError) as error:
@@ -227,7 +288,7 @@ def _check_stream(name: str, stream: object, *, text: bool = False) -> None:
 
 
 def _input(stdin: Stream) -> Any:
-    """Standard input as subprocess takes it; bytes come from a file that is gone when it is closed."""
+    """Return standard input as subprocess takes it; bytes come from a file that is gone when it is closed."""
     if not isinstance(stdin, (bytes, str)):
         return subprocess.DEVNULL if stdin is None else stdin
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the process has it

@@ -7,9 +7,10 @@ makes of those. Under QEMU's user mode the core's alone stop most architectures:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from ...arch._base import Arch
@@ -19,34 +20,37 @@ from ...errors import AlreadyRegistered, GuestFault, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Sink, notes_nothing, watches_no_text, watches_nothing
-from .._blocks import counts_no_blocks, refuses
-from .._jumps import never_here
+from .._base import Sink
+from .._blocks import refuses
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
 from ..closed import close
 from .calls import GuestCalls, check_limits
 from .children import Children
-from .control import Control
-from .errands import Errands
+from .deferred import DeferredText
+from .detaching import Detaching
 from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
 from .flash import unwritable
-from .halting import Interrupt
-from .leaving import Leaving
-from .linux import AMONG_ALL, EXITS
-from .local import interrupt_of
-from .memory import Memory
+from .injected import InjectedCode
+from .interrupts import Interrupt, interrupt_of
+from .linux import among_all, told_ends
+from .memory import RemoteMemory
 from .packets import Connection
 from .registers import slots_of
-from .scratch import Area, Kernel, Pages, Process
-from .sites import CallSites, Detours, View, view_of
-from .target import Target
-from .threads import Threads
-from .turns import Turns
+from .runcontrol import RunControl
+from .scratch import AreaPages, KernelPages, ProcessPages, RemotePages
+from .sites import CallSites, DetourHooks, RemoteView, view_of
+from .target import RemoteTarget
+from .threadlock import ThreadLock
+from .threads import RemoteThreads
 
 PAGE = 4096
 #: once it is closed
-KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "exit_status", "page_size", "symbols"})
+KNOWN = frozenset({"arch", "busy", "close", "cpus", "exit_status", "page_size", "symbols"})
+
+
+def _nothing() -> None:
+    """Do nothing: no program runs in the guest."""
 
 
 @checked("__init__")
@@ -54,87 +58,155 @@ class RemoteMachine(Described):
     """A guest behind a stub: QEMU's, gdbserver's, OpenOCD's, a simulator's. Make one with connect(); a context manager.
 
     Attributes:
-        arch, symbols, cpu_task, regs: as of every machine.
-        cpus: threads that may stand in a hit at once. exit_status:
-        once it has ended (less than 0: the signal), else None. regions(): (start, end) of what is
-            loaded, and a stack.
+        arch: the architecture.
+        symbols: its symbol table.
+        regs: registers of the thread that stopped last, live.
+        cpu_task: regs -> identity of the guest task that runs; None: one task a thread.
+        cpus: number of threads that may stand in a hit at once.
+        page_size: bytes.
+        regions: returns (start, end) of what is loaded, and of a stack.
+        sysroot: folder of a process's libraries.
     """
 
-    _is_closed, delays_in_calls, maps_runs, serve_here = False, True, False, staticmethod(never_here)
-    host_view, clock, hits, following, modules = None, None, None, None, dict[str, tuple[int, int]]()
+    _is_closed = False
+    maps_runs = False
+    # powers of engines in this process
+    host_view = None
+    clock = None
+    hits = None
+    following = None
+    watching = None
+    blocks = None
+    modules: Mapping[str, tuple[int, int]] = MappingProxyType({})
     snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back",
                                               "start it anew, or use a UnicornMachine"))
     mmio = staticmethod(refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine"))
-    watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
-                                        staticmethod(counts_no_blocks))
-    rewritten = staticmethod(notes_nothing)
+    watch_at = staticmethod(refuses("this machine does not report accesses to memory",
+                                    "put a probe where it is written, or use a UnicornMachine"))
+    count_blocks = staticmethod(refuses("this machine does not tell which blocks of code are executed",
+                                        "use a UnicornMachine, or probes"))
 
-    def __init__(self, target: Target, arch: Arch, *, image: Image | None = None,
+    def __init__(self, target: RemoteTarget, arch: Arch, *, image: Image | None = None,
                  symbols: str | os.PathLike[str] | Where | None = None,
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,
                  interrupt: Interrupt | None = None, system: bool = False,
                  status: Callable[[], int | None] = lambda: None,
                  console: Callable[[bytes], None] = lambda data: None) -> None:
-        """Use connect(), or QemuMachine.user() and .system()."""
+        """Use connect(), or QemuMachine.user() and .system(). Each part is made with those that it needs.
+
+        Args:
+            target: the stub.
+            image: the ELF file that runs there.
+            symbols: name -> address or (address, size), or a file as symbols.load() takes it.
+            scratch: (start, bytes) of executable memory that nothing uses.
+            threads: number of threads that may stand in a hit at once.
+            sysroot: folder of a process's libraries.
+            interrupt: how a running guest is stopped; None: as the stub's target is.
+            system: the guest is a whole machine.
+            status: returns the exit status of a process whose stub has gone with it; None: it has none.
+            console: gets what the guest prints by the stub.
+        """
         system = system or scratch is not None
-        self.arch, self.symbols, self.sysroot, self._target = arch, Symbols(), sysroot, target
+        self.arch = arch
+        self.symbols = Symbols()
         self.symbols.mode_bits = arch.pointers.mode_bits
+        self.sysroot = sysroot
         self.cpu_task: Callable[[Regs], Any] | None = None
-        self._threads = Threads(target, self, arch, slots_of(target, arch), threads, system)
+        self.before_run: Callable[[], object] | None = None  # not called: a stub's memory is the stub's
+        self._target = target
+        self._system = system
+        self._exit = 0
+        self._threads = RemoteThreads(target, self, arch, slots_of(target, arch), threads, system)
         self._threads.stopped(target.why().thread)
         raw = target.transfer("auxv") if "qXfer:auxv:read" in target.features else b""
+        interrupt = interrupt or interrupt_of(target, self._threads.name, raw)
         self._vector = auxiliary(raw, arch.bits // 8, arch.order.value)
-        self._control = Control(target, self._threads, arch, self.symbols,
-                                interrupt or interrupt_of(target, self._threads.name, raw), console, system, status)
-        self.page_size, self.cpus = self._vector.get(AT_PAGESZ) or PAGE, len(self._threads.regs)
+        self.page_size = self._vector.get(AT_PAGESZ) or PAGE
+        self.cpus = len(self._threads.regs)
         self._loads = Loads(self.symbols, self._vector, arch, sysroot)
-        target.stops.of(arch, self.symbols, scratch, lambda: unwritable(target) if system else ())
-        self._system = system
-        self._exit, self.busy, self.regions = 0, self._control.busy, self._loads.regions
-        self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
-        self._leaving = Leaving(target, self._control, self._threads, arch)
-        self._errands = Errands(self, target, self._control, self._threads)
-        self._pages = Pages(self._source(scratch, system), self.page_size, arch)
-        self._memory = Memory(target, self._threads, arch, self._pages.has, system, self._loads.executable)
-        view = None if scratch else view_of(self, target, lambda: self._there, self._pages.fresh, self._loads, system)
-        self._sites = CallSites(view, self.map_code, self.patch, self.page_size)
-        self._control.turns = self._turns = turns = Turns(self, target, self._threads, self._memory, self._sites,
-                                                          self._control.breakpoints, lambda: self._there,
-                                                          view.pull if view is not None else lambda: None)
-        self.stop_at, self.release, self.watch_threads = turns.add, turns.drop, turns.watch
-        self.watch_children = Children(target, self._threads, arch, self._memory, lambda: self._control.sink).watch
-        self.guest_view, self.call_area, self.can_run = view, self._sites.area, view is not None
-        self.jumps, self.program_at, self.count = self._sites.jumps, self._sites.program_at, self._sites.count
-        self.map_calls, self.call_at = self._sites.map, self._sites.call_at
+        self.regions = self._loads.regions
+        # code that leads to programs, and where threads stop: what stands in the guest
+        view = None
+        if not scratch:
+            view = view_of(self, target, lambda: self._there, self._fresh, self._loads, system)
+        self._sites = CallSites(view, self.map_code, self.patch, self.page_size, self.unmap_code)
+        deferred = DeferredText(target.write)
+        breakpoints: set[int] = set()
+        pull = _nothing if view is None else view.pull
+        self._lock = lock = ThreadLock(self, target, self._threads, deferred, self._sites, breakpoints, self._is_own,
+                                       lambda: self._there, pull)
+        # running it
+        detours = DetourHooks()
         if view is not None:
-            self._control.detours(Detours(self._sites.inside, partial(self._going, view), view.pull, *view.asking))
-            target.report_calls(() if system else EXITS.get(arch.name, ()))
+            detours = DetourHooks(self._sites.inside, partial(self._going, view), pull, *view.asking)
+        self._control = RunControl(target, self._threads, arch, self.symbols, lock, breakpoints, detours, interrupt,
+                                   console, system, status)
+        self.busy = self._control.busy
+        target.stops.of(arch, self.symbols, scratch, lambda: unwritable(target) if system else ())
+        self._calls = GuestCalls(target, self._control, lock, self._threads, arch, self.symbols)
+        self._detaching = Detaching(target, self._control, self._threads, arch)
+        self._injected = InjectedCode(self, target, self._control, lock, self._threads)
+        # its memory
+        self._pages = RemotePages(self._source(scratch, system), self.page_size, arch)
+        self._memory = RemoteMemory(target, self._threads, arch, self._pages.has, system, self._loads.executable,
+                                    deferred)
+        children = Children(target, self._threads, arch, self._memory, lambda: self._control.sink)
+        self._take_members(lock, children, view)
+        if view is not None:
+            target.report_calls(() if system else told_ends(arch))
         self._loads.program(image)
         add_symbols(self.symbols, symbols)
 
-    def _source(self, scratch: tuple[int, int] | None, system: bool) -> Process | Area | Kernel:
-        """Where executable memory comes from."""
+    def _take_members(self, lock: ThreadLock, children: Children, view: RemoteView | None) -> None:
+        """Take the parts' own methods for what the core calls of its contract, machine._base.Machine."""
+        self.stop_at = lock.add
+        self.release = lock.drop
+        self.watch_threads = lock.watch
+        self.watch_children = children.watch
+        self.guest_view = view
+        self.can_run = view is not None
+        self.call_sites = self._sites if view is not None else None
+
+    def _source(self, scratch: tuple[int, int] | None, system: bool) -> ProcessPages | AreaPages | KernelPages:
+        """Return where executable memory comes from."""
         if scratch is not None:
-            return Area(*scratch, self.page_size, self._target.read, self._target.write)
-        return (Kernel(self.symbols, self.page_size, self._errands) if system
-                else Process(self.arch, self._errands.execute))
+            return AreaPages(*scratch, self.page_size, self._target.read, self._target.write)
+        if system:
+            return KernelPages(self.symbols, self.page_size, self._injected)
+        return ProcessPages(self.arch, self._injected.execute)
+
+    def _fresh(self, size: int) -> int:
+        """Map pages that are never taken back, and return their address."""
+        return self._pages.fresh(size)
+
+    def _is_own(self, addr: int) -> bool:
+        """Return True in pages of the library's."""
+        return self._pages.has(addr)
 
     @classmethod
     def connect(cls, address: str, *, arch: str | None = None, symbols: str | os.PathLike[str] | Where | None = None,
                 image: str | os.PathLike[str] | None = None, scratch: tuple[int, int] | None = None, threads: int = 16,
                 sysroot: str | None = None, timeout: float = 10.0) -> RemoteMachine:
-        """A machine around a stub that listens at "host:port" or at a Unix socket's path. The guest stands still from
-        now on.
+        """Connect to a stub. The guest stands still from now on.
 
-        arch: its name, where neither the stub nor a file tells. image: the ELF file that runs there. symbols: name ->
-        address or (address, size), or a file as symbols.load() takes it. scratch: (start, size) of executable guest
-        memory that nobody uses, for guests that are no Linux process. threads: how many may stand in a hit at once.
-        system: it is a whole machine, with a Linux kernel whose own allocator gives such memory. sysroot: where a
-        process's libraries are. timeout: seconds that the stub may take for an answer. Raises RemoteError, ImageError,
-        Unsupported.
+        Args:
+            address: "host:port", or a Unix socket's path.
+            arch: name of the architecture, where neither the stub nor a file tells.
+            symbols: name -> address or (address, size), or a file as symbols.load() takes it.
+            image: the ELF file that runs there.
+            scratch: (start, bytes) of executable guest memory that nothing uses, for guests that are no Linux process.
+            threads: number of threads that may stand in a hit at once.
+            sysroot: folder of a process's libraries.
+            timeout: seconds that the stub may take for an answer.
+
+        Raises:
+            BadArgument: `timeout` or `threads` is out of range.
+            ImageError: the file cannot be read, or nothing tells the architecture.
+            RemoteError: no stub listens, or it cannot be used.
+            Unsupported: the architecture is not known.
         """
         check_limits(timeout, threads)
-        target = Target(Connection.open(address, timeout))
+        target = RemoteTarget(Connection.open(address, timeout))
         try:
             file = None if image is None else read_elf(image)
             machine = cls(target, arch_of(target, file, arch), image=file, symbols=symbols, scratch=scratch,
@@ -148,33 +220,40 @@ class RemoteMachine(Described):
     # --- what is loaded
 
     def load_libraries(self) -> tuple[str, ...]:
-        """Enter the symbols of the shared libraries that the process has loaded by now; names of those that are new."""
+        """Enter the symbols of the shared libraries that the process has loaded by now.
+
+        Returns:
+            Names of those that are new.
+        """
         return self._loads.libraries(self.read)
 
     def unload_module(self, name: str) -> None:
-        """The guest has unloaded a library, or a module of its kernel: probes in it are GONE. Unsupported where its
-        symbols are not known."""
+        """Forget a library, or a module of a kernel, that the guest has unloaded: probes in it are GONE.
+
+        Raises:
+            Unsupported: its symbols are not known.
+        """
         for page in self._loads.unload(name, self.page_size):
             if self._control.sink is not None:
                 self._control.sink.unloading(page, page + self.page_size)
             self._memory.forget(page, self.page_size)
 
-    def _going(self, view: View) -> None:
-        """Prepare programs in the guest for a run: their maps, and the stop at which those are read for the last time,
-        before the process ends."""
+    def _going(self, view: RemoteView) -> None:
+        """Prepare programs in the guest for a run: write their maps, and have the guest stop before its process ends,
+        when these are read for the last time."""
         view.push()
-        calls = AMONG_ALL.get(self.arch.name, ())
-        if calls and not self._system and not self._turns.several:
+        calls = among_all(self.arch)
+        if calls and not self._system and not self._lock.several:
             self._target.report_calls(calls if self._sites.runs_programs else (), among_all=True)
 
     @property
     def in_turn(self) -> bool:
         """True in a process of several threads that run on while one is looked at."""
-        return self._turns.several
+        return self._lock.several
 
     def to_entry(self) -> None:
-        """A program that is linked dynamically runs its linker, to its own first instruction; then its libraries are
-        known."""
+        """Run the dynamic linker, where there is one, to the program's first instruction: its libraries are known
+        then."""
         if self._vector.get(AT_BASE) and AT_ENTRY in self._vector:
             self.run(until=self._vector[AT_ENTRY])
             self.load_libraries()
@@ -193,27 +272,27 @@ class RemoteMachine(Described):
 
     @property
     def exit_status(self) -> int | None:
-        """What the program has ended with: its status, or less than 0: the signal; None while it has not."""
+        """What the program has ended with: its status, or less than 0: the signal; None: it has not ended."""
         return self._control.exit_status
 
     def read(self, addr: int, size: int) -> bytes:
-        """Guest memory. Raises GuestFault where there is none."""
+        """Return guest memory, breakpoints included. GuestFault: there is none."""
         self._check(addr, size, "read")
         return self._memory.read(addr, size)
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory, read-only parts too. Raises GuestFault where there is none."""
+        """Write guest memory, read-only parts too. GuestFault: there is none."""
         self._check(addr, len(data), "write")
         self._memory.write(addr, bytes(data))
 
     def patch(self, addr: int, code: bytes) -> None:
-        """Replace code while nothing runs; nothing where the guest is gone."""
+        """Replace code while the guest stands; do nothing where it is gone."""
         if self._there:
             self._check(addr, len(code), "write")
             self._memory.patch(addr, code)
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
-        """Bytes up to the first NUL, at most `limit`; GuestFault."""
+        """Return bytes up to the first NUL, at most `limit`. GuestFault: there is no such memory."""
         return read_cstr(self, addr, limit)
 
     @property
@@ -228,8 +307,10 @@ class RemoteMachine(Described):
             raise GuestFault("no such memory", address=addr, access=access)
 
     def executable(self, addr: int) -> bool:
-        """True in code of what is loaded, and in pages of ours; where nothing is known to be loaded, in memory that can
-        be read."""
+        """Return True in code of what is loaded, and in pages of the library's.
+
+        Where nothing is known to be loaded, that is memory that can be read.
+        """
         if self._pages.has(addr) or self._loads.executable(addr):
             return True
         try:
@@ -238,21 +319,30 @@ class RemoteMachine(Described):
             return False
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
-        """A page of executable guest memory, as near as there is room. Raises NoMemory."""
+        """Map a page of executable guest memory, and return its address.
+
+        Args:
+            near: address that jumps are to reach; None: the current pc.
+            pages: 1.
+
+        Raises:
+            NoMemory: there is none.
+            Unsupported: `pages` is not 1.
+        """
         if pages != 1:
             raise Unsupported(f"{pages} pages at a time", hint="take one")
-        self._exit_address()  # first: what is unmapped later is nobody's
+        self._exit_address()  # first: it is never unmapped
         return self._map_near(self.regs.pc if near is None else near)
 
     def _map_near(self, near: int) -> int:
         return self._pages.map_near(near, max(near, self._loads.end(near)), self._loads.start(near))
 
     def unmap_code(self, page: int, pages: int = 1) -> None:
-        """Give it back."""
+        """Give a page of map_code() back."""
         self._pages.unmap(page, there=self._there)
 
     def alloc(self, size: int) -> int:
-        """Guest memory of `size` bytes; its address. Raises NoMemory."""
+        """Hand out `size` bytes of guest memory, and return their address. NoMemory: there is none."""
         return self._pages.alloc(size)
 
     def free(self, addr: int) -> None:
@@ -262,16 +352,10 @@ class RemoteMachine(Described):
     # --- what the core asks for
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to `sink`; None: to nobody. Raises AlreadyRegistered."""
+        """Deliver reports to a sink; None: to none. AlreadyRegistered: another one receives them."""
         if sink is not None and self._control.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
         self._control.sink = sink
-
-    unmap_calls = unmap_code
-
-    def ran(self, addr: int) -> bool:
-        """False: who runs programs calls nobody."""
-        return False
 
     # --- running
 
@@ -279,9 +363,18 @@ class RemoteMachine(Described):
             max_insns: int | None = None) -> None:
         """Run the guest from `start` (default: where it stands) until `until`, stop(), or the program's end.
 
-        timeout: seconds; max_insns: instructions of the current thread, step by step. Signals that the guest's own
-        instructions cause, and that no fault_handler handles, are the program's. Raises GuestFault (it was ended by
-        one), GuestTimeout, RemoteError.
+        Signals that the guest's own instructions cause, and that no fault_handler handles, are the program's.
+
+        Args:
+            start: address or symbol; None: where the guest stands.
+            until: address or symbol; None: nowhere.
+            timeout: seconds; None: no bound.
+            max_insns: instructions of the current thread, step by step; None: no bound.
+
+        Raises:
+            GuestFault: the program was ended by a signal.
+            GuestTimeout: a bound has come.
+            RemoteError: the stub is gone, or the program had ended.
         """
         with self._sites.running(self._control.depth):
             self._calls.run(start, until, timeout, max_insns)
@@ -290,7 +383,20 @@ class RemoteMachine(Described):
              max_insns: int | None = None) -> int:
         """Call guest code in the current thread and return its integer result; registers are put back afterwards.
 
-        Arguments, bounds and errors: as UnicornMachine.call(). Other threads stand still meanwhile.
+        Other threads stand still meanwhile.
+
+        Args:
+            function: symbol or address.
+            args: integers; bytes, bytearray and str, which are copied into guest memory and passed as pointers, a
+                bytearray also back; None, which is 0.
+            timeout: seconds; None: no bound.
+            max_insns: instructions; None: no bound.
+
+        Raises:
+            GuestFault: the guest has failed, or ended.
+            GuestTimeout: a bound has come.
+            BadArgument: an argument is of another type.
+            UnknownSymbol: there is no such function.
         """
         with self._control.alone(), self._sites.running(self._control.depth):
             return self._calls.call(function, Passing(self, args), self._exit_address(), timeout, max_insns)
@@ -306,16 +412,22 @@ class RemoteMachine(Described):
 
     @property
     def exit_address(self) -> int:
-        """Where the outermost function of a guest call returns to; 0: there has been none."""
+        """Where the outermost function of a guest call returns to; 0: there was none yet."""
         return self._exit
 
     def _exit_address(self) -> int:
-        """Where calls return to: memory of ours that nobody executes."""
+        """Return where calls return to: memory of the library's that no thread executes."""
         self._exit = self._exit or self._map_near(self.regs.pc)
         return self._exit
 
     def close(self) -> None:
-        """Unregister the probes, and let go of the guest: it runs on. See UnicornMachine.close()."""
+        """Unregister the probes, and let go of the guest: it runs on.
+
+        From then on everything but what is known of the guest is MachineClosed.
+
+        Raises:
+            MachineBusy: a run is under way.
+        """
         if self._is_closed:
             return
         self._control.check_idle()
@@ -329,7 +441,7 @@ class RemoteMachine(Described):
         close(self, KNOWN)
 
     def _let_go(self) -> None:
-        self._leaving.detach()
+        self._detaching.detach()
 
     def __enter__(self) -> RemoteMachine:
         return self

@@ -13,40 +13,50 @@ from typing import TypeVar
 
 from ...arch._base import Arch
 from ...errors import GuestFault
-from .later import Later
-from .target import Target
-from .threads import Threads
+from .deferred import DeferredText
+from .layouts import facts_of
+from .target import RemoteTarget
+from .threads import RemoteThreads
 
 T = TypeVar("T")
 BLOCK = 4096  #: bytes of memory for which what is shown is looked up together
-#: QEMU shows what the CPU may access as it stands. Architecture -> register, its bits, and their value with which a
-#: kernel sees its own memory, and a program's (Arm ARM, C5.2: PSTATE.M of EL1h, PAN)
-KERNELS = {"arm64": ("cpsr", 0xF, 0x5), "riscv64": ("priv", 0x3, 0x1)}
-PROGRAMS = {"arm64": ("cpsr", 1 << 22, 0)}
 
 
-class Memory:
+class RemoteMemory:
     """Reads, writes and patches.
 
-    ours: whether an address lies in pages of ours: code is really written there. system: see above. code: whether one
-    lies in what is loaded and executed: that may be flash.
+    Attributes:
+        ours: returns True for an address in pages of the library's: code is really written there.
+        deferred: patches of text that other threads execute, and what is shown there.
     """
 
-    def __init__(self, target: Target, threads: Threads, arch: Arch, ours: Callable[[int], bool], system: bool,
-                 code: Callable[[int], bool]) -> None:
+    def __init__(self, target: RemoteTarget, threads: RemoteThreads, arch: Arch, ours: Callable[[int], bool],
+                 system: bool, code: Callable[[int], bool], deferred: DeferredText) -> None:
+        """Take the memory of a stub's guest.
+
+        Args:
+            system: the guest is a whole machine.
+            code: returns True for an address in what is loaded and executed: that may be flash.
+        """
+        self._target = target
+        self._threads = threads
+        self._arch = arch
+        self.ours = ours
+        self._system = system
         self._code = code
-        self._target, self._threads, self._arch, self.ours, self._system = target, threads, arch, ours, system
+        self.deferred = deferred
         self._shown: dict[int, dict[int, tuple[bytes, bytes]]] = {}  # block -> address -> what is shown, what is there
         self._jumps: dict[int, bytes] = {}  # address of one that really stands in text -> what stood there
-        self.later: Later | None = None  # patches of text that other threads execute
 
     def read(self, addr: int, size: int) -> bytes:
-        """Memory with breakpoints; GuestFault."""
+        """Return guest memory, with breakpoints where they seem to stand. GuestFault."""
         data = self._reaching(addr, lambda: self._target.read(addr, size))
-        return self._over(addr, data) if self._shown else data if self.later is None else self.later.over(addr, data)
+        if self._shown:
+            return self._over(addr, data)
+        return self.deferred.overlay(addr, data) if self.deferred.active else data
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write memory, breakpoints too; GuestFault."""
+        """Write guest memory, breakpoints too. GuestFault: there is none, or it is flash."""
         self._reaching(addr, lambda: self._target.write(addr, data))
         if self._system and self._code(addr) and self._reaching(
                 addr, lambda: self._target.read(addr, len(data))) != data:
@@ -56,16 +66,19 @@ class Memory:
                 del self._shown[place & -BLOCK][place]
 
     def forget(self, addr: int, size: int) -> None:
-        """That memory is the guest's no more: nothing is shown there."""
+        """Show nothing in [addr, addr + size) any more: the guest has unmapped it."""
         for place, _ in list(self._near(addr, size)):
             del self._shown[place & -BLOCK][place]
         self._jumps = {at: was for at, was in self._jumps.items() if not addr <= at < addr + size}
 
     def patch(self, addr: int, code: bytes) -> None:
-        """Replace code. In a whole machine's text that is only shown, but for jumps; putting back what is there ends
-        it."""
-        if self.later is not None and not self.ours(addr):
-            self.later.patch(addr, code)
+        """Replace code.
+
+        In a whole machine's text a patch is only shown, but for jumps to pages of the library's; a patch by what is
+        there ends that.
+        """
+        if self.deferred.active and not self.ours(addr):
+            self.deferred.patch(addr, code)
             return
         if not self._system or self.ours(addr):
             self.write(addr, code)
@@ -87,7 +100,7 @@ class Memory:
             block[addr] = (code, there[:len(code)])
 
     def _leads(self, addr: int, code: bytes) -> bool:
-        """True for a jump to pages of ours."""
+        """Return True for a jump to pages of the library's."""
         target = self._arch.decode(code.ljust(2 * self._arch.max_insn, b"\0"), addr).target
         return target is not None and self.ours(target)
 
@@ -107,14 +120,18 @@ class Memory:
         return bytes(out)
 
     def _reaching(self, addr: int, access: Callable[[], T]) -> T:
-        """What `access` answers: in a whole machine by the current CPU's page tables, also where that must not access
-        it as it stands."""
+        """Return what `access` returns.
+
+        In a whole machine it goes by the current CPU's page tables, and is tried once more in the state in which that
+        CPU may access `addr`.
+        """
         if self._system:
             self._target.choose(self._threads.name)
         try:
             return access()
         except GuestFault:
-            state = (KERNELS if addr >> self._arch.bits - 1 else PROGRAMS).get(self._arch.name)
+            facts = facts_of(self._arch)  # QEMU shows what the CPU may access as it stands
+            state = facts.kernel if addr >> self._arch.bits - 1 else facts.program
             if not self._system or state is None or state[0] not in self._threads.slots:
                 raise
             with self._standing(*state):
@@ -122,7 +139,7 @@ class Memory:
 
     @contextmanager
     def _standing(self, name: str, bits: int, value: int) -> Iterator[None]:
-        """Bits of a register of the CPU's have this value meanwhile."""
+        """Give bits of a register of the current CPU's a value meanwhile."""
         slot, order = self._threads.slots[name], self._arch.order
         self._target.choose(self._threads.name)
         was = self._target.register(slot.number)

@@ -16,8 +16,8 @@ from typing import NoReturn
 from zlib import adler32
 
 from ...errors import MachineBusy, RemoteError
-from .eager import Eager
-from .reasons import AT_ONCE, KEPT_APART
+from .polling import Polling
+from .stopreplies import AT_ONCE, KEPT_APART
 
 MOST = 1 << 16  # bytes that are taken at once
 LONGEST = 1 << 22  # bytes of a packet, or of noise before one
@@ -31,8 +31,10 @@ _ESCAPES = re.compile(rb"\}(.)", re.DOTALL)
 
 
 def checksum(payload: bytes) -> bytes:
-    """The sum of its bytes, modulo 256. Adler-32's lower half is that of some 256 bytes, in a quarter of sum()'s
-    time."""
+    """Return the sum of a payload's bytes modulo 256, in two hexadecimal digits.
+
+    Adler-32's lower half is the sum of up to 256 bytes, in a quarter of sum()'s time.
+    """
     total = 0
     for at in range(0, len(payload), 256):
         total += adler32(payload[at:at + 256], 0)
@@ -40,44 +42,49 @@ def checksum(payload: bytes) -> bytes:
 
 
 def frame(payload: bytes) -> bytes:
-    """A packet as it is sent; binary data in it is escaped already (see escape())."""
+    """Return a packet as it is sent; binary data in the payload is escaped already."""
     return b"$%s#%s" % (payload, checksum(payload))
 
 
 def escape(data: bytes) -> bytes:
-    """Binary data as it stands in a payload."""
+    """Return binary data as it stands in a payload."""
     return b"".join(b"}%c" % (byte ^ 0x20) if byte in ESCAPED else b"%c" % byte for byte in data)
 
 
 def unescape(data: bytes) -> bytes:
-    """What escape() was given."""
+    """Undo escape()."""
     return _ESCAPES.sub(lambda found: bytes([found[1][0] ^ 0x20]), data)
 
 
 def expand(payload: bytes) -> bytes:
-    """A payload with its run lengths undone: `0*"` is a character and 29 less than the next one's code more of it."""
+    """Return a payload without run lengths: behind `0*` the next character's code, less 29, counts further `0`s."""
     return _REPEATS.sub(lambda found: found[1] * (found[2][0] - 28), payload) if b"*" in payload else payload
 
 
 class Connection:
     """A packet channel.
 
-    timeout: seconds that any answer may take, but for that to a continued guest. Raises RemoteError when the other end
-    is gone, stalls or does not speak the protocol; after that it is closed.
+    Raises RemoteError when the other end is gone, stalls or does not speak the protocol; after that it is closed.
 
     Attributes:
-        busy: held by the thread whose answers come. reads: bytes that the other end reads at once, and only while it
-        has nothing else to do, but for acknowledgements one by one; 0: not known. left: the other end has gone.
-        end: what it has said of the program's end before it went.
+        timeout: seconds that an answer may take, but for that to a continued guest.
+        busy: lock, held by the thread whose answers come.
+        reads: bytes that the other end reads at once, and only while it has nothing else to do, but for
+            acknowledgements one by one; 0: not known.
+        left: True when the other end has gone.
+        end: the stop reply by which it has told of the program's end before it went; b"": none.
     """
 
     reads = 0
 
     def __init__(self, channel: socket.socket, timeout: float = 10.0) -> None:
-        self.timeout, self.busy = timeout, RLock()
+        self.timeout = timeout
+        self.busy = RLock()
+        self.left = False
+        self.end = b""
         self._socket: socket.socket | None = channel
-        self.left, self.end = False, b""
-        self._buffer, self._eager = bytearray(), Eager()
+        self._buffer = bytearray()
+        self._polling = Polling()
         self._acknowledges = True
         self._due = b""  # acknowledgements: they go with the next packet, or before anything is waited for
         self._early = 0  # answers that are acknowledged already
@@ -85,8 +92,16 @@ class Connection:
 
     @classmethod
     def open(cls, address: str, timeout: float = 10.0, alive: Callable[[], bool] = lambda: True) -> Connection:
-        """Connect to "host:port" or to a Unix socket's path, trying again while there is nobody yet and `alive()`.
-        RemoteError."""
+        """Connect to a stub, trying again while none listens yet.
+
+        Args:
+            address: "host:port", or a Unix socket's path.
+            timeout: seconds; also of the connection.
+            alive: returns False when none will listen.
+
+        Raises:
+            RemoteError: none listens in time.
+        """
         deadline = time.monotonic() + timeout
         while True:
             try:
@@ -107,13 +122,23 @@ class Connection:
         self._write(self._sent)
 
     def send_apart(self, first: bytes, then: bytes) -> None:
-        """Send two packets where `reads` is known, and what came before has been read: the second is read when the
-        first is served, and answered."""
+        """Send two packets of which the other end reads the second when it has served and answered the first.
+
+        Only where `reads` is known, and what came before has been read.
+        """
         self._send_whole(frame(first), 1, frame(then))
 
     def _send_whole(self, frames: bytes, answers: int, then: bytes = b"") -> None:
-        """Send what is read at once, and acknowledge that many answers before they come."""
-        due, self._due, self._sent = self._due, b"", frames.rjust(self.reads, b"+")
+        """Send frames so that they are read at once, and acknowledge their answers before they come.
+
+        Args:
+            frames: of packets.
+            answers: number of answers to these.
+            then: a frame that is read apart from them.
+        """
+        due = self._due
+        self._due = b""
+        self._sent = frames.rjust(self.reads, b"+")
         self._early = answers if self._acknowledges else 0
         self._write(due + self._sent + b"+" * self._early + then)
 
@@ -131,8 +156,11 @@ class Connection:
             self.busy.release()
 
     def ask_all(self, payloads: list[bytes]) -> list[bytes]:
-        """Send packets, as many at once as is safe, and return the answers in order. MachineBusy: another thread's
-        come."""
+        """Send packets, as many at once as is safe, and return the answers in order.
+
+        Raises:
+            MachineBusy: another thread waits for an answer.
+        """
         self.take()
         try:
             return self._ask_all(payloads)
@@ -140,7 +168,11 @@ class Connection:
             self.busy.release()
 
     def take(self) -> None:
-        """Nobody else uses the channel until busy.release(). MachineBusy where somebody does."""
+        """Take the channel for this thread, until busy.release().
+
+        Raises:
+            MachineBusy: another thread has it.
+        """
         if not self.busy.acquire(False):
             raise MachineBusy("another thread runs this machine, or changes its probes",
                               hint="wait until it has finished")
@@ -163,18 +195,26 @@ class Connection:
         return answers
 
     def answer(self) -> bytes:
-        """The answer to what was sent, which is no stop."""
+        """Return the answer to what was sent, which is no stop reply."""
         answer = self.receive()
         if answer[:1] in (b"W", b"X") and _STOPPED.match(answer):
-            self.left, self.end = True, answer
+            self.left = True
+            self.end = answer
             self._fail("the program has ended")
         if _STOPPED.match(answer):  # that of another thread, unasked
             self._fail(AT_ONCE, KEPT_APART)
         return answer
 
     def receive(self, wait: float | None = -1.0) -> bytes:
-        """The next packet's payload. wait: seconds (None: for ever; negative: the connection's limit). TimeoutError
-        when a finite `wait` of the caller's is over, with nothing lost; RemoteError otherwise."""
+        """Return the next packet's payload.
+
+        Args:
+            wait: seconds; None: no bound; less than 0: the connection's limit.
+
+        Raises:
+            TimeoutError: the caller's time is over. Nothing is lost.
+            RemoteError: the connection's limit is over, or the other end is gone.
+        """
         patience = self.timeout if wait is not None and wait < 0 else wait
         deadline = None if patience is None else time.monotonic() + patience
         resends = RESENDS
@@ -205,12 +245,15 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """True when nothing can be sent any more."""
+        """Return True when nothing can be sent any more."""
         return self._socket is None
 
     def _packet(self) -> tuple[bytes, bool] | None:
-        """The first whole packet in the buffer, taken out, and whether its checksum is right; None while there is
-        none."""
+        """Take the first whole packet out of the buffer.
+
+        Returns:
+            Its payload, and whether its checksum is right; None while there is none.
+        """
         start = self._buffer.find(b"$")
         if start < 0:
             if b"-" in self._buffer and self._acknowledges:
@@ -229,13 +272,19 @@ class Connection:
         return payload, told.lower() == checksum(payload)
 
     def _fill(self, deadline: float | None, own_limit: bool) -> None:
+        """Read what comes next into the buffer.
+
+        Args:
+            deadline: by the monotonic clock; None: no bound.
+            own_limit: the deadline is the connection's, not the caller's.
+        """
         channel = self._open()
         try:
             left = self.timeout if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError
             self._limit_to(channel, left)
-            data = self._eager.read(channel.fileno(), MOST, left)
+            data = self._polling.read(channel.fileno(), MOST, left)
             data = channel.recv(MOST) if data is None else data
         except TimeoutError:
             if deadline is None or time.monotonic() < deadline:
@@ -243,7 +292,7 @@ class Connection:
             if own_limit:
                 self._fail(f"the stub has not answered for {self.timeout:g} seconds")
             raise
-        except ConnectionResetError:  # it has closed it, and not read all that we have sent
+        except ConnectionResetError:  # closed by the other end, which has not read all that was sent
             data = b""
         except OSError as error:
             self.left = True
@@ -264,8 +313,10 @@ class Connection:
             self._fail(str(error) or "the stub takes no data")
 
     def _limit_to(self, channel: socket.socket, seconds: float) -> None:
-        """How long the channel waits: within a hundredth of the connection's limit, or beyond it, that. Longer waits
-        are made of several: to set it is a system call."""
+        """Set how long the channel waits, if that changes: it is a system call.
+
+        Within a hundredth of the connection's limit, or beyond it, that limit is kept; longer waits are several.
+        """
         limit = self.timeout if seconds > 0.99 * self.timeout else seconds
         if channel.gettimeout() != limit:
             channel.settimeout(limit)

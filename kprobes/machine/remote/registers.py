@@ -1,5 +1,4 @@
-"""Registers of one thread of a remote guest: read when they are asked for, once a stop; written back before it runs
-on."""
+"""Registers of one thread of a remote guest: read when they are asked for, once a stop; written before it runs on."""
 
 from __future__ import annotations
 
@@ -8,32 +7,40 @@ from functools import partial
 from typing import Literal
 
 from ...arch._base import Arch
+from ...arch._stub import Part, Slot
 from ...errors import RemoteError
-from .layouts import TAKEN, WINDOW, Part, Slot, file_of, parts_of
-from .target import Target
+from .layouts import WINDOW, facts_of, parts_of
+from .target import RemoteTarget
 
 
 class RegisterFile:
     """A thread's registers.
 
     Attributes:
-        thread: as the stub names it; None while this CPU has no thread. away: it runs. Everything reads as 0 then.
+        thread: as the stub names it; None while this CPU has no thread. Everything reads as 0 then.
+        away: the thread runs. Everything reads as 0 then.
     """
 
-    def __init__(self, target: Target, arch: Arch, slots: Mapping[str, Slot], size: int) -> None:
-        """slots: by name. size: bytes of a g packet."""
+    def __init__(self, target: RemoteTarget, arch: Arch, slots: Mapping[str, Slot], size: int) -> None:
+        """Prepare; nothing is read.
+
+        Args:
+            slots: name -> register of the stub's.
+            size: bytes of a g packet.
+        """
         self.thread: str | None = None
         self.away = False
         self._target = target
         self._order: Literal["little", "big"] = arch.order.value
-        self._slots, self._taken = slots, TAKEN.get(arch.name, {})
+        self._slots = slots
+        self._taken = facts_of(arch).taken  # name -> what the stub makes of a value that it shows otherwise
         self._places = _places(slots, size)
-        self._together = b""
-        self._single: dict[str, int] = {}
-        self._changed: set[str] = set()
+        self._together = b""  # the g packet; b"": not read yet
+        self._single: dict[str, int] = {}  # name -> value that is known
+        self._changed: set[str] = set()  # names of those to be written
 
     def read(self, name: str) -> int:
-        """A register of the stub's."""
+        """Return a register of the stub's."""
         known = self._single.get(name)
         if known is not None:
             return known
@@ -50,7 +57,7 @@ class RegisterFile:
         return known
 
     def read_all(self, names: Iterable[str]) -> dict[str, int]:
-        """Many registers, asked for at once."""
+        """Return many registers, asked for at once: name -> value."""
         single = [name for name in names if name not in self._places and name not in self._single]
         if single and self.thread is not None:
             self._target.choose(self.thread)
@@ -60,13 +67,17 @@ class RegisterFile:
         return {name: self.read(name) for name in names}
 
     def write(self, name: str, value: int) -> None:
-        """Write a register: it reaches the guest before it runs on."""
+        """Set a register, which is written before the guest runs on."""
         if self.thread is not None:
             self._single[name] = value & (1 << 8 * self._slots[name].size) - 1
             self._changed.add(name)
 
     def check(self) -> None:
-        """RemoteError where no thread is this CPU, or one that runs: what is written would be lost."""
+        """Check that registers can be set.
+
+        Raises:
+            RemoteError: no thread is this CPU, or one that runs: the value would be lost.
+        """
         if self.away:
             raise RemoteError("the thread that is this CPU runs: its registers cannot be set",
                               hint="set them in a handler that it comes to")
@@ -75,20 +86,23 @@ class RegisterFile:
                               hint="threads become CPUs when they stop in a hit")
 
     def put(self, name: str, value: int) -> None:
-        """write(), for who may not know of the thread. RemoteError."""
+        """Set a register as write() does, after check()."""
         self.check()
         self.write(name, value)
 
     def onward(self, pc: str) -> int | None:
-        """Where the thread goes on, if that is all that has changed, and the stub is told when it does: it is not
-        written then."""
+        """Return where the thread goes on, if only its pc has changed and resume() can say it; None: it is written.
+
+        Args:
+            pc: name of that register.
+        """
         if self._changed == {pc} and self._target.goes_on(self.thread):
             self._changed.clear()
             return self._single[pc]
         return None
 
     def flush(self) -> None:
-        """Write what has changed, and forget everything: the guest runs on."""
+        """Write what has changed, and forget all values: the guest runs on."""
         if self._changed and self.thread is not None:
             self._target.choose(self.thread)
             names = sorted(self._changed, key=lambda name: (name not in WINDOW, self._slots[name].number))
@@ -101,20 +115,20 @@ class RegisterFile:
         self.forget()
 
     def _look_again(self, names: Iterable[str]) -> None:
-        """Registers that the stub may not have taken as it shows them: once more, as it takes them."""
+        """Write registers once more that the stub does not show as they were written, in the form that it takes."""
         numbers = {name: self._slots[name].number for name in names}
         shown = dict(zip(numbers, self._target.registers([*numbers.values()]), strict=True))
         self._target.set_registers([(number, self._taken[name](self._bytes(name))) for name, number in numbers.items()
                                     if shown[name] != self._bytes(name)])
 
     def forget(self) -> None:
-        """Nothing is known any more."""
+        """Forget all values, and write none that were set."""
         self._together = b""
         self._single.clear()
         self._changed.clear()
 
     def _fetch(self) -> bytes:
-        """The register file."""
+        """Return the g packet, read once a stop."""
         if not self._together:
             assert self.thread is not None
             self._target.choose(self.thread)
@@ -125,7 +139,7 @@ class RegisterFile:
         return self._single[name].to_bytes(self._slots[name].size, self._order)
 
     def _write_all(self, names: list[str]) -> None:
-        """By a G packet: the stub has no P."""
+        """Write registers by a G packet: the stub has no P."""
         together = bytearray(self._fetch())
         for name in names:
             place = self._places.get(name)
@@ -136,7 +150,7 @@ class RegisterFile:
 
 
 def _places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
-    """Where registers stand in a g packet of `size` bytes: by their numbers, as long as they are whole."""
+    """Return name -> offset in a g packet of `size` bytes: registers stand there in order, as far as it goes."""
     out, at = {}, 0
     for slot in sorted(slots.values(), key=lambda slot: slot.number):
         if at + slot.size > size:
@@ -146,12 +160,15 @@ def _places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
     return out
 
 
-def slots_of(target: Target, arch: Arch) -> dict[str, Slot]:
-    """The stub's register file by names: described by itself, or known. RemoteError where it is neither, or lacks what
-    probes need."""
+def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
+    """Return the stub's registers by name: as it describes them, or as they are known for the architecture.
+
+    Raises:
+        RemoteError: neither is there, or registers are missing that probes need.
+    """
     _, described = target.described()
-    slots = {slot.name: slot for slot in described or file_of(arch.name) if slot.size}
-    parts, abi = parts_of(arch.name, slots), arch.abi
+    slots = {slot.name: slot for slot in described or facts_of(arch).file if slot.size}
+    parts, abi = parts_of(arch, slots), arch.abi
     for name in (arch.regs.pc, arch.regs.sp, *(abi.args if abi else ()), *(abi.returns if abi else ())):
         theirs = parts.get(name, Part(name)).name
         if theirs not in slots:
@@ -162,8 +179,8 @@ def slots_of(target: Target, arch: Arch) -> dict[str, Slot]:
 
 def accessors(file: RegisterFile, slots: Mapping[str, Slot],
               arch: Arch) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
-    """(readers, writers) of those of an architecture's registers by name that the stub shows, for Regs."""
-    parts = parts_of(arch.name, slots)
+    """Return (readers, writers) by name of those of an architecture's registers that the stub shows, for Regs."""
+    parts = parts_of(arch, slots)
     readers: dict[str, Callable[[], int]] = {}
     writers: dict[str, Callable[[int], None]] = {}
     for name in arch.regs.names:

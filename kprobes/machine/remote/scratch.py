@@ -1,5 +1,5 @@
-"""Executable memory in a remote guest: pages of a process, by a system call that one of its threads is made to execute;
-an area that somebody has set aside in a kernel or firmware; or what a Linux kernel's own allocator gives."""
+"""Executable memory in a remote guest, of three kinds: pages of a process, by a system call that one of its threads is
+made to execute; an area that is set aside in a kernel or firmware; and what a Linux kernel's own allocator gives."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from ...arch._base import Arch
+from ...arch._linux import Linux
+from ...arch._rows import row
 from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
 from ...symbols import Symbols
-from .errands import Errands
-from .linux import LINUX
+from .injected import InjectedCode
 
 GAPS = (0, 1 << 20, 1 << 24, 1 << 25)  # bytes above an image where there may be room
 READ_WRITE_EXECUTE = 7
@@ -21,28 +22,32 @@ ALLOCATORS = (("execmem_alloc", (0,)), ("module_alloc", ()))
 PROTECT = "set_memory_x"
 UNUSED = "_text"  #: Linux's first instruction: executed once, when it is started
 NOTHING = 4095  #: results from -4095 on are errors
-_LITTLE_WORDS = ("arm", "armeb", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "alpha", "ppc64le", "mipsel",
-                 "mips32r6el", "mips64el", "mips64r6el", "sh4")
 
 
-class Process:
-    """Pages of a process.
-
-    execute: (code, registers to set, bytes to lay at the stack pointer less `ROOM`, name of a register) -> that
-    register when a thread has executed the code once, with everything put back.
-    """
-
-    ROOM = 256
+class ProcessPages:
+    """Pages of a process."""
 
     def __init__(self, arch: Arch, execute: Callable[[bytes, Mapping[str, int], bytes, str], int]) -> None:
-        calls = LINUX.get(arch.name)
+        """Prepare.
+
+        Args:
+            execute: (code, register -> value, bytes for the stack, name of a register) -> that register when a thread
+                has executed the code once (InjectedCode.execute).
+
+        Raises:
+            Unsupported: the architecture's system calls are not known.
+        """
+        known = row(arch, Linux)
+        calls = known.memory if known is not None else None
         if calls is None:
             raise Unsupported(f"nobody has said how a process of {arch.name} asks for memory",
                               hint="pass scratch=(start, size)")
-        self._arch, self._calls, self._execute = arch, calls, execute
+        self._arch = arch
+        self._calls = calls
+        self._execute = execute
 
     def map(self, hint: int, size: int) -> int:
-        """Map memory as near above `hint` as the system likes; NoMemory."""
+        """Map `size` bytes as near above `hint` as the system likes, and return their address. NoMemory."""
         calls, word = self._calls, self._arch.bits // 8
         args = [hint, size, READ_WRITE_EXECUTE, PRIVATE | calls.anonymous, self._arch.mask, 0]
         laid = b""
@@ -55,37 +60,43 @@ class Process:
         return found
 
     def unmap(self, addr: int, size: int) -> None:
-        """Unmap it."""
+        """Unmap memory."""
         with suppress(GuestFault):  # it stands where it can execute nothing: the page stays
             self._call(self._calls.unmap, [addr, size], b"")
 
     def _call(self, number: int, args: list[int], laid: bytes) -> int:
         calls = self._calls
-        order = -1 if calls.number and self._arch.name in _LITTLE_WORDS else 1
-        code = b"".join(bytes.fromhex(word)[::order] for word in calls.code.split())
+        code = calls.code
         values = dict(zip(calls.args, args, strict=False))
         if calls.number:
             values[calls.number] = number
         else:
             code += bytes([number])
         if laid and calls.block:
-            values = {calls.args[0]: -1}  # the block's address; whoever executes it knows that
-        return self._execute(code + bytes.fromhex(calls.delay), values, laid, calls.result)
+            values = {calls.args[0]: -1}  # the block's address, which execute() knows
+        return self._execute(code + calls.delay, values, laid, calls.result)
 
 
-class Area:
-    """Memory that somebody has set aside: pages of [start, start + size), handed out and taken back. read, write:
-    it; a stub may say that it has written what stays as it is."""
+class AreaPages:
+    """Memory that is set aside: pages of [start, start + size), handed out and taken back."""
 
     def __init__(self, start: int, size: int, page: int, read: Callable[[int, int], bytes],
                  write: Callable[[int, bytes], None]) -> None:
+        """Take the area.
+
+        Args:
+            page: bytes.
+            read, write: guest memory. A stub may say that it has written what stays as it is.
+        """
         first = -(-start // page) * page
-        self._page, self._read, self._write = page, read, write
+        self._page = page
+        self._read = read
+        self._write = write
         self._tried = set[int]()
         self._free = list(range(first, (start + size) // page * page, page))[::-1]
 
     def map(self, hint: int, size: int) -> int:
-        """A page; NoMemory."""
+        """Hand out a page, and return its address. NoMemory."""
         if size != self._page or not self._free:
             raise NoMemory("the scratch area is used up", hint="pass a larger scratch=")
         if self._free[-1] not in self._tried:
@@ -93,7 +104,7 @@ class Area:
         return self._free.pop()
 
     def _try(self, page: int) -> None:
-        """NoMemory where nothing can be written."""
+        """Check that a page can be written. NoMemory."""
         other = bytes(byte ^ 0xFF for byte in self._read(page, 4))
         self._write(page, other)
         if self._read(page, 4) != other:
@@ -102,22 +113,27 @@ class Area:
         self._tried.add(page)
 
     def unmap(self, addr: int, size: int) -> None:
-        """Take it back."""
+        """Take a page back."""
         self._free.append(addr)
 
 
-class Kernel:
-    """Pages that a Linux kernel gives its own modules, many at a time: they stay ours as long as it runs.
+class KernelPages:
+    """Pages that a Linux kernel gives its own modules, taken many at a time. They are not given back."""
 
-    errands: run its functions, with the thread that stands in it.
-    """
+    def __init__(self, symbols: Symbols, page: int, injected: InjectedCode) -> None:
+        """Prepare.
 
-    def __init__(self, symbols: Symbols, page: int, errands: Errands) -> None:
-        self._symbols, self._page, self._errands = symbols, page, errands
+        Args:
+            page: bytes.
+            injected: runs the kernel's functions, with the thread that stands in it.
+        """
+        self._symbols = symbols
+        self._page = page
+        self._injected = injected
         self._free: list[int] = []
 
     def map(self, hint: int, size: int) -> int:
-        """A page, or memory of any other size; NoMemory, Unsupported."""
+        """Hand out a page, or memory of any other size. NoMemory, Unsupported."""
         if size != self._page:
             return self._take(size)
         if not self._free:
@@ -126,7 +142,7 @@ class Kernel:
         return self._free.pop()
 
     def unmap(self, addr: int, size: int) -> None:
-        """Take it back."""
+        """Take a page back."""
         self._free.append(addr)
 
     def _take(self, size: int) -> int:
@@ -134,7 +150,7 @@ class Kernel:
         if not ways or PROTECT not in self._symbols:
             raise Unsupported("a whole machine has nobody to ask for executable memory",
                               hint="pass scratch=(start, size), or symbols of a Linux kernel")
-        if not self._errands.in_kernel:
+        if not self._injected.in_kernel:
             raise Unsupported("a kernel gives memory only to who runs in it",
                               hint="run(until=) a function of the kernel first, of a system call for example")
         name, args = ways[0]
@@ -145,20 +161,28 @@ class Kernel:
         return start
 
     def _call(self, function: str, *args: int) -> int:
-        return self._errands.call(self._symbols[function].address, args, self._symbols[UNUSED].address)
+        return self._injected.call(self._symbols[function].address, args, self._symbols[UNUSED].address)
 
 
-class Pages:
-    """Pages of ours in the guest: for code, each by itself, and for what alloc() hands out in pieces."""
+class RemotePages:
+    """Pages of the library's in the guest: for code, each by itself, and for what alloc() hands out in pieces."""
 
-    def __init__(self, source: Process | Area | Kernel, page: int, arch: Arch) -> None:
-        self._source, self._page, self._arch = source, page, arch
-        self._code: set[int] = set()
-        self._spare: list[tuple[int, int]] = []  # (address, size)
-        self._taken: dict[int, int] = {}
+    def __init__(self, source: ProcessPages | AreaPages | KernelPages, page: int, arch: Arch) -> None:
+        """Prepare; nothing is mapped.
+
+        Args:
+            source: where pages come from.
+            page: bytes.
+        """
+        self._source = source
+        self._page = page
+        self._arch = arch
+        self._code: set[int] = set()  # addresses of pages for code
+        self._spare: list[tuple[int, int]] = []  # (address, bytes) of what alloc() has left
+        self._taken: dict[int, int] = {}  # address of what it has handed out -> bytes
 
     def has(self, addr: int) -> bool:
-        """True in a page for code."""
+        """Return True for an address in a page for code."""
         return addr & -self._page in self._code
 
     def map_near(self, near: int, above: int, below: int = 0) -> int:
@@ -191,7 +215,7 @@ class Pages:
         return page
 
     def _reaches(self, near: int, page: int) -> bool:
-        """Whether jumps lead from all of the page to `near`, and back."""
+        """Return True where jumps lead from all of the page to `near`, and back."""
         jump, end = self._arch.jump, page + self._page - 16
         if jump is None:
             return True
@@ -202,13 +226,17 @@ class Pages:
             return False
 
     def unmap(self, page: int, *, there: bool) -> None:
-        """Give a page for code back; there: the guest still exists."""
+        """Give a page for code back.
+
+        Args:
+            there: the guest still exists.
+        """
         self._code.discard(page)
         if there:
             self._source.unmap(page, self._page)
 
     def alloc(self, size: int) -> int:
-        """Memory of `size` bytes, aligned to 16. NoMemory."""
+        """Hand out `size` bytes, aligned to 16, and return their address. NoMemory."""
         need = -(-max(size, 1) // 16) * 16
         place = next((piece for piece in self._spare if piece[1] >= need), None)
         if place is None:
@@ -222,7 +250,7 @@ class Pages:
         return place[0]
 
     def fresh(self, size: int) -> int:
-        """Pages that are never taken back; a process's are zeros. NoMemory."""
+        """Map pages for `size` bytes that are never taken back; a process's are zeros. NoMemory."""
         return self._source.map(0, -(-size // self._page) * self._page)
 
     def free(self, addr: int) -> None:

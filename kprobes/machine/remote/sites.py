@@ -1,8 +1,8 @@
-"""Call sites that run programs in the guest: what stands there leads to code that saves registers, runs the programs,
-and jumps on to the displaced instructions. Nothing of it stops.
+"""Call sites that run programs in the guest: a jump leads to a detour, which saves registers, runs the programs, and
+jumps on to the displaced instructions. Nothing of it stops.
 
-A page of call sites, and pages for that code, are beside each other. Code is never taken back while there is a guest: a
-thread may stand in it.
+Pages of call sites and pages of detours are beside each other. Detours are never taken back while there is a guest: a
+thread may stand in one.
 """
 
 from __future__ import annotations
@@ -13,26 +13,30 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
+from ...arch._detours import Call, DetourCode, Saving
+from ...arch._rows import row
 from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
 from ...regs import Regs
 from .._base import BuiltIn
 from .._jumps import GuestProgram
-from ..detours.inlined import Call, bodies
-from ..detours.saving import Saving
-from ..detours.tables import saving_of
-from .asking import Asking
+from ..detours.inlined import bodies
 from .files import AT_RANDOM, Loads
-from .target import Target
+from .hostreads import HostReads
+from .target import RemoteTarget
 
 STACK = 4 << 20  #: bytes below a process's first stack frame that are its stack in any case
 
 
 @frozen
-class Detours:
-    """What a run is told of them.
+class DetourHooks:
+    """What a run asks, and tells, of detours that lead to programs in the guest.
 
-    inside: whether an address lies in code of ours that they lead through. going: called before the guest runs.
-    ending: before the program ends, where the stub tells of that. asks, answer: see Asking.
+    Attributes:
+        inside: returns True for an address in code of the library's that they lead through.
+        going: called before the guest runs.
+        ending: called before the program ends, where the stub tells of that.
+        asks: returns True for a pc where a program asks the host to read memory.
+        answer: does what is asked; returns the address where the guest goes on.
     """
 
     inside: Callable[[int], bool] = lambda pc: False
@@ -42,63 +46,92 @@ class Detours:
     answer: Callable[[Regs], int] = lambda regs: regs.pc
 
 
-class Copies(Protocol):
-    """What the guest has copies of."""
+class MapCopies(Protocol):
+    """Maps of programs, of which the guest has copies."""
 
     def push(self) -> None:
-        """Before the guest runs."""
+        """Bring the guest's copies up to date: it is about to run."""
 
     def pull(self) -> None:
-        """After it has."""
+        """Read the guest's copies: it has run."""
 
 
-class View:
-    """The guest, for who compiles GuestPrograms.
+class RemoteView:
+    """The guest, as the compiler of GuestPrograms needs it.
 
     Attributes:
-        arch, saving: how a detour saves registers. copies: told when the guest runs and has run; None: nobody. code:
-        (start, end) of programs. spans: (start, end) of what the system has mapped for certain. reads: whether programs
-        may read memory. asking: the same as of Detours.
+        arch: its architecture.
+        saving: how a detour saves registers.
+        reads: whether programs may read memory.
+        copies: the maps that the guest has copies of; None: it has none.
+        code: (start, end) of programs.
+        asking: (asks, answer) as of DetourHooks.
+        read, write, alloc: the machine's.
     """
 
     def __init__(self, machine: Any, saving: Saving, there: Callable[[], bool], fresh: Callable[[int], int],
                  spans: Callable[[], list[tuple[int, int]]], kernel: bool, several: Callable[[], bool],
-                 asking: Asking) -> None:
-        self.arch, self.saving, self.reads = machine.arch, saving, not kernel
-        self.copies: Copies | None = None
-        self._there, self._fresh, self._spans, self._several = there, fresh, spans, several
-        self._asking, self.asking = asking, (asking.stands, asking.answer)
-        self.read, self.write, self.alloc = machine.read, machine.write, machine.alloc
+                 asking: HostReads) -> None:
+        """Prepare.
+
+        Args:
+            there: returns True while there is a guest.
+            fresh: bytes -> address of new pages, which are never taken back.
+            spans: returns (start, end) of what the system has mapped for certain.
+            kernel: the guest is a whole machine.
+            several: returns True while there are several threads, or CPUs.
+            asking: serves reads of programs.
+        """
+        self.arch = machine.arch
+        self.saving = saving
+        self.reads = not kernel
+        self.copies: MapCopies | None = None
+        self._there = there
+        self._fresh = fresh
+        self._spans = spans
+        self._several = several
+        self._asking = asking
+        self.asking = asking.stands, asking.answer
+        self.read = machine.read
+        self.write = machine.write
+        self.alloc = machine.alloc
         self.code: list[tuple[int, int]] = []
-        self._locks, self._lock = kernel and machine.cpus > 1, 0
+        self._locks = kernel and machine.cpus > 1
+        self._lock = 0  # address of the lock that programs hold; 0: there is none yet
 
     def take_turns(self, lock: int) -> None:
-        """Programs hold this one from now on."""
+        """Have programs hold the lock at address `lock` from now on."""
         self._lock = lock
 
     def detour(self, calls: list[Call], also: Iterable[str] = (), draft: bool = False) -> bytes:
-        """What runs programs, on one of a kernel's processors at a time. draft: it is not going to run."""
+        """Return the code of a detour, which runs on one of a kernel's processors at a time.
+
+        Args:
+            calls: (environment, entry, text) of each program.
+            also: registers that are saved besides.
+            draft: the code is not going to run, only its size is wanted.
+        """
         if self._locks and not self._lock and not draft:
             self._lock = self.fresh(16)
         calls = bodies(self.arch, self.saving.returns, calls)
         return self.saving.code(calls, also, self._lock or self._locks)
 
     def fresh(self, size: int) -> int:
-        """Memory of zeros, pages of its own, that is never taken back. NoMemory."""
+        """Map pages of zeros that are never taken back, and return their address. NoMemory."""
         at = self._fresh(size)
         if not self.reads:  # a kernel gives what others have used
             self.write(at, bytes(size))
         return at
 
     def asked(self, function: bytes) -> int:
-        """Address of a function by which programs have the host read; see Asking."""
+        """Return the address of a function by which programs have the host read (hostreads.py)."""
         start, end = self._asking.place(function, self.fresh)
         self.code.append((start, end))
         return start
 
     @property
     def several(self) -> bool:
-        """True while there are several threads, or CPUs: nothing in the guest says to a program which it is."""
+        """Return True while there are several threads, or CPUs: a program is not told which one it runs on."""
         return self._several()
 
     @property
@@ -107,7 +140,7 @@ class View:
         return self._there()
 
     def readable(self) -> list[tuple[int, int]]:
-        """(start, bytes) of memory that is there."""
+        """Return (start, bytes) of memory that is mapped."""
         return [(start, end - start) for start, end in self._spans() if start < end and self._has(start)
                 and self._has(end - 1)]
 
@@ -118,21 +151,28 @@ class View:
             return False
 
     def push(self) -> None:
-        """The guest is about to run."""
+        """Bring maps up to date: the guest is about to run."""
         if self.copies is not None:
             self.copies.push()
 
     def pull(self) -> None:
-        """The guest has run, or is about to end."""
+        """Read maps: the guest has run, or is about to end."""
         if self.copies is not None and self.there:
             self.copies.pull()
 
 
-def view_of(machine: Any, target: Target, there: Callable[[], bool], fresh: Callable[[int], int], loads: Loads,
-            kernel: bool) -> View | None:
-    """The view of a process, or of a kernel: who knows what is mapped there? None where nobody has said how its
-    registers are saved."""
-    saving = saving_of(machine.arch, kernel)
+def view_of(machine: Any, target: RemoteTarget, there: Callable[[], bool], fresh: Callable[[int], int], loads: Loads,
+            kernel: bool) -> RemoteView | None:
+    """Return the view of a process, or of a kernel; None where no detour is written for the architecture.
+
+    Args:
+        there: returns True while there is a guest.
+        fresh: bytes -> address of new pages, which are never taken back.
+        loads: says where files are loaded, and so what is mapped.
+        kernel: the guest is a whole machine.
+    """
+    known = row(machine.arch, DetourCode) or DetourCode()
+    saving = known.kernel if kernel else known.process
     if saving is None or machine.arch.jump is None:
         return None
 
@@ -140,37 +180,57 @@ def view_of(machine: Any, target: Target, there: Callable[[], bool], fresh: Call
         top = loads.vector.get(AT_RANDOM, 0) & -machine.page_size
         return [*loads.spans, *([(top - STACK, top + machine.page_size)] if top > STACK else [])]
 
-    return View(machine, saving, there, fresh, spans, kernel, lambda: len(target.threads()) > 1,
-                Asking(machine, target))
+    return RemoteView(machine, saving, there, fresh, spans, kernel, lambda: len(target.threads()) > 1,
+                HostReads(machine, target))
 
 
 class CallSites:
-    """The call sites of one machine; view: None where there are none. map_page: gives a page near an address.
+    """The call sites of one machine: the power of machine._base.CallsInPlace.
 
     Attributes:
-        area: bytes of one.
+        call_area: bytes of an area; 0: the machine has none.
+        delays_in_calls: True: in an area an instruction may have a delay slot.
+        can_run: True: the machine has these only where programs run in the guest.
+        unmap_calls: takes an area away.
     """
 
-    def __init__(self, view: View | None, map_page: Callable[[int], int], patch: Callable[[int, bytes], None],
-                 page: int) -> None:
-        self._given, self._map_page, self._patch, self.area = view, map_page, patch, page if view else 0
+    delays_in_calls = can_run = True
+
+    def __init__(self, view: RemoteView | None, map_page: Callable[[int], int], patch: Callable[[int, bytes], None],
+                 page: int, unmap_page: Callable[[int], None]) -> None:
+        """Prepare; nothing is mapped.
+
+        Args:
+            view: the guest; None: it runs no programs.
+            map_page: address -> a new page near it.
+            patch: (address, code) writes there.
+            page: bytes.
+            unmap_page: takes a page of map_page() away.
+        """
+        self.unmap_calls = unmap_page
+        self._given = view
+        self._map_page = map_page
+        self._patch = patch
+        self.call_area = page if view else 0
         self._plain: dict[int, bytes] = {}  # call site -> what stood there
-        self._counted: dict[int, int] = {}  # executions before the program that runs there now
-        self._running: dict[int, tuple[Sequence[GuestProgram], int]] = {}  # and how often it had run elsewhere
-        self._room: list[tuple[int, int]] = []  # (start, end) of what is left in pages
-        self._code: list[tuple[int, int]] = []
-        self._lead: Callable[[int, int], bytes] | None = None  # the jump to where threads stop, that take turns
-        self._onward: dict[int, int] = {}  # call site of theirs -> where it leads
+        self._counted: dict[int, int] = {}  # call site -> executions before the program that runs there now
+        # call site -> its programs, and how often the first had run elsewhere
+        self._running: dict[int, tuple[Sequence[GuestProgram], int]] = {}
+        self._room: list[tuple[int, int]] = []  # (start, end) of what is left in pages of detours
+        self._code: list[tuple[int, int]] = []  # (start, end) of these pages
+        # (call site, mode) -> the jump into the lock; None: threads do not take turns
+        self._lead: Callable[[int, int], bytes] | None = None
+        self._onward: dict[int, int] = {}  # call site at which threads stop -> where it leads
 
     @property
-    def _view(self) -> View:
+    def _view(self) -> RemoteView:
         if self._given is None:
             raise Unsupported("this remote machine runs no programs in the guest", hint="probes work by breakpoints")
         return self._given
 
     @contextmanager
     def running(self, depth: int) -> Iterator[None]:
-        """The guest runs: after an outermost run what it has copies of comes back."""
+        """Read maps after an outermost run; `depth` runs are under way before it."""
         try:
             yield
         finally:
@@ -178,20 +238,43 @@ class CallSites:
                 self._given.pull()
 
     def jumps(self, programs: Sequence[GuestProgram] | None, mode: int) -> bool:
-        """True for programs that run in the guest: a stub tells of an instruction by stopping."""
+        """Return True where a jump would be better than a breakpoint: for programs that run in the guest.
+
+        Args:
+            programs: what would run there; None: a handler of Python's, which needs a stop.
+            mode: mode bits of the text; not 0: no detour leads there.
+        """
         if self._given is None or mode or not programs:
             return programs is None and not mode and self._lead is not None
-        return len(self._given.detour([(0, 0, b"")] * len(programs), draft=True)) + 32 < self.area // 2
+        return len(self._given.detour([(0, 0, b"")] * len(programs), draft=True)) + 32 < self.call_area // 2
 
-    def map(self, near: int) -> int:
-        """A page for call sites. Raises NoMemory; Unsupported in a whole machine, and where nobody has said how
-        registers are saved."""
+    def map_calls(self, near: int) -> int:
+        """Map a page for call sites near an address.
+
+        Raises:
+            NoMemory: there is none.
+            Unsupported: this machine runs no programs in the guest.
+        """
         return self._map_page(near) if self._view else 0
 
+    def ran(self, addr: int) -> bool:
+        """Return False: a call site that runs programs calls nobody."""
+        return False
+
+    def serve_here(self, addr: int, programs: Sequence[object]) -> None:
+        """Return None: a call site is where a jump leads to."""
+
     def program_at(self, addr: int, programs: Sequence[GuestProgram], last: BuiltIn | None = None) -> None:
-        """Run these there from now on. NoMemory."""
+        """Run programs at a call site from now on.
+
+        Args:
+            last: not used: a program of the host's.
+
+        Raises:
+            NoMemory: there is no room within reach for the detour.
+        """
         if not programs:
-            return  # who only counts is called
+            return  # a probe that only counts is called
         self.call_at(addr)
         view, arch = self._view, self._view.arch
         jump = arch.jump
@@ -212,7 +295,7 @@ class CallSites:
         self._patch(addr, leading)
 
     def call_at(self, addr: int) -> None:
-        """Run none there any more."""
+        """Run no program at a call site any more: handlers are called."""
         if addr in self._running:
             self._counted[addr] = self.count(addr)
             del self._running[addr]
@@ -223,8 +306,12 @@ class CallSites:
             self._patch(addr, self._lead(addr, mode))
 
     def take_turns(self, lock: int, lead: Callable[[int, int], bytes]) -> None:
-        """There is going to be a second thread. lead: (call site, its mode) -> the jump to where threads stop, that
-        have this lock."""
+        """Prepare for a second thread.
+
+        Args:
+            lock: address of the lock that programs hold, too.
+            lead: (call site, its mode) -> the jump into the lock.
+        """
         self._view.take_turns(lock)
         self._lead = lead
         for addr, (programs, _) in list(self._running.items()):
@@ -232,20 +319,22 @@ class CallSites:
 
     @property
     def runs_programs(self) -> bool:
-        """True while programs run at some call site."""
+        """Return True while programs run at some call site."""
         return bool(self._running)
 
     @property
     def calls(self) -> bool:
-        """True where threads may stop at one."""
+        """Return True where threads may stop at some call site."""
         return any(addr not in self._running for addr in self._onward)
 
     def onward(self, addr: int) -> int:
-        """Where a call site leads."""
+        """Return where a call site leads, mode bits included."""
         return self._onward[addr]
 
     def _leads_to(self, addr: int) -> tuple[int, int]:
-        """The same, and its mode, before anything of ours stands there: where its jump leads; a copy of what returns.
+        """Return where a call site leads, and the mode there, before a jump of the library's stands in it.
+
+        That is where its own jump leads; where it returns instead, a copy of the instructions that do.
         """
         arch, jump, linkage = self._view.arch, self._view.arch.jump, self._view.arch.linkage
         assert jump is not None
@@ -260,7 +349,7 @@ class CallSites:
         return copy, linkage.mode
 
     def count(self, addr: int) -> int:
-        """How often programs have run there."""
+        """Return how often programs have run at a call site."""
         before = self._counted.get(addr, 0)
         if addr not in self._running:
             return before
@@ -268,18 +357,23 @@ class CallSites:
         return before + programs[0].runs - elsewhere
 
     def inside(self, addr: int) -> bool:
-        """True in code of ours that a detour leads through."""
+        """Return True for an address in code of the library's that a detour leads through."""
         return any(start <= addr < end for start, end in (*self._code, *(self._given.code if self._given else ())))
 
     def take(self, near: int, size: int) -> int:
-        """Memory for code, near a call site."""
+        """Take memory for code.
+
+        Args:
+            near: address of a call site.
+            size: bytes.
+        """
         size = -(-size // 16) * 16
         found = next((n for n, (start, end) in enumerate(self._room) if end - start >= size
                       and abs(start - near) < 1 << 19), None)
         if found is None:
             page = self._map_page(near)
-            self._room.append((page, page + self.area))
-            self._code.append((page, page + self.area))
+            self._room.append((page, page + self.call_area))
+            self._code.append((page, page + self.call_area))
             found = len(self._room) - 1
         start, end = self._room[found]
         self._room[found] = start + size, end

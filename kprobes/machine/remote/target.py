@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from xml.etree import ElementTree
 
+from ...arch._stub import Slot
 from ...errors import GuestFault, RemoteError
-from .layouts import Slot
+from .breakpoints import Breakpoints
 from .packets import Connection, unescape
-from .reasons import THREAD, Stop, stop_of
-from .stops import Stops
+from .stopreplies import THREAD, StopReply, stop_of
 
 FEATURES = b"qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;xmlRegisters=i386"
 LARGEST = 1 << 20  #: bytes of a target description or of the auxiliary vector
@@ -25,30 +25,45 @@ _REFUSED = re.compile(rb"E[0-9a-fA-F]{2}|E\..*", re.DOTALL)
 CHUNK = 0x7F0  #: bytes of memory in one packet: QEMU's packets have 4 KiB
 
 
-class Target:
-    """What can be asked of a stub. Addresses and sizes are the guest's; everything raises RemoteError when the stub is
-    gone."""
+class RemoteTarget:
+    """A stub, as its packets show it. Everything raises RemoteError when the stub is gone.
+
+    Attributes:
+        link: the connection.
+        features: what it says that it can do: name -> "+", "-" or a value.
+        stops: its breakpoints.
+        traps: the signal of a trap instruction, and the bytes from there to pc; None: only the stub's breakpoints stop.
+        resumes_threads: True where it can resume a thread alone (vCont).
+    """
 
     def __init__(self, connection: Connection, takes_pc: bool = False, reads: int = 0,
                  traps: tuple[int, int] | None = None) -> None:
-        """takes_pc: resume() may be told where the thread that stopped goes on. QEMU's user mode: it cannot hold the
-        other threads, so that a packet without a thread does what one with a thread does. reads: of the
-        connection; where it is known, registers are asked for before the guest runs. traps: trap instructions stop the
-        guest: the signal, and bytes from them to pc; None: they do not, only breakpoints of the stub's."""
-        self.link, self._takes_pc, connection.reads = connection, takes_pc, reads
-        self._asked, self._file = False, b""  # for the registers of who stops next; they came with the last stop
-        self._unseen: Stop | None = None  # of a wait that was broken off
+        """Ask the stub what it can do.
+
+        Args:
+            takes_pc: resume() may be told where the thread that stopped goes on. So it is under QEMU's user mode: it
+                cannot hold the other threads, and a packet without a thread does what one with a thread does.
+            reads: bytes that the stub reads at once, where that is known (Connection.reads): registers are asked for
+                before the guest runs.
+            traps: the signal of a trap instruction, and the bytes from there to pc; None: it does not stop the guest.
+        """
+        self.link = connection
+        self._takes_pc = takes_pc
+        connection.reads = reads
+        self._asked = False  # the registers of the thread that stops next were asked for
+        self._file = b""  # the registers that came with the last stop
+        self._unseen: StopReply | None = None  # a stop whose wait was broken off
         answer = connection.ask(FEATURES)
         self.features = dict(_feature(word) for word in answer.decode("latin1").split(";") if word)
         if self.features.get("QStartNoAckMode") == "+" and connection.ask(b"QStartNoAckMode") == b"OK":
             connection.no_acknowledgements()
         connection.ask(b"Hgp0.0" if self.features.get("multiprocess") == "+" else b"Hg0")  # any: gdbserver has none yet
         self.traps = traps if "qXfer:siginfo:read" in self.features else None
-        self.stops = Stops(connection, self.read, self.write)
+        self.stops = Breakpoints(connection, self.read, self.write)
         self._thread = ""
         self._stopped_last = ""
-        self._said: tuple[bytes, Stop | None] = b"", None  # the last stop, as it was said: most are said again
-        self._forked: Callable[[Stop], None] | None = None  # lets a child go
+        self._said: tuple[bytes, StopReply | None] = b"", None  # the last stop: most are said again
+        self._forked: Callable[[StopReply], None] | None = None  # lets a child go
         self._rejoined: Callable[[], None] | None = None  # a child has left its parent's memory
         self._among_all: frozenset[int] | None = None  # system calls that matter, where the stub tells of all
         self._resumed: tuple[bool, str] = False, ""  # how the guest was resumed last: step, thread
@@ -57,7 +72,7 @@ class Target:
     # --- what it is
 
     def transfer(self, kind: str, annex: str = "", chunk: int = CHUNK) -> bytes:
-        """What a qXfer object holds, asked for in pieces of `chunk` bytes; b"" where the stub has none."""
+        """Return what a qXfer object holds, read in pieces of `chunk` bytes; b"" where the stub has none."""
         out = b""
         while len(out) < LARGEST:
             answer = self.link.ask(b"qXfer:%s:read:%s:%x,%x" % (kind.encode(), annex.encode("latin1", "replace"),
@@ -71,7 +86,11 @@ class Target:
         raise RemoteError(f"the stub's {kind} has no end", hint="this is no stub that can be used")
 
     def described(self) -> tuple[str, tuple[Slot, ...]]:
-        """(GDB's name of the architecture or "", registers) by the stub's target description; () where it has none."""
+        """Return what the stub's target description says.
+
+        Returns:
+            GDB's name of the architecture, or ""; and the registers, () where the stub has no description.
+        """
         text = self.transfer("features", "target.xml")
         if not text:
             return "", ()
@@ -87,7 +106,12 @@ class Target:
         return name, tuple(slots)
 
     def _elements(self, text: bytes, budget: list[int]) -> Iterable[ElementTree.Element]:
-        """Every element of a description, included files in their places."""
+        """Yield every element of a description, included files in their places.
+
+        Args:
+            text: of the XML file.
+            budget: how many files may still be included, one number.
+        """
         budget[0] -= 1
         if budget[0] < 0 or b"<!ENTITY" in text:
             raise RemoteError("the stub's target description is no such thing", hint="pass arch=, or use another stub")
@@ -105,13 +129,13 @@ class Target:
     # --- threads and registers
 
     def choose(self, thread: str) -> None:
-        """Registers are this thread's from now on ("": whichever the stub likes)."""
+        """Have packets for registers mean this thread's; "": whichever the stub chooses."""
         if thread != self._thread:
             self._accepted(b"Hg%s" % thread.encode(), "choose a thread")
             self._thread = thread
 
     def threads(self) -> list[str]:
-        """Those that there are, as the stub names them; [] where it has no list."""
+        """Return all threads, as the stub names them; [] where it has no list."""
         out: list[str] = []
         answer = self.link.ask(b"qfThreadInfo")
         while answer[:1] == b"m" and len(out) < MOST_THREADS:
@@ -120,8 +144,9 @@ class Target:
         return out
 
     def all_registers(self) -> bytes:
-        """The register file as g sends it; what is unknown reads as 0."""
-        known, self._file = self._file if self._thread == self._stopped_last else b"", b""
+        """Return the register file as g sends it; registers that the stub does not know are 0."""
+        known = self._file if self._thread == self._stopped_last else b""
+        self._file = b""
         answer = known or self.link.ask(b"g")
         return self._bytes(answer.replace(b"x", b"0"), "registers")
 
@@ -131,17 +156,24 @@ class Target:
         self._accepted(b"G%s" % data.hex().encode(), "write registers")
 
     def register(self, number: int) -> bytes:
-        """One register; b"" where the stub has none of this number."""
+        """Return one register; b"" where the stub has none of this number."""
         return self.registers([number])[0]
 
     def registers(self, numbers: list[int]) -> list[bytes]:
-        """Several, asked for at once."""
+        """Return several registers, asked for at once."""
         answers = self.link.ask_all([b"p%x" % number for number in numbers])
         return [b"" if _refused(answer) else self._bytes(answer.replace(b"x", b"0"), "a register")
                 for answer in answers]
 
     def set_registers(self, values: list[tuple[int, bytes]]) -> list[bool]:
-        """Write registers by their numbers, all at once; False for each that the stub does not write."""
+        """Write registers, all at once.
+
+        Args:
+            values: (number, bytes) of each.
+
+        Returns:
+            False for each that the stub does not write.
+        """
         self._file = b""
         answers = self.link.ask_all([b"P%x=%s" % (number, data.hex().encode()) for number, data in values])
         return [answer == b"OK" for answer in answers]
@@ -149,7 +181,7 @@ class Target:
     # --- memory
 
     def read(self, addr: int, size: int) -> bytes:
-        """Guest memory; GuestFault (access "read") where there is none."""
+        """Return guest memory without breakpoints. GuestFault (access "read"): there is none."""
         out = bytearray()
         starts = range(addr, addr + size, CHUNK)
         for answer in self.link.ask_all([b"m%x,%x" % (at, min(CHUNK, addr + size - at)) for at in starts]):
@@ -160,7 +192,7 @@ class Target:
         return self.stops.over(addr, bytes(out[:size]))
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory, read-only parts too; GuestFault (access "write") where there is none."""
+        """Write guest memory, read-only parts too. GuestFault (access "write"): there is none."""
         if self.stops.shown(addr, addr + len(data)):
             with self.stops.away(addr, addr + len(data)):
                 self.write(addr, data)
@@ -173,7 +205,7 @@ class Target:
 
     @property
     def tells_calls(self) -> bool:
-        """Whether report_calls() does anything."""
+        """Return True where report_calls() has an effect."""
         return self.features.get("QCatchSyscalls") == "+"
 
     def report_calls(self, numbers: Sequence[int], among_all: bool = False) -> None:
@@ -190,19 +222,21 @@ class Target:
         which = b"" if among_all else b"".join(b";%x" % number for number in numbers)
         self.link.ask(b"QCatchSyscalls:1" + which if numbers else b"QCatchSyscalls:0")
 
-    def _is_other_call(self, stop: Stop) -> bool:
-        """True at a system call that the stub tells of only because it tells of all."""
+    def _is_other_call(self, stop: StopReply) -> bool:
+        """Return True at a system call that the stub tells of only because it tells of all."""
         if self._among_all is None:
             return False
         return stop.returned or (stop.call is not None and stop.call not in self._among_all)
 
     @property
     def children_have_breakpoints(self) -> bool:
-        """Whether a forked child has to be rid of the stub's breakpoints. QEMU's user mode does that itself, and tells
-        of no vfork(): there a child never has its parent's memory."""
+        """Return True where a forked child has the stub's breakpoints.
+
+        QEMU's user mode removes them itself, and tells of no vfork(): there a child never has its parent's memory.
+        """
         return self.features.get("vfork-events") == "+"
 
-    def report_children(self, forked: Callable[[Stop], None], rejoined: Callable[[], None]) -> None:
+    def report_children(self, forked: Callable[[StopReply], None], rejoined: Callable[[], None]) -> None:
         """Serve every child that the guest forks, where the stub can tell of them. No stop is reported of that.
 
         Args:
@@ -218,18 +252,27 @@ class Target:
     # --- running
 
     def goes_on(self, thread: str | None) -> bool:
-        """True where resume() may be told where this thread goes on."""
+        """Return True where resume() may be told where this thread goes on."""
         return self._takes_pc and thread == self._stopped_last
 
     def resume(self, *, signal: int = 0, step: bool = False, thread: str = "", at: int | None = None) -> None:
-        """Let the guest run. signal: delivered to `thread` first. step: one instruction. thread: only this one, where
-        the stub can do that (with a signal: this one gets it, and the others run as well). at: where, see goes_on()."""
-        self._thread, self._file = "", b""  # the stub chooses anew
+        """Let the guest run.
+
+        Args:
+            signal: number that is delivered to `thread` first; 0: none.
+            step: one instruction.
+            thread: runs alone, where the stub can do that; with a signal it gets that, and the others run as well.
+            at: address where the thread that stopped goes on; None: at its pc. See goes_on().
+        """
+        self._thread = ""  # the stub chooses anew
+        self._file = b""
         self._resumed = step, thread
         if at is not None:
             self._go(b"c%x" % at)
             return
-        action = b"%c%02x" % (b"SC"[not step], signal) if signal else b"s" if step else b"c"
+        action = b"s" if step else b"c"
+        if signal:
+            action = b"%b%02x" % (action.upper(), signal)
         if thread and self.resumes_threads:
             others = b";c" if signal and not step else b""
             self._go(b"vCont;%s:%s%s" % (action, thread.encode(), others))
@@ -243,9 +286,16 @@ class Target:
         else:
             self.link.send(packet)
 
-    def wait(self, patience: float | None, console: Callable[[bytes], None]) -> Stop:
-        """The next stop; TimeoutError after `patience` seconds (None: never; less than 0: now), whatever is said
-        meanwhile. console: gets what the guest prints."""
+    def wait(self, patience: float | None, console: Callable[[bytes], None]) -> StopReply:
+        """Return the next stop. Children are let go, and system calls that were not asked for passed, meanwhile.
+
+        Args:
+            patience: seconds; None: no bound; less than 0: none at all.
+            console: gets what the guest prints.
+
+        Raises:
+            TimeoutError: the time is over. A stop that comes later is the next wait's.
+        """
         deadline = None if patience is None else time.monotonic() + patience
         while self._unseen is None:
             left = None if deadline is None else deadline - time.monotonic()
@@ -256,7 +306,7 @@ class Target:
                 console(self._bytes(answer[1:], "output") if answer[1:] else b"")  # OpenOCD: it is still there
             elif answer[:1] == b"F":
                 if self._asked:
-                    self.link.answer()  # to what was asked for who stops
+                    self.link.answer()  # the registers that were asked for
                 self._go(b"F-1,26")  # file I/O for the guest: ENOSYS, and it goes on
             elif (stop := self._stopped(answer)).child and self._forked is not None:
                 self._part(stop, self._forked)
@@ -268,11 +318,13 @@ class Target:
                 self._unseen = stop
         if self._asked and self._unseen.kind == "signal":
             self._file = self.link.answer()
-        stop, self._unseen, self._asked = self._unseen, None, False
-        self._thread = self._stopped_last = stop.thread  # registers are now those of who stopped
+        stop = self._unseen
+        self._unseen = None
+        self._asked = False
+        self._thread = self._stopped_last = stop.thread  # registers are now those of that thread
         return stop
 
-    def _part(self, stop: Stop, forked: Callable[[Stop], None]) -> None:
+    def _part(self, stop: StopReply, forked: Callable[[StopReply], None]) -> None:
         """Let a child go that has begun, and its parent go on: alone, while the child runs in its memory."""
         step, thread = self._resumed
         self._look_anew()
@@ -297,14 +349,14 @@ class Target:
         self.resume(step=step, thread=thread)
 
     def _look_anew(self) -> None:
-        """Forget what was asked for before the stop, of whoever stopped last."""
+        """Forget what was asked for before the stop, of the thread that stopped last."""
         if self._asked:
             self.link.answer()
         self._thread = self._stopped_last = ""
         self._asked = False
 
-    def _stopped(self, answer: bytes) -> Stop:
-        """What a stop says. What is none is the end: nobody knows then whose answers come, nor what runs."""
+    def _stopped(self, answer: bytes) -> StopReply:
+        """Return what a stop reply says. Any other answer closes the connection: it is out of step."""
         said, stop = self._said
         if stop is not None and said == answer:
             return stop
@@ -316,17 +368,17 @@ class Target:
         self._said = answer, stop
         return stop
 
-    def why(self) -> Stop:
-        """Why nothing runs now."""
+    def why(self) -> StopReply:
+        """Return why the guest stands now."""
         self.link.send(b"?")
         return stop_of(self.link.receive())
 
-    def end(self) -> Stop | None:
-        """The program's, where the stub has told of it while something else was asked for."""
+    def end(self) -> StopReply | None:
+        """Return the program's end, where the stub has told of it in place of an answer; None: it has not."""
         return stop_of(self.link.end) if self.link.end else None
 
     def detach(self, thread: str = "") -> None:
-        """Let go of a process: it runs on, without us and without the signal that it stopped with.
+        """Let go of a process: it runs on, without the library and without the signal that it stopped with.
 
         Args:
             thread: one of its threads, as the stub names it.
@@ -341,7 +393,7 @@ class Target:
         self.link.send(b"k")
 
     def _bytes(self, answer: bytes, what: str) -> bytes:
-        """Hexadecimal digits. What is neither those nor an error is the end, as in _stopped()."""
+        """Return the bytes of hexadecimal digits. What is neither those nor an error closes the connection."""
         try:
             if not _refused(answer):
                 return bytes.fromhex(answer.decode("ascii"))
@@ -357,7 +409,7 @@ class Target:
 
 
 def _feature(word: str) -> tuple[str, str]:
-    """"name+", "name-", "name?" or "name=value"."""
+    """Return (name, sign or value) of "name+", "name-", "name?" or "name=value"."""
     name, equals, value = word.partition("=")
     return (name, value) if equals else (word[:-1], word[-1:])
 

@@ -5,43 +5,56 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...arch._base import Arch
+from ...arch._stub import Slot
 from ...errors import MachineBusy, RemoteError
 from ...regs import Machine, Regs
-from .layouts import NULLIFIED, Slot, parts_of
+from .layouts import facts_of, parts_of
 from .registers import RegisterFile, accessors
-from .target import Target
+from .target import RemoteTarget
 
-#: registers with which a kernel knows the processor, not the task
+#: registers by which a kernel knows the processor, not the task
 OF_PROCESSORS = ("gs_base",)
 #: registers by which Linux knows that a thread was interrupted in a system call, and its result so far, from -516 to
-#: -512: it puts pc back to begin it again, whoever has moved that (signal(7))
+#: -512: it puts pc back to begin it again, even if that was moved (signal(7))
 CALLING = (("orig_rax", "rax", 64), ("orig_eax", "eax", 32))
 
 
-class Threads:
+class RemoteThreads:
     """As many CPUs as threads may stand in a hit at once.
 
     Attributes:
-        regs: of each CPU. current: index of the one that stopped last. apart: the others run on meanwhile. slots: the
-        stub's registers by name. nullifies: whether instructions nullify the next one.
+        regs: registers of each CPU.
+        current: index of the CPU whose thread stopped last.
+        apart: True where the other threads run while one is looked at.
+        slots: name -> register of the stub's.
+        nullifies: True where instructions may nullify the next one.
     """
 
-    def __init__(self, target: Target, machine: Machine, arch: Arch, slots: Mapping[str, Slot], most: int,
+    def __init__(self, target: RemoteTarget, machine: Machine, arch: Arch, slots: Mapping[str, Slot], most: int,
                  system: bool) -> None:
-        """most: threads that may come; a whole machine's processors are there from the start."""
+        """Make the CPUs.
+
+        Args:
+            slots: name -> register of the stub's.
+            most: number of threads that may stand in a hit at once.
+            system: the guest is a whole machine, whose processors are there from the start.
+        """
         names = target.threads() if system else []
         size = len(target.all_registers())
-        self._target, self._arch, self.slots = target, arch, slots
+        self._target = target
+        self._arch = arch
+        self.slots = slots
         self._files = [RegisterFile(target, arch, slots, size) for _ in names or range(most)]
         for file, name in zip(self._files, names, strict=False):
             file.thread = name
         self.regs = [Regs(machine, *accessors(file, slots, arch), cpu) for cpu, file in enumerate(self._files)]
         self._used = self._files[:len(names)]  # those that are a thread's: the others hold nothing
-        self.current, self.apart = 0, False
-        parts = parts_of(arch.name, slots)
+        self.current = 0
+        self.apart = False
+        parts = parts_of(arch, slots)
         kept = ({parts[name].name if name in parts else name for name in arch.regs.names} | {"npc"}) & set(slots)
         self._kept = sorted(kept, key=lambda name: slots[name].number)
-        self._nullified = NULLIFIED.get(arch.name)
+        self._nullified = facts_of(arch).nullified
         self.nullifies = self._nullified is not None
         self._calling = next((row for row in CALLING if row[0] in slots), None)
         self._privilege = (1 << parts[arch.regs.pc].low) - 1 if arch.regs.pc in parts else 0
@@ -58,8 +71,15 @@ class Threads:
         return [regs for regs, file in zip(self.regs, self._files, strict=True) if file.thread is not None]
 
     def turn_to(self, inside: Callable[[int], bool], every: bool) -> bool:
-        """True: a thread that stands there is the current one now; each time another one, as it may wait for that.
-        every: of all, not only the one that was."""
+        """Make a thread the current one whose pc is at a certain place; each time another one, as they may wait.
+
+        Args:
+            inside: returns True for such a pc.
+            every: look at all threads, not only at the current one.
+
+        Returns:
+            False where none is there.
+        """
         first = self.current + 1 if every else self.current
         cpus = [(first + n) % len(self.regs) for n in range(len(self.regs) if every else 1)]
         found = next((cpu for cpu in cpus if inside(self.regs[cpu].pc)), None)
@@ -68,8 +88,14 @@ class Threads:
         return found is not None
 
     def stopped(self, thread: str) -> Regs:
-        """This thread has stopped: its CPU is the current one. RemoteError where more threads stop than there are
-        CPUs."""
+        """Note that a thread has stopped, make its CPU the current one, and return its registers.
+
+        Args:
+            thread: as the stub names it.
+
+        Raises:
+            RemoteError: more threads have stopped than there are CPUs.
+        """
         for file in self._used:
             file.forget()
             file.away = self.apart and file.thread != thread
@@ -87,8 +113,15 @@ class Threads:
         return self.regs[known]
 
     def send(self, ours: Callable[[int], bool]) -> None:
-        """CPUs whose pc somebody has set by their registers go on there. Where one is no thread's, RemoteError; in a
-        hit, MachineBusy: it stays where it is."""
+        """Send CPUs on whose pc was set by their registers.
+
+        Args:
+            ours: returns True for a pc in code of the library's.
+
+        Raises:
+            MachineBusy: a CPU is in a hit, and stays where it is.
+            RemoteError: no thread is that CPU.
+        """
         for cpu, regs in enumerate(self.regs):
             if (target := regs.target) is not None:
                 regs.at(None)
@@ -100,8 +133,14 @@ class Threads:
                 self.move(target, cpu)
 
     def move(self, target: int, cpu: int | None = None) -> None:
-        """Set the pc of a CPU, the current one by default; mode bits go where it keeps them."""
-        file, bits = self._files[self.current if cpu is None else cpu], self._arch.pointers.mode_bits
+        """Set the pc of a CPU.
+
+        Args:
+            target: address; its mode bits go where the CPU keeps them.
+            cpu: index; None: the current one.
+        """
+        file = self._files[self.current if cpu is None else cpu]
+        bits = self._arch.pointers.mode_bits
         if bits and "cpsr" in self.slots:  # Arm: T is bit 5
             file.write("cpsr", file.read("cpsr") & ~0x20 | (target & 1) << 5)
         target = target & ~bits | (file.read(self._pc) & self._privilege if self._privilege else 0)
@@ -110,25 +149,26 @@ class Threads:
             file.write("npc", target + 4)
 
     def start(self, target: int) -> None:
-        """move(), to code of its own: nothing that was before nullifies its first instruction."""
+        """Send the current CPU to code that has nothing to do with where it stands: nothing nullifies its first
+        instruction, and no system call begins again."""
         self._nullifies_next()
         self._leave_call(self._files[self.current])
         self.move(target)
 
     def _called(self, file: RegisterFile) -> str:
-        """The register by which a thread is in an interrupted system call; "": it is in none."""
+        """Return the register by which a thread is in an interrupted system call; "": it is in none."""
         if self._calling is None:
             return ""
         name, result, bits = self._calling
         return name if -516 <= file.read(result) - (1 << bits) <= -512 else ""
 
     def _leave_call(self, file: RegisterFile) -> None:
-        """A system call that was interrupted does not begin again."""
+        """Keep a system call that was interrupted from beginning again."""
         if name := self._called(file):
             file.write(name, -1)
 
     def pass_over(self) -> bool:
-        """True: the instruction that the current thread is at is nullified, and has been left behind."""
+        """Step over the instruction of the current thread if it is nullified; return True then."""
         if not self._nullifies_next():
             return False
         file = self._files[self.current]
@@ -138,7 +178,7 @@ class Threads:
         return True
 
     def _nullifies_next(self) -> bool:
-        """Whether the next instruction is nullified; it is not any more."""
+        """Return True where the next instruction of the current thread is nullified, and end that."""
         if self._nullified is None:
             return False
         (name, bits), file = self._nullified, self._files[self.current]
@@ -148,40 +188,52 @@ class Threads:
         return bool(word & bits)
 
     def flush(self, going_on: bool = False) -> int | None:
-        """Write what has changed: the guest runs on. going_on: resume() can be told where: see
-        RegisterFile.onward()."""
+        """Write the registers that have changed: the guest is about to run.
+
+        Args:
+            going_on: the guest is resumed by a packet that can say where the current thread goes on.
+
+        Returns:
+            Where it goes on, for RemoteTarget.resume(); None: at its pc.
+        """
         at = self._files[self.current].onward(self._pc) if going_on else None
         for file in self._used:
             file.flush()
         return at
 
     def save(self) -> dict[str, int]:
-        """The current thread's registers, as far as the architecture shows them."""
+        """Return the current thread's registers, name -> value, as far as the architecture shows them."""
         file = self._files[self.current]
         called = self._called(file)
         return file.read_all([*self._kept, called] if called else self._kept)
 
     def restore(self, saved: dict[str, int], moved: bool = False) -> None:
-        """Put registers back. moved: a kernel has moved the task to another processor meanwhile."""
-        file, stay = self._files[self.current], OF_PROCESSORS if moved else ()
+        """Put the current thread's registers back.
+
+        Args:
+            saved: what save() has returned.
+            moved: a kernel has moved the task to another processor meanwhile.
+        """
+        file = self._files[self.current]
+        stay = OF_PROCESSORS if moved else ()
         for name, value in file.read_all(saved).items():
             if value != saved[name] and name not in stay:
                 file.write(name, saved[name])
 
     def forget_values(self) -> None:
-        """Read registers anew from now on, and write none that were set before."""
+        """Read all registers anew, and write none that were set before."""
         for file in self._used:
             file.forget()
 
     def forget(self) -> None:
-        """There are no threads any more."""
+        """Forget all threads: the guest is gone."""
         for file in self._used:
             file.forget()
             file.thread = None
         self._used = []
 
     def _reclaim(self) -> int:
-        """A CPU of a thread that is no more."""
+        """Return the index of a CPU whose thread has ended. RemoteError: all live."""
         for cpu, file in enumerate(self._files):
             if self._target.link.ask(b"T%s" % (file.thread or "").encode()) != b"OK":
                 return cpu

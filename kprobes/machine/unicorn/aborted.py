@@ -1,4 +1,4 @@
-"""Translations that end in the middle, because the instruction cannot be fetched: the engine does not forget them.
+"""Translations that end in the middle, because an instruction cannot be fetched: the engine keeps a note of them.
 
 MIPS's translator notes in its context which temporary tells of a delay slot, and clears the note at the end of a block.
 A fetch that fails leaves it there, and the next translation uses a temporary that it does not have, which kills the
@@ -23,7 +23,7 @@ SCRATCH, NOWHERE = 0x10000, 0x80000
 
 
 class Aborted:
-    """Those of an engine."""
+    """The note of one engine."""
 
     def __init__(self, engine: Engine, guest: Guest) -> None:
         self._engine = engine
@@ -31,23 +31,26 @@ class Aborted:
 
     @property
     def forgotten(self) -> bool:
-        """True where they can be forgotten."""
+        """True where the note can be cleared."""
         return self._note > 0
 
     def forget(self) -> bool:
-        """The last translation has not killed anything. True if it was one of those."""
+        """Clear the note. Return True if the last translation has left one."""
         if not self._note:
             return False
         context = ctypes.c_uint64.from_address((self._engine.handle.value or 0) + CONTEXT).value
         note = ctypes.c_uint64.from_address(context + self._note)
-        there, note.value = bool(note.value), 0
+        there = bool(note.value)
+        note.value = 0
         return there
 
 
 @cache
 def found(cpu: Cpu) -> int:
-    """Where a scratch engine's note is: nothing behind a block, and a temporary behind a fetch that failed. 0: not in
-    one place."""
+    """Return the note's offset in the context, found in a scratch engine; 0: it is not in one place.
+
+    There is 0 behind a block, and a temporary behind a fetch that failed.
+    """
     engine = Engine(cpu.open())
     engine.uc.mem_map(SCRATCH, 0x1000, const.UC_PROT_ALL)
     engine.start(SCRATCH, SCRATCH + 8)
@@ -59,7 +62,7 @@ def found(cpu: Cpu) -> int:
 
 
 def _context(engine: Engine) -> dict[int, int]:
-    """The words of its translator's context that may be the note."""
+    """Return offset -> word of the translator's context, of those that may be the note."""
     context = int.from_bytes(peek((engine.handle.value or 0) + CONTEXT, 8), "little")
     words = peek(context, NOTES.stop)
     return {at: int.from_bytes(words[at : at + 8], "little") for at in NOTES if at + 8 <= len(words)}

@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from unicorn import unicorn_const as const
 
 from .._base import BuiltIn, HostProgram
-from .._jumps import always_jumps
 from .cpu import Cpu
 from .engine import CALL, DIRECT
 from .following import Enter, Hit, Leave
 from .host import hostcode
 from .host.callsites import CallSite, FollowedCalls, SiteTable
-from .inplace import InPlace
+from .inplace import HookedInstructions
 from .programs import chain
 from .services import Services
 
@@ -23,12 +22,19 @@ CALL_AREA = 1 << 16  # bytes
 IDLE_TABLES = 4  # tables that no area uses, before one is used again
 
 
-class Areas:
-    """A CPU's. See machine._base.Machine."""
+class CallAreas:
+    """The call areas of a CPU: the power of machine._base.CallsInPlace.
 
-    jumps = staticmethod(always_jumps)
+    Attributes:
+        call_area: bytes of an area.
+        delays_in_calls: True if in an area an instruction may have a delay slot.
+        serve_here: makes an instruction in text a call site.
+    """
 
-    def __init__(self, cpu: Cpu, services: Services, followed: FollowedCalls, here: InPlace) -> None:
+    def __init__(self, cpu: Cpu, services: Services, followed: FollowedCalls, here: HookedInstructions) -> None:
+        self.call_area = CALL_AREA
+        self.delays_in_calls = cpu.guest.blocks.hooked_delay_slots
+        self.serve_here = here.add
         self._here, self._services, self._followed = here, services, followed
         self._memory, self._engine = cpu.memory, cpu.engine
         self._call_hooks: dict[int, list[int]] = {}
@@ -38,6 +44,10 @@ class Areas:
         self._direct: dict[int, int] = {}  # call site -> its own hook
         self._tables: dict[int, SiteTable] = {}  # area -> its call sites, for host code
         self._idle_tables: list[SiteTable] = []
+
+    def jumps(self, programs: Sequence[object] | None, mode: int) -> bool:
+        """Return True: every call site is served in place."""
+        return True
 
     def map_calls(self, near: int) -> int:
         """An area in which every instruction executed is reported to Sink.services first, by one hook over all of
@@ -90,7 +100,7 @@ class Areas:
         return hostcode.available()
 
     def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
-        """Programs run at a call site. See machine._base.Machine."""
+        """Run programs at a call site. See machine._base.CallsInPlace."""
         site = self._site(addr)
         assert last is None or isinstance(last, Enter | Hit | Leave)
         # As long as they are called: a helper in Python may have changed what is here, and then the program that called

@@ -13,7 +13,7 @@ from unicorn import unicorn_const as const
 
 from .engine import CODE, address_of
 from .host import hostcode
-from .memory import Memory
+from .memory import GuestMemory
 from .runstate import RunState
 
 EDGES = 1 << 16  # bytes of the map of edges, as AFL has it
@@ -31,7 +31,7 @@ class BlockCounts:
             counts to 255 and starts again.
     """
 
-    def __init__(self, memory: Memory, state: RunState) -> None:
+    def __init__(self, memory: GuestMemory, state: RunState) -> None:
         self._memory, self._state = memory, state
         self.found: list[int] = []
         self._rows: dict[int, int] = {}  # address -> first word of its row

@@ -18,7 +18,7 @@ Write = Callable[[int, bytes], None]
 
 
 @frozen(eq=False)
-class Block:
+class HostBlock:
     """A mapped stretch of guest memory and the host memory beneath it.
 
     Attributes:
@@ -40,30 +40,30 @@ class Block:
         return ctypes.addressof(ctypes.c_char.from_buffer(self.view))
 
 
-_NOWHERE = Block(1, 0, memoryview(b""), memoryview(b""), 0, 0)
+_NOWHERE = HostBlock(1, 0, memoryview(b""), memoryview(b""), 0, 0)
 
 
-class Blocks:
+class HostBlocks:
     """The blocks by address; the one used last is looked at first. width: bytes of a word of the guest's."""
 
     def __init__(self, width: int, order: Literal["little", "big"]) -> None:
         #: the engine needs their host memory as long as it lives: whoever makes this object keeps `held` with the
         #: engine
-        self.held: list[Block] = []
+        self.held: list[HostBlock] = []
         self._width, self._order = width, order
         self._forgets: list[Callable[[], None]] = []
         self._changes: list[Callable[[], None]] = []
         self.last = _NOWHERE
         # by address, and their starts; made when it is asked for
-        self._sorted: tuple[list[Block], list[int]] | None = None
+        self._sorted: tuple[list[HostBlock], list[int]] | None = None
 
-    def make(self, start: int, size: int, code: bool) -> Block:
+    def make(self, start: int, size: int, code: bool) -> HostBlock:
         """Zeroed host memory for [start, start + size)."""
         return self._block(start, memoryview(zeroed(size)), code)
 
-    def _block(self, start: int, view: memoryview, code: bool) -> Block:
+    def _block(self, start: int, view: memoryview, code: bool) -> HostBlock:
         size = len(view)
-        return Block(start, start + size, view, self._words(view), size, 0 if code else size)
+        return HostBlock(start, start + size, view, self._words(view), size, 0 if code else size)
 
     def _words(self, view: memoryview) -> Any:
         if self._order == sys.byteorder:
@@ -72,7 +72,7 @@ class Blocks:
         return ((word.__ctype_be__ if self._order == "big"
                  else word.__ctype_le__) * (len(view) // self._width)).from_buffer(view)
 
-    def add(self, block: Block) -> None:
+    def add(self, block: HostBlock) -> None:
         """Know a block from now on."""
         self.held.append(block)
         self._sorted = None
@@ -93,7 +93,7 @@ class Blocks:
         for forget in (*self._forgets, *self._changes):
             forget()
 
-    def _cut(self, start: int, end: int) -> list[Block]:
+    def _cut(self, start: int, end: int) -> list[HostBlock]:
         """Take [start, end) out; the blocks that had some of it."""
         cut = [block for block in self.held if start < block.end and block.start < end]
         left = [block for block in self.held if block not in cut]
@@ -104,11 +104,11 @@ class Blocks:
         self.last, self._sorted = _NOWHERE, None
         return cut
 
-    def _part(self, block: Block, start: int, end: int, code: bool) -> Block:
+    def _part(self, block: HostBlock, start: int, end: int, code: bool) -> HostBlock:
         start, end = max(start, block.start), min(end, block.end)
         return self._block(start, block.view[start - block.start : end - block.start], code)
 
-    def find(self, addr: int, size: int) -> Block | None:
+    def find(self, addr: int, size: int) -> HostBlock | None:
         """The block that holds all of [addr, addr + size), or None."""
         block = self.last
         if block.start <= addr and addr + size <= block.end:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from .blocks import Blocks
+from .blocks import HostBlocks
 
 MOST = 64  # blocks in the table, the largest: the engine answers for the others
 
@@ -19,7 +19,7 @@ class BlockTable:
         address: of the two words.
     """
 
-    def __init__(self, blocks: Blocks) -> None:
+    def __init__(self, blocks: HostBlocks) -> None:
         self._blocks = blocks
         self._header = (ctypes.c_uint64 * 2)()
         self._tables: list[object] = []

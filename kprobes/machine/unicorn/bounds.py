@@ -1,4 +1,4 @@
-"""Bounds of runs: seconds and instructions."""
+"""Bounds of runs: seconds and instructions. What is left of them is in RunState."""
 
 from __future__ import annotations
 
@@ -21,23 +21,39 @@ PASSING = 1 << 12  # instructions in a row in the sink's pages: displaced ones; 
 
 
 class Bounds:
-    """The bounds of the runs that are under way.
+    """Puts bounds on runs, and takes them away.
 
     Attributes:
-        timed_out: depth of the run whose time is up. installed: how often the hook that counts was added.
+        installed: number of times that the hook that counts was added.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, delay_slots: DelaySlots, owned: bool) -> None:
-        """owned: nobody else runs the engine."""
-        self._keeps = owned and cpu.guest.blocks.hooked_delay_slots  # the hook, after a run: it is everywhere
-        self._cpu, self._state, self._delay_slots = cpu, state, delay_slots
-        self.timed_out = self.installed = 0
+        """Prepare; nothing is bounded.
+
+        Args:
+            owned: the library has made the engine, and alone runs it.
+        """
+        self._keeps = owned and cpu.guest.blocks.hooked_delay_slots  # the hook stays after a run: it is everywhere
+        self._cpu = cpu
+        self._state = state
+        self._delay_slots = delay_slots
+        self.installed = 0
         self._hooks: list[int] = []
         self._counting: Any = None  # the hook's function
-        self._inside = 0  # instructions in a row in the sink's pages
 
     def begin(self, timeout: float | None, max_insns: int | None) -> Deadline | None:
-        """A run with these bounds, seconds and instructions, until end(). Unsupported where the engine cannot count."""
+        """Bound the innermost run, until end().
+
+        Args:
+            timeout: seconds; None: no bound.
+            max_insns: instructions; None: no bound.
+
+        Returns:
+            The deadline, for end(); None: there is none.
+
+        Raises:
+            Unsupported: the engine cannot count so far.
+        """
         if max_insns is not None:
             self._count(max_insns)
         try:
@@ -47,7 +63,12 @@ class Bounds:
             raise
 
     def end(self, deadline: Deadline | None, counted: bool) -> None:
-        """It has ended, whatever by."""
+        """Undo begin(): the run has ended, however.
+
+        Args:
+            deadline: what begin() has returned.
+            counted: instructions were bounded.
+        """
         try:
             if deadline is not None:
                 self._in_time(deadline)
@@ -56,16 +77,16 @@ class Bounds:
                 self._counted()
 
     def stops(self, address: int) -> bool:
-        """True where the run is over before the instruction at `address`."""
+        """Return True where the run is over before the instruction at `address`."""
         return bool(self._state.left) and self._state.left[-1] <= 0 and not self._passes(address)
 
     def _passes(self, address: int) -> bool:
-        """True for an instruction of the core's own, which does not count."""
-        return self._state.ours(address) and self._inside < PASSING
+        """Return True for an instruction of the core's own, which does not count."""
+        return self._state.ours(address) and self._state.own_in_row < PASSING
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Meanwhile instructions are not counted."""
+        """Count no instructions meanwhile."""
         left, self._state.left = self._state.left, []
         try:
             yield
@@ -74,7 +95,7 @@ class Bounds:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """paused(); and where the hook does harm in delay slots, it is gone."""
+        """Count no instructions meanwhile, and take the hook away where it does harm in delay slots."""
         hooked = bool(self._hooks) and not self._cpu.guest.blocks.hooked_delay_slots
         with self.paused():
             if hooked:
@@ -87,9 +108,9 @@ class Bounds:
 
     @contextmanager
     def none_but_ours(self) -> Iterator[None]:
-        """Meanwhile the guest stops before the first instruction that is not in the sink's pages."""
+        """Stop the guest meanwhile before the first instruction that is not in the core's pages."""
         self._state.left.append(0)
-        self._inside = 0
+        self._state.own_in_row = 0
         try:
             self._install_hook()
             yield
@@ -98,10 +119,10 @@ class Bounds:
             self._harm_no_more()
 
     def close(self) -> None:
-        """Nothing runs, or an unbounded run is about to: do without the hook that counts.
+        """Take the hook away that counts: nothing runs, or an unbounded run is about to.
 
-        Within a run it stays, as hooks that come and go would pile up; and after a run on an engine of our own, as the
-        next one is likely to be bounded as well.
+        Within a run it stays, as hooks that come and go would pile up; and after a run on an engine of the library's
+        own, as the next one is likely to be bounded as well.
         """
         if self._hooks:
             for hook in self._hooks:
@@ -110,22 +131,26 @@ class Bounds:
             self._cpu.engine.retranslate()
 
     def ended(self) -> None:
-        """The outermost run has ended."""
+        """Take the hook away after the outermost run, unless it may stay."""
         if not self._keeps:
             self.close()
 
     def _expire(self, depth: int) -> None:
-        """The time of the run at this depth is up. A stop before the engine has started is lost: this is called
-        again."""
-        self.timed_out = depth
+        """Stop the run at this depth: its time is up.
+
+        Called again until it has stopped, as a stop before the engine has started is lost.
+        """
+        self._state.timed_out = depth
         self._state.stop_for("timeout")
 
     def _in_time(self, deadline: Deadline) -> None:
+        """Cancel a deadline, and a stop for its sake that came when the run had ended."""
         deadline.cancel()
-        if self.timed_out == self._state.depth and self._state.why_stopped == "timeout":
+        if self._state.timed_out == self._state.depth and self._state.why_stopped == "timeout":
             self._state.take_stop()  # it was repeated when this run had ended already
 
     def _count(self, instructions: int) -> None:
+        """Count the instructions of the innermost run, down from this number."""
         guest, sink = self._cpu.guest, self._state.sink
         if instructions > SINGLE_STEP and not guest.blocks.hooked_delay_slots:
             raise Unsupported(f"this engine cannot count {self._cpu.arch.name} instructions beyond a jump",
@@ -136,13 +161,14 @@ class Bounds:
         self._state.left.append(instructions)
 
     def _counted(self) -> None:
+        """Undo _count()."""
         self._state.left.pop()
         self._harm_no_more()
         if self._state.sink is not None:
             self._state.sink.exact(False)
 
     def _harm_no_more(self) -> None:
-        """The run may go on, and in a delay slot the hook may do harm."""
+        """Take the hook away where it may do harm in delay slots, and no run is counted: one may go on."""
         if not (self._state.left or self._cpu.guest.blocks.hooked_delay_slots):
             self.close()
 
@@ -156,8 +182,11 @@ class Bounds:
             self._cpu.engine.retranslate()
 
     def _hooked(self) -> list[tuple[int, int]]:
-        """Where the hook is: everywhere, unless it does harm (Blocks.hooked_delay_slots). Then of the library's pages
-        in that only where runs end."""
+        """Return (start, end) of what the hook is on.
+
+        That is everything, unless it does harm in delay slots (Blocks.hooked_delay_slots): then the guest's code, and
+        of the library's pages only the one where runs end.
+        """
         if self._cpu.guest.blocks.hooked_delay_slots:
             return [(1, 0)]
         return [(start, end) for start, end in self._code()
@@ -167,8 +196,10 @@ class Bounds:
         return [(start, end) for start, end, perms in self._cpu.engine.regions() if perms & const.UC_PROT_EXEC]
 
     def _callback(self) -> Callable[[int, int, int, int], None]:
-        """Counts the guest's own instructions, not those in slots; never stops inside a slot. Where no stop is possible
-        in delay slots (Runs.settle), a branch and what stands behind it count as one."""
+        """Return the hook: it counts the guest's own instructions, not those in slots, and never stops inside a slot.
+
+        Where no stop is possible in delay slots (Runs.settle), a branch and the instruction behind it count as one.
+        """
         m, state = self._cpu, self._state
         twice, last = m.guest.blocks.reported_twice, -1
         delayed: dict[int, bool] | None = {} if m.guest.runs.settle else None
@@ -178,11 +209,11 @@ class Bounds:
             if not state.left:
                 return
             if state.sink is not None and state.sink.ours(address):
-                self._inside += 1
-                if self._inside < PASSING:
+                state.own_in_row += 1
+                if state.own_in_row < PASSING:
                     return
             else:
-                self._inside = 0
+                state.own_in_row = 0
             if twice is not None:
                 again, last = address == last and twice(m.engine.read(address, 2) or b"\0\0"), address
                 if again:

@@ -17,27 +17,39 @@ from .runstate import RunState
 from .stubs import Stubs
 
 
-class Calls:
-    """Calls functions, by name or address."""
+class FunctionCalls:
+    """Calls functions of one guest by name or address, and runs it."""
 
     def __init__(self, cpu: Cpu, state: RunState, runner: Runner, functions: Functions, stubs: Stubs,
                  delay_slots: DelaySlots, furniture: Furniture) -> None:
-        self._cpu, self._state, self.runs_in, self._functions, self.stubs = cpu, state, runner, functions, stubs
-        self.delay_slots, self._furniture = delay_slots, furniture
-        self._abandoned: Any = None  # the state before a call that failed
+        self._cpu = cpu
+        self._state = state
+        self._runner = runner
+        self._functions = functions
+        self._stubs = stubs
+        self._delay_slots = delay_slots
+        self._furniture = furniture
+        self._abandoned: Any = None  # the registers before a call that failed
         self._nothing = Passing(cpu.memory, ())
 
     def call(self, function: str | int, args: Sequence[Argument], timeout: float | None, max_insns: int | None) -> int:
-        """See UnicornMachine.call()."""
+        """Call a function, and return its integer result; registers are put back afterwards.
+
+        Args:
+            function: address, as pointers have it, or symbol.
+            args: as UnicornMachine.call() takes them.
+            timeout: seconds; None: no bound.
+            max_insns: instructions; None: no bound.
+        """
         if timeout is not None or max_insns is not None:
             check_bounds(timeout, max_insns)
         passing = Passing(self._cpu.memory, args) if args else self._nothing
-        if not self.runs_in.begin():
+        if not self._runner.begin():
             return self._call(function, passing, timeout, max_insns)
         try:
             return self._call(function, passing, timeout, max_insns)
         finally:
-            self.runs_in.finish()
+            self._runner.finish()
 
     def _call(self, function: str | int, passing: Passing, timeout: float | None, max_insns: int | None) -> int:
         cpu, state = self._cpu, self._state
@@ -54,11 +66,11 @@ class Calls:
         cpu.regs.at(None)
         failed = True
         try:
-            self.delay_slots.settle(outer[0])
+            self._delay_slots.settle(outer[0])
             passing.set_up(cpu.regs)
             self._functions.return_to_exit()
             self._functions.introduce(pointer)
-            if self.runs_in.run(target, state.exit, timeout, max_insns):
+            if self._runner.run(target, state.exit, timeout, max_insns):
                 raise GuestStopped(pc=cpu.read_pc())
             result = cpu.regs.return_value
             failed = False
@@ -74,7 +86,7 @@ class Calls:
                 cpu.regs.reported, cpu.regs.target = outer
 
     def forget_failure(self) -> None:
-        """The registers of before a call that failed, which have been the guest's as it stopped."""
+        """Put back the registers of before a call that failed: until now they were shown as it had stopped."""
         cpu, state = self._cpu, self._state
         if state.depth == 0 and self._abandoned is not None:
             cpu.engine.restore(self._abandoned)
@@ -82,21 +94,28 @@ class Calls:
             self._abandoned = None
 
     def drop_failure(self) -> None:
-        """The same, but nobody wants them back."""
+        """Forget the registers of before a call that failed: the guest is given others."""
         if self._abandoned is not None:
             self._cpu.engine.discard(self._abandoned)
             self._abandoned = None
 
     def run(self, start: int | str | None, until: int | str | None, timeout: float | None,
             max_insns: int | None) -> None:
-        """See UnicornMachine.run()."""
+        """Run the guest to an address, a stop(), or the return of the function that it starts in.
+
+        Args:
+            start: address or symbol; None: where the guest stands.
+            until: address or symbol; None: nowhere.
+            timeout: seconds; None: no bound.
+            max_insns: instructions; None: no bound.
+        """
         check_bounds(timeout, max_insns)
-        outermost = self.runs_in.begin()
+        outermost = self._runner.begin()
         try:
             self._run_from(start, until, timeout, max_insns)
         finally:
             if outermost:
-                self.runs_in.finish()
+                self._runner.finish()
 
     def _run_from(self, start: int | str | None, until: int | str | None, timeout: float | None,
                   max_insns: int | None) -> None:
@@ -115,22 +134,26 @@ class Calls:
             if cpu.arch.linkage is not None and state.exit:
                 self._functions.return_to_exit()
         if start is not None or cpu.regs.target is not None:
-            self.delay_slots.settle(cpu.regs.reported)
+            self._delay_slots.settle(cpu.regs.reported)
         cpu.regs.at(None)
         if max_insns == 0:
             cpu.write_pc(target)
             raise GuestTimeout("max_insns is 0", pc=target & ~cpu.arch.pointers.mode_bits)
         with ending_at(state.sink, cpu.arch, None if until is None else end & ~cpu.arch.pointers.mode_bits):
-            self.runs_in.run(target, end, timeout, max_insns)
+            self._runner.run(target, end, timeout, max_insns)
 
     def invoke(self, target: int) -> None:
-        """See machine._base.Machine.invoke()."""
-        outermost = self.runs_in.begin()
+        """Run the function at `target` with the registers as they are until it returns, and put all registers back.
+
+        Args:
+            target: address, as pointers have it.
+        """
+        outermost = self._runner.begin()
         try:
             self._invoke(target)
         finally:
             if outermost:
-                self.runs_in.finish()
+                self._runner.finish()
 
     def _invoke(self, target: int) -> None:
         cpu, state = self._cpu, self._state
@@ -142,7 +165,7 @@ class Calls:
         try:
             self._functions.return_to_exit()
             self._functions.introduce(target)
-            if self.runs_in.run(start, state.exit, None, None):
+            if self._runner.run(start, state.exit, None, None):
                 raise GuestStopped(pc=cpu.read_pc())
         finally:
             cpu.engine.restore(saved)
@@ -150,7 +173,7 @@ class Calls:
             cpu.regs.reported, cpu.regs.target = outer
 
     def _pointer(self, function: str | int) -> int:
-        """A function's address as its pointers have it."""
+        """Return a function's address as pointers have it."""
         if not isinstance(function, str):
             return code_pointer(function, self._cpu.arch.bits)
-        return self.stubs.resolved(self._functions.symbols[function])
+        return self._stubs.resolved(self._functions.symbols[function])

@@ -9,7 +9,7 @@ from unicorn import unicorn_const as const
 from ...errors import Unsupported
 from .engine import CODE
 from .host import hostcode
-from .memory import Memory
+from .memory import GuestMemory
 from .runstate import RunState
 
 # words for host code: instructions so far, own ranges, and where (first address, bytes) of each are
@@ -17,15 +17,16 @@ _COUNT, _RANGES, _TABLE = range(3)
 
 
 class InstructionClock:
-    """Counts instructions that are executed outside of the library's own code, while somebody wants it to.
+    """Counts instructions that are executed outside of the library's own code, between start() and stop().
 
     A hook on every instruction makes the guest about ten times as slow. Calling the clock gives the number, for ns: a
     CPU of 1 GHz.
     """
 
-    def __init__(self, memory: Memory, state: RunState) -> None:
-        self._memory, self._state = memory, state
-        self._users = 0
+    def __init__(self, memory: GuestMemory, state: RunState) -> None:
+        self._memory = memory
+        self._state = state
+        self._users = 0  # start()s less stop()s
         self._words = (ctypes.c_uint64 * 3)()
         memory.engine.keep(self._words)  # which may call a deleted hook once more
         self._own: list[tuple[int, int]] = []
@@ -33,34 +34,38 @@ class InstructionClock:
         self._hooks: list[int] = []
 
     def __call__(self) -> int:
-        """Instructions so far."""
+        """Return the number of instructions so far."""
         return int(self._words[_COUNT])
 
     @property
     def runs(self) -> bool:
-        """Somebody wants it."""
+        """True while instructions are counted."""
         return self._users > 0
 
     @property
     def address(self) -> int:
-        """Of the number, for host code."""
+        """Address of the number, for host code."""
         return ctypes.addressof(self._words)
 
     def start(self) -> None:
-        """Somebody wants it: it goes on until as many stop() have come. Unsupported where the engine cannot count."""
+        """Count until as many stop() have come.
+
+        Raises:
+            Unsupported: the engine cannot count.
+        """
         if not self._memory.guest.blocks.hooked_delay_slots:
             raise Unsupported(f"this engine cannot count {self._memory.arch.name} instructions",
                               hint="use another clock")
         self._users += 1
         if self._users == 1:
-            self._memory.own_code.told = self._look
+            self._memory.own_code.on_change(self._look)
             self._look()
             self._hook()
             if self._state.sink is not None:
                 self._state.sink.exact(True)
 
     def stop(self) -> None:
-        """One wants it no more."""
+        """Undo one start()."""
         if self._users:
             self._users -= 1
             if not self._users:
@@ -69,12 +74,13 @@ class InstructionClock:
                     self._state.sink.exact(False)
 
     def reset(self) -> None:
-        """Nobody wants it any more."""
-        self._users, self._memory.own_code.told = 0, None
+        """Undo every start()."""
+        self._users = 0
+        self._memory.own_code.on_change(None)
         self._unhook()
 
     def _look(self) -> None:
-        """Know the library's own code as it is now. The table before stays, for host code that is looking at it."""
+        """Look where the library's own code is now. The table before stays, for host code that is looking at it."""
         self._own = self._memory.own_code.ranges()
         table = (ctypes.c_uint64 * (2 * len(self._own) + 1))(*(n for low, high in self._own for n in (low, high - low)))
         self._tables = [*self._tables[-1:], table]

@@ -10,7 +10,7 @@ from ... import native
 from ...errors import Unsupported
 from ...regs import Machine, Regs
 from .engine import Engine, write_batch
-from .memory import Memory
+from .memory import GuestMemory
 from .registers.cells import Cell, find_cells, find_mode
 from .registers.stack import StackRegs
 from .registers.view import RegisterView
@@ -23,19 +23,32 @@ class Cpu:
     """The CPU that works on a memory.
 
     Attributes:
-        memory, engine, arch, guest: what it works on, and is. regs: its registers, live. cells, windowed: those that
-            are words in the engine, see registers. read_pc, write_pc, leave_for: of the engine, by its API; the latter
-            writes pc in CODE hooks.
-        pair: pc and the next pc, where the engine has both. A write of pc sets both.
+        memory, engine: what it works on, and the engine that it is a part of.
+        arch, guest: the architecture, and the engine's row of it.
+        regs: its registers, live.
+        cells: register -> its word in the engine, of those whose word is known.
+        windowed: the same of registers that are in a window.
+        read_pc: returns pc, by the engine's API.
+        write_pc: writes pc, but for CODE hooks.
+        leave_for: writes pc in CODE hooks.
+        pair: words of pc and of the next pc, where the engine has both; None: it has not. A write of pc sets both.
     """
 
-    def __init__(self, memory: Memory, machine: Machine) -> None:
-        """machine: whose CPU it is."""
-        self.memory, self.engine, self.arch, self.guest = memory, memory.engine, memory.arch, memory.guest
+    def __init__(self, memory: GuestMemory, machine: Machine) -> None:
+        """Find the registers.
+
+        Args:
+            machine: the machine whose CPU it is, for its Regs.
+        """
+        self.memory = memory
+        self.engine = memory.engine
+        self.arch = memory.arch
+        self.guest = memory.guest
         self.regs = memory.regs = self._make_regs(machine)
         pc = self.register(self.arch.regs.pc), self.arch.bits
-        self.read_pc, self.write_pc, self.leave_for = (self.engine.reader(*pc), pc_writer(self.engine, *pc),
-                                                       self.engine.writer(*pc))
+        self.read_pc = self.engine.reader(*pc)
+        self.write_pc = pc_writer(self.engine, *pc)
+        self.leave_for = self.engine.writer(*pc)
         cell = self.cells.get(self.arch.regs.pc) if self.guest.pc.next else None
         self.pair = None if cell is None else cell.onward(2)
         self.engine.beside = [self.access(name) for name in self.guest.contexts.beside]
@@ -52,7 +65,7 @@ class Cpu:
         return None
 
     def put_flags_right(self) -> None:
-        """An instruction with a CODE hook on it has failed: see Faults.hooked_flags."""
+        """Put the flags right after an instruction with a CODE hook on it has failed (Faults.hooked_flags)."""
         hooked, flags = self.guest.faults.hooked_flags, self.arch.regs.flags
         if hooked is None or self._hooked_flags is None or flags is None:
             return
@@ -61,24 +74,30 @@ class Cpu:
             self.regs[flags] = right
 
     def register(self, name: str) -> int:
-        """The engine's number of a register."""
+        """Return the engine's number of a register."""
         return self.guest.registers.number(name)
 
     def stay(self, pc: int) -> None:
-        """The guest stands at `pc`: where that is in a delay slot, its branch waits as before."""
+        """Have the guest stand at `pc`: where that is in a delay slot, its branch waits as before."""
         if self.pair is None:
             self.write_pc(self.arch.pointers.same_mode(self.regs, pc))
         else:
             self.pair[0] = pc
 
     def access(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
-        """Reader and writer of a register, through the engine's API."""
+        """Return (reader, writer) of a register, through the engine's API."""
         number, bits = self.register(name), self.arch.regs.widths.get(name, self.arch.bits)
         return self.engine.reader(number, bits), self.engine.writer(number, bits)
 
     def mode_word(self, pc: Cell | None) -> memoryview | bytes:
-        """Where the present mode is, in the shape of a view, where pc has a word. Unknown modes are none that a target
-        has."""
+        """Return where the present mode is, as something of which [0] is the mode.
+
+        Args:
+            pc: its word; None: it has none, and the mode does not matter.
+
+        Returns:
+            UNKNOWN_MODE where the mode is not found: no target has that.
+        """
         bit, flags = self.guest.pc.mode_bit, self.arch.regs.flags
         if pc is None or bit is None or flags is None:
             return b"\0"
@@ -86,7 +105,7 @@ class Cpu:
                 or UNKNOWN_MODE)
 
     def _make_regs(self, machine: Machine) -> Regs:
-        """Registers by the engine's API, and by their words in the engine where these are found to be true."""
+        """Make registers by the engine's API, and by their words in the engine where these are found to be true."""
         table, engine, bits = self.arch.regs, self.engine, self.arch.bits
         width = {name: table.widths.get(name, bits) for name in table.names}
         number = {name: self.register(name) for name in table.names if name not in self.guest.registers.hidden}
@@ -121,10 +140,16 @@ class Cpu:
 
 
 def pc_writer(engine: Engine, register: int, bits: int) -> Callable[[int], None]:
-    """engine.writer() of pc, but for CODE hooks. That one has the engine leave pc alone where it is next to be put
-    right: from other hooks, long after, at an access that fails or is watched."""
-    handle, mask, cell = engine.handle, (1 << bits) - 1, ctypes.c_uint64()
-    registers, values = (ctypes.c_int * 1)(register), (ctypes.c_void_p * 1)(ctypes.addressof(cell))
+    """Return a writer of pc, but for CODE hooks.
+
+    Hazard: after a write by engine.writer() the engine leaves pc alone where it is next to be put right: from other
+    hooks that is long after, at an access that fails or is watched.
+    """
+    handle = engine.handle
+    mask = (1 << bits) - 1
+    cell = ctypes.c_uint64()
+    registers = (ctypes.c_int * 1)(register)
+    values = (ctypes.c_void_p * 1)(ctypes.addressof(cell))
 
     def write(value: int) -> None:
         cell.value = value & mask

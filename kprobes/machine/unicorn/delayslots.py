@@ -1,4 +1,4 @@
-"""Branches that wait for their delay slot when a run stops. See Runs.settle."""
+"""Branches that wait for their delay slot when a run stops (Runs.settle)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from .starts import Starts
 
 
 class DelaySlots:
-    """What is to be done about them before the guest is sent elsewhere.
+    """Takes branches that wait before the guest is sent elsewhere, and makes others wait.
 
     Attributes:
         pending: the guest may have stopped in one.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, starts: Starts) -> None:
-        self._cpu, self._state, self._starts = cpu, state, starts
+        self._cpu = cpu
+        self._state = state
+        self._starts = starts
         self.pending = False
-        self._edge = 0
+        self._edge = 0  # address of the second of two pages, for _jump_across(); 0: not mapped yet
         self._stopping = CODE(lambda *_: cpu.engine.stop())
 
     @property
     def books(self) -> bool:
-        """For a guest that goes back: `pending`."""
+        """What a snapshot keeps: `pending`."""
         return self.pending
 
     @books.setter
@@ -34,8 +36,11 @@ class DelaySlots:
         self.pending = then
 
     def settle(self, reported: int | None) -> None:
-        """The guest is sent elsewhere from the address that was reported (None: from its pc): let go of a branch that
-        waits."""
+        """Take a branch that waits: the guest is sent elsewhere.
+
+        Args:
+            reported: address that was reported, from which it is sent; None: its pc.
+        """
         m, state = self._cpu, self._state
         if m.pair is not None:
             m.write_pc(m.pair[0])
@@ -44,16 +49,19 @@ class DelaySlots:
             self.leave()
 
     def _waits(self, pc: int) -> bool:
+        """Return True where a branch may wait for the instruction at `pc`."""
         return (self.pending and self._state.depth == 0) or self._behind_branch(*self._two(pc))
 
     def _behind_branch(self, before: Insn, insn: Insn) -> bool:
-        """True in a delay slot, and in the forbidden slot of a conditional compact branch (MIPS release 6): the engine
-        takes the next instruction for the one there, wherever it is."""
+        """Return True in a delay slot, and in the forbidden slot of a conditional compact branch (MIPS release 6).
+
+        The engine takes the next instruction for the one in that slot, wherever it is.
+        """
         conditioned = self._cpu.arch.walking.conditioned
         return before.delay_slot or (conditioned is not None and conditioned(insn, before.raw))
 
     def wait(self, slot: int, target: int) -> None:
-        """The guest stands in the delay slot at `slot` of a branch to `target`, which is taken when it goes on."""
+        """Have the guest stand in the delay slot at `slot` of a branch to `target`, which is taken when it goes on."""
         m, jump = self._cpu, self._cpu.guest.runs.jump
         if m.pair is not None:
             m.pair[0], m.pair[1] = slot, target
@@ -62,8 +70,10 @@ class DelaySlots:
             m.write_pc(m.arch.pointers.same_mode(m.regs, slot))
 
     def _jump_across(self, target: int) -> None:
-        """Execute a jump to `target` at the end of a page, and end in its delay slot in the next one: not by a hook,
-        which may be somebody else's as well."""
+        """Execute a jump to `target` at the end of a page, and end in its delay slot in the next one.
+
+        A hook there would do the same, but an attached engine's owner may have one, too.
+        """
         m, jump = self._cpu, self._cpu.guest.runs.jump
         if not self._edge:
             self._edge = m.memory.map_code(pages=2) + m.memory.page_size
@@ -84,26 +94,29 @@ class DelaySlots:
         trap = m.engine.read(place, len(nop)) or b""
         m.memory.patch(place, nop)
         hook = m.engine.hook(const.UC_HOOK_CODE, self._stopping, place, place)
-        self._starts.again = True  # a target that cannot be fetched is nobody's fault: the guest does not go there
+        state.trial = True  # a target that cannot be fetched is no fault: the guest does not go there
         try:
             self._starts.aside(place, 0)
         finally:
-            self._starts.again = False
+            state.trial = False
             m.engine.unhook(hook)
             m.memory.patch(place, trap)
 
     def holds(self, pc: int) -> bool:
-        """True where the instruction at `pc` is in one."""
+        """Return True where the instruction at `pc` is in a delay slot."""
         return self._two(pc)[0].delay_slot
 
     def goes_along(self, pc: int) -> bool:
-        """holds(), but for jumps, which may be where a jump leads: alone they may be a loop."""
+        """Return True where the instruction at `pc` counts with its branch: in a delay slot, unless it jumps.
+
+        A jump alone may be a loop.
+        """
         before, insn = self._two(pc)
         jumps = insn.target is not None or insn.links or not insn.falls_through or insn.reject
         return self._behind_branch(before, insn) and not (insn.delay_slot or jumps)
 
     def _two(self, pc: int) -> tuple[Insn, Insn]:
-        """The instructions in front of `pc` and there."""
+        """Return the instructions in front of `pc` and at it."""
         m, sink, size = self._cpu, self._state.sink, len(self._cpu.guest.runs.settle)
         code = m.engine.read(pc - size, 2 * size) or b""
         code = code if sink is None else sink.original(pc - size, code)

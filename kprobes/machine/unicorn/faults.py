@@ -18,7 +18,7 @@ from .delayslots import DelaySlots
 from .engine import ERRORS, MEM
 from .furniture import Furniture
 from .guests.guest import FETCHED
-from .process import Process
+from .process import LinuxProcess
 from .runstate import RunState
 from .starts import Starts
 from .stubs import Stubs
@@ -27,31 +27,46 @@ _WRITES = (const.UC_MEM_WRITE_UNMAPPED, const.UC_MEM_WRITE_PROT)
 _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
 
 
-class Faults:
-    """Finds out about faults, and reports them."""
+class FaultReports:
+    """Finds out what a fault was, and reports it to the core."""
 
     def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds, delay_slots: DelaySlots,
-                 stubs: Stubs, symbols: Symbols, furniture: Furniture, process: Process) -> None:
-        self._cpu, self._state, self._starts, self._bounds, self._delay_slots = cpu, state, starts, bounds, delay_slots
-        self._stubs, self._symbols, self._furniture, self._process = stubs, symbols, furniture, process
+                 stubs: Stubs, symbols: Symbols, furniture: Furniture, process: LinuxProcess) -> None:
+        self._cpu = cpu
+        self._state = state
+        self._starts = starts
+        self._bounds = bounds
+        self._delay_slots = delay_slots
+        self._stubs = stubs
+        self._symbols = symbols
+        self._furniture = furniture
+        self._process = process
         self._seen: list[tuple[str, int]] = []  # failed accesses of an instruction that is executed again
         self._telling = MEM(self._tell)
 
     def report(self, pc: int, fault: Fault) -> int:
-        """Report a fault at `pc`. Returns where to go on if a handler has handled it, else raises GuestFault."""
+        """Report a fault at `pc`.
+
+        Returns:
+            The address where to go on, where a handler has handled it.
+
+        Raises:
+            GuestFault: no handler has.
+        """
         if self._cpu.guest.interrupts.taken is not None:
             pc, fault = self._undo_trap(pc, fault)
         on, home = self.ask(pc, fault)
         if on is not None:
             return on
-        self._delay_slots.pending = True  # whoever was displaced, or strayed into pages of ours, is home by now
+        self._delay_slots.pending = True  # a displaced instruction, or one in the core's pages, is home by now
         self.fail(home, fault)
 
     def ask(self, pc: int, fault: Fault) -> tuple[int | None, int]:
-        """Ask the sink about a fault at `pc`: where to go on, None if nobody has handled it; and where the guest is
-        then: at home, and as without the probe a branch whose delay slot it was waits.
+        """Ask the core about a fault at `pc`. Whatever a handler raises, the guest is where it was moved to.
 
-        Whatever a handler raises, the guest is where it was moved to.
+        Returns:
+            The address where to go on, None where no handler has handled the fault; and the address where the guest
+            is then: at home, where a branch whose delay slot that is waits, as without the probe.
         """
         m, sink, regs = self._cpu, self._state.sink, self._cpu.regs
         handled, home, waits = False, None, None
@@ -76,8 +91,10 @@ class Faults:
         return None, home
 
     def go_home(self) -> None:
-        """The guest is in a displaced instruction, which is not executed: it stands where it would without the probe,
-        and a branch whose delay slot that is waits."""
+        """Bring the guest home from a displaced instruction, which is not executed.
+
+        It stands where it would without the probe, and a branch whose delay slot that is waits.
+        """
         cpu, sink, regs = self._cpu, self._state.sink, self._cpu.regs
         assert sink is not None
         pc = cpu.read_pc()
@@ -93,7 +110,7 @@ class Faults:
             self._delay_slots.pending = True
 
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
-        """The guest's CPU may have taken a trap: then put it back before the instruction."""
+        """Put the CPU back before an instruction whose trap it has taken; return (pc, fault) as they are then."""
         m, state = self._cpu, self._state
         taken = m.guest.interrupts.taken(m.regs, pc) if m.guest.interrupts.taken is not None else None
         if taken is None:
@@ -133,7 +150,7 @@ class Faults:
                          symbol=None if where.startswith("0x") else where, number=fault.number)
 
     def _without_threads(self, fault: Fault) -> str:
-        """What is to be said where a fault may be for want of thread-local storage."""
+        """Return what is to be said where a fault may be for want of thread-local storage; "": nothing."""
         told = self._furniture.thread_local
         if fault.address is None:
             return (" (its thread-local storage is not set up; m.process() does it)"
@@ -144,7 +161,12 @@ class Faults:
                 ", where the thread pointer points; if this is thread-local storage, m.process() sets it up")
 
     def interrupt(self, number: int, pc: int) -> Fault:
-        """What an interrupt stands for."""
+        """Return the fault that an interrupt stands for.
+
+        Args:
+            number: the engine's.
+            pc: where it was raised.
+        """
         guest = self._cpu.guest
         meanings = guest.faults
         if number in meanings.ambiguous and (failed := self._failed_access(pc)) is not None:
@@ -166,8 +188,8 @@ class Faults:
         return Fault(access="interrupt", trapnr=5, number=number, text=text)
 
     def where(self) -> int:
-        """The run has ended by an error: which instruction's it is. The guest is there."""
-        m, failed = self._cpu, self._starts.failed
+        """Return the address of the instruction whose error has ended the run, and have the guest stand there."""
+        m, failed = self._cpu, self._state.failed
         if failed is None:
             return m.read_pc()
         at, pc = m.read_pc(), failed[0]
@@ -177,11 +199,11 @@ class Faults:
                 self._delay_slots.leave()
                 m.write_pc(pc)
                 self._delay_slots.wait(pc, at)
-            self._starts.failed = failed
+            self._state.failed = failed
         return pc
 
     def error(self, error: int, pc: int) -> Fault:
-        """What the engine's error stands for."""
+        """Return the fault that an error number of the engine stands for, of the instruction at `pc`."""
         m = self._cpu
         access, signal = ERRORS.get(error, ("engine", 11))
         # else a part of it, or EXECUTE's target
@@ -190,37 +212,42 @@ class Faults:
         return Fault(access=access, address=address, trapnr=signal, text=str(unicorn.UcError(error)))
 
     def _fault_address(self, pc: int, access: str) -> int | None:
-        """The engine does not say which address failed: execute the instruction once more under a hook that does. With
-        delay slots nothing may be executed again, and the address was noted when it failed."""
+        """Return the address whose access has failed; None: it is not known.
+
+        The engine does not say it: the instruction is executed once more under a hook that does. With delay slots
+        nothing may be executed again, and the address was noted when it failed.
+        """
         m = self._cpu
         if m.guest.runs.settle:
-            failed = self._starts.failed
+            failed = self._state.failed
             return None if failed is None or access == "fetch" else m.memory.windows.shown(failed[1], m.regs)
         seen = self._execute_again(pc)
         m.stay(pc)
         return m.memory.windows.shown(seen[0][1], m.regs) if seen else None
 
     def _failed_access(self, pc: int) -> tuple[str, int] | None:
-        """The access that an ambiguous interrupt stands for, by executing the instruction once more under the virtual
-        TLB; None: it stands for something else."""
+        """Return (access, address) that an ambiguous interrupt stands for; None: it stands for something else.
+
+        The instruction is executed once more under the virtual TLB.
+        """
         m, state = self._cpu, self._state
         saved, trap, services = m.engine.save(), state.trap, state.services
         # what comes after a store that fails is executed, too
-        self._starts.again, state.trap, state.services = True, None, {}
+        state.trial, state.trap, state.services = True, None, {}
         m.engine.uc.ctl_set_tlb_mode(const.UC_TLB_VIRTUAL)
         try:
             with self._sealed() as sealed:
                 seen = self._execute_again(pc)
         finally:
             m.engine.uc.ctl_set_tlb_mode(const.UC_TLB_CPU)
-            self._starts.again, state.trap, state.services = False, trap, services
+            state.trial, state.trap, state.services = False, trap, services
             m.engine.restore(saved)
             m.engine.discard(saved)
         return next((s for s in seen if not (s[0] == "write" and any(start <= s[1] < start + size
                                                                      for start, size, _ in sealed))), None)
 
     def _execute_again(self, pc: int) -> list[tuple[str, int]]:
-        """Execute an instruction that fails; the accesses that it cannot make, and their addresses."""
+        """Execute an instruction that fails, and return (access, address) of those that it cannot make."""
         m = self._cpu
         seen: list[tuple[str, int]] = []
         self._seen = seen
@@ -230,7 +257,7 @@ class Faults:
             with self._bounds.paused(), self._state.executing():  # it has been counted already
                 self._starts.aside(m.arch.pointers.same_mode(m.regs, pc), insn.next)
         finally:
-            self._starts.interrupt = None  # where the failure is noticed late, this executed an innocent instruction
+            self._state.interrupt = None  # where the failure is noticed late, this executed an innocent instruction
             m.engine.unhook(hook)
         return seen
 
@@ -240,8 +267,7 @@ class Faults:
 
     @contextmanager
     def _sealed(self) -> Iterator[list[tuple[int, int, int]]]:
-        """Nothing can be written in guest memory meanwhile. The ranges that could: (start, size,
-        permissions)."""
+        """Forbid all writes of guest memory meanwhile. Yields the ranges that could be: (start, bytes, permissions)."""
         m = self._cpu
         write = const.UC_PROT_WRITE
         ranges = [(start, end + 1 - start, perms) for start, end, perms in m.engine.regions() if perms & write]

@@ -8,20 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._base import HostProgram, UsualEntry, UsualHit, UsualReturn, UsualTrap
-from .blocks import Blocks
+from .blocks import HostBlocks
 from .host import hostcode
 from .host.callsites import CallSite, FollowedCalls
 from .host.hostcode import HIT
 from .host.usual import SharedHits, Usual
 from .programs import chain
 from .services import Services
-from .traps import ServedTrap, Traps
+from .traps import ServedBreakpoints, ServedTrap
 
 
 class Hits:
     """Serves the usual hits of a machine. See machine._base.Hits."""
 
-    def __init__(self, shared: SharedHits, services: Services, calls: FollowedCalls, traps: Traps | None) -> None:
+    def __init__(self, shared: SharedHits, services: Services, calls: FollowedCalls,
+                 traps: ServedBreakpoints | None) -> None:
         self._shared = shared
         self._services = services
         self._calls = calls
@@ -82,7 +83,7 @@ class Hit:
 class Following:
     """Makes what follows calls, for one machine. What is shared is in FollowedCalls."""
 
-    def __init__(self, calls: FollowedCalls, hits: Hits, services: Services, blocks: Blocks) -> None:
+    def __init__(self, calls: FollowedCalls, hits: Hits, services: Services, blocks: HostBlocks) -> None:
         self._calls = calls
         self._hits = hits
         self._services = services
@@ -105,7 +106,7 @@ class Following:
 class Enter:
     """At a function's entry: see Following.enter()."""
 
-    def __init__(self, calls: FollowedCalls, hits: Hits, services: Services, blocks: Blocks,
+    def __init__(self, calls: FollowedCalls, hits: Hits, services: Services, blocks: HostBlocks,
                  returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None) -> None:
         self._calls = calls
         self._hits = hits

@@ -12,16 +12,19 @@ class Functions:
     """The guest's functions, by their pointers.
 
     Attributes:
-        symbols: of the machine. regs: of its CPU.
+        symbols: the machine's symbol table.
+        regs: its CPU's registers.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, symbols: Symbols) -> None:
-        self._cpu, self._state, self.symbols = cpu, state, symbols
+        self._cpu = cpu
+        self._state = state
+        self.symbols = symbols
         self.regs = cpu.regs
         self._plain = cpu.arch.pointers.direct or cpu.arch.pointers.code_address is plain_address
 
     def target(self, pointer: int) -> int:
-        """Where the function of a pointer starts, mode bits included."""
+        """Return where the function of a pointer starts, mode bits included."""
         if self._plain:
             return pointer
         entry = self._cpu.arch.pointers.code_address(pointer, self._cpu.memory.read)
@@ -34,13 +37,13 @@ class Functions:
             abi.enter(self._cpu.regs, pointer)
 
     def return_to_exit(self) -> None:
-        """The function entered next returns to the page where runs end."""
+        """Have the function that is entered next return to the page where runs end."""
         linkage = self._cpu.arch.linkage
         assert linkage is not None
         linkage.set(self._cpu.regs, self._state.exit | linkage.mode)
 
     def stand_at(self, entry: int) -> None:
-        """Stand at a program's entry, which returns to the place where runs end."""
+        """Have the guest stand at a program's entry, which returns to the page where runs end."""
         linkage = self._cpu.arch.linkage
         if linkage is not None:
             self._cpu.regs.sp -= linkage.pushed

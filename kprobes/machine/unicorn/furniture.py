@@ -5,26 +5,28 @@ from __future__ import annotations
 from .cpu import Cpu
 from .runstate import RunState
 
-STACK_SIZE = 1 << 20
+STACK_SIZE = 1 << 20  # bytes
 SAVED_CONTEXTS = 1 << 16  # bytes
 NEAR = 0x10000  # bytes from the thread pointer, either way, that count as thread-local
 
 
 class Furniture:
-    """A guest's.
+    """What one guest is given.
 
     Attributes:
-        thread_local: an image uses thread-local storage, which nobody has set up. stack_top: where the stack ends.
+        thread_local: an image uses thread-local storage, which is not set up.
+        stack_top: address where the stack ends; 0: there is none yet.
     """
 
     def __init__(self, cpu: Cpu, state: RunState) -> None:
-        self._cpu, self._state = cpu, state
+        self._cpu = cpu
+        self._state = state
         self._thread_pointer = 0
         self.thread_local = False
         self.stack_top = 0
 
     def bring(self) -> None:
-        """Map it."""
+        """Map stack, exit page and thread pointer, and set the registers that point there."""
         cpu = self._cpu
         self.stack_top = cpu.memory.map_anywhere(STACK_SIZE) + STACK_SIZE
         cpu.regs.sp = self.stack_top - 4096
@@ -40,12 +42,12 @@ class Furniture:
             cpu.regs.set_word(self._thread_pointer, self._thread_pointer)
 
     def make_exit(self) -> None:
-        """There is a page where runs end."""
+        """Map the page where runs end."""
         self._state.exit = self._cpu.memory.map_code()
         self._cpu.memory.fill(self._state.exit, self._cpu.memory.page_size)
 
     def near_thread_pointer(self, addr: int) -> bool:
-        """True for addresses where thread-local storage may be."""
+        """Return True for an address where thread-local storage may be."""
         mask = self._cpu.arch.mask
         distance = addr - self._thread_pointer & mask
         return min(distance, mask + 1 - distance) < NEAR

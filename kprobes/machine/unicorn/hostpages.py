@@ -20,7 +20,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from .blocks import Block
+from .blocks import HostBlock
 
 Range = tuple[int, int]
 PAGE = mmap.PAGESIZE
@@ -34,7 +34,7 @@ _RUN = re.compile(b"\1+")
 
 
 @frozen(eq=False)
-class Image:
+class PageImage:
     """What a block held once, in the file. data: for each page 1 if it may be other than zeros."""
 
     file: _File
@@ -55,9 +55,9 @@ class _File:
         self._end = 0
         weakref.finalize(self, os.close, self.fd)
 
-    def image(self, data: bytes) -> Image:
+    def image(self, data: bytes) -> PageImage:
         """Room for one."""
-        image = Image(self, self._end, data)
+        image = PageImage(self, self._end, data)
         self._end += len(data) * PAGE
         os.ftruncate(self.fd, self._end)
         weakref.finalize(image, self._punch, image.at, len(data) * PAGE).atexit = False
@@ -99,9 +99,9 @@ class HostPages:
     def __init__(self) -> None:
         self.file = _File()
         #: host memory -> address -> the image that is mapped there
-        self._mapped: weakref.WeakKeyDictionary[Any, dict[int, Image]] = weakref.WeakKeyDictionary()
+        self._mapped: weakref.WeakKeyDictionary[Any, dict[int, PageImage]] = weakref.WeakKeyDictionary()
 
-    def keep(self, block: Block) -> Kept:
+    def keep(self, block: HostBlock) -> Kept:
         """What the block holds now."""
         host, size, file = block.host, block.end - block.start, self._own_file()
         known = self._mapped.setdefault(block.view.obj, {})
@@ -160,7 +160,7 @@ class HostPages:
 
 
 @frozen(eq=False)
-class Copy:
+class PageCopy:
     """What a block held once, in memory."""
 
     held: bytes
@@ -174,19 +174,19 @@ class Copy:
 class Kept:
     """A block, where its memory is, and what it held."""
 
-    block: Block
+    block: HostBlock
     host: int
     size: int
     image: Any  # an Image, or a Copy
-    mapped: dict[int, Image] = field(factory=dict)  # host address -> the image that is mapped there now
+    mapped: dict[int, PageImage] = field(factory=dict)  # host address -> the image that is mapped there now
 
 
-class Copies:
+class PageCopies:
     """The same where the operating system does not tell, by comparing everything."""
 
-    def keep(self, block: Block) -> Kept:
+    def keep(self, block: HostBlock) -> Kept:
         """What the block holds now."""
-        return Kept(block, block.host, block.end - block.start, Copy(block.view.tobytes()))
+        return Kept(block, block.host, block.end - block.start, PageCopy(block.view.tobytes()))
 
     def stands(self, kept: Kept) -> bool:
         """True where the block is what was kept, but for what has been written since: nobody knows."""
@@ -220,9 +220,9 @@ def _write(fd: int, data: memoryview, at: int) -> None:
         data, at = data[written:], at + written
 
 
-def best(page_size: int) -> HostPages | Copies:
+def best(page_size: int) -> HostPages | PageCopies:
     """The better way that works here, for guests with pages of that size."""
-    return HostPages() if page_size % PAGE == 0 and _tells() else Copies()
+    return HostPages() if page_size % PAGE == 0 and _tells() else PageCopies()
 
 
 @cache
@@ -232,7 +232,7 @@ def _tells() -> bool:
         return False
     try:
         pages, memory = HostPages(), mmap.mmap(-1, 3 * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        block = Block(0, 3 * PAGE, memoryview(memory), None, 3 * PAGE, 0)
+        block = HostBlock(0, 3 * PAGE, memoryview(memory), None, 3 * PAGE, 0)
         memory[PAGE] = memory[2 * PAGE] = 1
         kept = pages.keep(block)
         memory[0], memory[PAGE] = 2, memory[2 * PAGE]

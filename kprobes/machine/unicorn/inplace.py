@@ -24,7 +24,7 @@ from .services import Services
 MOST = 4  # hooks: 6 ns a hit with one of them, 9 with four
 
 
-class InPlace:
+class HookedInstructions:
     """A CPU's.
 
     Attributes:
@@ -40,7 +40,7 @@ class InPlace:
         self.sites: dict[int, CallSite] = {}
 
     def add(self, addr: int, programs: Sequence[HostProgram]) -> Callable[[], None] | None:
-        """See machine._base.Machine.serve_here()."""
+        """See machine._base.CallsInPlace.serve_here()."""
         if not self._possible or len(self._hooks) >= MOST or any(program.asks for program in programs):
             return None
         if addr not in self.sites:

@@ -14,11 +14,18 @@ ARENA = 0x10000
 
 
 def find_gap(regions: list[tuple[int, int]], size: int, near: int, bits: int, align: int = PAGE) -> int:
-    """Address of `size` free bytes as close to `near` as possible, aligned to whole pages or to `align`.
+    """Return the address of `size` free bytes as close to `near` as possible.
 
-    regions: sorted (start, end) of what is mapped. Addresses stay in the lower half of a 64-bit space and below 2 GiB
-    in a 32-bit one (kernel halves are special on x86, MIPS and SPARC), unless `near` is above. NoMemory where there is
-    no gap.
+    Addresses stay in the lower half of a 64-bit space and below 2 GiB
+    in a 32-bit one (kernel halves are special on x86, MIPS and SPARC), unless `near` is above.
+
+    Args:
+        regions: sorted (start, end) of what is mapped.
+        bits: of an address.
+        align: bytes, a multiple of a page's.
+
+    Raises:
+        NoMemory: there is no gap.
     """
     half = 1 << min(bits - 1, 46)
     limit = half if near < half else 1 << bits
@@ -38,13 +45,22 @@ def find_gap(regions: list[tuple[int, int]], size: int, near: int, bits: int, al
 
 
 def whole(size: int, page: int) -> int:
-    """A size in whole pages."""
+    """Return a size rounded up to whole pages."""
     return -(-size // page) * page
 
 
 def pages_end(addr: int, size: int, page: int, error: type[KprobeError] = BadArgument) -> int:
-    """Where these pages end. BadArgument unless both are integers, `error` unless they are the address and size of
-    pages."""
+    """Return where pages end.
+
+    Args:
+        addr: of the first.
+        size: bytes, rounded up.
+        page: bytes of one.
+        error: raised where `addr` and `size` are not those of pages.
+
+    Raises:
+        BadArgument: they are no integers.
+    """
     if not isinstance(addr, int) or not isinstance(size, int):
         raise BadArgument(f"{size!r} bytes at {addr!r} are no pages", hint="pass integers")
     if size <= 0 or addr < 0 or addr % page:
@@ -53,33 +69,38 @@ def pages_end(addr: int, size: int, page: int, error: type[KprobeError] = BadArg
 
 
 def permissions(perms: str) -> int:
-    """The engine's bits of some of r, w and x; BadArgument for others."""
+    """Return the engine's bits of some of r, w and x. BadArgument: of anything else."""
     bits = {"r": const.UC_PROT_READ, "w": const.UC_PROT_WRITE, "x": const.UC_PROT_EXEC, "-": 0}
     if not set(perms) <= set(bits):
         raise BadArgument(f"no permissions: {perms!r}", hint="pass some of r, w and x")
     return sum(bits[c] for c in set(perms))
 
 
-class Own(dict[int, int]):
-    """What only the library may unmap: of its own, or that alloc() hands out; start -> end, by places."""
+class OwnPages(dict[int, int]):
+    """Memory that only the library may unmap: its own, and what alloc() hands out. Start -> end, by places."""
 
     def add(self, place: int, size: int) -> None:
-        """It is from now on."""
+        """Enter a range."""
         self[place] = place + size
 
     def has(self, place: int) -> bool:
-        """True for a place of those."""
+        """Return True for a place in one of the ranges."""
         return any(start <= place < end for start, end in self.items())
 
     def check(self, place: int, size: int) -> None:
-        """BadArgument where any of that is."""
+        """Check that a range touches none of them. BadArgument: it does."""
         for start, end in self.items():
             if start < place + size and place < end:
                 raise BadArgument(f"[{start:#x}, {end:#x}) is the library's own memory",
                                   hint="leave it out; it goes with the probes that need it")
 
     def only(self, ranges: Iterable[tuple[int, int]], code: Callable[[int], bool]) -> None:
-        """Besides code, nothing but these."""
+        """Replace all ranges but those of code.
+
+        Args:
+            ranges: (start, end) of the new ones.
+            code: returns True for the start of a range of code.
+        """
         left = {start: end for start, end in self.items() if code(start)}
         self.clear()
         self.update(left)
@@ -90,23 +111,26 @@ class Heap:
     """16-byte aligned blocks for arguments and scratch; arenas of 64 KiB, larger blocks mapped on their own."""
 
     def __init__(self, map_pages: Callable[[int], int], unmap: Callable[[int, int], None]) -> None:
-        self._map, self._unmap = map_pages, unmap
+        self._map = map_pages
+        self._unmap = unmap
         self._free: dict[int, list[int]] = {}  # rounded size -> blocks
         self._used: dict[int, int] = {}
         self._next = self._end = 0
 
     @property
     def books(self) -> tuple[dict[int, list[int]], dict[int, int], int, int]:
-        """What is used and free: a copy, or to be so again."""
+        """What is used and free, for a snapshot: a copy, or to be so again."""
         return {size: blocks.copy() for size, blocks in self._free.items()}, self._used.copy(), self._next, self._end
 
     @books.setter
     def books(self, then: tuple[dict[int, list[int]], dict[int, int], int, int]) -> None:
         self._free = {size: blocks.copy() for size, blocks in then[0].items()}
-        self._used, self._next, self._end = then[1].copy(), then[2], then[3]
+        self._used = then[1].copy()
+        self._next = then[2]
+        self._end = then[3]
 
     def alloc(self, size: int) -> int:
-        """Address of a new block of `size` bytes."""
+        """Return the address of a new block of `size` bytes."""
         if size < 0:
             raise NoMemory(f"size {size} is negative", hint="ask for 0 bytes or more")
         rounded = -(-max(size, 1) // 16) * 16
@@ -136,25 +160,29 @@ class Heap:
 
 
 class OwnCode:
-    """Where code of the library's is in guest memory. told: called whenever that changes."""
+    """Where code of the library's is in guest memory."""
 
     def __init__(self) -> None:
         self._sizes: dict[int, int] = {}
-        self.told: Callable[[], None] | None = None
+        self._changed: Callable[[], None] | None = None
+
+    def on_change(self, changed: Callable[[], None] | None) -> None:
+        """Call a function whenever ranges come or go; None: no longer."""
+        self._changed = changed
 
     def add(self, addr: int, size: int) -> None:
-        """Code is at [addr, addr + size)."""
+        """Enter code at [addr, addr + size)."""
         self._sizes[addr] = size
-        if self.told is not None:
-            self.told()
+        if self._changed is not None:
+            self._changed()
 
     def remove(self, addr: int) -> None:
-        """None is there any more."""
-        if self._sizes.pop(addr, 0) and self.told is not None:
-            self.told()
+        """Forget the code that was entered at `addr`."""
+        if self._sizes.pop(addr, 0) and self._changed is not None:
+            self._changed()
 
     def ranges(self) -> list[tuple[int, int]]:
-        """(start, end), neighbours put into one."""
+        """Return (start, end) of all code, neighbours put into one."""
         out: list[tuple[int, int]] = []
         for start, size in sorted(self._sizes.items()):
             if out and out[-1][1] == start:

@@ -14,8 +14,8 @@ from .._listed import SymbolList, add_symbols
 from .functions import Functions
 from .furniture import Furniture
 from .layout import PAGE, whole
-from .memory import IMAGE_BASE, Memory
-from .process import Process
+from .memory import IMAGE_BASE, GuestMemory
+from .process import LinuxProcess
 from .stubs import Stubs
 
 #: name -> address or (address, size in bytes); or a file of symbols
@@ -48,8 +48,8 @@ class Loader:
         modules: name of an image -> what it has mapped, (start, size).
     """
 
-    def __init__(self, memory: Memory, functions: Functions, stubs: Stubs, furniture: Furniture,
-                 process: Process) -> None:
+    def __init__(self, memory: GuestMemory, functions: Functions, stubs: Stubs, furniture: Furniture,
+                 process: LinuxProcess) -> None:
         self._memory, self._functions, self._stubs, self._furniture, self._process = (memory, functions, stubs,
             furniture, process)
         self.modules: dict[str, list[tuple[int, int]]] = {}
@@ -194,8 +194,13 @@ class _Imports:
     An imported object that nobody has gets zeroed memory of its size.
     """
 
-    def __init__(self, memory: Memory, symbols: Symbols, stubs: Stubs, image: Image, near: int, module: str) -> None:
-        self._memory, self._symbols, self._stub_table, self._image, self._module = memory, symbols, stubs, image, module
+    def __init__(self, memory: GuestMemory, symbols: Symbols, stubs: Stubs, image: Image, near: int,
+                 module: str) -> None:
+        self._memory = memory
+        self._symbols = symbols
+        self._stub_table = stubs
+        self._image = image
+        self._module = module
         self._linked = {s.name for s in image.symbols if s.name.endswith("@plt")}
         objects = sum(-(-(i.size or 8) // 16) * 16 if i.kind == "object" else DESCRIPTOR * image.descriptors
                       for i in image.imports.values())

@@ -19,18 +19,18 @@ from ...debug.described import Described
 from ...image import raw_bytes
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Clock, Following, Hits, Sink
+from .._base import BlockCounting, CallsInPlace, Clock, Following, Hits, Sink, Watching
 from .._listed import SymbolList
 from .._passing import Argument
 from ..closed import close
-from .areas import CALL_AREA, Areas
+from .areas import CALL_AREA, CallAreas
 from .assembler import assemble
 from .blockcounts import BlockCounts
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
 from .loader import read
-from .memory import Memory
+from .memory import GuestMemory
 from .mmio import Read, Write
 from .parts import Parts
 from .process import Text
@@ -78,16 +78,18 @@ class UnicornMachine(Described):
         self.regs, self.cpu_regs = parts.cpu.regs, [parts.cpu.regs]
         self._take_members(parts.memory, parts.areas, parts.reports)
         self_test(guest, self.arch)
-        parts.memory.shared = not owned
         if owned:
             guest.cpu.start(parts.memory.engine)
             parts.reports.add_hooks()
 
-    def _take_members(self, memory: Memory, areas: Areas, reports: Reports) -> None:
-        """What the core calls of its contract, machine._base.Machine, is the parts' own."""
+    def _take_members(self, memory: GuestMemory, areas: CallAreas, reports: Reports) -> None:
+        """Take the parts' own methods for what the core calls of its contract, machine._base.Machine."""
         self.patch, self.map_code, self.unmap_code = memory.patch, memory.map_code, memory.unmap_code
         self.rewritten = memory.rewritten
         self.map_calls, self.unmap_calls, self.call_at = areas.map_calls, areas.unmap_calls, areas.call_at
+        self.call_sites: CallsInPlace | None = areas
+        self.watching: Watching | None = self.parts.watches
+        self.blocks: BlockCounting | None = self.parts
         self.invoke = self.parts.calls.invoke
         self.clock: Clock | None = self.parts.clock
         self.busy = self.parts.runner.changing
@@ -97,14 +99,14 @@ class UnicornMachine(Described):
         self.delays_in_calls = self.guest.blocks.hooked_delay_slots
         self.program_at, self.count, self.ran, self.jumps = areas.program_at, areas.count, areas.ran, areas.jumps
         self.serve_here = self.parts.here.add
-        self.watch_at, self.writable = self.parts.watches.add, self.parts.watches.writable
+        self.watch_at, self.writable = self.parts.watches.watch_at, self.parts.watches.writable
         self.stop_at, self.release, self.report_to = reports.stop_at, reports.release, reports.report_to
 
     @property
     def uc(self) -> unicorn.Uc:
         """The engine beneath. Whoever asks for it may add hooks: programs are not run in place from then on."""
         self.parts.here.share()
-        self.parts.memory.shared = True
+        self.parts.memory.share()
         return self._uc
 
     # --- making one
@@ -266,7 +268,7 @@ class UnicornMachine(Described):
         return self.parts.reports.is_breakpoint(number)
 
     def count_blocks(self) -> BlockCounts:
-        """See machine._base.Machine."""
+        """Count the blocks of guest code that are executed from now on."""
         return self.parts.count_blocks()
 
     @property
@@ -342,7 +344,7 @@ class UnicornMachine(Described):
         """
         if self.parts.owner is not None:
             self.parts.owner.shadow_for_good()
-        self.parts.memory.devices.add(start, size, read, write)
+        self.parts.memory.devices.add(self.parts.state, start, size, read, write)
 
     # --- images
     def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None,

@@ -13,14 +13,14 @@ from ...arch._base import Arch
 from ...arguments import look
 from ...errors import BadArgument, GuestFault, MachineBusy, NoMemory
 from ...regs import Regs
-from .blocks import Block, Blocks
+from .blocks import HostBlock, HostBlocks
 from .blocktable import BlockTable
 from .engine import Engine
 from .guests.guest import Guest
 from .host.translator import bounded
-from .layout import Heap, Own, OwnCode, find_gap, pages_end, permissions, whole
+from .layout import Heap, OwnCode, OwnPages, find_gap, pages_end, permissions, whole
 from .longblocks import LongBlocks
-from .mmio import Devices
+from .mmio import MmioDevices
 from .windows import SEGMENT, Windows
 
 IMAGE_BASE = 0x400000
@@ -29,50 +29,72 @@ IMAGE_BASE = 0x400000
 OURS = 0x6E000000
 
 
-class Memory:
+class GuestMemory:
     """The memory of a guest. Everything else of the machine stands on it.
 
     Attributes:
-        regs: the CPU's, which a fault says pc of; the CPU puts them here. executable_pages: page -> may execute;
-            forgotten whenever mappings may have changed. hooked: where mappings begin that have a hook on every
-            instruction anyway. own: what only the library may unmap. shared: others have the engine, too. written: how
-            often code was, by the library or its user. looking: (address, size) of code that changes, who looks through
-            it. load_word, store_word, swap_word: (addr) -> word, and (addr, word), cut to its width: read() and store()
-            for the stack, see Blocks.words.
+        uc, engine: the engine, by its Python binding and by its C interface.
+        arch, guest: the architecture, and the engine's row of it.
+        page_size: bytes.
+        regs: the CPU's registers, for the pc of a fault; Cpu puts them here.
+        executable_pages: page -> whether the guest may execute it; empty whenever mappings may have changed.
+        hooked: where mappings begin that have a hook on every instruction anyway.
+        own: memory that only the library may unmap.
+        own_code: the part of it that is code.
+        blocks, block_table: the host's memory under guest memory, for Python and for host code.
+        windows: other addresses of the same memory.
+        devices: ranges that Python functions serve.
+        heap: what alloc() hands out.
+        written: number of times that the library, or its user, has written code.
+        load_word: addr -> the word there, of the architecture's width (HostBlocks.words).
+        store_word, swap_word: (addr, word) writes one; swap_word returns what was there.
     """
 
-    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
+    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, shared: bool = False) -> None:
+        """Take the memory of an engine.
+
+        Args:
+            shared: others than the library have the engine, and may write its memory.
+        """
         self.uc, self.arch, self.guest, self.page_size = uc, arch, guest, guest.memory.page_size
         self.engine = Engine(uc)
         self.engine.undefined_unrecorded = guest.blocks.undefined_unrecorded
         self.regs: Regs | None = None
         self.executable_pages: dict[int, bool] = {}
         self._unmapping: list[Callable[[int, int], None]] = []
-        self.blocks = Blocks(arch.bits // 8, arch.order.value)
+        self.blocks = HostBlocks(arch.bits // 8, arch.order.value)
         self.engine.keep(self.blocks.held)
         self.block_table = BlockTable(self.blocks)
         segments, ends = guest.memory.segments, guest.blocks.ends
         self.long_blocks = (None if bounded() or ends is None
                             else LongBlocks(self.engine, ends, [start for start, _ in segments]))
         self.hooked: set[int] = set()
-        self.own = Own()
+        self.own = OwnPages()
         self.own_code = OwnCode()
         self.load_word, self.store_word, self.swap_word = self.blocks.words(self.read, self.store)
         self.windows = Windows(segments, self.blocks)
         self._beside_image = False  # the main image is where images usually are, and a page of ours may be beside it
         if segments:
             self.engine.place = self.windows.place
-        self.devices = Devices(self.engine, self.windows, self.page_size, arch.order.value,
+        self.devices = MmioDevices(self.engine, self.windows, self.page_size, arch.order.value,
                                guest.memory.devices_swapped)
         self.written = 0
-        self.shared = False
+        self._shared = shared
         self._rewritten: set[int] = set()  # see rewritten()
-        self.looking: Callable[[int, int], object] = lambda _addr, _size: None
+        self._look_through: Callable[[int, int], object] = lambda _addr, _size: None
         self.heap = Heap(self._map_heap, self.unmap_pages)
+
+    def on_code_change(self, look: Callable[[int, int], object]) -> None:
+        """Have a function look through code that has changed: (address, bytes)."""
+        self._look_through = look
+
+    def share(self) -> None:
+        """Note that others than the library have the engine from now on, and may write its memory."""
+        self._shared = True
 
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
-        block: Block | None = self.blocks.last
+        block: HostBlock | None = self.blocks.last
         try:
             if block is None or addr < block.start or block.end < addr + size or size < 0:
                 block = self.blocks.find(addr, size) if size >= 0 else None
@@ -108,7 +130,7 @@ class Memory:
 
     def rewritten(self) -> Collection[int] | None:
         """The pages of code that write() has written since this was asked last; None: others write memory, too."""
-        if self.shared:
+        if self._shared:
             return None
         if not self._rewritten:
             return ()
@@ -309,7 +331,7 @@ class Memory:
         """Code was written: what was translated of it is void."""
         self.written += 1
         self.engine.drop_translations(addr, addr + size)
-        self.looking(addr, size)
+        self._look_through(addr, size)
         if self.long_blocks is not None:
             block, start = self.blocks.find(addr, size), self.windows.place(addr)
             if block is not None and block.start not in self.hooked:

@@ -28,7 +28,7 @@ _WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint,
 SIZES = 8, 4, 2, 1
 
 
-class Run(Protocol):
+class DeviceRun(Protocol):
     """The run that a device is accessed in."""
 
     parked: BaseException | None
@@ -42,45 +42,67 @@ class Run(Protocol):
 
 
 @frozen(eq=False)
-class Device:
-    """One of them. place: where the engine has it."""
+class MmioDevice:
+    """One device.
+
+    Attributes:
+        place: address of the first byte, as the engine has it.
+        size: bytes.
+        read, write: the user's functions.
+        run: takes what a function raises; accesses go nowhere while it keeps that.
+        callbacks: what the engine calls, (read, write) of ctypes.
+    """
 
     place: int
     size: int
     read: Read
     write: Write
+    run: DeviceRun = field(repr=False)
     callbacks: Any = field(repr=False)
 
 
-class Devices:
+class MmioDevices:
     """The devices of a machine.
 
     Attributes:
-        run: takes what a function has raised; accesses go nowhere while it keeps that. accessed: a function is at work.
+        accessed: True while a device's function is at work.
     """
-
-    run: Run
 
     def __init__(self, engine: Engine, windows: Windows, page_size: int, order: Literal["little", "big"],
                  swapped: bool) -> None:
-        self._engine, self._windows, self._page_size, self._order, self._swapped = (engine, windows, page_size, order,
-            swapped)
-        self._at: dict[int, Device] = {}
+        self._engine = engine
+        self._windows = windows
+        self._page_size = page_size
+        self._order = order
+        self._swapped = swapped
+        self._at: dict[int, MmioDevice] = {}
         self.accessed = False
 
     # --- which there are
 
-    def add(self, start: int, size: int, read: Read | None, write: Write | None) -> None:
-        """See UnicornMachine.mmio()."""
+    def add(self, run: DeviceRun, start: int, size: int, read: Read | None, write: Write | None) -> None:
+        """Put a device into guest memory.
+
+        Args:
+            run: the run that the guest accesses it in.
+            start: address of its first page.
+            size: bytes, whole pages.
+            read: (offset, bytes) -> value; None: reads give 0.
+            write: (offset, bytes, value); None: writes are lost.
+
+        Raises:
+            NoMemory: something else is there.
+            BadArgument: `read` or `write` is no function.
+        """
         end = pages_end(start, size, self._page_size, NoMemory)
         for function in read, write:
             if function is not None and not callable(function):
                 raise BadArgument(f"{function!r} is no function",
                                   hint="pass read=lambda offset, size: 0, write=lambda offset, size, value: None")
-        self._map(self._make(self._windows.place(start), end - start, read or (lambda offset, size: 0),
+        self._map(self._make(run, self._windows.place(start), end - start, read or (lambda offset, size: 0),
                              write or (lambda offset, size, value: None)))
 
-    def _map(self, device: Device) -> None:
+    def _map(self, device: MmioDevice) -> None:
         try:
             self._engine.keep(device.callbacks)
             map_device(self._engine, device.place, device.size, *device.callbacks)
@@ -90,7 +112,11 @@ class Devices:
         self._at[device.place] = device
 
     def remove(self, place: int, end: int) -> None:
-        """[place, end) is unmapped. BadArgument for a part of a device."""
+        """Forget the devices in [place, end), which is unmapped.
+
+        Raises:
+            BadArgument: the range has a part of a device.
+        """
         for device in [d for d in self._at.values() if d.place < end and place < d.place + d.size]:
             if device.place < place or end < device.place + device.size:
                 raise BadArgument("that is a part of a device",
@@ -98,35 +124,39 @@ class Devices:
             del self._at[device.place]
 
     def check_free(self, place: int, size: int) -> None:
-        """BadArgument where any of that is a device."""
+        """Check that no device is in a range.
+
+        Raises:
+            BadArgument: one is.
+        """
         if any(d.place < place + size and place < d.place + d.size for d in self._at.values()):
             raise BadArgument("a device has no permissions", hint="leave it out")
 
     def places(self) -> set[int]:
-        """Where they begin, an owner's own included."""
+        """Return where devices begin, those of an attached engine's owner included."""
         return {*self._at, *(start for start, _ in getattr(self._engine.uc, "_mmio_callbacks", ()))}
 
     @property
-    def there(self) -> tuple[Device, ...]:
-        """All of them, but for an owner's."""
+    def there(self) -> tuple[MmioDevice, ...]:
+        """All devices, but for those of an attached engine's owner."""
         return tuple(self._at.values())
 
-    def remove_all_but(self, these: tuple[Device, ...]) -> None:
-        """These are to be there: no others are."""
+    def remove_all_but(self, these: tuple[MmioDevice, ...]) -> None:
+        """Remove all devices but these."""
         for device in [d for d in self._at.values() if d not in these]:
             self._engine.uc.mem_unmap(device.place, device.size)
             del self._at[device.place]
 
-    def add_again(self, these: tuple[Device, ...]) -> None:
-        """These are there."""
+    def add_again(self, these: tuple[MmioDevice, ...]) -> None:
+        """Put those of these devices back that are not there."""
         for device in [d for d in these if d.place not in self._at]:
             self._map(device)
 
     # --- accesses
 
     @contextmanager
-    def _access(self) -> Iterator[None]:
-        regs = self.run.regs
+    def _access(self, run: DeviceRun) -> Iterator[None]:
+        regs = run.regs
         outer = self.accessed, regs.midway
         self.accessed = regs.midway = True
         try:
@@ -134,65 +164,78 @@ class Devices:
         finally:
             self.accessed, regs.midway = outer
 
-    def _find(self, place: int, size: int) -> Device | None:
-        return (next((d for d in self._at.values() if d.place <= place and place + size <= d.place + d.size), None)
-                if self._at else None)
+    def _find(self, place: int, size: int) -> MmioDevice | None:
+        for device in self._at.values():
+            if device.place <= place and place + size <= device.place + device.size:
+                return device
+        return None
 
     def read(self, addr: int, size: int) -> bytes | None:
-        """What the library, or a simulated instruction, reads: by one access, or some that are aligned. None where all
-        of it is no device's."""
+        """Read for the library, or for a simulated instruction: by one access, or several aligned ones.
+
+        Args:
+            addr: guest address.
+            size: bytes.
+
+        Returns:
+            The bytes; None where the range is not a single device's.
+        """
         place, out = self._windows.place(addr), b""
         device = self._find(place, size)
         if device is None:
             return None
-        with self._access():
+        with self._access(device.run):
             for offset, part in _parts(place - device.place, size):
                 out += _value(device.read(offset, part), part).to_bytes(part, self._order)
         return out
 
     def write(self, addr: int, data: bytes) -> bool:
-        """The same for writes; False where all of it is no device's."""
+        """Write for the library, or for a simulated instruction.
+
+        Returns:
+            False where the range is not a single device's; nothing was written then.
+        """
         place = self._windows.place(addr)
         device = self._find(place, len(data))
         if device is None:
             return False
         at = place - device.place
-        with self._access():
+        with self._access(device.run):
             for offset, part in _parts(at, len(data)):
                 device.write(offset, part, int.from_bytes(data[offset - at : offset - at + part], self._order))
         return True
 
-    def _make(self, place: int, size: int, read: Read, write: Write) -> Device:
+    def _make(self, run: DeviceRun, place: int, size: int, read: Read, write: Write) -> MmioDevice:
         swapped = self._swapped
 
         def on_read(_uc: int, offset: int, part: int, _user: int) -> int:
             try:
-                if self.run.parked is not None:
+                if run.parked is not None:
                     return 0
-                with self._access():
+                with self._access(run):
                     value = _value(read(offset, part), part)
                 return _swap(value, part) if swapped else value
             except BaseException as error:
-                self.run.park(error)
+                run.park(error)
                 return 0
             finally:
-                self.run.accessed()
+                run.accessed()
 
         def on_write(_uc: int, offset: int, part: int, value: int, _user: int) -> None:
             try:
-                if self.run.parked is None:
+                if run.parked is None:
                     value &= (1 << 8 * part) - 1
-                    with self._access():
+                    with self._access(run):
                         write(offset, part, _swap(value, part) if swapped else value)
             except BaseException as error:
-                self.run.park(error)
-            self.run.accessed()
+                run.park(error)
+            run.accessed()
 
-        return Device(place, size, read, write, (_READ(on_read), _WRITE(on_write)))
+        return MmioDevice(place, size, read, write, run, (_READ(on_read), _WRITE(on_write)))
 
 
 def _value(value: Any, size: int) -> int:
-    """What a device's read() gave, cut to its width."""
+    """Return what a device's read() gave, cut to `size` bytes."""
     if not isinstance(value, int):
         raise BadArgument(f"a device's read() returned {value!r}", hint="return an integer")
     return value & (1 << 8 * size) - 1
@@ -203,7 +246,8 @@ def _swap(value: int, size: int) -> int:
 
 
 def _parts(offset: int, size: int) -> list[tuple[int, int]]:
-    """(offset, bytes) of the accesses that make up one: itself, if it has the size of one; else aligned ones."""
+    """Return the accesses that make up one of any size, as (offset, bytes): itself where possible, else aligned ones.
+    """
     if size in SIZES:
         return [(offset, size)]
     out, end = [], offset + size

@@ -1,4 +1,4 @@
-"""An engine that belongs to somebody else, who goes on calling uc.emu_start()."""
+"""An engine that was made elsewhere, and whose owner goes on calling uc.emu_start()."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._base import Fault
 from .._ends import ending_at
 from .cpu import Cpu
 from .engine import ERRORS, INTR
-from .faults import Faults
+from .faults import FaultReports
 from .runner import Runner
 from .runstate import RunState
 from .selftest import hear
@@ -21,22 +21,28 @@ from .starts import Starts
 _INTERRUPT_CALLBACK = getattr(sys.modules.get("unicorn.unicorn_py3.unicorn"), "HOOK_INTR_CFUNC", INTR)
 
 
-class Owner:
-    """Who made the engine."""
+class EngineOwner:
+    """Takes part in the runs of an attached engine's owner."""
 
-    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, runner: Runner, faults: Faults) -> None:
-        self._cpu, self._state, self._starts, self._runner, self._faults = cpu, state, starts, runner, faults
-        self._stays = False
+    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, runner: Runner, faults: FaultReports) -> None:
+        self._cpu = cpu
+        self._state = state
+        self._starts = starts
+        self._runner = runner
+        self._faults = faults
+        self._stays = False  # emu_start() stays shadowed as long as the engine lives
 
     @property
     def hooks_interrupts(self) -> bool:
-        """True where an interrupt of the guest's is the owner's business."""
+        """Return True where a hook of the owner's gets interrupts of the guest."""
         callbacks = self._cpu.engine.uc._callbacks.values()
         return any(type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _INTERRUPT_CALLBACK) for c in callbacks)
 
     def shadow(self) -> None:
-        """The owner's uc.emu_start() raises what handlers raise, and reports faults of displaced instructions at
-        home."""
+        """Put a method in place of the owner's uc.emu_start().
+
+        It raises what handlers raise, and reports faults of displaced instructions at home.
+        """
         if "emu_start" in self._cpu.engine.uc.__dict__:
             return
         m, start = self._cpu, self._cpu.engine.uc.emu_start
@@ -47,7 +53,7 @@ class Owner:
             try:
                 m.regs.at(None)
                 m.memory.executable_pages.clear()  # the owner maps memory as he likes
-                self._runner.signals.hasty = not count  # nobody knows how many instructions are left when a run goes on
+                self._runner.signals.hasty = not count  # not known is how many instructions are left when a run goes on
                 self._run(start, begin, until, timeout, count)
             finally:
                 self._runner.signals.hasty = True
@@ -59,7 +65,7 @@ class Owner:
         hear(m.engine, m.guest, m.arch)
 
     def unshadow(self) -> None:
-        """The owner has his own emu_start() again."""
+        """Give the owner the engine's own emu_start() back, unless it stays shadowed."""
         if self._stays:
             return
         self._cpu.engine.uc.__dict__.pop("emu_start", None)
@@ -68,11 +74,17 @@ class Owner:
             outside.end()
 
     def shadow_for_good(self) -> None:
-        """As long as the engine lives: there are others than handlers who raise."""
+        """Shadow emu_start() as long as the engine lives: devices raise, too, and not only handlers."""
         self._stays = True
         self.shadow()
 
     def _run(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> None:
+        """Run the guest for emu_start().
+
+        Args:
+            start: the engine's own emu_start().
+            begin, until, timeout, count: its arguments; the timeout in microseconds, 0: none.
+        """
         deadline = monotonic() + timeout / 1e6
         self._runner.enter(begin)
         try:
@@ -84,7 +96,7 @@ class Owner:
             self._runner.leave()
 
     def _stretch(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> int | None:
-        """One stretch of the owner's run; returns where to go on, or None."""
+        """Run the guest until the engine ends; return the address where to go on, None where the run is over."""
         m, state = self._cpu, self._state
         self._starts.check_alive()
         m.engine.starts()
@@ -117,7 +129,7 @@ class Owner:
         return None
 
     def _report(self, error: unicorn.UcError) -> int | None:
-        """Ask the sink about a fault; where to go on, if that has handled it."""
+        """Ask the core about a fault; return the address where to go on if it has handled it, else None."""
         m = self._cpu
         access, signal = ERRORS.get(error.errno, ("engine", 11))
         self._starts.settle(access)

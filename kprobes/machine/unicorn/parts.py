@@ -11,14 +11,14 @@ from ...arch._base import Arch
 from ...errors import MachineBusy
 from ...regs import Machine
 from ...symbols import Symbols
-from .areas import Areas
+from .areas import CallAreas
 from .blockcounts import BlockCounts
 from .bounds import Bounds
-from .calls import Calls
+from .calls import FunctionCalls
 from .clock import InstructionClock
 from .cpu import Cpu
 from .delayslots import DelaySlots
-from .faults import Faults
+from .faults import FaultReports
 from .following import Following, Hits
 from .functions import Functions
 from .furniture import Furniture
@@ -26,22 +26,22 @@ from .guests.guest import Guest
 from .host import hostcode
 from .host.callsites import FollowedCalls
 from .host.usual import SharedHits
-from .inplace import InPlace
+from .inplace import HookedInstructions
 from .layout import whole
 from .loader import Loader
-from .memory import Memory
-from .owner import Owner
+from .memory import GuestMemory
+from .owner import EngineOwner
 from .passedover import PassedOver
-from .process import Process
+from .process import LinuxProcess
 from .programs import HostView
 from .reports import Reports
 from .runner import Runner
 from .runstate import RunState
 from .selftest import hear
 from .services import Services
-from .snapshot import Input, Snapshots
+from .snapshot import Snapshots, StandardInput
 from .starts import Starts
-from .stops import Stops
+from .stops import HookedStops
 from .stubs import Stubs
 from .syscalls import SystemCalls
 from .watches import Watches
@@ -53,7 +53,7 @@ class Parts:
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, machine: Machine, symbols: Symbols,
                  call: Callable[..., int], owned: bool) -> None:
         """machine: whose CPU it is. call: of guest code. owned: the engine is ours."""
-        self.memory = Memory(uc, arch, guest)
+        self.memory = GuestMemory(uc, arch, guest, shared=not owned)
         self.cpu = cpu = Cpu(self.memory, machine)
         if owned:
             hear(cpu.engine, guest, arch)
@@ -68,28 +68,28 @@ class Parts:
         self.stubs = Stubs(cpu, functions, call)
         delay_slots = DelaySlots(cpu, state, self.starts)
         self.bounds = Bounds(cpu, state, delay_slots, owned)
-        self.process = Process(cpu, state, functions, self.stubs, self.furniture)
-        self.here = InPlace(cpu, state, services, self.followed, owned)
-        self.areas = Areas(cpu, services, self.followed, self.here)
-        faults = Faults(cpu, state, self.starts, self.bounds, delay_slots, self.stubs, symbols, self.furniture,
+        self.process = LinuxProcess(cpu, state, functions, self.stubs, self.furniture)
+        self.here = HookedInstructions(cpu, state, services, self.followed, owned)
+        self.areas = CallAreas(cpu, services, self.followed, self.here)
+        faults = FaultReports(cpu, state, self.starts, self.bounds, delay_slots, self.stubs, symbols, self.furniture,
                         self.process)
         self.runner = Runner(cpu, state, services, self.starts, self.bounds, faults)
-        self.calls = Calls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
+        self.calls = FunctionCalls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
         self.watches = Watches(cpu, state, owned)
-        self.owner = None if owned else Owner(cpu, state, self.starts, self.runner, faults)
-        self.memory.devices.run = state
+        self.owner = None if owned else EngineOwner(cpu, state, self.starts, self.runner, faults)
         self.system_calls = SystemCalls(cpu, state, self.process)
-        books = (self.memory.heap, delay_slots, self.process, self.loader, Input(machine), self.system_calls)
+        books = (self.memory.heap, delay_slots, self.process, self.loader, StandardInput(machine), self.system_calls)
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
-        self.stops = Stops(cpu, state, self.bounds, state)
+        self.stops = HookedStops(cpu, state, self.bounds, state)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock,
                                delay_slots, self.followed, shared)
         self.hits = None if shared is None else Hits(shared, services, self.followed, self.reports.traps)
         self.following = (Following(self.followed, self.hits, services, self.memory.blocks)
                           if self.hits is not None and self.followed.possible else None)
         if owned and guest.calls.decoded is not None:
-            self.memory.looking = PassedOver(cpu, state, self.bounds, guest.calls.decoded, self.reports.unclaimed).look
+            passed_over = PassedOver(cpu, state, self.bounds, guest.calls.decoded, self.reports.unclaimed)
+            self.memory.on_code_change(passed_over.look)
 
     def protect(self, addr: int, size: int, perms: str) -> None:
         """See UnicornMachine.protect()."""

@@ -1,4 +1,4 @@
-"""System calls that the engine passes over without a word (SystemCalls.decoded): stops where code has their bytes.
+"""System calls that the engine does not report (SystemCalls.decoded): stops where code has their bytes.
 
 Code is looked through where it enters the machine. What only looks like a system call, as data or the end of another
 instruction, is never arrived at. What a guest writes itself is not looked at.
@@ -13,23 +13,30 @@ from .bounds import Bounds
 from .cpu import Cpu
 from .guests.guest import Decoded
 from .runstate import RunState
-from .stops import Stops
+from .stops import HookedStops
 
 MOST = 256  # hooks: the engine looks at each of them where it translates, and on arrival
 
 
 class PassedOver:
-    """Those of a machine."""
+    """Finds such system calls in one machine's code, and reports them."""
 
     def __init__(self, cpu: Cpu, state: RunState, bounds: Bounds, decoded: Decoded,
                  report: Callable[[int, int], None]) -> None:
-        """report: is told the number of a system call and its address."""
-        self._cpu, self._decoded, self._report = cpu, decoded, report
-        self._stops = Stops(cpu, state, bounds, self, MOST)
+        """Prepare; no code is looked at.
+
+        Args:
+            decoded: how the system call looks.
+            report: called with the number of a system call, and its address.
+        """
+        self._cpu = cpu
+        self._decoded = decoded
+        self._report = report
+        self._stops = HookedStops(cpu, state, bounds, self, MOST)
         self._found: set[int] = set()
 
     def look(self, addr: int, size: int) -> None:
-        """Code has changed there."""
+        """Look through `size` bytes of code at `addr`, which has changed."""
         length, align = self._decoded.size, self._cpu.arch.insn_align
         first = addr - length + 1
         block = self._cpu.memory.blocks.find(addr, size)
@@ -46,10 +53,15 @@ class PassedOver:
             self._stops.add(new)
 
     def trap(self, regs: Regs) -> bool:
-        """The guest has arrived at one, if it still is: the guest's own stores are not looked at."""
+        """Report a system call at pc, if it still stands there: the guest's own stores are not looked at.
+
+        Returns:
+            False: the guest goes on where it stands.
+        """
         addr = regs.pc
         code = self._cpu.engine.read(addr, self._decoded.size) or b""
         if self._decoded.pattern.match(code):
             self._report(self._decoded.number(code), addr)
-            self._cpu.leave_for(self._cpu.arch.pointers.same_mode(regs, self._cpu.read_pc()))  # where that has sent it
+            # where the report has sent it
+            self._cpu.leave_for(self._cpu.arch.pointers.same_mode(regs, self._cpu.read_pc()))
         return False

@@ -12,9 +12,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
 from unicorn import x86_const
 
+from ...arch._linux import Linux, ThreadStorage
+from ...arch._rows import row
 from ...errors import BadArgument, GuestFault, Unsupported
 from ...image import TLSDESC, Image, Placed, TlsBlock
 from ...regs import Regs
@@ -34,50 +35,7 @@ _PHDR, _PHENT, _PHNUM, _PAGESZ, _BASE, _FLAGS, _ENTRY, _IDS, _PLATFORM, _HWCAP, 
 _TLS_SELECTOR = 0x33  # i386: the first of the three that Linux keeps for threads
 
 
-@frozen(kw_only=True)
-class Threads:
-    """How a guest's code finds thread-local storage.
-
-    Attributes:
-        register: the thread pointer; "" where only the kernel has it. below: blocks are below it. first: bytes from it
-            to the first block. itself: the word it points at is its own value. bias: what words that hold offsets in a
-            block leave out.
-        frame: words below argc, which belong to the stack frame of whoever is called first. call: what is asked for a
-            variable's address. read: what is asked for the thread pointer. platform, hwcap: in the auxiliary vector.
-    """
-
-    register: str
-    below: bool = False
-    first: int = 0
-    itself: bool = False
-    bias: int = 0
-    frame: int = 0
-    call: str = "__tls_get_addr"
-    read: str = ""
-    platform: bytes = b""
-    hwcap: int = 0
-
-
-# HWCAP_TLS: no helper of the kernel's is needed
-_ARM = Threads(register="tpidruro", first=8, read="__aeabi_read_tp", platform=b"v7l", hwcap=1 << 15)
-_MIPS, _RISCV = Threads(register="userlocal", first=-0x7000, bias=0x8000), Threads(register="tp", bias=0x800)
-_SPARC = Threads(register="g7", below=True, itself=True, frame=16)
-#: Architecture -> its threads. Nothing else runs Linux's programs.
-THREADS = {
-    "x86_64": Threads(register="fs_base", below=True, itself=True),
-    "i386": Threads(register="gs", below=True, itself=True, call="___tls_get_addr"),
-    "arm": _ARM, "armeb": _ARM, **dict.fromkeys(("arm64", "arm64be"), Threads(register="tpidr_el0", first=16)),
-    **dict.fromkeys(("mips", "mipsel", "mips64", "mips64el", "mips32r6", "mips32r6el", "mips64r6", "mips64r6el"),
-                    _MIPS),
-    "ppc": Threads(register="r2", first=-0x7000, bias=0x8000),
-    **dict.fromkeys(("ppc64", "ppc64le"), Threads(register="r13", first=-0x7000, bias=0x8000)),
-    "riscv32": _RISCV, "riscv64": _RISCV, "s390x": Threads(register="a0", below=True, itself=True,
-                                                           call="__tls_get_offset"),
-    "sparc": _SPARC, "sparc64": _SPARC, "m68k": Threads(register="", first=-0x7000, bias=0x8000, read="__m68k_read_tp"),
-}
-
-
-class Process:
+class LinuxProcess:
     """The process that a machine's images are to be.
 
     Attributes:
@@ -86,7 +44,8 @@ class Process:
 
     def __init__(self, cpu: Cpu, state: RunState, functions: Functions, stubs: Stubs, furniture: Furniture) -> None:
         self._cpu, self._state, self._functions, self._stubs, self._furniture = cpu, state, functions, stubs, furniture
-        self._threads = THREADS.get(cpu.arch.name)
+        linux = row(cpu.arch, Linux)
+        self._threads = linux.storage if linux is not None else None
         self._main: tuple[Image, Placed] | None = None
         # (template, from the thread pointer, what its image was moved by)
         self._blocks: list[tuple[TlsBlock, int, int]] = []
@@ -178,7 +137,7 @@ class Process:
 
     # --- the stack
 
-    def _write_stack(self, threads: Threads, argv: list[bytes], env: list[bytes], path: bytes) -> int:
+    def _write_stack(self, threads: ThreadStorage, argv: list[bytes], env: list[bytes], path: bytes) -> int:
         m = self._cpu
         word, top = m.arch.bits // 8, self._furniture.stack_top
         if sum(map(len, argv)) + sum(map(len, env)) > STACK_SIZE // 4:
@@ -200,7 +159,7 @@ class Process:
                                     for value in [0] * threads.frame + words))
         return sp
 
-    def _auxiliary(self, threads: Threads, pointers: dict[int, int]) -> Iterable[int]:
+    def _auxiliary(self, threads: ThreadStorage, pointers: dict[int, int]) -> Iterable[int]:
         """The auxiliary vector, in pairs."""
         vector = {_PAGESZ: self._cpu.memory.page_size, _BASE: 0, _FLAGS: 0, _CLKTCK: 100, _HWCAP: threads.hwcap,
                   _SECURE: 0, **dict.fromkeys(_IDS, 0)}
@@ -216,7 +175,7 @@ class Process:
 
     # --- threads
 
-    def _set_up_threads(self, threads: Threads) -> None:
+    def _set_up_threads(self, threads: ThreadStorage) -> None:
         m = self._cpu
         if not self.pointer:
             around = -(-(abs(self._end) + AROUND) // PAGE) * PAGE
@@ -246,9 +205,10 @@ class Process:
             raise Unsupported(f"{m.arch.name} has no thread pointer", hint="set registers")
         if threads.register == "gs":
             self._set_segment(value)
-        elif m.arch.name == "s390x":
-            m.engine.uc.reg_write(m.register("a0"), value >> 32)
-            m.engine.uc.reg_write(m.register("a1"), value & 0xFFFFFFFF)
+        elif threads.halves:
+            upper, lower = threads.halves
+            m.engine.uc.reg_write(m.register(upper), value >> 32)
+            m.engine.uc.reg_write(m.register(lower), value & 0xFFFFFFFF)
         elif threads.register:
             m.regs[threads.register] = value
 
@@ -268,8 +228,8 @@ class Process:
         return not self.pointer and threads is not None and name in (threads.call, threads.read, TLSDESC)
 
     def _read_pointer(self, regs: Regs) -> int:
-        if "a0" in regs.arch.regs.names and "d0" in regs.arch.regs.names:  # m68k: pointers are returned there
-            regs["a0"] = self.pointer
+        if self._threads is not None and self._threads.also:
+            regs[self._threads.also] = self.pointer
         return self.pointer
 
     @staticmethod
@@ -281,16 +241,16 @@ class Process:
     def _address(self, regs: Regs) -> int:
         """What a general-dynamic access calls: an image's number and an offset are two words; the variable's
         address."""
-        name, word = regs.arch.name, regs.arch.bits // 8
-        pair = regs["eax"] if name == "i386" else regs["r2"] + regs["r12"] if name == "s390x" else regs.arg(0)
+        threads, word = self._threads, regs.arch.bits // 8
+        assert threads is not None
+        pair = threads.pair(regs) if threads.pair is not None else regs.arg(0)
         number, offset = regs.word(pair), regs.word(pair + word)
         if not 0 < number <= len(self._blocks):
             raise GuestFault(f"thread-local variable of image {number}, which there is not", address=pair, pc=regs.pc,
                              access="read")
         _, at, _ = self._blocks[number - 1]
-        assert self._threads is not None
-        from_pointer = at + offset + self._threads.bias
-        return int(from_pointer if name == "s390x" else self.pointer + from_pointer) & self._cpu.arch.mask
+        place = at + offset + threads.bias  # from the thread pointer
+        return int(place if threads.from_pointer else self.pointer + place) & self._cpu.arch.mask
 
 
 def _encoded(text: Text) -> bytes:

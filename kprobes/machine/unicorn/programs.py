@@ -21,7 +21,7 @@ from .host.hostcode import CALLS
 
 
 @frozen
-class Where:
+class ProgramPlace:
     """Where a register's value is.
 
     Attributes:
@@ -57,22 +57,22 @@ class HostView:
                       "blocks": cpu.memory.block_table.address, "instructions": clock.address,
                       "returned_to": followed.address + 8 * CALLS["target"]}
 
-    def where(self, name: str) -> Where:
+    def where(self, name: str) -> ProgramPlace:
         """Where a register's value is."""
         cpu, table = self._cpu, self._cpu.arch.regs
         bits = table.widths.get(name, cpu.arch.bits)
         if not bits:
-            return Where("none")
+            return ProgramPlace("none")
         if name == table.pc:
-            return Where("pc", cpu.arch.pointers.mode_bits)
+            return ProgramPlace("pc", cpu.arch.pointers.mode_bits)
         if name in cpu.cells:
-            return Where("cell", cpu.cells[name].address - self.base, 0, bits)
+            return ProgramPlace("cell", cpu.cells[name].address - self.base, 0, bits)
         if name in cpu.windowed:
             found = cpu.windowed[name]
-            return Where("window", found.address - self.base, found.index * bits // 8, bits)
+            return ProgramPlace("window", found.address - self.base, found.index * bits // 8, bits)
         if name in cpu.guest.registers.hidden:
-            return Where("python")
-        return Where("api", cpu.register(name), 0, bits)
+            return ProgramPlace("python")
+        return ProgramPlace("api", cpu.register(name), 0, bits)
 
 
 def chain(programs: Sequence[HostProgram]) -> int:

@@ -1,9 +1,9 @@
-"""Where an interrupt was raised, on guests whose pc is another one by the time that anybody hears of it.
+"""Where an interrupt was raised, on guests whose pc is another one by the time that the engine reports it.
 
 Before it reports an interrupt the engine writes pc: on SPARC it becomes the next pc, which is a branch's target where a
 delay slot was executed, on MIPS whatever was noted last. Before that it asks a function of the guest's, whose address
-is in its handle, whether the interrupt ends the run; the function gets the handle and the number. One of ours stands in
-front of it, and notes pc: host code, or Python where there is none.
+is in its handle, whether the interrupt ends the run; the function gets the handle and the number. One of the
+library's is put in front of it, which notes pc: host code, or Python where there is none.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ _ASKED = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_int)
 
 
 def known(engine: Engine) -> bool:
-    """True if functions of the library's are around the place, and nothing else in it. The engine must have made its
-    CPU: it does when it is first asked for a register."""
+    """Return True if functions of the engine's are around the place, and nothing else in it.
+
+    The engine must have made its CPU: it does when it is first asked for a register.
+    """
     before, there, behind = (_word(engine, ASKS + offset).value for offset in (-8, 0, 8))
     return all(abs(function - WRITE) < WITHIN for function in (before, there or before, behind))
 
@@ -33,29 +35,40 @@ def _word(engine: Engine, offset: int) -> ctypes.c_uint64:
 
 
 class Raised:
-    """An engine's note."""
+    """Notes the pc of interrupts of one engine."""
 
     def __init__(self, engine: Engine, mask: int, read_pc: Callable[[], int], cell: Cell | None) -> None:
-        """mask: of an address. cell: pc's word, where it is known."""
-        self._engine, self._mask, self._read_pc, self._cell = engine, mask, read_pc, cell
-        self._place, self._theirs = _word(engine, ASKS), 0
+        """Prepare; begin() comes before the first interrupt.
+
+        Args:
+            mask: of an address.
+            read_pc: returns pc.
+            cell: pc's word in the engine; None: it is not known.
+        """
+        self._engine = engine
+        self._mask = mask
+        self._read_pc = read_pc
+        self._cell = cell
+        self._place = _word(engine, ASKS)
+        self._theirs = 0  # address of the guest's own function; 0: it has none
         self._note: ctypes.Array[ctypes.c_uint64] = (ctypes.c_uint64 * 1)()
         self._callback: object = None
         self._end: Callable[[], object] | None = None
 
     @property
     def pc(self) -> int:
-        """Of the instruction that the last interrupt belongs to; in its hook, before anything else is executed."""
+        """Pc of the instruction that the last interrupt belongs to; in its hook, before anything else is executed."""
         return self._note[0] & self._mask
 
     def begin(self) -> None:
-        """Note it from now on."""
+        """Note pc from now on."""
         if self._end is not None:
             return
         self._theirs = self._place.value
         taken = take(self._cell.address, self._theirs) if self._cell is not None else None
         if taken is not None:
-            self._place.value, self._note = taken.function, taken.note
+            self._place.value = taken.function
+            self._note = taken.note
             self._end = weakref.finalize(self._engine.uc, give_back, taken)
             return
         self._callback = _ASKED(self._by_python())
@@ -63,7 +76,7 @@ class Raised:
         self._end = self._nothing
 
     def end(self) -> None:
-        """Do so no more."""
+        """Put the guest's own function back."""
         if self._end is not None:
             self._place.value = self._theirs
             self._end()
@@ -81,4 +94,4 @@ class Raised:
         return asked
 
     def _nothing(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: Python's function has no host code to give back."""

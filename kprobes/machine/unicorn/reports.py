@@ -25,15 +25,15 @@ from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .host.callsites import FollowedCalls
 from .host.usual import SharedHits
-from .owner import Owner
+from .owner import EngineOwner
 from .raised import Raised
 from .registers.cells import Spoken
 from .runstate import RunState
 from .services import Services
 from .starts import Starts
-from .stops import Stops
+from .stops import HookedStops
 from .stubs import Stubs
-from .traps import Finish, Traps
+from .traps import Finish, ServedBreakpoints
 
 #: accesses to data that fail
 REFUSED = (const.UC_HOOK_MEM_READ_UNMAPPED | const.UC_HOOK_MEM_READ_PROT | const.UC_HOOK_MEM_WRITE_UNMAPPED
@@ -49,8 +49,8 @@ class Reports:
         traps: breakpoints that host code serves; None: it cannot.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: Stops,
-                 owner: Owner | None, clock: InstructionClock, delay_slots: DelaySlots, followed: FollowedCalls,
+    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: HookedStops,
+                 owner: EngineOwner | None, clock: InstructionClock, delay_slots: DelaySlots, followed: FollowedCalls,
                  shared: SharedHits | None) -> None:
         """Make the hooks.
 
@@ -67,8 +67,8 @@ class Reports:
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
         self._hooks: list[int] = []
         self._on_interrupt = INTR(self._interrupt_callback())
-        self.traps = (Traps(cpu, followed, shared, address_of(self._on_interrupt), self._finishing)
-                      if shared is not None and Traps.possible(cpu) else None)
+        self.traps = (ServedBreakpoints(cpu, followed, shared, address_of(self._on_interrupt), self._finishing)
+                      if shared is not None and ServedBreakpoints.possible(cpu) else None)
         self._served: Callable[[int], None] | None = None  # see Interrupts.served
         # where registers are not found a second exception is a double fault: nothing else is lost
         with suppress(Unsupported):
@@ -144,11 +144,11 @@ class Reports:
 
     def _refused_callback(self) -> Callable[..., bool]:
         """The hook of accesses that fail: only there the engine knows which instruction it was."""
-        starts, read_pc = self._starts, self._cpu.read_pc
+        state, read_pc = self._state, self._cpu.read_pc
 
         def on_refused(_uc: int, _access: int, address: int, *_: int) -> bool:
-            if starts.failed is None:
-                starts.failed = read_pc(), address
+            if state.failed is None:
+                state.failed = read_pc(), address
             return False
 
         return on_refused
@@ -255,7 +255,7 @@ class Reports:
         def on_invalid(_uc: int, _user: int) -> bool:
             try:
                 pc = words[0] - bias
-                if pc == self._starts.end:
+                if pc == state.end:
                     return False  # an error ends this run alone, a stop would end the outer ones as well
                 regs.reported = pc
                 if state.trap is not None and state.trap(regs):
@@ -290,7 +290,7 @@ class Reports:
         cpu, regs, sink = self._cpu, self._regs, self._state.sink
         if self.interrupt_handler is None:
             return False
-        self._starts.mended = False
+        self._state.mended = False
         shown = sink.home(home) if sink is not None and sink.ours(home) else home
         if shown is None or home & -cpu.memory.page_size == self._state.exit:
             return False  # strayed there: no interrupt of the guest's
@@ -307,7 +307,7 @@ class Reports:
                 if regs.target is None:
                     regs.pc = seen
             raise
-        self._starts.mended = number in self._guest.faults.unaligned
+        self._state.mended = number in self._guest.faults.unaligned
         if (moved := regs.target) is not None:
             self._leave(home)
             self._slots.settle(shown)
@@ -350,7 +350,7 @@ class Reports:
         fetched = number in guest.faults.unaligned and self._starts.aborted.forget()
         stub, ours = pc - guest.breakpoint.bias, guest.breakpoint.number
         # where pc is lost it may be the end's for what fails elsewhere: in the delay slot of a jump there
-        if self._starts.again or (stub == self._starts.end and (self._raised is None or number == ours)):
+        if state.trial or (stub == state.end and (self._raised is None or number == ours)):
             self._engine.stop()
             return
         if number == guest.interrupts.lingers and self._engine.stopped:
@@ -382,7 +382,7 @@ class Reports:
                 cpu.write_pc(home & -2 if fetched else home)  # an odd one selects MIPS16
             elif home != pc:
                 cpu.write_pc(cpu.arch.pointers.same_mode(regs, home))
-            self._starts.interrupt = number, home
+            state.interrupt = number, home
             self._engine.stop()
 
     def _unserved_at_owners(self, number: int, home: int) -> None:
@@ -393,5 +393,5 @@ class Reports:
                 self._repeat(home)  # his hook has served it
             return
         if self._state.ours(home):
-            self._starts.interrupt = number, home  # whoever raises the error brings the guest home
+            self._state.interrupt = number, home  # whoever raises the error brings the guest home
         self._state.park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts

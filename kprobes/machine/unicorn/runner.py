@@ -13,7 +13,7 @@ from .._base import Busy, Fault
 from .bounds import Bounds
 from .cpu import Cpu
 from .engine import ERRORS
-from .faults import Faults
+from .faults import FaultReports
 from .runstate import RunState
 from .services import Services
 from .signals import HeldSignals
@@ -25,12 +25,20 @@ _REASONS = {"timeout": "the time is up", "max_insns": "max_insns instructions ar
 
 
 class Changing:
-    """The machine's lock, as who changes probes has it: never in the middle of an instruction, MachineBusy."""
+    """The machine's lock, for changes of probes: these are refused in the middle of an instruction (MachineBusy)."""
 
     def __init__(self, busy: Busy, check_settled: Callable[[], None]) -> None:
-        self._busy, self._check_settled, self.release = busy, check_settled, busy.release
+        """Wrap the lock.
+
+        Args:
+            check_settled: raises MachineBusy in the middle of an instruction.
+        """
+        self._busy = busy
+        self._check_settled = check_settled
+        self.release = busy.release
 
     def acquire(self, blocking: bool = True) -> bool:
+        """Take the lock; False where another thread has it and `blocking` is False."""
         self._check_settled()
         return self._busy.acquire(blocking)
 
@@ -39,22 +47,36 @@ class Runner:
     """Runs the guest. Nested runs end at their own `until`, never by a stop.
 
     Attributes:
-        signals: Python's signal handlers, held meanwhile. before_run, busy: see machine._base.Machine.
+        signals: Python's signal handlers, which are held while the engine runs.
+        before_run: called before each outermost run where no sink listens; None: nothing is.
+        busy: the machine's lock, held while the CPU is used, or probes are changed.
+        changing: the same lock, for changes of probes.
+        bounds, faults: the parts of these names.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds,
-                 faults: Faults) -> None:
-        self._cpu, self._state, self._services, self._starts, self.bounds, self.faults = (cpu, state, services, starts,
-            bounds, faults)
+                 faults: FaultReports) -> None:
+        self._cpu = cpu
+        self._state = state
+        self._services = services
+        self._starts = starts
+        self.bounds = bounds
+        self.faults = faults
         self._devices = cpu.memory.devices
         self.before_run: Callable[[], object] | None = None
-        self.busy = RLock()  # held while somebody uses the CPU, or changes probes
+        self.busy = RLock()
         self.changing = Changing(self.busy, cpu.memory.check_settled)
         self.signals = HeldSignals(partial(state.stop_for, "signal"))
 
     def begin(self) -> bool:
-        """Somebody is about to use the CPU, and says finish() when that is over. False: within a run, there is nothing
-        to finish."""
+        """Take the CPU for this thread, until finish().
+
+        Returns:
+            False within a run of this thread, which has the CPU: finish() must not be called.
+
+        Raises:
+            MachineBusy: another thread uses it, or the engine is in the middle of an instruction.
+        """
         if self._devices.accessed:
             self._refuse_devices()
         if self._state.runs_in == get_ident():
@@ -67,7 +89,11 @@ class Runner:
         return True
 
     def hold(self) -> None:
-        """Nobody runs the guest until let_go(): nor does who calls this."""
+        """Keep every thread, this one too, from running the guest until let_go().
+
+        Raises:
+            MachineBusy: the guest is in a run.
+        """
         if self._devices.accessed:
             self._refuse_devices()
         if self._state.runs_in == get_ident():
@@ -89,14 +115,21 @@ class Runner:
         self.busy.release()
 
     def finish(self) -> None:
-        """Undo begin(). Raises what signal handlers raise."""
+        """Undo begin(). Raises what handlers of signals raise that came meanwhile."""
         state = self._state
-        state.runs_in = 0
+        state.finish()
         self.busy.release()
         self.signals.end()
 
     def enter(self, target: int) -> None:
-        """A run begins."""
+        """Begin a run: inside the one under way, or the outermost one.
+
+        Args:
+            target: address where it starts, mode bits included.
+
+        Raises:
+            ReentryError: too many runs are nested.
+        """
         cpu, state = self._cpu, self._state
         if state.depth >= MAX_DEPTH:
             raise ReentryError(f"{MAX_DEPTH} guest runs are nested",
@@ -119,14 +152,14 @@ class Runner:
         state.nest(1)
 
     def leave(self) -> None:
-        """It has ended, whatever by."""
+        """End a run, however it has ended."""
         cpu, state = self._cpu, self._state
         state.nest(-1)
         if state.disturbed or state.depth:
             state.disturb(state.depth > 0)
         if state.depth:
             if state.why_stopped or cpu.engine.stopped:
-                # the outer run, too: it is not told twice, or this one's last start has made the engine forget
+                # the outer run is to stop, too: this one's last start has made the engine forget
                 cpu.engine.stop()
             return
         self.bounds.ended()
@@ -134,11 +167,26 @@ class Runner:
             state.sink.ended()
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
-        """Run until `until`. True: or until somebody stopped it. Between begin() and finish()."""
+        """Run the guest. Between begin() and finish().
+
+        Args:
+            target: address where it starts, mode bits included.
+            until: address where the run ends, mode bits included.
+            timeout: seconds; None: no bound.
+            max_insns: instructions; None: no bound.
+
+        Returns:
+            True where stop() has ended it; False at `until`.
+
+        Raises:
+            GuestFault: the guest has failed, and no handler has handled that.
+            GuestTimeout: a bound has come.
+            ReentryError: too many runs are nested.
+        """
         if self._state.resting:
             with self._by_itself():
                 return self.run(target, until, timeout, max_insns)
-        failed, end = self._starts.failed, self._starts.ends_at
+        failed, end = self._state.failed, self._state.translated_end
         self.enter(target)
         try:
             if timeout is None and max_insns is None:
@@ -156,14 +204,20 @@ class Runner:
                 self._resume(failed, end)
 
     def _resume(self, failed: tuple[int, int] | None, end: int) -> None:
-        """The outer run goes on: what has failed in it, and where it ends, is as before."""
-        self._starts.failed = failed
-        if self._starts.ends_at != end:
+        """Put back what the outer run knows, which goes on: a nested one has ended.
+
+        Args:
+            failed: (pc, address) of the first access that the engine had refused in the outer run; None: of none.
+            end: where the outer run's translations end.
+        """
+        self._state.failed = failed
+        if self._state.translated_end != end:
             self._starts.end_elsewhere(end)
 
     @contextmanager
     def _by_itself(self) -> Iterator[None]:
-        """For a run of a handler that is called while a displaced instruction is finished: it is no part of that."""
+        """Put aside, for a run of a handler's, that a displaced instruction is being completed: the run is no part of
+        that."""
         outside, state = self._cpu.engine.outside, self._state
         with self.bounds.away():
             deaf, resting = 0 if outside is None else outside.turn(deaf=0), state.resting
@@ -176,8 +230,11 @@ class Runner:
                     outside.turn(deaf)
 
     def _loop(self, target: int, until: int) -> bool:
-        """Run until `until`, resuming after handled faults and after stops that belonged to an inner run. True:
-        somebody stopped it."""
+        """Run until `until`, resuming after handled faults and after stops that belonged to an inner run.
+
+        Returns:
+            True where stop() has ended it.
+        """
         while not isinstance(on := self._stretch(target, until), bool):
             target = on
             if self._state.skip in self._state.in_place and target != self._state.skip:
@@ -185,7 +242,11 @@ class Runner:
         return on
 
     def _stretch(self, target: int, until: int) -> int | bool:
-        """One stretch of a run; returns where to go on, or whether it was stopped."""
+        """Run the guest until the engine ends by itself.
+
+        Returns:
+            The address where to go on; or, where the run is over, whether stop() has ended it.
+        """
         cpu, state = self._cpu, self._state
         end = until & ~cpu.arch.pointers.mode_bits
         if self.signals.waiting:
@@ -195,7 +256,7 @@ class Runner:
         error = 0 if state.why_stopped else self._starts.start(target, end)
         if state.parked is not None:
             return self.displaced_or_raise()
-        if (error or self._starts.interrupt is not None) and (on := self._failed(error)) is not None:
+        if (error or state.interrupt is not None) and (on := self._failed(error)) is not None:
             if state.ours(on) and not state.may_repeat():
                 state.unfinished = on & ~cpu.arch.pointers.mode_bits
             return on
@@ -210,7 +271,7 @@ class Runner:
         return False
 
     def moved(self) -> int | None:
-        """Where a signal's handler has sent the guest, which is at rest; None: nowhere."""
+        """Return where a signal's handler has sent the guest, which is at rest; None: nowhere."""
         moved, sink = self._cpu.regs.target, self._state.sink
         if moved is not None:
             self._cpu.regs.at(None)
@@ -219,13 +280,22 @@ class Runner:
         return moved
 
     def _failed(self, error: int) -> int | None:
-        """The engine has ended by this error, or by an interrupt: report that. Where to go on; None: by neither."""
+        """Report what the engine has ended by.
+
+        Args:
+            error: the engine's error number; 0: none.
+
+        Returns:
+            The address where to go on, if a handler has handled the fault; None: it has ended by no fault.
+
+        Raises:
+            GuestFault: no handler has.
+        """
         meanings = self._cpu.guest.faults
-        interrupt, self._starts.interrupt = self._starts.interrupt, None
+        interrupt = self._state.take_interrupt()
         if interrupt is not None:
             number, pc = interrupt
-            # by an interrupt, whatever the error says; else the access failed first: the engine notices some only
-            # instructions later
+            # Hazard: an access that failed first may be noticed instructions later, and is what counts then.
             told = number in meanings.unaligned or number in meanings.fetches
             if told or ERRORS.get(error, ("",))[0] not in ("read", "write"):
                 return self.faults.report(pc, self.faults.interrupt(number, pc))
@@ -235,29 +305,37 @@ class Runner:
         return self.faults.report(pc, self.faults.error(error, pc))
 
     def displaced_or_raise(self) -> int:
-        """raise_parked(); but an interrupt in a displaced instruction, on an engine whose owner hooks none, is a fault
-        at home. Returns where to go on if a handler has handled it."""
-        interrupt, self._starts.interrupt = self._starts.interrupt, None
+        """Raise what a hook has raised, unless it stands for an interrupt in a displaced instruction.
+
+        That is how an engine with an owner who hooks no interrupts ends; it is reported as a fault at home.
+
+        Returns:
+            The address where to go on, if a handler has handled that fault.
+        """
+        interrupt = self._state.take_interrupt()
         if interrupt is not None:
             on, _ = self.faults.ask(interrupt[1], self.faults.interrupt(*interrupt))
             if on is not None:
-                self._state.parked = None
+                self._state.take_parked()
                 return on
         self.raise_parked()
 
     def raise_parked(self) -> NoReturn:
-        """Raise what was raised inside the engine."""
+        """Raise what a hook has raised inside the engine; the guest is where it was sent."""
         cpu, state = self._cpu, self._state
         if self._services.failed_at is not None:
             cpu.write_pc(self._services.failed_at)
             self._services.failed_at = None
         if state.unfinished >= 0 and state.unfinished == cpu.read_pc():
             self.faults.go_home()
-        parked, state.parked = state.parked, None
-        assert parked is not None
-        raise parked
+        raise state.take_parked()
 
     def _arrived(self, until: int) -> None:
+        """Check that the run has ended at `until`, and put pc there: some guests stop beside it.
+
+        Raises:
+            GuestFault: the guest has halted.
+        """
         cpu, state = self._cpu, self._state
         pc = cpu.read_pc()
         if pc == until & ~cpu.arch.pointers.mode_bits:
@@ -268,20 +346,26 @@ class Runner:
         cpu.write_pc(until)
 
     def _come_to_rest(self) -> bool:
-        """After a stop: let a displaced instruction finish, then say why. False: for the sake of signals; the run goes
-        on."""
+        """Complete a displaced instruction after a stop, and call handlers of signals.
+
+        Returns:
+            True where stop() has ended the run; False where the run goes on.
+
+        Raises:
+            GuestTimeout: a bound has ended it.
+        """
         cpu, state = self._cpu, self._state
         reason = state.take_stop()
         unfinished = self.finish_displaced()
         if unfinished and reason != "signal":
             self.faults.go_home()
             unfinished = False
-        if state.depth > 1 and reason == "timeout" and self.bounds.timed_out < state.depth:
+        if state.depth > 1 and reason == "timeout" and state.timed_out < state.depth:
             state.why_stopped = reason  # the outer run is to end as well
         try:
             self.deliver(unfinished)
         except BaseException:
-            state.take_stop()  # whoever asked meanwhile is not to stop the next run
+            state.take_stop()  # one that was asked for meanwhile is not to stop the next run
             if state.depth > 1:
                 state.note_stop("signal")
             raise
@@ -316,8 +400,9 @@ class Runner:
             sink.abandon(regs, pc)
 
     def finish_displaced(self) -> bool:
-        """Let a displaced instruction come to its end. The guest rests in the sink's pages only if it does not leave
-        them: it has no business there but displaced instructions.
+        """Complete the displaced instruction that the guest stands in, if it does.
+
+        The guest rests in the core's pages only if it does not leave them: it executes nothing else there.
 
         Returns:
             True where the instruction is to be executed once more, as its interrupt or its fault was handled. The guest

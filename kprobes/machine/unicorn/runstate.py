@@ -1,8 +1,36 @@
-"""The state of the guest's runs: how deep they are nested, why they are to stop, what was raised in them, and who
-listens."""
+"""The state of the guest's runs, all of it, with the table of its phases.
+
+A run is one execution of guest code up to its `end`: a call, run(), or an attached engine's emu_start(). Handlers may
+begin further runs inside it (they nest). `Runner` drives the phases, `Starts` starts the engine, `Bounds` counts and
+watches the time; all three keep what they know about a run here.
+
+| phase | what holds |
+|---|---|
+| FREE | no thread uses the CPU |
+| TAKEN | a thread uses the CPU (`runs_in`), and no run is under way |
+| RUNNING | guest code executes, or a handler that it has reached (`depth` runs are nested) |
+| STOPPING | the innermost run is to stop (`why_stopped`), and the engine has been told |
+| COMPLETING | one instruction executes that is no hit: a displaced one to its end, or a failed one again (`resting`) |
+| RAISING | a hook has raised (`parked`), and the engine has been told to stop: the run raises that |
+
+| event | method | asked by |
+|---|---|---|
+| TAKE | begin() | `Runner`, on the thread that is going to run the guest and holds the machine's lock |
+| GIVE | finish() | `Runner`, on the same thread |
+| ENTER, LEAVE | nest() | `Runner`, on the same thread |
+| STOP | stop_for(), note_stop() | everybody: hooks, bounds, devices, signal handlers, other threads |
+| TAKE_STOP | take_stop() | `Runner` and `Bounds`, on the run's thread, when the engine is at rest |
+| PARK | park() | hooks, on the run's thread, inside the engine: nothing can be raised through it |
+| UNPARK | take_parked() | `Runner`, when the engine is at rest |
+| COMPLETE, COMPLETED | executing() | `Runner` and `Faults`, when the engine is at rest |
+
+TABLE says which event leads where. The phase is not stored: it follows from the fields, of which the hooks read one or
+two at every hit. tests/machine/test_run_states.py holds what runs do against TABLE.
+"""
 
 from __future__ import annotations
 
+import enum
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,47 +45,166 @@ from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, NESTED, RESTING
 
 REASONS = "", "signal", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
-#: seconds: of one look; until nobody is waited for any more; of processor time that takes the run past an instruction
-#: that is its own call site. See _let_pass()
-PASSING, WAITING, PASSED = 50e-6, 10.0, 1e-3
+PASSING = 50e-6  #: seconds between two looks of a thread that stops the run, see RunState._let_pass()
+WAITING = 10.0  #: seconds until that thread stops the engine all the same
+PASSED = 1e-3  #: seconds of processor time that take the run past an instruction that is its own call site
+
+
+class RunPhase(enum.Enum):
+    """What a CPU's runs are doing; the value says what holds."""
+
+    FREE = "no thread uses the CPU"
+    TAKEN = "a thread uses the CPU, and no run is under way"
+    RUNNING = "guest code executes"
+    STOPPING = "the innermost run is to stop"
+    COMPLETING = "one instruction executes that is no hit"
+    RAISING = "a hook has raised, and the run is about to"
+
+
+class RunEvent(enum.Enum):
+    """What happens to the runs of a CPU."""
+
+    TAKE = "a thread is going to run the guest"
+    GIVE = "that thread has finished"
+    ENTER = "a run begins, inside the one under way if there is one"
+    LEAVE = "the innermost run ends"
+    STOP = "something asks the run to stop"
+    TAKE_STOP = "the engine is at rest, and the run knows why"
+    PARK = "a hook raises"
+    UNPARK = "the engine is at rest, and the run raises that, or a handler has dealt with it"
+    COMPLETE = "an instruction is about to be executed that is no hit"
+    COMPLETED = "it has been executed"
+
+
+_P, _E = RunPhase, RunEvent
+
+#: (phase, event) -> phases that may follow. LEAVE and COMPLETED lead back to what was interrupted; STOP and PARK may
+#: arrive at any time, and the phase shown is the most urgent one: RAISING, COMPLETING, STOPPING.
+TABLE: dict[tuple[RunPhase, RunEvent], tuple[RunPhase, ...]] = {
+    (_P.FREE, _E.TAKE): (_P.TAKEN,),
+    (_P.FREE, _E.STOP): (_P.FREE,),  # forgotten where the next run begins
+    (_P.TAKEN, _E.GIVE): (_P.FREE,),
+    (_P.TAKEN, _E.ENTER): (_P.RUNNING, _P.STOPPING),
+    (_P.TAKEN, _E.STOP): (_P.TAKEN,),
+    (_P.TAKEN, _E.TAKE_STOP): (_P.TAKEN,),  # of a stop() that came while nothing ran
+    (_P.RUNNING, _E.ENTER): (_P.RUNNING,),
+    (_P.RUNNING, _E.LEAVE): (_P.RUNNING, _P.COMPLETING, _P.TAKEN),
+    (_P.RUNNING, _E.STOP): (_P.STOPPING,),
+    (_P.RUNNING, _E.TAKE_STOP): (_P.RUNNING,),
+    (_P.RUNNING, _E.PARK): (_P.RAISING,),
+    (_P.RUNNING, _E.COMPLETE): (_P.COMPLETING,),
+    (_P.STOPPING, _E.ENTER): (_P.STOPPING,),
+    (_P.STOPPING, _E.LEAVE): (_P.STOPPING, _P.TAKEN),
+    (_P.STOPPING, _E.STOP): (_P.STOPPING,),
+    (_P.STOPPING, _E.TAKE_STOP): (_P.RUNNING,),
+    (_P.STOPPING, _E.PARK): (_P.RAISING,),
+    (_P.STOPPING, _E.COMPLETE): (_P.COMPLETING,),
+    (_P.COMPLETING, _E.ENTER): (_P.RUNNING, _P.STOPPING, _P.COMPLETING),
+    (_P.COMPLETING, _E.STOP): (_P.COMPLETING,),
+    (_P.COMPLETING, _E.TAKE_STOP): (_P.COMPLETING,),
+    (_P.COMPLETING, _E.PARK): (_P.RAISING,),
+    (_P.COMPLETING, _E.COMPLETE): (_P.COMPLETING,),
+    (_P.COMPLETING, _E.COMPLETED): (_P.COMPLETING, _P.RUNNING, _P.STOPPING),
+    (_P.RAISING, _E.ENTER): (_P.RAISING,),
+    (_P.RAISING, _E.LEAVE): (_P.RAISING,),
+    (_P.RAISING, _E.STOP): (_P.RAISING,),
+    (_P.RAISING, _E.TAKE_STOP): (_P.RAISING,),
+    (_P.RAISING, _E.PARK): (_P.RAISING,),  # the first one counts
+    (_P.RAISING, _E.UNPARK): (_P.RUNNING, _P.STOPPING, _P.COMPLETING),
+    (_P.RAISING, _E.COMPLETED): (_P.RAISING,),
+}
 
 
 class RunState:
-    """What everybody who runs the guest, or is called by it, shares.
+    """The state of one CPU's runs.
 
     Attributes:
-        sink: who listens. trap, services: the sink's, looked up once.
-        regs: the CPU's. exit: the page where runs end; 0: there is none yet.
-        depth: nested runs. runs_in: thread of the run; 0: nothing runs.
-        left: instructions, of every run that counts them.
-        why_stopped: one of REASONS. parked: what was raised inside the engine, for the run to raise.
-        skip: call site that was served already, and will be executed again.
+        sink: the core that receives reports; None: no Kprobes is made.
+        trap: the sink's method of that name, looked up once.
+        services: the sink's, call site -> service; looked up once.
+        regs: the CPU's registers.
+        exit: address of the page where outermost functions return to; 0: there is none yet.
+        runs_in: identity of the thread that uses the CPU; 0: none does.
+        depth: number of nested runs.
+        end: address where the innermost run ends, where a trap ends it (Runs.until_stops); -1: nowhere.
+        translated_end: the `until` that the engine's translations know of.
+        why_stopped: one of REASONS: why the innermost run is to stop.
+        timed_out: depth of the run whose time is up; 0: of none so far.
+        parked: what a hook has raised, for the run to raise.
+        left: instructions that may still execute, one number for every run that counts them.
+        own_in_row: instructions in a row that the guest has executed in the core's own pages.
+        hooked: True while every instruction has the CODE hook that counts.
+        interrupt: (number, pc) of the guest's own interrupt that ended the last start of the engine.
+        failed: (pc, address) of the first access that the engine has refused in this run (Runs.settle).
+        mended: an unaligned access has been served; the engine ends with an error all the same.
+        trial: what executes is not the guest's run: it shows why an instruction failed, or lets go of a branch.
+        resting: depth of the run that is COMPLETING; 0: none is.
+        unfinished: address of a displaced instruction that has raised an interrupt, and is to be executed once more
+            where the run goes on, but the run is over; -1: there is none.
         disturbed: the run was stopped, or another one was nested in it, since the last service.
-        unfinished: address of a displaced instruction that has raised an interrupt, is to be executed once more, and is
-            not, since the run is over; -1: there is none.
-        hooked: a CODE hook is on every instruction.
-        resting: depth of the run in which what is executed is no hit, see executing(); 0: it is one.
+        skip: call site that was served already, and will be executed once more; -1: there is none.
+        in_place: address of each instruction that is its own call site -> its hook.
     """
 
     def __init__(self, cpu: Cpu, followed: FollowedCalls) -> None:
-        self._engine, self._followed, self.regs, self._read_pc = cpu.engine, followed, cpu.regs, cpu.read_pc
+        self._engine = cpu.engine
+        self._followed = followed
+        self._read_pc = cpu.read_pc
+        self.regs = cpu.regs
         self.sink: Sink | None = None
         self.trap: Callable[[Regs], bool] | None = None
         self.services: dict[int, Callable[[Regs], None]] = {}
-        self.exit = self.depth = self.runs_in = self.resting = 0
-        self.left: list[int] = []
+        self.exit = 0
+        # nesting
+        self.runs_in = 0
+        self.depth = 0
+        self.end = -1
+        self.translated_end = 0
+        # stopping
         self.why_stopped = ""
-        self.disturbed = self.hooked = False
+        self.timed_out = 0
         self.parked: BaseException | None = None
-        self.in_place: dict[int, int] = {}  # instructions that are their own call sites, and their hooks
-        self.skip = self.unfinished = -1
+        # counting
+        self.left: list[int] = []
+        self.own_in_row = 0
+        self.hooked = False
+        # what the last start of the engine has come to
+        self.interrupt: tuple[int, int] | None = None
+        self.failed: tuple[int, int] | None = None
+        self.mended = False
+        # instructions that are executed, and are no hit
+        self.trial = False
+        self.resting = 0
+        self.unfinished = -1
+        # call sites that are served, and executed once more
+        self.disturbed = False
+        self.skip = -1
+        self.in_place: dict[int, int] = {}
         self._clocked = 0  # the thread whose time the clock shows
         self._clock: Callable[[], float] = time.monotonic
         self._waits = False  # the run's thread, for the lock
         self._stopping = RLock()  # held from saying why until the engine knows; reentrant, for Ctrl-C
 
+    @property
+    def phase(self) -> RunPhase:
+        """The most urgent phase that the fields stand for."""
+        if self.parked is not None:
+            return RunPhase.RAISING
+        if self.resting:
+            return RunPhase.COMPLETING
+        if self.depth:
+            return RunPhase.STOPPING if self.why_stopped else RunPhase.RUNNING
+        return RunPhase.TAKEN if self.runs_in else RunPhase.FREE
+
     def listen(self, sink: Sink | None) -> None:
-        """This sink listens from now on; None: nobody. AlreadyRegistered where another one does."""
+        """Deliver reports to a sink from now on.
+
+        Args:
+            sink: the core; None: reports are delivered to none.
+
+        Raises:
+            AlreadyRegistered: another sink receives them.
+        """
         if sink is not None and self.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="use that one, or close it first")
         self.sink = sink
@@ -65,23 +212,31 @@ class RunState:
         self.services = {} if sink is None else sink.services
 
     def ours(self, addr: int) -> bool:
-        """True in the sink's own pages."""
+        """Return True for an address in the core's own pages: slots, call sites."""
         return self.sink is not None and self.sink.ours(addr)
 
     def begin(self) -> None:
-        """This thread runs the guest from now on."""
+        """Note that the calling thread uses the CPU from now on."""
         self.runs_in = thread = get_ident()
         if self.in_place and thread != self._clocked:
             self._clocked, self._clock = thread, _processor_time()
 
+    def finish(self) -> None:
+        """Undo begin()."""
+        self.runs_in = 0
+
     def nest(self, by: int) -> None:
-        """So many more runs are nested."""
+        """Enter a run (`by` is 1) or leave the innermost one (-1)."""
         self.depth += by
         if self.depth > (by > 0):  # else it is the outermost
             self._followed.close(NESTED, self.depth > 1)
 
     def stop_for(self, reason: str) -> None:
-        """Stop the run, from a hook or another thread."""
+        """Stop the run, from a hook or another thread.
+
+        Args:
+            reason: one of REASONS.
+        """
         mine = get_ident() == self.runs_in
         if mine:
             self._waits = True
@@ -91,18 +246,22 @@ class RunState:
             self.note_stop(reason)
             self.disturb(True)
             if self.left and not mine:
-                return  # who counts stops the run, in front of an instruction
+                return  # the hook that counts stops the run, in front of an instruction
             outside = self._engine.outside
             if mine or outside is None:
                 if not mine:
                     self._let_pass()
                 self._engine.stop()
-            elif self.runs_in:  # else who begins finds why_stopped
+            elif self.runs_in:  # else the next run finds why_stopped
                 self._engine.stopped = True
                 outside.ask()
 
     def note_stop(self, reason: str) -> None:
-        """The run is to stop; who says so tells the engine."""
+        """Note why the run is to stop. The caller tells the engine.
+
+        Args:
+            reason: one of REASONS; the more urgent one stays.
+        """
         self.why_stopped = max(self.why_stopped, reason, key=REASONS.index)
 
     def may_repeat(self) -> bool:
@@ -122,7 +281,10 @@ class RunState:
         return not self.why_stopped
 
     def take_stop(self) -> str:
-        """Why the run is to stop. Whoever asked for it has told the engine: nothing stops the next run."""
+        """Return why the run is to stop, and forget it.
+
+        Whatever has asked for the stop has told the engine by then, so that nothing stops the next run.
+        """
         self._waits = True
         with self._stopping:
             self._waits = False
@@ -132,16 +294,16 @@ class RunState:
         return reason
 
     def _let_pass(self) -> None:
-        """Between saying that the run is to stop, and telling the engine: let who has served a call site without
-        knowing that pass.
+        """Wait until the run's thread has left a call site that it serves without knowing of the stop.
 
-        Behind a hook the engine looks whether it was stopped, and if so executes the instruction, hook and all, once
-        more when it goes on. Whoever comes to a call site from now on knows, and stops the run before anything is
-        served. So there is at most one call site that was served and not left yet; however long the run's thread is
-        kept from going on there, the engine's pc shows it: the engine writes it before it calls the hooks, and the call
-        site's jump writes it again, as it leads to another page. A handler sees to itself at its end (Services), and
-        may wait for who stops the run; an owner's hook that does has the whole of WAITING. Behind an instruction that
-        is its own call site pc may not be written for long: it has passed when it has used far more processor time.
+        Called by another thread, between noting the stop and telling the engine. Behind a hook the engine looks whether
+        it was stopped, and if so executes the instruction, hook and all, once more when it goes on. A service that
+        begins from now on knows of the stop, and stops the run before anything is served. So at most one call site was
+        served and is not left yet. However long the run's thread is kept from going on there, the engine's pc shows
+        it: the engine writes pc before it calls the hooks, and the call site's jump writes it again, as it leads to
+        another page. A handler looks for itself at its end (Services), and may wait for the thread that stops the run;
+        an owner's hook that does has the whole of WAITING. Behind an instruction that is its own call site pc may not
+        be written for long: it has passed when it has used far more processor time.
         """
         end, begun = time.monotonic() + WAITING, self._clock()
         while time.monotonic() < end:
@@ -154,14 +316,16 @@ class RunState:
                 break
 
     def disturb(self, on: bool) -> None:
-        """The run is disturbed, or no more: services look for themselves, and host code asks Python."""
+        """Say whether the run is disturbed: services look for themselves then, and host code asks Python."""
         self._followed.close(DISTURBED, on)
-        self.disturbed = on  # last: who sees that it is not has nothing to undo
+        self.disturbed = on  # last: a service that still sees False has nothing to undo
 
     @contextmanager
     def executing(self) -> Iterator[None]:
-        """Meanwhile a displaced instruction is finished, or one is executed again: who is served in place has nothing
-        to do with it."""
+        """Execute one instruction that is no hit: a displaced one to its end, or a failed one once more.
+
+        Services in place do nothing meanwhile.
+        """
         before, self.resting = self.resting, self.depth
         self._followed.close(RESTING)
         try:
@@ -171,21 +335,39 @@ class RunState:
             self._followed.close(RESTING, bool(before))
 
     def accessed(self) -> None:
-        """A function has served an access of the guest's, and may have stopped the run: the engine executes that
-        instruction once more then, which is no hit where it is its own call site."""
-        if self.in_place and (self.why_stopped or self.parked is not None) and (pc := self._read_pc()) in self.in_place:
+        """Look after an access that a device's function has served, and that may have stopped the run.
+
+        The engine executes that instruction once more then, which is no hit where it is its own call site.
+        """
+        if not self.in_place or (not self.why_stopped and self.parked is None):
+            return
+        pc = self._read_pc()
+        if pc in self.in_place:
             self.skip = pc
 
     def park(self, error: BaseException) -> None:
-        """Keep what was raised inside the engine for the run to raise."""
+        """Keep what a hook has raised inside the engine for the run to raise, and stop the engine."""
         if self.parked is None:
             self.parked = error
         self._engine.stop()
 
+    def take_parked(self) -> BaseException:
+        """Return what a hook has raised, and forget it."""
+        parked, self.parked = self.parked, None
+        assert parked is not None
+        return parked
+
+    def take_interrupt(self) -> tuple[int, int] | None:
+        """Return (number, pc) of the interrupt that ended the last start of the engine, if one did, and forget it."""
+        interrupt, self.interrupt = self.interrupt, None
+        return interrupt
+
 
 def _processor_time() -> Callable[[], float]:
-    """What this thread has used, in seconds; for other threads to ask. Where the system does not tell, time passes
-    instead."""
+    """Return a clock of the processor time of this thread, in seconds, that other threads may ask.
+
+    Where the system does not tell, it is the monotonic clock.
+    """
     try:
         clock = time.pthread_getcpuclockid(get_ident())
     except (AttributeError, OSError):

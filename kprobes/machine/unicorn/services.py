@@ -11,23 +11,29 @@ from .runstate import RunState
 
 
 class Services:
-    """Calls them, where host code does not serve the call site by itself, or leaves the rest of a hit to the core.
+    """Calls services, where host code does not serve the call site by itself, or leaves the rest of a hit to the core.
 
     Attributes:
-        failed_at: where a service that raised sent the guest, if the engine may not have noticed. trampoline: call site
-            where followed calls return.
+        failed_at: where a service that raised has sent the guest, if the engine may not have noticed; None: nowhere.
+        trampoline: call site where followed calls return; 0: there is none.
     """
 
     def __init__(self, cpu: Cpu, state: RunState) -> None:
-        self._cpu, self._state = cpu, state
-        self._engine, self._regs = cpu.engine, cpu.regs
+        self._cpu = cpu
+        self._state = state
+        self._engine = cpu.engine
+        self._regs = cpu.regs
         self.failed_at: int | None = None
         self.trampoline = 0
         # where the last service sent the guest that did not raise, if the engine may not have noticed
         self._sent: int | None = None
 
     def direct(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
-        """The callback of one call site: the engine need not say which. And what makes it the next sink's."""
+        """Return the callback of one call site, which the engine need not name.
+
+        Returns:
+            The callback; and a function that makes it the next sink's.
+        """
         regs, state, services, send = self._regs, self._state, self._state.services, self._sender()
 
         def on_direct() -> None:
@@ -40,7 +46,7 @@ class Services:
                 return  # it has taken itself away
             try:
                 service(regs)
-                regs.reported = None  # who stops the run from now on waits until this call site is left
+                regs.reported = None  # a thread that stops the run from now on waits until this call site is left
                 if regs.target is not None:
                     send(regs.target)
                     regs.target = None
@@ -56,7 +62,7 @@ class Services:
         return on_direct, renew
 
     def finishing(self, address: int, rest: Rest) -> Callable[[Any, Any, BaseException | None], None]:
-        """What host code calls for the rest of a hit that is not the usual one: see kprobes/native/hits.c.
+        """Return what host code calls for the rest of a hit that is not the usual one (kprobes/native/hits.c).
 
         Args:
             address: of the call site.
@@ -85,11 +91,11 @@ class Services:
         return finish
 
     def serve(self, address: int) -> None:
-        """The same without haste: in the hook of a whole area, and where the run was disturbed."""
+        """Serve a call site without haste: in the hook of a whole area, and where the run was disturbed."""
         state = self._state
         try:
             state.disturb(False)
-            # meanwhile, by another thread: here, as the call site is executed again
+            # stopped meanwhile by another thread: here, as the call site is executed again
             if state.why_stopped and state.depth:
                 state.disturb(True)
                 self._engine.stop()
@@ -111,16 +117,19 @@ class Services:
             self._failed(error)
 
     def _settle(self, address: int) -> None:
-        """The service has stopped the run, or run other guest code: the engine executes the call site again."""
+        """Make sure that a call site is not served twice whose service has stopped the run, or run other guest code.
+
+        The engine executes it once more.
+        """
         self._state.skip = address
         if self._state.why_stopped and self._state.depth:
-            self._engine.stop()  # now: whoever asked for it may not have told the engine yet
+            self._engine.stop()  # now: what has asked for the stop may not have told the engine yet
         else:
             # the nested run has left the engine elsewhere
             self._cpu.leave_for(self._cpu.arch.pointers.same_mode(self._regs, address))
 
     def _failed(self, error: BaseException) -> None:
-        """A service has raised: the guest goes where it was sent all the same, and the run raises."""
+        """Have the run raise what a service has raised; the guest goes where it was sent all the same."""
         if self._regs.target is not None:
             self._send(self._regs.target)
             self.failed_at, self._sent = self._sent, None
@@ -129,17 +138,17 @@ class Services:
         self._regs.reported = None
 
     def _sender(self) -> Callable[[int], None]:
-        """_send(), without its second half where there is none."""
+        """Return _send(), without its second half where the guest does not need it."""
         return self._send if self._cpu.guest.pc.written_again else self._cpu.leave_for
 
     def _send(self, target: int) -> None:
-        """Write pc in a CODE hook, and remember it where the engine may lose that: see Pc.written_again."""
+        """Write pc in a CODE hook, and remember it where the engine may lose that write (Pc.written_again)."""
         self._cpu.leave_for(target)
         if self._cpu.guest.pc.written_again:
             self._sent = target
 
     def send_again(self) -> bool:
-        """True, and the guest sent on, where it is only here because the last pc write was lost."""
+        """Send the guest on where it is only here because the last pc write was lost. Return True then."""
         target, self._sent = self._sent, None
         if target is None:
             return False

@@ -41,9 +41,10 @@ class _Watcher:
     """A thread that stops the innermost run when the C-level signal handler writes to the wake-up pipe.
 
     Attributes:
-        runs: the machines that run, each in a handler of the one before. lock: held while one is stopped: not beyond
-            its own run.
-        others: where somebody else wants the signals' numbers; -1: nobody does.
+        runs: the machines that run, each in a handler of the one before.
+        lock: held while one is stopped: not beyond its own run.
+        write: file descriptor of the wake-up pipe.
+        others: file descriptor where the program wants the signals' numbers; -1: nowhere.
     """
 
     def __init__(self) -> None:
@@ -76,7 +77,7 @@ _main = threading.main_thread().ident
 
 
 def _watch() -> _Watcher:
-    """The first run begins."""
+    """Start the watcher: the first run begins."""
     global _watcher
     _watcher = _Watcher()
     return _watcher
@@ -92,34 +93,46 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 class HeldSignals:
-    """The signal handlers that wait while one machine runs. Elsewhere than in the main thread: none, Python calls them
-    there only.
+    """The signal handlers that wait while one machine runs.
+
+    Only in the main thread: Python calls them in no other.
 
     Attributes:
-        held: signals whose handlers wait now. waiting: those that came, the oldest first. hasty: they stop the run;
-            else they wait until it ends by itself. unheard: the watcher has heard of one, and the run has not.
+        held: numbers of signals whose handlers wait now.
+        waiting: numbers of those that came, the oldest first.
+        hasty: signals stop the run; False: they wait until it ends by itself.
+        unheard: the watcher has heard of a signal, and the run has not.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
+        """Prepare; nothing is held.
+
+        Args:
+            stop: stops the machine's run.
+        """
         self._end_run = stop
         self._seen: list[Any] = []  # the handlers of all signals as the last run found them
         self._to_hold: dict[int, Handler] = {}  # those of them that can be called
-        self._usual: dict[int, Handler] = {}  # and of runs before, for whoever has kept ours
+        self._usual: dict[int, Handler] = {}  # and of runs before, for programs that have kept _hold()
         self.held: list[int] = []
-        self._raised: BaseException | None = None
-        self._fd = -1
+        self._raised: BaseException | None = None  # what a handler has raised in this run
+        self._fd = -1  # the wake-up file descriptor before
         self.waiting: list[int] = []
-        self.hasty, self.unheard = True, False
+        self.hasty = True
+        self.unheard = False
 
     def begin(self) -> None:
-        """From here on they are held, if this is the main thread."""
+        """Hold all handlers from now on, if this is the main thread."""
         if get_ident() != _main:
             return
         if (handlers := [*map(_getsignal, NUMBERS)]) != self._seen:
             self._look(handlers)
         if not self._to_hold:
             return
-        watcher, held, hold, self.unheard = _watcher or _watch(), self.held, self._hold, False
+        watcher = _watcher or _watch()
+        held = self.held
+        hold = self._hold
+        self.unheard = False
         try:
             for number in self._to_hold:
                 held.append(number)
@@ -133,14 +146,14 @@ class HeldSignals:
             raise
 
     def _look(self, handlers: list[Any]) -> None:
-        """These are the handlers of all signals now."""
+        """Note the handlers of all signals as they are now."""
         there = zip(NUMBERS, handlers, strict=True)
         self._to_hold = {number: handler for number, handler in there if callable(handler) and handler != self._hold}
         self._usual |= self._to_hold
         self._seen = handlers
 
     def end(self) -> None:
-        """No more. Raises what a handler has raised in this run, or raises now."""
+        """Undo begin(). Raises what a handler has raised in this run, or raises now."""
         if not self.held or get_ident() != _main:
             return
         try:
@@ -162,7 +175,9 @@ class HeldSignals:
     def _let_go(self) -> None:
         """Put the handlers back. One that was may raise at any moment: the others are put back all the same."""
         try:
-            watcher, held, hold = _watcher, self.held, self._hold
+            watcher = _watcher
+            held = self.held
+            hold = self._hold
             if watcher is not None and self in watcher.runs:
                 if self._fd < 0:
                     _set_wakeup_fd(-1)
@@ -171,7 +186,7 @@ class HeldSignals:
                 with watcher.lock:
                     watcher.runs.remove(self)
             while held:
-                if _getsignal(number := held[-1]) == hold:  # nobody has set another one meanwhile
+                if _getsignal(number := held[-1]) == hold:  # else the program has set another one meanwhile
                     _signal(number, self._usual[number])
                 held.pop()
         except BaseException:
@@ -179,8 +194,10 @@ class HeldSignals:
             raise
 
     def deliver(self) -> None:
-        """The guest is at rest: call the handlers of the signals that came. What one has raised, every run that is
-        under way raises."""
+        """Call the handlers of the signals that came: the guest is at rest.
+
+        What one of them has raised, every run that is under way raises.
+        """
         if get_ident() != _main:
             return
         self.unheard = False
@@ -200,7 +217,12 @@ class HeldSignals:
             raise
 
     def call(self, number: int, frame: FrameType | None) -> None:
-        """Call a signal's handler; what it raises, the run that is under way raises."""
+        """Call a signal's handler; what it raises, the run that is under way raises.
+
+        Args:
+            number: of the signal.
+            frame: what it has interrupted.
+        """
         usual = self._usual[number]
         # the run of another machine, in a handler of which this one runs: it ends as well
         outer = getattr(usual, "__self__", None)
@@ -215,7 +237,7 @@ class HeldSignals:
             raise
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
-        """What Python calls meanwhile, and later if somebody has kept it."""
+        """Note a signal. Python calls this in a handler's place, also after the run if the program has kept it."""
         self.unheard = False
         if number not in self.held:
             self._usual[number](number, frame)
@@ -231,8 +253,15 @@ class HeldSignals:
             self._end_run()
 
     def notice(self, arrived: bool, late: bool) -> list[int]:
-        """For the watcher: a signal has arrived, or none has for a while, a long one. The signals that are to come
-        again."""
+        """Stop the run where that is due. Called by the watcher's thread.
+
+        Args:
+            arrived: a signal has come; False: none has for a while.
+            late: that was a long while (PATIENCE).
+
+        Returns:
+            Numbers of the signals that are to come again.
+        """
         self.unheard = (self.unheard or arrived) and self.hasty and not self.waiting
         if arrived or self.unheard:
             self._stop()
@@ -240,7 +269,7 @@ class HeldSignals:
 
 
 def _is_users(frame: FrameType | None) -> bool:
-    """True where a handler of the user's executes: it may raise wherever it is."""
+    """Return True where a handler of the user's executes: it may raise wherever it is."""
     while frame is not None and not (file := frame.f_code.co_filename).startswith(_OURS):
         if not _is_library(file):
             return True
@@ -249,5 +278,5 @@ def _is_users(frame: FrameType | None) -> bool:
 
 
 def _is_library(file: str) -> bool:
-    """True for code that the core calls, and a handler may call as well: whose it is, its callers tell."""
+    """Return True for code that the core calls, and a handler may call as well: its callers tell which does."""
     return file.startswith(("<", *_LIBRARIES)) or (file.startswith(_STANDARD) and "-packages" not in file)

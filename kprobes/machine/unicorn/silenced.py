@@ -1,9 +1,9 @@
-"""Accesses that the engine reports no more, once a block of the guest's has changed itself.
+"""Accesses that the engine no longer reports, once a block of the guest's has changed itself.
 
 A store that the engine makes byte by byte (unaligned, to a page with code in it) calls the hooks of accesses once. So
 the engine notes the store's size in its handle, and calls none while a size is there. A byte that changes the block
-which is executed leaves the store by a jump, and the note stays until the engine comes out of its loop: nobody hears of
-any access until then. The block is translated anew in any case, which the engine tells; and there is no store under way
+which is executed leaves the store by a jump, and the note stays until the engine comes out of its loop: no access is
+reported until then. The block is translated anew in any case, which the engine tells; and there is no store under way
 when it translates.
 """
 
@@ -58,8 +58,10 @@ def _note(engine: Engine, offset: int) -> ctypes.c_uint32:
 
 
 def _known(guest: Guest, silenced: Silenced) -> bool:
-    """Whether the note is where the row says: it stays behind a block that changes itself, and is gone with the next
-    start."""
+    """Return True where the note is where the row says.
+
+    It stays behind a block that changes itself, and is gone with the next start.
+    """
     engine = guest.cpu.fresh()
     engine.uc.mem_map(BASE, 0x1000)
     engine.write(BASE, silenced.code + bytes.fromhex("90") * 16)

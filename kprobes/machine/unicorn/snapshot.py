@@ -17,8 +17,8 @@ from unicorn import unicorn_const as const
 
 from ...errors import BadArgument, GuestFault, NoMemory, Unsupported
 from .._base import Patched
-from .blocks import Block
-from .calls import Calls
+from .blocks import HostBlock
+from .calls import FunctionCalls
 from .cpu import Cpu
 from .hostpages import Kept, best
 from .runner import Runner
@@ -60,7 +60,7 @@ class Snapshot:
         return f"<snapshot: {sum(end - start for start, end, _ in self._layout):,} bytes mapped>"
 
 
-class Input:
+class StandardInput:
     """What a process reads, in the shape of Books."""
 
     def __init__(self, machine: Any) -> None:
@@ -84,14 +84,14 @@ class Snapshots:
         pages: how memory is kept, from the first snapshot on: see hostpages.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, runner: Runner, calls: Calls, owned: bool,
+    def __init__(self, cpu: Cpu, state: RunState, runner: Runner, calls: FunctionCalls, owned: bool,
                  books: Sequence[Books]) -> None:
         """owned: the engine is ours, and so is all of its memory."""
         self._cpu, self._state, self._runner, self._calls = cpu, state, runner, calls
         self._memory, self._devices, self._owned, self._books = cpu.memory, cpu.memory.devices, owned, books
         self.pages: Any = None
         self._version = 0  # of the mappings
-        self._known: tuple[int, list[Region], list[Block]] = -1, [], []
+        self._known: tuple[int, list[Region], list[HostBlock]] = -1, [], []
         cpu.memory.blocks.on_change(self._changed)
 
     def _changed(self) -> None:
@@ -99,7 +99,7 @@ class Snapshots:
 
     # --- what is there
 
-    def _now(self) -> tuple[list[Region], list[Block]]:
+    def _now(self) -> tuple[list[Region], list[HostBlock]]:
         """What is mapped, and the blocks of it: nothing of what the library has for its own code, no devices."""
         if self._known[0] != self._version or not self._owned:
             place = self._memory.windows.place
@@ -141,7 +141,7 @@ class Snapshots:
         weakref.finalize(snapshot, cpu.engine.discard, context).atexit = False
         return snapshot
 
-    def _read_foreign(self, layout: list[Region], blocks: list[Block]) -> dict[int, bytes]:
+    def _read_foreign(self, layout: list[Region], blocks: list[HostBlock]) -> dict[int, bytes]:
         """Memory that an engine's owner has mapped."""
         ours = {block.start for block in blocks}
         out = {}

@@ -1,4 +1,7 @@
-"""Starting the engine: what it takes on the guests where a run does not end at its end by itself."""
+"""Starting the engine, and what that takes where a run does not end at its end by itself.
+
+What a start comes to is in RunState: `interrupt`, `failed`, `mended`, `parked`.
+"""
 
 from __future__ import annotations
 
@@ -18,31 +21,23 @@ class Starts:
     """Starts the engine for a CPU.
 
     Attributes:
-        end: where the innermost run ends, see Runs.until_stops. ends_at: where translations end.
-        interrupt: (number, pc) of the one of the guest's own that ended it.
-        failed: (pc, address) of the first access of this run that the engine refused, see Runs.settle.
-        mended: an unaligned access that ended it has been served; the engine says that it has failed all the same.
-        again: what is executed is no business of the guest's: only to learn why an instruction failed, or to let go of
-            a branch.
-        aborted: translations that a failed fetch has ended. dead: the next translation would kill the process, see
-            Blocks.fetch_fault_kills.
-        door: a trap where runs start that go on in a delay slot; 0: none has.
+        aborted: translations that a failed fetch has ended.
+        dead: the next translation would kill the process (Blocks.fetch_fault_kills). For good.
     """
 
     def __init__(self, cpu: Cpu, state: RunState) -> None:
-        self._cpu, self._state = cpu, state
+        self._cpu = cpu
+        self._state = state
         self.aborted = Aborted(cpu.engine, cpu.guest)
         self.dead = False
-        self.door = 0
-        self.end = -1
-        self._under = b""  # the trap there
-        self.ends_at = 0
-        self.interrupt: tuple[int, int] | None = None
-        self.failed: tuple[int, int] | None = None
-        self.again = self.mended = False
+        self._door = 0  # address of a trap where runs start that go on in a delay slot; 0: no run has so far
+        self._under = b""  # what the trap at RunState.end stands on
 
     def aside(self, begin: int, until: int) -> int:
-        """start() what is no part of the guest's run: who stops that from another thread waits meanwhile."""
+        """Run the engine for what is no part of the guest's run; arguments and result as of start().
+
+        A thread that stops the run waits meanwhile.
+        """
         outside = self._cpu.engine.outside
         if outside is None:
             return self.start(begin, until)
@@ -53,12 +48,24 @@ class Starts:
             outside.turn(before)
 
     def start(self, begin: int, until: int) -> int:
-        """Run the engine from `begin` until `until` (0: until something ends it); its error number, 0 for none."""
+        """Run the engine.
+
+        Args:
+            begin: address where the guest starts, mode bits included.
+            until: address where it ends, without mode bits; 0: something else ends it.
+
+        Returns:
+            The engine's error number; 0: none.
+
+        Raises:
+            Unsupported: the engine cannot run any more.
+        """
         cpu, state = self._cpu, self._state
         if self.dead:
             self.check_alive()
-        self.failed, state.unfinished = None, -1
-        if until != self.ends_at:
+        state.failed = None
+        state.unfinished = -1
+        if until != state.translated_end:
             self.end_elsewhere(until)
         error = self._start_until(begin, until) if cpu.guest.runs.until_stops else self._start_to_trap(begin, until)
         if error:
@@ -70,32 +77,47 @@ class Starts:
         return error
 
     def end_elsewhere(self, until: int) -> None:
-        """Translations say where a run ends: those of the end before stop for ever, and at the new one guests may have
-        gone on."""
-        for place in (self.ends_at, until):
+        """Drop translations at the end before and at the new one, `until`.
+
+        Translations say where a run ends: those of the end before would stop there for ever, and those of the new one
+        may have been made to go on.
+        """
+        state = self._state
+        for place in (state.translated_end, until):
             if place:
                 self._cpu.engine.drop_translations(place, place + 1)
-        self.ends_at = until
+        state.translated_end = until
 
     def settle(self, access: str) -> None:
-        """A run has ended by such an error: see to it that the next one can translate, or say that it cannot."""
+        """Make sure that the engine can translate after an error, or note that it cannot.
+
+        Args:
+            access: what the error stands for: "fetch", "read" ...
+        """
         if access == "fetch" and self._cpu.guest.blocks.fetch_fault_kills:
             self.aborted.forget()
             self.dead = not self.aborted.forgotten
 
     def _start_until(self, begin: int, until: int) -> int:
-        """Run the engine until `until`, or until an interrupt there: the first address of a page has one on s390x where
-        the page before is not mapped."""
-        outer, self.end = self.end, until or -1
+        """Run the engine until `until`, or until an interrupt there.
+
+        On s390x the first address of a page has one where the page before is not mapped.
+        """
+        state = self._state
+        outer = state.end
+        state.end = until or -1
         try:
             return self._run_engine(begin, until)
         finally:
-            self.end = outer
+            state.end = outer
 
     def _start_to_trap(self, begin: int, until: int) -> int:
-        """Run the engine until a trap put at `until`. See Runs.until_stops. Meanwhile there is none where the run ends
-        that this one is nested in."""
-        cpu, outer, under = self._cpu, self.end, self._under
+        """Run the engine until a trap that is put at `until` (Runs.until_stops).
+
+        Meanwhile there is none where the run ends that this one is nested in.
+        """
+        cpu, state = self._cpu, self._state
+        outer, under = state.end, self._under
         trap = cpu.arch.end_bytes(min(cpu.arch.traps.end))
         if under and outer != until:
             cpu.memory.patch(outer, under)
@@ -103,59 +125,71 @@ class Starts:
         put = bool(old) and old != trap
         if put:
             cpu.memory.patch(until, trap)
-        self.end, self._under = until if until else -1, old if put else under if outer == until else b""
+        state.end = until or -1
+        if put:
+            self._under = old
+        elif outer != until:
+            self._under = b""
         try:
             error = self._run_engine(begin, 0)
             return 0 if error == const.UC_ERR_INSN_INVALID and until and cpu.read_pc() == until else error
         finally:
-            self.end, self._under = outer, under
+            state.end = outer
+            self._under = under
             if put:
                 cpu.memory.patch(until, old)
             if under and outer != until:
                 cpu.memory.patch(outer, trap)
 
     def _run_engine(self, begin: int, until: int) -> int:
+        """Run the engine past ends that mean nothing: another thread's question, a mended access."""
         cpu, state = self._cpu, self._state
         start = cpu.engine.start if cpu.pair is None else self._begin
-        while cpu.engine.ended(error := start(begin, until)) or (self.mended and self._goes_on(error)):
+        while cpu.engine.ended(error := start(begin, until)) or (state.mended and self._goes_on(error)):
             if state.parked is not None or state.why_stopped or state.unfinished >= 0:
                 return 0
             begin = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         return error
 
     def _goes_on(self, error: int) -> bool:
-        """After an access that was mended."""
-        self.mended = False
+        """Return True for the error of an access that was mended."""
+        self._state.mended = False
         return error in UNALIGNED
 
     def _begin(self, begin: int, until: int) -> int:
-        """Start an engine with a next pc. Where the guest stands at `begin`, and that is in a delay slot, its branch
-        waits: a start sets the next pc, so it is made at a trap, whose hook sets both."""
+        """Start an engine with a next pc, so that a branch still waits whose delay slot is at `begin`.
+
+        A start sets the next pc, so it is made at a trap, whose hook sets both.
+        """
         cpu, pair = self._cpu, self._cpu.pair
         assert pair is not None
         if pair[0] != begin or pair[1] == begin + cpu.arch.insn_align & cpu.arch.mask:
             return cpu.engine.start(begin, until)
-        if not self.door:
-            self.door = cpu.memory.map_code()
-            cpu.memory.fill(self.door, cpu.memory.page_size)
+        if not self._door:
+            self._door = cpu.memory.map_code()
+            cpu.memory.fill(self._door, cpu.memory.page_size)
         waiting = [(begin, pair[1])]
 
         def on_trap(_uc: int, _user: int) -> bool:
-            if pair[0] != self.door or not waiting:
+            if pair[0] != self._door or not waiting:
                 return False
             pair[0], pair[1] = waiting.pop()
             return True
 
         hook = cpu.engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(on_trap))
         try:
-            return cpu.engine.start(self.door, until)
+            return cpu.engine.start(self._door, until)
         finally:
             cpu.engine.unhook(hook)
             if waiting:  # stopped in front of the trap
                 pair[0], pair[1] = waiting.pop()
 
     def check_alive(self) -> None:
-        """Unsupported once a failed fetch has made the next translation deadly."""
+        """Check that the engine can run.
+
+        Raises:
+            Unsupported: after a failed fetch the next translation would kill the process.
+        """
         cpu = self._cpu
         if self.dead:
             raise Unsupported(f"Unicorn {cpu.engine.version} cannot run {cpu.arch.name} code any more after a failed "

@@ -11,7 +11,7 @@ from ...regs import Regs
 from .bounds import Bounds
 from .cpu import Cpu
 from .engine import CALL, WRITE, address_of
-from .host.marks import MARKED, STAY, Marks, host_function
+from .host.marks import MARKED, STAY, StopMarks, host_function
 from .runstate import RunState
 
 MOST = 16  # hooks on single instructions
@@ -19,7 +19,7 @@ FEW = 4  # hooks on longer lines
 LONGEST = 1 << 19  # bytes of a line
 
 
-class Told(Protocol):
+class ArrivalSink(Protocol):
     """Who is told of an arrival.
 
     Attributes:
@@ -30,16 +30,16 @@ class Told(Protocol):
     def trap(self) -> Callable[[Regs], bool] | None: ...
 
 
-class Stops:
+class HookedStops:
     """Where the guest stops.
 
     The engine walks its list of hooks at every instruction that one of them is on, and at every translation: 1 to 4 ns
     each. So there are few. Each is on a line of code, which is but one instruction as long as there are few stops;
     lines become longer when there are more. Of the instructions in a line host code passes on those that are marked
-    (_marks.py).
+    (host/marks.py).
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, bounds: Bounds, told: Told, most: int = MOST) -> None:
+    def __init__(self, cpu: Cpu, state: RunState, bounds: Bounds, told: ArrivalSink, most: int = MOST) -> None:
         """most: hooks on single instructions."""
         self._cpu, self._state, self._bounds, self._told, self._most = cpu, state, bounds, told, most
         self._stops: set[int] = set()
@@ -48,7 +48,7 @@ class Stops:
         self._about = address_of(self._callback), WRITE, cpu.register(cpu.arch.regs.pc)
         self._shortest = self._line = cpu.arch.insn_align
         self._hooks: dict[int, int] = {}  # start of a line -> its hook
-        self._marks: dict[int, Marks] = {}  # and its marks, also of those without a hook now, to be used again
+        self._marks: dict[int, StopMarks] = {}  # and its marks, also of those without a hook now, to be used again
         self._since: dict[int, int] = {}  # and how often bounds were put before it was added
         self._serving = 0  # callbacks under way
         self._empty: set[int] = set()  # lines that were left by all stops meanwhile
@@ -81,7 +81,7 @@ class Stops:
     def _place(self, addr: int) -> None:
         start = addr & -self._line
         if start not in self._marks:
-            self._marks[start] = Marks(start, self._line, *self._about)
+            self._marks[start] = StopMarks(start, self._line, *self._about)
             self._cpu.engine.keep((self._marks[start], self._callback))
         marks = self._marks[start]
         marks.put(addr, True)

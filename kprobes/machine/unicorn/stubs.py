@@ -12,7 +12,7 @@ from .functions import Functions
 
 LEAD = 8  # bytes before an import's trap
 
-#: What a resolver gets: no capabilities, and nobody to ask about them (RISC-V's second argument is a function).
+#: arguments of a resolver: no capabilities, and no function that tells them (RISC-V's second argument)
 CAPABILITIES = (0, 0, 0)
 
 
@@ -21,23 +21,35 @@ class Stubs:
     bytes: an instruction that can be probed.
 
     Attributes:
-        imports: where the guest traps -> the import that it has called. ifuncs: stub -> resolver of the function it
-            stands for.
+        imports: address where the guest traps -> the import that it has called.
+        ifuncs: stub -> resolver of the function that it stands for.
         bound: import -> Python function in its place.
     """
 
     def __init__(self, cpu: Cpu, functions: Functions, call: Callable[..., int]) -> None:
-        """call: of guest code, for resolvers."""
-        self._cpu, self._functions, self._call = cpu, functions, call
+        """Prepare; there are no stubs yet.
+
+        Args:
+            call: calls guest code, for resolvers: (address, arguments) -> result.
+        """
+        self._cpu = cpu
+        self._functions = functions
+        self._call = call
         self.imports: dict[int, str] = {}
         self.ifuncs: dict[int, int] = {}
         self.bound: dict[str, Callable[[Regs], int | None]] = {}
         self._resolved: dict[int, int] = {}  # resolver -> the function it chose
 
     def stand_for(self, stub: int, name: str) -> None:
-        """A stub is an import's."""
+        """Make a stub stand for an import.
+
+        Args:
+            stub: its address.
+            name: of the import.
+        """
         arch = self._cpu.arch
-        mode, trap = arch.linkage.mode if arch.linkage is not None else 0, stub
+        mode = arch.linkage.mode if arch.linkage is not None else 0
+        trap = stub
         jump = arch.jump_in(mode)
         if jump is not None and jump.size <= LEAD:
             trap = stub + LEAD
@@ -46,7 +58,7 @@ class Stubs:
         self.imports[trap] = name
 
     def serve(self, stub: int) -> bool:
-        """A call of an import, or of a function that chooses its implementation: go where it leads, if anywhere."""
+        """Serve a trap at a stub: go where the import, or the chosen function, is. Return False where there is none."""
         if stub in self.ifuncs:
             self._cpu.write_pc(self.choose(self.ifuncs[stub]))
             return True
@@ -65,20 +77,21 @@ class Stubs:
         return True
 
     def resolved(self, symbol: Symbol) -> int:
-        """A function's address as its pointers have it."""
+        """Return a function's address as pointers have it."""
         value = symbol.address | symbol.mode
         return self.choose(value) if symbol.kind == "ifunc" else value
 
     def choose(self, resolver: int) -> int:
-        """The function that an ifunc's resolver chooses."""
+        """Return the function that an ifunc's resolver chooses; it is called once."""
         if resolver not in self._resolved:
             self._resolved[resolver] = self._call(resolver, *CAPABILITIES)
         return self._resolved[resolver]
 
     def _call_python(self, stub: int, function: Callable[[Regs], int | None]) -> None:
-        """A Python function in an import's place: its result is the return value, and the guest goes back to its
-        caller."""
-        regs, linkage, abi = self._cpu.regs, self._cpu.arch.linkage, self._cpu.arch.abi
+        """Call a Python function in an import's place, and return its result to the guest's caller."""
+        regs = self._cpu.regs
+        linkage = self._cpu.arch.linkage
+        abi = self._cpu.arch.abi
         assert linkage is not None and abi is not None
         regs.at(stub)
         back = linkage.get(regs)

@@ -10,12 +10,11 @@ import random
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
-from attrs import frozen
-
 from ...errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ...regs import Regs
 from .cpu import Cpu
-from .process import Process
+from .guests.conventions import Convention, convention_of
+from .process import LinuxProcess
 from .runstate import RunState
 
 Handler = Callable[..., int]
@@ -31,55 +30,6 @@ LAST_ERROR = 4095
 SECOND = 1_000_000_000
 
 
-@frozen(kw_only=True)
-class Convention:
-    """How a guest makes a system call (syscall(2), "Architecture calling conventions").
-
-    Attributes:
-        table: what the list of numbers calls the architecture.
-        interrupt: number of the engine's interrupt.
-        number: register of the call's number.
-        args: registers of the arguments.
-        result: register of the result.
-        stack: byte offset of the fifth argument from the stack pointer; 0: it is in a register.
-        failed: what tells of an error: "" (a negative result), "a3", "so" (of CR0), "carry".
-        inline: the number may stand in the instruction's last byte.
-    """
-
-    table: str
-    interrupt: int
-    number: str
-    args: str
-    result: str
-    stack: int = 0
-    failed: str = ""
-    inline: bool = False
-
-
-_ARM = Convention(table="arm", interrupt=2, number="r7", args="r0 r1 r2 r3 r4 r5", result="r0")
-_ARM64 = Convention(table="arm64", interrupt=2, number="x8", args="x0 x1 x2 x3 x4 x5", result="x0")
-_O32 = Convention(table="mipso32", interrupt=17, number="v0", args="a0 a1 a2 a3", result="v0", stack=16, failed="a3")
-_N64 = Convention(table="mips64", interrupt=17, number="v0", args="a0 a1 a2 a3 a4 a5", result="v0", failed="a3")
-_PPC = Convention(table="powerpc", interrupt=8, number="r0", args="r3 r4 r5 r6 r7 r8", result="r3", failed="so")
-_PPC64 = Convention(table="powerpc64", interrupt=8, number="r0", args="r3 r4 r5 r6 r7 r8", result="r3", failed="so")
-_RISCV = "a0 a1 a2 a3 a4 a5"
-_SPARC = "o0 o1 o2 o3 o4 o5"
-CONVENTIONS: Mapping[str, Convention] = {
-    "x86_64": Convention(table="x86_64", interrupt=256, number="rax", args="rdi rsi rdx r10 r8 r9", result="rax"),
-    "i386": Convention(table="i386", interrupt=0x80, number="eax", args="ebx ecx edx esi edi ebp", result="eax"),
-    "arm": _ARM, "armeb": _ARM, "arm64": _ARM64, "arm64be": _ARM64,
-    **dict.fromkeys(("mips", "mipsel", "mips32r6", "mips32r6el"), _O32),
-    **dict.fromkeys(("mips64", "mips64el", "mips64r6", "mips64r6el"), _N64),
-    "ppc": _PPC, "ppc64": _PPC64, "ppc64le": _PPC64,
-    "riscv32": Convention(table="riscv32", interrupt=8, number="a7", args=_RISCV, result="a0"),
-    "riscv64": Convention(table="riscv64", interrupt=8, number="a7", args=_RISCV, result="a0"),
-    "s390x": Convention(table="s390x", interrupt=2, number="r1", args="r2 r3 r4 r5 r6 r7", result="r2", inline=True),
-    "sparc": Convention(table="sparc", interrupt=0x90, number="g1", args=_SPARC, result="o0", failed="carry"),
-    "sparc64": Convention(table="sparc64", interrupt=0x16D, number="g1", args=_SPARC, result="o0", failed="carry"),
-    "m68k": Convention(table="m68k", interrupt=32, number="d0", args="d1 d2 d3 d4 d5 a0", result="d0"),
-}
-#: calls that are one architecture's own, and are in no list
-PRIVATE = {"arm": {0xF0005: "set_tls"}, "armeb": {0xF0005: "set_tls"}}
 _ZERO = ("madvise", "set_robust_list", "rt_sigaction", "rt_sigprocmask", "sigaltstack", "sched_yield", "rseq",
          "close", "getuid", "geteuid", "getgid", "getegid", "getuid32", "geteuid32", "getgid32", "getegid32")
 
@@ -94,7 +44,7 @@ class SystemCalls(MutableMapping[str, Handler]):
         now: nanoseconds of its clock; each look at it takes a millisecond.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, process: Process) -> None:
+    def __init__(self, cpu: Cpu, state: RunState, process: LinuxProcess) -> None:
         """Make the calls of a machine; serve() has them served.
 
         Args:
@@ -158,11 +108,11 @@ class SystemCalls(MutableMapping[str, Handler]):
         Raises:
             Unsupported: Linux has no such processes, or there is no list of numbers.
         """
-        convention = CONVENTIONS.get(self._cpu.arch.name)
+        convention = convention_of(self._cpu.arch.name)
         if convention is None:
             raise Unsupported(f"Linux's system calls are not served on {self._cpu.arch.name}",
                               hint="set m.interrupt_handler")
-        self._names = _names(convention.table, PRIVATE.get(self._cpu.arch.name, {}))
+        self._names = _names(convention.table, convention.private)
         self._convention = convention
         self._stdin = stdin
         self._otherwise = otherwise
@@ -365,7 +315,7 @@ class SystemCalls(MutableMapping[str, Handler]):
 
     def _do_mmap(self, regs: Regs, address: int, size: int, protection: int, flags: int, descriptor: int,
                  *rest: int) -> int:
-        if self._cpu.arch.name in ("s390x", "i386", "arm", "armeb", "m68k"):  # the old call: a block of its arguments
+        if self._convention is not None and self._convention.block:
             word = self._cpu.arch.bits // 8
             address, size, _, flags, descriptor = (regs.word(address + n * word) for n in range(5))
         return self._map(address, size, flags, descriptor)
@@ -434,7 +384,7 @@ class SystemCalls(MutableMapping[str, Handler]):
         return 0
 
     def _do_set_thread_area(self, regs: Regs, value: int, *_: int) -> int:
-        if self._cpu.arch.name == "i386":  # a descriptor: its number, then the base
+        if self._convention is not None and self._convention.descriptor:
             self._process.set_pointer(int.from_bytes(self._cpu.memory.read(value + 4, 4), "little"))
             self._cpu.memory.write(value, (6).to_bytes(4, "little"))
         else:

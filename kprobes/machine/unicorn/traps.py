@@ -27,7 +27,7 @@ Finish = Callable[[Any, Any, "BaseException | None"], None]
 class ServedTrap:
     """The words of one breakpoint (struct trap). See machine._base.ServedTrap."""
 
-    def __init__(self, traps: Traps, usual: UsualTrap) -> None:
+    def __init__(self, traps: ServedBreakpoints, usual: UsualTrap) -> None:
         self._traps = traps
         self._places = words("trap")
         self._words = (ctypes.c_uint64 * len(self._places))()
@@ -69,7 +69,7 @@ class ServedTrap:
         self._traps.remove(self)
 
 
-class Traps:
+class ServedBreakpoints:
     """The breakpoints of a guest that are served here (struct traps), in a hash table.
 
     Attributes:

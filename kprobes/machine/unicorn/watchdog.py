@@ -8,33 +8,42 @@ from collections.abc import Callable
 from threading import TIMEOUT_MAX, Condition, Thread
 from time import monotonic
 
-AGAIN = 0.005  # seconds until who has not reacted is told again
+AGAIN = 0.005  # seconds until a deadline that was not cancelled is told again
 
 
 class Deadline:
-    """Somebody is told when so many seconds are over, and again until cancel()."""
+    """Calls a function when so many seconds are over, and again until cancel()."""
 
     __slots__ = ("_dog", "told", "when")
 
     def __init__(self, seconds: float, told: Callable[[], object]) -> None:
-        self.when, self.told = monotonic() + min(seconds, TIMEOUT_MAX), told
+        """Set the deadline.
+
+        Args:
+            told: called on the watchdog's thread.
+        """
+        self.when = monotonic() + min(seconds, TIMEOUT_MAX)
+        self.told = told
         self._dog = _dog
         self._dog.add(self)
 
     def cancel(self) -> None:
-        """Tell nobody any more. If somebody is being told now, this waits until he has been."""
+        """Call the function no more. Waits for a call that is under way."""
         if self._dog is _dog:  # else that thread is another process's
             self._dog.remove(self)
 
 
 class _Watchdog:
-    """The thread. It sleeps until the deadline that was the earliest when it fell asleep, whether that still matters or
-    not: a run that is bounded like the one before need not wake it."""
+    """The thread that watches all deadlines.
+
+    It sleeps until the deadline that was the earliest when it fell asleep, whether that still matters or not: a run
+    that is bounded like the one before need not wake it.
+    """
 
     def __init__(self) -> None:
-        self._condition = Condition()  # reentrant: who is told may be interrupted by a handler that runs another guest
+        self._condition = Condition()  # reentrant: a call may be interrupted by a handler that runs another guest
         self._deadlines: list[Deadline] = []
-        self._wakes = 0.0  # when; 0: it has not been started
+        self._wakes = 0.0  # when it does, by the monotonic clock; 0: it has not been started
 
     def add(self, deadline: Deadline) -> None:
         with self._condition:

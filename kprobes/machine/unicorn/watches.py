@@ -20,7 +20,9 @@ KINDS = {"r": const.UC_HOOK_MEM_READ, "w": const.UC_HOOK_MEM_WRITE}
 
 
 class Watches:
-    """The engine's memory hooks. They never raise: what is raised inside is parked, and the run raises it.
+    """The engine's memory hooks: the power of machine._base.Watching.
+
+    They never raise: what is raised inside is parked, and the run raises it.
 
     A hook that is deleted while the engine runs is used after it was freed: those are deleted when the next one comes
     or goes between runs, and an engine whose runs are its owner's keeps them.
@@ -34,12 +36,13 @@ class Watches:
         self._watches: dict[int, tuple[int, int, Watched]] = {}
         self._mend: Callable[[], None] | None = None
         self._last = 0
+        self.rewritten = cpu.memory.rewritten
         self._hears = 0  # the hook that has accesses reported behind blocks that change themselves; 0: there is none
         # one for all: the engine may use a deleted hook's, which is kept for good
         self._callback = MEMORY(self._on_access)
 
-    def add(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
-        """See Machine.watch_at()."""
+    def watch_at(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
+        """See machine._base.Watching."""
         m = self._cpu
         if not self._watches:
             self._mend = mending(m.engine, m.guest, m.arch)

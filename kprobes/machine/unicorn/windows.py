@@ -6,7 +6,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from ...regs import Regs
-from .blocks import Block, Blocks
+from .blocks import HostBlock, HostBlocks
 
 SEGMENT = 30  # what is put beside code in a window lies below half of this power of two, which all windows have
 
@@ -20,7 +20,7 @@ class Windows:
         home: start of the window that the guest's code is in, or 0.
     """
 
-    def __init__(self, segments: tuple[tuple[int, int], ...], blocks: Blocks) -> None:
+    def __init__(self, segments: tuple[tuple[int, int], ...], blocks: HostBlocks) -> None:
         """segments: (start, bytes) each."""
         self._segments, self._blocks = segments, blocks
         self._used: list[int] = []
@@ -46,7 +46,7 @@ class Windows:
         shown = [place, *(start + place for start, size in self._segments if place < size)]
         return min(shown, key=lambda address: min(abs(address - value) for value in values))
 
-    def add(self, block: Block, addr: int) -> None:
+    def add(self, block: HostBlock, addr: int) -> None:
         """Know a block that was mapped by that address."""
         window = addr - block.start
         if window and window not in self._used:

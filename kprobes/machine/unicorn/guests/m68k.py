@@ -6,7 +6,7 @@ import unicorn
 from unicorn import m68k_const
 
 from ..engine import Engine
-from ..registers.conditions import DOWN, NEAREST, UP, ZERO, Mode, control, m68k_ccr, word
+from ..registers.conditions import DOWN, NEAREST, UP, ZERO, CpuMode, control, m68k_ccr, word
 from .guest import INTR, Breakpoint, Checks, Cpu, Faults, Guest, Pc, RegisterFile, SystemCalls, WordCheck
 
 #: MOVEQ #n,D0; MOVE #m,CCR; then an operation of each kind that the engine tells apart.
@@ -25,7 +25,7 @@ def _m68k() -> Guest:
     d0 = m68k_const.UC_M68K_REG_D0
 
     #: the value 3 of the precision is undefined, and changes nothing
-    fpcr = control(d0, 32, 256, Mode(4, (NEAREST, ZERO, DOWN, UP), 265), Mode(6, (80, 32, 64, None), 267))
+    fpcr = control(d0, 32, 256, CpuMode(4, (NEAREST, ZERO, DOWN, UP), 265), CpuMode(6, (80, 32, 64, None), 267))
 
     def set_up(engine: Engine) -> None:
         m68k_ccr(d0)(engine)[1](0)  # a fresh CPU has no condition codes: a conditional branch would end the process

@@ -7,7 +7,7 @@ from unicorn import s390x_const
 
 from ....arch._base import Traps
 from ..engine import Engine
-from ..registers.conditions import DOWN, NEAREST, ODD, UP, ZERO, Mode, control
+from ..registers.conditions import DOWN, NEAREST, ODD, UP, ZERO, CpuMode, control
 from .guest import (
     INTR,
     Blocks,
@@ -36,7 +36,7 @@ def _s390x() -> Guest:
     that cannot be written."""
 
     r1 = s390x_const.UC_S390X_REG_R1
-    fpc = control(r1, 64, 748, Mode(0, (NEAREST, ZERO, UP, DOWN, None, None, None, ODD), 758))
+    fpc = control(r1, 64, 748, CpuMode(0, (NEAREST, ZERO, UP, DOWN, None, None, None, ODD), 758))
 
     def set_up(engine: Engine) -> None:
         engine.uc.reg_write(s390x_const.UC_S390X_REG_PSWM, 0x180000000)  # 64-bit addressing; the engine starts with 24

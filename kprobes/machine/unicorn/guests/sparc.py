@@ -11,7 +11,7 @@ from ..registers.conditions import (
     NEAREST,
     UP,
     ZERO,
-    Mode,
+    CpuMode,
     control,
     sparc_codes,
     sparc_context,
@@ -59,7 +59,7 @@ def _sparc(bits: int) -> Guest:
     codes = sparc_codes(g1, bits)
     names = [f"{kind}{n}" for kind in "oli" for n in range(8)]
     distance, rounding = (72, 2653) if bits == 32 else (136, 6961)
-    fsr = control(g1, bits, distance, Mode(30, (NEAREST, ZERO, UP, DOWN), rounding), size=bits)
+    fsr = control(g1, bits, distance, CpuMode(30, (NEAREST, ZERO, UP, DOWN), rounding), size=bits)
     hidden = {"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes,
               "fsr": fsr}
     # SAVE, RESTORE, past all windows; version 9 traps at both

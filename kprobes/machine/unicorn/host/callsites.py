@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ....arch._base import Linkage
-from ..blocks import Block
+from ..blocks import HostBlock
 from ..cpu import Cpu
 from ..engine import address_of
 from ..registers.cells import Cell
@@ -171,7 +171,7 @@ class FollowedCalls:
         """Where followed calls return to, mode bits included."""
         self._set(trampoline=trampoline)
 
-    def find_stack(self, block: Callable[[int, int], Block | None]) -> bool:
+    def find_stack(self, block: Callable[[int, int], HostBlock | None]) -> bool:
         """True if the stack is in a block, where host code can reach it from now on; or needs none."""
         if self._sp is None:
             return True

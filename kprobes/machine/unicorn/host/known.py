@@ -1,4 +1,4 @@
-"""What the library's functions look like where our functions in front of two of them (outside.py) know their way."""
+"""What the engine's functions look like where two of them can have the library's in front (outside.py)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,13 @@ _CODE = {"code32": 24, "code64": 32}
 
 @frozen
 class Known:
-    """Of a guest's part of the library: where its look begins; the function that finds the translation that a return
-    address is in; how many bytes from such a translation to the address of its code."""
+    """What is known of a guest's part of the engine.
+
+    Attributes:
+        look: address where its look for requests to exit begins.
+        block: address of the function that finds the translation that a return address is in.
+        code: bytes from such a translation to the address of its code.
+    """
 
     look: int
     block: int
@@ -44,7 +49,15 @@ class Known:
 
 
 def known(guest: str) -> Known:
-    """ValueError where a function is otherwise than those that are known, AttributeError where there is none."""
+    """Return what is known of a guest's part.
+
+    Args:
+        guest: as the engine's functions name it.
+
+    Raises:
+        AttributeError: there is no such function.
+        ValueError: one is otherwise than those that are known.
+    """
     found = {}
     for name, pattern in _KNOWN[platform.machine()].items():
         own = name.endswith("_")

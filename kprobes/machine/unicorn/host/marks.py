@@ -1,5 +1,5 @@
-"""A CODE hook on marked instructions only: host code looks the address up before Python hears of it, and moves the
-guest afterwards.
+"""A CODE hook on marked instructions only: host code looks the address up before it calls Python, and moves the guest
+afterwards.
 
 The engine calls hook(uc, address, size, data) at every instruction in a hook's range, by the host's C ABI. A Python
 function takes 200 ns to find out that nothing is to be done there, and as much again to write pc; these instructions
@@ -22,28 +22,43 @@ HEADER = 32
 
 @cache
 def host_function() -> int:
-    """Address of the function that looks marks up; 0 where the host cannot have one."""
+    """Return the address of the function that looks marks up; 0 where the host cannot have one."""
     return hostcode.address("marked") if hostcode.available() else 0
 
 
-class Marks:
-    """The marked instructions of a range of guest code. `data` is the hook's, and must outlive it.
+class StopMarks:
+    """The marked instructions of a range of guest code.
 
-    called: address of a MARKED. write: of the engine's function (uc, register, pointer to the value).
+    Attributes:
+        data: address that the hook is given; it must outlive the hook.
     """
 
     __slots__ = ("_bytes", "_count", "_first", "data")
 
     def __init__(self, start: int, size: int, called: int, write: int, pc: int) -> None:
+        """Mark none.
+
+        Args:
+            start: address of the range.
+            size: bytes.
+            called: address of a MARKED.
+            write: address of the engine's function (uc, register, pointer to the value).
+            pc: number of that register.
+        """
         self._bytes = bytearray(HEADER + size)
         self._bytes[:HEADER] = b"".join(word.to_bytes(8, "little") for word in (start, called, write, pc))
         self.data = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
-        self._first, self._count = start - HEADER, 0
+        self._first = start - HEADER
+        self._count = 0
 
     def __bool__(self) -> bool:
         return self._count > 0
 
     def put(self, addr: int, marked: bool) -> None:
-        """Mark the instruction at `addr`, or do so no more."""
+        """Mark the instruction at `addr`, or undo that.
+
+        Args:
+            marked: True to mark it.
+        """
         self._count += marked - self._bytes[addr - self._first]
         self._bytes[addr - self._first] = marked

@@ -1,7 +1,7 @@
 """Functions of the host's library that note a word and go on to another function, see kprobes/native/engine.c.
 
 Each engine that needs one has its own; when the engine has gone another one gets it. There is a fixed number of them:
-who comes too late has Python called instead. See raised.py.
+an engine that comes too late has Python called instead (raised.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Noting:
 
 
 def take(source: int, onward: int) -> Noting | None:
-    """A function that copies the word at address `source`, and goes on to the function at `onward` (0: answers 0).
+    """Take a function that copies the word at address `source`, and goes on to the function at `onward` (0: answers 0).
 
     None where there is no host code, or all functions are taken.
     """
@@ -51,7 +51,7 @@ def give_back(one: Noting) -> None:
 
 @cache
 def _free() -> list[Noting]:
-    """The functions that no engine has."""
+    """Return the functions that no engine has."""
     functions = (ctypes.c_uint64 * AT_ONCE).from_address(hostcode.address("take_note"))
     found = []
     for n, function in enumerate(functions):

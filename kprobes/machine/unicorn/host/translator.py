@@ -2,10 +2,10 @@
 
 A translator has 512 temporaries, and room for 512 instructions (on MIPS for 341). It counts neither: some instructions
 never give their temporaries back, and what comes behind the last of them is the translator's own. So a long straight
-line of code would kill the process, whoever made it: a file, the guest, an engine's owner. The engine's library calls
-each guest's translator through its own table of functions, by a name that it exports; there a function of ours stands
-in between, and lowers the number of instructions that is asked for. This is so for every engine of the process from the
-first machine on. Blocks that are cut are chained by the engine, as at a page's end.
+line of code would kill the process, wherever it comes from: a file, the guest, an engine's owner. The engine's library
+calls each guest's translator through its own table of functions, by a name that it exports; there a function of the
+library's stands in between, and lowers the number of instructions that is asked for. This is so for every engine of the
+process from the first machine on. Blocks that are cut are chained by the engine, as at a page's end.
 """
 
 from __future__ import annotations
@@ -22,8 +22,14 @@ NAMES = [f"gen_intermediate_code{'' if guest == 's390x' else f'_{guest}'}" for g
 
 @cache
 def bounded(most: int = MOST) -> bool:
-    """Bound the blocks of every engine, if that has not been done. False where it cannot be: without host code, or with
-    a library made otherwise."""
+    """Bound the blocks of every engine, if that has not been done.
+
+    Args:
+        most: instructions of a block.
+
+    Returns:
+        False where it cannot be: without host code, or with an engine's library made otherwise.
+    """
     if not hostcode.available():
         return False
     try:

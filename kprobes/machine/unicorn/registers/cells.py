@@ -27,7 +27,7 @@ NEAR = 0x800  # bytes behind pc searched for the mode
 _layouts: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
 
 
-class Word(Protocol):
+class RegisterWord(Protocol):
     """A place of a register's."""
 
     def reader(self) -> Callable[[], int]: ...
@@ -164,7 +164,7 @@ def _places(block: bytes, pattern: bytes) -> set[int]:
     return found
 
 
-def agrees(engine: Engine, number: int, bits: int, cell: Word) -> bool:
+def agrees(engine: Engine, number: int, bits: int, cell: RegisterWord) -> bool:
     """True if what the API writes is seen in the cell, and the other way round."""
     read, write = engine.reader(number, bits), engine.writer(number, bits)
     old = read()

@@ -47,7 +47,7 @@ def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engi
 
 
 @frozen
-class Mode:
+class CpuMode:
     """A field of a control register that the engine's arithmetic keeps a second time, as a byte. shift: of the field's
     lowest bit. values: the byte for each value of the field; None: there is no such mode. distance: of the byte, as in
     `word`."""
@@ -66,7 +66,7 @@ class Mode:
 NEAREST, DOWN, UP, ZERO, ODD = 0, 1, 2, 3, 5
 
 
-def control(first: int, bits: int, distance: int, *modes: Mode, size: int = 32) -> Callable[[Engine], Access]:
+def control(first: int, bits: int, distance: int, *modes: CpuMode, size: int = 32) -> Callable[[Engine], Access]:
     """A floating-point control register whose word does not rule the arithmetic: what is written is obeyed, and what is
     read is what the arithmetic goes by."""
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ....regs import Machine, Memory, Regs
-from ..blocks import Blocks
+from ..blocks import HostBlocks
 from .cells import Cell
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class StackRegs(Regs):
     _words: Any
 
     def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], memory: Memory,
-                 blocks: Blocks, sp: Cell, cells: Mapping[str, tuple[memoryview, int]]) -> None:
+                 blocks: HostBlocks, sp: Cell, cells: Mapping[str, tuple[memoryview, int]]) -> None:
         super().__init__(machine, readers, writers, memory=memory, cells=cells)
         self._sp, self._sp_at, self._blocks, self._shift = sp.view, sp.index, blocks, self._word.bit_length() - 1
         # number -> what to add to the stack pointer, for the place among the words

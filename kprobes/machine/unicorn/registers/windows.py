@@ -27,7 +27,7 @@ SHARED = 16  # registers of a window that are no other's: those behind them are 
 
 
 @frozen
-class Layout:
+class WindowLayout:
     """Of an engine's windows.
 
     Attributes:
@@ -42,7 +42,7 @@ class Layout:
 
 
 #: (engine version, layout) -> where they are
-_layouts: dict[tuple[str, str], Layout] = {}
+_layouts: dict[tuple[str, str], WindowLayout] = {}
 
 
 @frozen(kw_only=True)
@@ -84,7 +84,7 @@ def callers(engine: Engine, layout: str, anchor: Cell, bits: int) -> Callable[[i
     A window's callers are behind it, and behind the last window the first. What a window has in common with the next
     one is written there; the present window's is where its pointer shows it, which may be elsewhere.
     """
-    found = _layouts.get((engine.version, layout), Layout())
+    found = _layouts.get((engine.version, layout), WindowLayout())
     if found.count < 2:
         return None
     kind = ctypes.c_uint64 if bits == 64 else ctypes.c_uint32
@@ -105,7 +105,7 @@ def _places(address: int, indexes: Numbers, bits: int) -> dict[str, Windowed]:
     return {name: Windowed(window=window, index=index, address=address) for name, index in indexes.items()}
 
 
-def _search(guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits: int) -> Layout:
+def _search(guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits: int) -> WindowLayout:
     engine = guest.cpu.fresh()
     engine.uc.mem_map(CODE, 0x4000, const.UC_PROT_ALL)
     anchor = find_cells(engine, layout, general, bits)[next(iter(general))].address
@@ -119,8 +119,8 @@ def _search(guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits
             if moved:
                 start, step = min(moved), SHARED * bits // 8
                 whole = moved == {*range(start, start + len(moved) * step, step)} and pointer == start
-                return Layout(distance, indexes, start - anchor, len(moved) if whole else 0)
-    return Layout()
+                return WindowLayout(distance, indexes, start - anchor, len(moved) if whole else 0)
+    return WindowLayout()
 
 
 def _follow(engine: Engine, guest: Guest, pointer: int, windowed: Numbers, indexes: Numbers, bits: int) -> set[int]:

@@ -1,0 +1,38 @@
+"""What an ABI says to debug information: the row that `arch/<family>/dwarf.py` has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from attrs import field, frozen
+
+__all__ = ["DwarfFacts"]
+
+
+@frozen(kw_only=True)
+class DwarfFacts:
+    """Where an ABI's debug information is not as most have it.
+
+    Attributes:
+        numbers: registers in the order of DWARF's numbers, None for those that have no name here; None: they are
+            `Registers.names`, in that order.
+        general: how many of `Registers.names` have numbers, where `numbers` is None.
+        others: number of a register -> its name, besides these.
+        call_frame: bytes from the stack pointer register at a call to the canonical frame address; None:
+            `Registers.sp_bias`.
+        pairs_reversed: True where LLVM writes the registers of a pair in the other order than the ABI has them.
+        windows: True where DW_CFA_GNU_window_save says that a function has a register window of its own; elsewhere
+            that number stands for something else.
+        long_double: bytes of a `long double` -> its format: "x87" or "quad".
+    """
+
+    MODULE: ClassVar[str] = "dwarf"
+
+    numbers: tuple[str | None, ...] | None = None
+    general: int = 32
+    others: Mapping[int, str] = field(factory=dict)
+    call_frame: int | None = None
+    pairs_reversed: bool = False
+    windows: bool = False
+    long_double: Mapping[int, str] = field(factory=lambda: {16: "quad"})

@@ -1,0 +1,104 @@
+"""How an architecture's processes live on Linux: the row that `arch/<family>/linux.py` has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from attrs import frozen
+
+from ..regs import Regs
+
+__all__ = ["Linux", "MemoryCalls", "ThreadStorage"]
+
+
+@frozen(kw_only=True)
+class MemoryCalls:
+    """How a process asks Linux for memory (syscall(2), "Architecture calling conventions").
+
+    Attributes:
+        code: the system call instruction, as its bytes lie in memory.
+        number: register of the call's number; "" where `code` ends before a byte that holds it.
+        args: registers of the arguments.
+        result: register of the result.
+        map: number of mmap() or mmap2().
+        unmap: number of munmap().
+        anonymous: value of MAP_ANONYMOUS.
+        on_stack: byte offset of the fifth argument from the stack pointer; 0: `args` has all six.
+        block: True where mmap() takes the address of a block of its arguments.
+        delay: bytes that must follow `code`: the instruction in its delay slot.
+    """
+
+    code: bytes
+    number: str
+    args: tuple[str, ...]
+    result: str
+    map: int
+    unmap: int
+    anonymous: int = 0x20
+    on_stack: int = 0
+    block: bool = False
+    delay: bytes = b""
+
+
+@frozen(kw_only=True)
+class ThreadStorage:
+    """How code finds thread-local storage: the ABI's supplement on it.
+
+    Attributes:
+        register: the thread pointer; "" where only the kernel has it.
+        halves: registers of its upper and its lower 32 bits, where no single register holds it.
+        below: True where blocks lie below the thread pointer.
+        first: bytes from it to the first block.
+        itself: True where the word that it points at is its own value.
+        bias: what words that hold offsets in a block leave out.
+        frame: words below argc that belong to the stack frame of the function called first.
+        call: name of the function that programs call for a variable's address.
+        read: name of the function that programs call for the thread pointer; "": none.
+        pair: address of the two words (image's number, offset) that `call` was called with; None: its first argument.
+        from_pointer: True where `call` returns the distance from the thread pointer.
+        also: register that gets what `read` returns, besides the usual one; "": none.
+        platform: AT_PLATFORM of the auxiliary vector.
+        hwcap: AT_HWCAP of the auxiliary vector.
+    """
+
+    register: str
+    halves: tuple[str, ...] = ()
+    below: bool = False
+    first: int = 0
+    itself: bool = False
+    bias: int = 0
+    frame: int = 0
+    call: str = "__tls_get_addr"
+    read: str = ""
+    pair: Callable[[Regs], int] | None = None
+    from_pointer: bool = False
+    also: str = ""
+    platform: bytes = b""
+    hwcap: int = 0
+
+
+@frozen(kw_only=True)
+class Linux:
+    """What Linux does on an architecture.
+
+    Attributes:
+        memory: how a process asks for memory; None: not known.
+        exits: numbers of exit() and exit_group(); (): not known.
+        clone: number of clone(); None: not known.
+        clone_flags: which argument of clone() has its flags, from 0 on.
+        trap: the signal that `Arch.traps` raises in a process, and bytes from the trap to the pc that it shows; None
+            where a trap in text is no way to stop: with delay slots, and with conditions that skip it (Thumb's IT).
+        storage: thread-local storage; None: no process can be made.
+        event_names: registers in Linux's kprobe events, which `Registers` must know.
+    """
+
+    MODULE: ClassVar[str] = "linux"
+
+    memory: MemoryCalls | None = None
+    exits: tuple[int, ...] = ()
+    clone: int | None = None
+    clone_flags: int = 0
+    trap: tuple[int, int] | None = None
+    storage: ThreadStorage | None = None
+    event_names: tuple[str, ...] = ()

@@ -1,0 +1,7 @@
+"""LoongArch as stubs of GDB's protocol show it."""
+
+from __future__ import annotations
+
+from .._stub import Part, StubFacts
+
+ROWS = {"loongarch64": StubFacts(parts={"fcsr0": Part("fcsr")}, takes_pc=True)}

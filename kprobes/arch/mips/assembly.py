@@ -1,0 +1,22 @@
+"""Assembly text of MIPS."""
+
+from __future__ import annotations
+
+from .._assembly import AssemblyText, CapstoneMode
+
+
+def _is_register(operand: str) -> bool:
+    """$9."""
+    return operand[0] == "$"
+
+
+def _row(modes: str, *keystone: str) -> AssemblyText:
+    return AssemblyText(capstone=CapstoneMode("MIPS", modes), keystone=keystone, is_register=_is_register)
+
+
+ROWS = {
+    "mips": _row("MIPS32 BIG_ENDIAN", "MIPS", "MIPS32", "BIG_ENDIAN"), "mipsel": _row("MIPS32", "MIPS", "MIPS32"),
+    "mips64": _row("MIPS64 BIG_ENDIAN", "MIPS", "MIPS64", "BIG_ENDIAN"), "mips64el": _row("MIPS64", "MIPS", "MIPS64"),
+    "mips32r6": _row("MIPS32R6 BIG_ENDIAN"), "mips32r6el": _row("MIPS32R6"),
+    "mips64r6": _row("MIPS64 MIPS32R6 BIG_ENDIAN"), "mips64r6el": _row("MIPS64 MIPS32R6"),
+}

@@ -1,0 +1,22 @@
+"""z/Architecture on Linux."""
+
+from __future__ import annotations
+
+from ...regs import Regs
+from .._linux import Linux, MemoryCalls, ThreadStorage
+
+SIGILL = 4
+
+
+def _pair(regs: Regs) -> int:
+    """__tls_get_offset() gets an offset from the GOT, which r12 holds."""
+    return regs["r2"] + regs["r12"]
+
+
+ROWS = {"s390x": Linux(
+    memory=MemoryCalls(code=bytes.fromhex("0a"), number="", args=("r2", "r3"), result="r2", map=90, unmap=91,
+                       block=True),
+    exits=(1, 248), clone=120, clone_flags=1, trap=(SIGILL, 2),
+    storage=ThreadStorage(register="a0", halves=("a0", "a1"), below=True, itself=True, call="__tls_get_offset",
+                          pair=_pair, from_pointer=True),
+    event_names=tuple(f"r{n}" for n in range(16)))}

@@ -1,0 +1,18 @@
+"""z/Architecture as stubs of GDB's protocol show it."""
+
+from __future__ import annotations
+
+from .._stub import Part, StubFacts
+
+
+def _upper(data: bytes) -> bytes:
+    """QEMU reads the upper half of sixteen bytes for the eight that it shows."""
+    return bytes(8) + data
+
+
+ROWS = {"s390x": StubFacts(
+    parts={"pc": Part("pswa"), **{f"a{n}": Part(f"acr{n}") for n in range(16)},
+           **{f"v{n}_low": Part(f"v{n}l") for n in range(16)},
+           **{f"v{n}_low": Part(f"v{n}", 0, 64) for n in range(16, 32)},
+           **{f"f{n}": Part(f"v{n}", 64, 64) for n in range(16, 32)}},
+    taken={f"v{n}l": _upper for n in range(16)}, takes_pc=True)}

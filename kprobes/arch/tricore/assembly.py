@@ -1,0 +1,7 @@
+"""Assembly text of TriCore."""
+
+from __future__ import annotations
+
+from .._assembly import AssemblyText, CapstoneMode
+
+ROWS = {"tricore": AssemblyText(capstone=CapstoneMode("TRICORE", "TRICORE_162"))}

@@ -1,0 +1,30 @@
+"""i386 and x86-64 on Linux."""
+
+from __future__ import annotations
+
+from ...regs import Regs
+from .._linux import Linux, MemoryCalls, ThreadStorage
+
+SIGTRAP = 5
+
+
+def _pair(regs: Regs) -> int:
+    """i386 passes the address of the two words in EAX."""
+    return regs["eax"]
+
+
+GENERAL = ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp", "ip", "flags")
+ROWS = {
+    "x86_64": Linux(
+        memory=MemoryCalls(code=bytes.fromhex("0f05"), number="rax", args=("rdi", "rsi", "rdx", "r10", "r8", "r9"),
+                           result="rax", map=9, unmap=11),
+        exits=(60, 231), clone=56, trap=(SIGTRAP, 1),
+        storage=ThreadStorage(register="fs_base", below=True, itself=True),
+        event_names=(*GENERAL, *(f"r{n}" for n in range(8, 16)))),
+    "i386": Linux(
+        memory=MemoryCalls(code=bytes.fromhex("cd80"), number="eax", args=("ebx", "ecx", "edx", "esi", "edi", "ebp"),
+                           result="eax", map=192, unmap=91),
+        exits=(1, 252), clone=120, trap=(SIGTRAP, 1),
+        storage=ThreadStorage(register="gs", below=True, itself=True, call="___tls_get_addr", pair=_pair),
+        event_names=GENERAL),
+}

@@ -1,0 +1,399 @@
+"""Kprobes: enable, disable, the switches, looking, closing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+from .arguments import checked, key
+from .core.hit.ctlblk import State
+from .core.hit.trace import stack_trace
+from .core.patch.probepoint import Probepoint
+from .core.probe import Jprobe, Kprobe, Kretprobe, Probe
+from .core.register import listing
+from .core.register.admission import typed
+from .core.register.listener import Listener
+from .core.register.locate import locate
+from .core.register.shorthand import Shorthand
+from .core.register.verdict import Verdict, verdict
+from .core.settings import count, switch
+from .debug.info import DebugInfo
+from .debug.unwind import Unwinder
+from .errors import BadLocation, KprobeError, MachineClosed, Uncopied
+from .machine._base import Machine
+from .notebook import table
+from .regs import Regs
+from .stacks import Stack
+
+if TYPE_CHECKING:
+    from .events._armed import TraceEvent
+    from .events._table import Events
+    from .events._watchpoint import WatchHandler, Watchpoint
+    from .programs.attach import Attachment
+    from .programs.program import Program
+    from .tracing.coverage import Coverage
+    from .tracing.graph import Graph
+    from .tracing.recorder import Recording
+
+Records = list[listing.Listed]  # named here: inside the class, `list` is the method
+
+
+@checked("__init__")
+class Kprobes(Uncopied):
+    """The probes of one machine. A context manager: on exit every probe is gone and the guest's text restored.
+
+    Attributes:
+        machine: whose probes they are.
+        optimizer: which of them are jumps.
+        blacklist: where none may be.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        """Raises AlreadyRegistered where the machine has one."""
+        self.machine = machine
+        self._listener = Listener(machine)
+        self._registry = registry = self._listener.registry
+        self._rooms, self._calls = self._listener.rooms, self._listener.returns.calls
+        self._sites, self._text, self._survey = self._rooms.sites, self._rooms.text, self._rooms.survey
+        self._points, self._driver = registry.points, registry.driver
+        self._watchpoints: list[Watchpoint] = []
+        self.optimizer, self.blacklist = registry.optimizer, registry.admission.blacklist
+        self._unwinder = Unwinder(machine.arch, machine.symbols)
+        self._entry = lru_cache(1 << 12)(lambda pc, changes, text=self._text: locate(machine, text, None, pc, 0).entry)
+
+    # --- registration
+
+    def register(self, probe: Probe) -> None:
+        """Register a probe of any kind. A refusal changes nothing.
+
+        Raises BadLocation, UnknownSymbol, AmbiguousSymbol, AlreadyRegistered, NotText, Blacklisted, NotAnInstruction,
+        Unprobeable, NotFunctionEntry, JprobeExists, TooBig, Unsupported, OutOfReach, NoMemory.
+        """
+        if self._listener.closing:
+            raise BadLocation("this Kprobes is closed", symbol=typed(probe, Probe).place(),
+                              hint="make another one for the machine")
+        self._registry.register(probe)
+
+    def unregister(self, probe: Probe) -> None:
+        """Unregister a probe of any kind; it is then as the user made it. Raises NotRegistered."""
+        self._registry.unregister(probe)
+
+    # --- the same, by kind and in batches
+
+    def register_kprobe(self, p: Kprobe) -> None:
+        """See register()."""
+        self.register(typed(p, Kprobe))
+
+    def register_kretprobe(self, r: Kretprobe) -> None:
+        """See register()."""
+        self.register(typed(r, Kretprobe))
+
+    def register_jprobe(self, j: Jprobe) -> None:
+        """See register()."""
+        self.register(typed(j, Jprobe))
+
+    def unregister_kprobe(self, p: Kprobe) -> None:
+        """See unregister()."""
+        self.unregister(typed(p, Kprobe))
+
+    def unregister_kretprobe(self, r: Kretprobe) -> None:
+        """See unregister(). Calls being followed still return to the right place, silently."""
+        self.unregister(typed(r, Kretprobe))
+
+    def unregister_jprobe(self, j: Jprobe) -> None:
+        """See unregister()."""
+        self.unregister(typed(j, Jprobe))
+
+    def register_all(self, probes: Sequence[Probe]) -> None:
+        """Register a batch: all or none; raises what the first refused one raises, and BadLocation for an empty one."""
+        probes = _batch(probes)
+        if not probes:
+            raise BadLocation("the batch is empty", hint="pass at least one probe")
+        done: list[Probe] = []
+        try:
+            for probe in probes:
+                self.register(probe)
+                done.append(probe)
+        except BaseException:
+            for probe in reversed(done):
+                self._registry.leave(probe)
+            self._registry.collect()
+            raise
+
+    def unregister_all(self, probes: Iterable[Probe]) -> None:
+        """Unregister a batch to its end; then raises the first NotRegistered, if any."""
+        first: Exception | None = None
+        for probe in _batch(probes):
+            try:
+                self._registry.check_mine(probe)
+                self._registry.leave(probe)
+            except KprobeError as error:
+                first = first or error
+        self._registry.collect()
+        if first is not None:
+            raise first
+
+    register_kprobes = register_kretprobes = register_jprobes = register_all
+    unregister_kprobes = unregister_kretprobes = unregister_jprobes = unregister_all
+
+    # --- enable, disable, the switch
+
+    def disable(self, probe: Probe) -> None:
+        """Stop calling a probe's handlers; no effect on a disabled or gone one. Raises NotRegistered."""
+        self._registry.disable(probe)
+
+    def enable(self, probe: Probe) -> None:
+        """Call a probe's handlers again. Raises NotRegistered; Gone where its text was unloaded, or the guest has
+        overwritten it."""
+        self._registry.enable(probe)
+
+    disable_kprobe = disable_kretprobe = disable_jprobe = disable
+    enable_kprobe = enable_kretprobe = enable_jprobe = enable
+
+    @property
+    def enabled(self) -> bool:
+        """/sys/kernel/debug/kprobes/enabled. False disarms every probe; each keeps its own state."""
+        return self._registry.enabled
+
+    @enabled.setter
+    def enabled(self, on: bool) -> None:
+        self._registry.enabled = switch("enabled", on)
+
+    @property
+    def optimization(self) -> bool:
+        """The sysctl debug.kprobes-optimization. False turns every jump back into a breakpoint, at once; True queues
+        all."""
+        return self.optimizer.allowed
+
+    @optimization.setter
+    def optimization(self, on: bool) -> None:
+        self._registry.optimize(switch("optimization", on))
+
+    def flush_optimizer(self) -> None:
+        """Do all that is queued now. Inside a hit nothing can be done; it waits for the next safe point."""
+        if self._driver.at_rest:
+            self._registry.flush()
+
+    @property
+    def instances(self) -> int:
+        """How many calls at a time a return probe follows whose maxactive is not set: instances are made when they are
+        needed."""
+        return self._listener.returns.ceiling
+
+    @instances.setter
+    def instances(self, most: int) -> None:
+        self._listener.returns.ceiling = count("instances", most)
+
+    # --- looking
+
+    @property
+    def idle(self) -> bool:
+        """True while no CPU is in a hit."""
+        return self._driver.idle
+
+    @property
+    def rearmed(self) -> int:
+        """Breakpoints and jumps that somebody had taken away by restoring text, and that were put back before a run."""
+        return self._registry.rearmed
+
+    def get_kprobe(self, addr: int) -> Probepoint | None:
+        """The probepoint at an address, or None."""
+        point = self._points.get(addr)
+        return point if point is not None and point.probes else None
+
+    def check(self, where: str | int) -> Verdict:
+        """What would happen to a kprobe at a symbol ("f", "f+0x10") or address; registers nothing.
+
+        Raises BadLocation, UnknownSymbol and AmbiguousSymbol; every other refusal is in the verdict.
+        """
+        name, addr = (where, None) if isinstance(where, str) else (None, where)
+        place = locate(self.machine, self._text, name, addr, 0)
+        insn, reason = self._survey.decode(place.address, place.mode), ""
+        try:
+            insn = self._registry.admission.admit(place)
+        except KprobeError as error:
+            reason = error.reason
+        found = verdict(insn, reason, self.optimizer, partial(self._debug.line, insn.addr))
+        if self._driver.at_rest:
+            self._rooms.collect()
+        return found
+
+    @cached_property
+    def _debug(self) -> DebugInfo:
+        return DebugInfo(self.machine)
+
+    def list(self) -> Records:
+        """One record per registered probe, by address."""
+        return listing.records(self._points.values())
+
+    def format_list(self) -> str:
+        """Byte for byte the debugfs file kprobes/list."""
+        return listing.format_list(self.list())
+
+    def format_blacklist(self) -> str:
+        """Byte for byte the debugfs file kprobes/blacklist."""
+        return listing.format_blacklist(self.blacklist)
+
+    def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False,
+               **more: Any) -> Attachment:
+        """Run a program (kprobes.Program) at probes; all or nothing.
+
+        Without `where`, each program of an object runs where its section says: kprobe/SYMBOL[+OFFSET],
+        kretprobe/SYMBOL. With it (a symbol or an address, `offset` bytes behind it), one program runs there; with
+        `retprobe` when the function returns. maxactive: of the return probe. cookie: what get_attach_cookie gives (0).
+        clock: what ktime_get_ns gives: "host" (its monotonic clock), "instructions" (as many ns as the guest has
+        executed instructions; counting makes it slow), or a function. engine: "interpreter", "host"; None: the best.
+
+        Raises ProgramError: it is not safe, not for this machine, or says nowhere where it belongs; Unsupported: no
+        instructions are counted here; BadArgument; and what register() raises.
+        """
+        from .programs.attach import attach
+
+        return attach(self, program, where, offset, retprobe, **more)
+
+    def event(self, text: str, filter: str = "", stack: bool = False) -> TraceEvent:
+        """Arm a kprobe event, as Linux writes them: "p:crc crc32 len=$arg3:u32"; its hits become records. The place may
+        be a glob, or a /regular expression/.
+
+        filter: which hits are recorded, in ftrace's language. stack: records have stacks. Raises EventError, and
+        nothing is armed.
+        """
+        return self.events.add(text, filter, stack)
+
+    @cached_property
+    def events(self) -> Events:
+        """All events, by name."""
+        from .events._table import Events
+
+        return Events(self)
+
+    def trace(self, *events: str, **options: Any) -> Recording:
+        """Record the hits of events while it is entered: `with k.trace("p crc32 len=$arg3", "r crc32 $retval", "w
+        @counter") as t: ...`.
+
+        An event's place may be a glob or a /regular expression/. filter: which hits are recorded, in ftrace's language.
+        stack: with each hit the return addresses above it (False). records: that there is room for, then the oldest go
+        (1 << 20). clock: "counter" (no time), "host" (ns), "instructions" (the guest's so far; that is slow), or a
+        function that gives ns. Raises EventError, BadArgument, Unsupported (nobody counts here).
+        """
+        from .tracing.recorder import Recording
+
+        return Recording(self, events, **options)
+
+    def coverage(self) -> Coverage:
+        """Count every block that the guest executes from now on, until its close(). Raises Unsupported where the engine
+        tells of none, MachineBusy while another thread runs the machine."""
+        from .tracing.coverage import Coverage
+
+        return Coverage(self.machine)
+
+    def graph(self, function: str, **options: Any) -> Graph:
+        """Record a function's call tree while it is entered: `with k.graph("parse_settings") as tree: ...;
+        print(tree)`.
+
+        functions: a glob: which functions of its image are in the tree ("*"). args: how many arguments of each are kept
+        (0). depth: how far down (None: all). instructions: each call's are counted, which makes the guest slow (False).
+        Raises UnknownSymbol, BadArgument, Unsupported (nobody counts here), and what register() does where the function
+        cannot be probed.
+        """
+        from .tracing.graph import Graph
+
+        return Graph(self, function, **options)
+
+    def program_calls(self, begins: bool) -> None:
+        """For programs that a machine runs at a call site: one calls Python, or that is done. Meanwhile a hit is going
+        on."""
+        self._driver.blocks[0].state = State.HIT_ACTIVE if begins else State.IDLE
+
+    def is_entry(self, addr: int) -> bool:
+        """True where an address is a function's entry."""
+        return locate(self.machine, self._text, None, addr, 0).entry
+
+    def original(self, addr: int, size: int) -> bytes:
+        """`size` bytes of guest memory as they are without probes; GuestFault where memory is not mapped."""
+        return self._text.read(addr, size)
+
+    def stack_trace(self, regs: Regs, limit: int = 64) -> Stack:
+        """pc and the return addresses above it, innermost first, at most `limit`; return probes are seen through.
+
+        By call frame information (.eh_frame, .debug_frame) where the code at pc has it. Else by the calls that return
+        probes follow, as far as these are without a gap, and by frame pointers: right at a function entry and in return
+        handlers, and elsewhere in code that keeps them. Unsupported where the architecture has no such convention
+        either. Where the outermost caller was not reached the list's `incomplete` is True.
+        """
+        at_entry = regs.pc in self._points and self._entry(regs.pc, self.machine.symbols.changes)
+        return stack_trace(self._calls, self._unwinder, self.machine, regs, limit, at_entry)
+
+    def watchpoint(self, where: str | int, size: int, access: str = "w",
+                   handler: WatchHandler | None = None) -> Watchpoint:
+        """Call handler(w, regs) at each access of the guest's to `size` bytes (1 to 64) at an address or symbol: "r",
+        "w" or "rw".
+
+        Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol; GuestFault where nothing is mapped; Unsupported
+        where the engine cannot report accesses without changing what the guest does; MachineBusy while another thread
+        runs the machine.
+        """
+        from .events._watchpoint import Watchpoint
+
+        self._watchpoints = [w for w in self._watchpoints if w.registered]
+        self._watchpoints.append(Watchpoint(self.machine, where, size, access, handler))
+        return self._watchpoints[-1]
+
+    # --- guest tasks and modules
+    def flush_task(self, task: Any) -> None:
+        """A guest task has ended: its followed calls are recycled without calling handlers."""
+        self._calls.flush(key("task", task))
+        self._listener.finish()
+
+    # --- ways to write it
+
+    def kprobe(self, symbol_name: str | None = None, **fields: Any) -> Shorthand[Kprobe]:
+        """Decorator (the function is the pre_handler) or context manager for a Kprobe of these fields."""
+        return Shorthand(self, Kprobe(symbol_name=symbol_name, **fields), "pre_handler")
+
+    def kretprobe(self, symbol_name: str | None = None, **fields: Any) -> Shorthand[Kretprobe]:
+        """Decorator (the function is the return handler) or context manager for a Kretprobe of these fields."""
+        return Shorthand(self, Kretprobe(symbol_name=symbol_name, **fields), "handler")
+
+    def jprobe(self, symbol_name: str | None = None, **fields: Any) -> Shorthand[Jprobe]:
+        """Decorator (the function is the mirror) or context manager for a Jprobe of these fields."""
+        return Shorthand(self, Jprobe(symbol_name=symbol_name, **fields), "entry")
+
+    def close(self) -> None:
+        """Unregister everything and restore the guest's text. Calls being followed still return to the right place.
+
+        In a handler the library's memory goes, and the machine is free for another Kprobes, when the run has ended.
+        While calls are followed the memory that they return through stays until they have returned, or are left:
+        another Kprobes of the machine takes it over. MachineBusy, and nothing is done, while an access is reported.
+        """
+        with suppress(MachineClosed):
+            self._listener.check_changing()
+        for watchpoint in self._watchpoints:
+            watchpoint.remove()
+        if "events" in self.__dict__:
+            self.events.leave()
+        with suppress(MachineClosed):  # that has unregistered everything
+            self._listener.close()
+
+    def __repr__(self) -> str:
+        return (f"<Kprobes of {self.machine.arch.name}: {len(self.list())} "
+                f"probes{'' if self.enabled else ', all disarmed'}>")
+
+    def _repr_html_(self) -> str:
+        return table(repr(self), ("address", "type", "symbol", "offset", "flags", "missed"),
+                     [(f"{p.address:#x}", p.type, p.symbol, p.offset, " ".join(p.flags), p.nmissed)
+                      for p in self.list()])
+
+    def __enter__(self) -> Kprobes:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _batch(probes: Iterable[Probe]) -> list[Probe]:
+    if isinstance(probes, Probe) or not isinstance(probes, Iterable):
+        raise BadLocation(f"{probes!r} is no batch of probes", hint="pass a list of them")
+    return list(probes)

@@ -1,0 +1,101 @@
+"""How compilers of programs see a guest: where its registers and memory are, for code of the host's and of the guest's
+own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from ..arch._base import Arch
+from ..arch._detours import Saving
+from ..regs import Regs
+
+
+class RegisterPlace(Protocol):
+    """Where a register's value is, for code of the host's.
+
+    Attributes:
+        way: "cell", "window", "api", "pc", "none" or "python"; what the others mean with each is said at the engine's.
+        place: a distance in bytes, or the engine's number of the register.
+        index: bytes behind where a pointer points.
+        bits: of the value there.
+    """
+
+    @property
+    def way(self) -> str: ...
+    @property
+    def place(self) -> int: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def bits(self) -> int: ...
+
+
+class HostCodeView(Protocol):
+    """A guest as code of the host's finds it at a call site.
+
+    Attributes:
+        base: an address in the engine's structure of the CPU.
+        words: name -> address of what the engine has besides.
+        fail: takes what a program's helper has raised; the run raises it.
+        arch: the guest's architecture.
+        regs: the guest's registers, as handlers see them.
+    """
+
+    base: int
+    words: dict[str, int]
+    fail: Callable[[BaseException], None]
+    arch: Arch
+    regs: Regs
+
+    def where(self, name: str) -> RegisterPlace:
+        """Tell where a register's value is."""
+
+
+class GuestCopies(Protocol):
+    """What is in the guest as a copy of something here."""
+
+    def push(self) -> None:
+        """Copy it into the guest, before that runs."""
+
+    def pull(self) -> None:
+        """Copy it back, after the guest has run."""
+
+
+class GuestCodeView(Protocol):
+    """A guest in which compiled programs run as code of its own.
+
+    Attributes:
+        arch: the guest's architecture.
+        saving: how a detour saves registers.
+        copies: told before and after a run; None: nothing is copied.
+        code: (start, end) of programs there.
+        reads: True where programs may read memory: in a process, not in a kernel.
+        read: (address, bytes) -> guest memory.
+        write: (address, data): writes guest memory.
+        alloc: (bytes) -> address of guest memory.
+        fresh: (bytes) -> address of zeroed pages that are never taken back.
+        asked: (code) -> address of code that a program calls to ask Python.
+    """
+
+    arch: Arch
+    saving: Saving
+    copies: GuestCopies | None
+    code: list[tuple[int, int]]
+    reads: bool
+    read: Callable[[int, int], bytes]
+    write: Callable[[int, bytes], None]
+    alloc: Callable[[int], int]
+
+    def fresh(self, size: int) -> int: ...
+    def asked(self, code: bytes) -> int: ...
+    @property
+    def there(self) -> bool:
+        """True while there is a guest."""
+
+    @property
+    def several(self) -> bool:
+        """True where the guest has several threads."""
+
+    def readable(self) -> list[tuple[int, int]]:
+        """List (start, bytes) of memory that programs may read."""

@@ -1,0 +1,100 @@
+"""Text of a process whose threads take turns: it is written when the guest goes on, all at once.
+
+The other threads run while one is looked at. So a change of text is kept until the guest goes on; a breakpoint that is
+about to become a jump never stands there, and reads are shown what is to be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+
+class DeferredText:
+    """Changes of text that are not written yet, and what reads are shown where jumps into the lock stand.
+
+    Attributes:
+        active: True once threads take turns: patches of text belong here.
+    """
+
+    def __init__(self, write: Callable[[int, bytes], None]) -> None:
+        """Prepare.
+
+        Args:
+            write: (address, bytes) writes guest memory.
+        """
+        self._write = write
+        self.active = False
+        self._due: dict[int, int] = {}  # address -> byte that is to be there
+        self._shown: dict[int, bytes] = {}  # address of a jump -> what reads are shown there
+
+    @property
+    def jumps(self) -> Mapping[int, bytes]:
+        """Address of each jump into the lock -> what reads are shown there."""
+        return self._shown
+
+    def patch(self, addr: int, code: bytes) -> None:
+        """Write `code` at `addr` when the guest goes on."""
+        self._due.update(enumerate(code, addr))
+
+    def put_back(self, addr: int, code: bytes) -> None:
+        """Write `code` at `addr` when the guest goes on, and show it until then in place of what stands there."""
+        self._shown[addr] = code
+        self.patch(addr, code)
+
+    def overlay(self, addr: int, data: bytes) -> bytes:
+        """Return memory as reads are shown it, breakpoints included.
+
+        Args:
+            data: what stands at `addr`.
+        """
+        if not self._due and not self._shown:
+            return data
+        out = bytearray(data)
+        for place, shown in self._shown.items():
+            for at in range(max(place, addr), min(place + len(shown), addr + len(data))):
+                out[at - addr] = shown[at - place]
+        for at, byte in self._due.items():
+            if 0 <= at - addr < len(out):
+                out[at - addr] = byte
+        return bytes(out)
+
+    def write_all(self, stops: Iterable[int], jump_at: Callable[[int], bytes],
+                  read: Callable[[int, int], bytes]) -> None:
+        """Write what is due. The guest is about to go on.
+
+        Args:
+            stops: addresses of breakpoints: a jump is written there.
+            jump_at: address -> that jump; raises Unsupported where none fits.
+            read: (address, bytes) -> memory as it is shown.
+        """
+        if not self._due:
+            return
+        jumps = {addr: jump_at(addr) for addr in stops}
+        shown = {addr: read(addr, len(jump)) for addr, jump in jumps.items()}
+        text: dict[int, int] = {}
+        for place, was in self._shown.items():
+            if place not in jumps:
+                text.update(enumerate(was, place))
+        text.update(self._due)
+        for addr, jump in jumps.items():
+            if addr not in self._shown or self._due.keys() & range(addr, addr + len(jump)):
+                text.update(enumerate(jump, addr))
+        self._shown = shown
+        self._due = {}
+        for addr, code in _runs(text):
+            self._write(addr, code)
+
+
+def _runs(text: dict[int, int]) -> Iterable[tuple[int, bytes]]:
+    """Yield (address, bytes) of each run of neighbouring bytes."""
+    start = -1
+    code = bytearray()
+    for addr in sorted(text):
+        if addr != start + len(code):
+            if code:
+                yield start, bytes(code)
+            start = addr
+            code = bytearray()
+        code.append(text[addr])
+    if code:
+        yield start, bytes(code)

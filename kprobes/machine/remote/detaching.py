@@ -1,0 +1,63 @@
+"""Letting go of a guest that runs on without the library: nothing of it is executed or awaited there afterwards.
+
+What is left when the probes are unregistered, in the order in which it is put right:
+
+| left behind | what would become of it | put right by |
+|---|---|---|
+| a thread in a slot, or at a trap of the core's | it dies of the trap at the slot's end | its hit is finished |
+| followed calls return through a trampoline | they die of its trap | their true return addresses |
+| an interrupt, on its way | the guest dies of it, or stops | it is waited for |
+| signals of the guest's own that wait here | they are lost | they are delivered |
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from ...arch._base import Arch
+from ...errors import GuestFault, RemoteError
+from .returnaddresses import ReturnAddresses
+from .runcontrol import RunControl
+from .target import RemoteTarget
+from .threads import RemoteThreads
+
+
+class Detaching:
+    """Detaches from one guest."""
+
+    def __init__(self, target: RemoteTarget, control: RunControl, threads: RemoteThreads, arch: Arch) -> None:
+        self._target = target
+        self._control = control
+        self._threads = threads
+        self._returns = ReturnAddresses(arch, target.read)
+
+    def detach(self) -> None:
+        """Put right what is left in the guest, let go of it, and close the connection. Probes are unregistered."""
+        with suppress(RemoteError):
+            if self._there:
+                self._control.finish_hits()
+                self._put_returns_back()
+                self._threads.flush()
+                self._control.take_back_interrupts()
+            if self._there:
+                self._threads.flush()
+                self._target.detach(self._threads.name)
+        self._target.link.close()
+
+    def _put_returns_back(self) -> None:
+        """Have all followed calls return to their callers."""
+        sink = self._control.sink
+        if sink is None:
+            return
+        for regs, found in list(self._returns.of_all(sink, self._threads.known)):
+            for addr, data in found.memory:
+                with suppress(GuestFault):
+                    self._target.write(addr, data)
+            for name, value in found.registers.items():
+                if regs is not None:
+                    regs[name] = value
+
+    @property
+    def _there(self) -> bool:
+        """Return True while there is a guest."""
+        return self._control.exit_status is None and not self._target.link.closed

@@ -1,0 +1,59 @@
+"""Reads of programs in a guest that only the host can make: of memory that may not be mapped.
+
+Such a program calls a function of the library's with the address of four u64: where to read, where to put it, the
+number of bytes, and the result: 0, or not 0 where there is no such memory. The function has two copies: at the first
+one the guest stops, and the host reads; from the second one it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ...errors import GuestFault
+from ...regs import Regs
+from .target import RemoteTarget
+
+MOST: Final = 1 << 16  #: bytes of one read
+
+
+class HostReads:
+    """Serves the reads of one machine's programs."""
+
+    def __init__(self, machine: Any, target: RemoteTarget) -> None:
+        self._machine = machine
+        self._target = target
+        self._at = -1  # address of the first copy; -1: there is none yet
+        self._onward = -1  # of the second
+
+    def place(self, function: bytes, fresh: Callable[[int], int]) -> tuple[int, int]:
+        """Put the function into memory of its own, and return its (start, end).
+
+        Args:
+            function: code of a function that does nothing.
+            fresh: bytes -> address of new pages.
+        """
+        step = -(-len(function) // 16) * 16
+        start = fresh(2 * step)
+        self._machine.write(start, function.ljust(step, b"\0") + function)
+        self._target.stops.add(start)
+        self._at, self._onward = start, start + step
+        return start, start + 2 * step
+
+    def stands(self, pc: int) -> bool:
+        """Return True where a program asks for a read."""
+        return pc == self._at
+
+    def answer(self, regs: Regs) -> int:
+        """Read for the program that has stopped, and return the address where the guest goes on."""
+        machine, order = self._machine, self._machine.arch.order.value
+        try:
+            block = regs.arg(0)
+            raw = machine.read(block, 24)
+            at, to, size = (int.from_bytes(raw[n:n + 8], order) for n in (0, 8, 16))
+            if size <= MOST:
+                machine.write(to, machine.read(at, size))
+                machine.write(block + 24, bytes(8))
+        except GuestFault:
+            pass  # the result stays as it is: a fault
+        return self._onward

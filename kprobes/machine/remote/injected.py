@@ -1,0 +1,147 @@
+"""Code that a remote guest is made to execute for the library: a system call, or a function of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from ...errors import RemoteError, Unsupported
+from ...regs import Regs
+from .._passing import ArgumentMemory, Passing
+from .runcontrol import RunControl
+from .target import RemoteTarget
+from .threadlock import ThreadLock
+from .threads import RemoteThreads
+
+STEPS = 1 << 16  #: stops until code that does not come to its end is given up
+
+
+class InjectedCode:
+    """Has the current thread execute code, and puts its registers back."""
+
+    def __init__(self, guest: ArgumentMemory, target: RemoteTarget, control: RunControl, lock: ThreadLock,
+                 threads: RemoteThreads) -> None:
+        """Prepare; nothing is executed.
+
+        Args:
+            guest: where arguments are copied to.
+            lock: says where code may stand, and how it ends, while threads take turns.
+        """
+        self._guest = guest
+        self._arch = guest.arch
+        self._target = target
+        self._control = control
+        self._lock = lock
+        self._threads = threads
+
+    def execute(self, code: bytes, values: Mapping[str, int], laid: bytes, result: str) -> int:
+        """Have the current thread execute `code` once, and put registers and memory back.
+
+        Args:
+            values: register -> its value; less than 0: the address of `laid`.
+            laid: bytes that are laid on the stack meanwhile.
+            result: a register.
+
+        Returns:
+            The value of that register when the code has been executed.
+        """
+        target = self._target
+        trap = self._lock.trap  # else a breakpoint of the stub's ends the code
+        code += trap
+        with self._restoring() as regs:
+            place = self._lock.place or regs.pc & -4  # words are aligned
+            below = regs.sp - 512 - len(laid) & -64 & self._arch.mask
+            old = target.read(place, len(code))
+            old_stack = target.read(below, len(laid)) if laid else b""
+            try:
+                target.write(place, code)
+                if laid:
+                    target.write(below, laid)
+                    regs.sp = below
+                for name, value in values.items():
+                    regs[name] = below if value < 0 else value
+                with target.stops.away(place, place + len(code)):
+                    self._run(place, place + len(code) - len(trap))
+                return self._regs[result]
+            finally:
+                if self._there:
+                    target.write(place, old)
+                    if laid:
+                        target.write(below, old_stack)
+
+    @property
+    def in_kernel(self) -> bool:
+        """Return True where the current thread is in a kernel: in the upper half of the addresses."""
+        return bool(self._regs.pc >> self._arch.bits - 1)
+
+    def call(self, function: int, args: tuple[int, ...], exit_at: int) -> int:
+        """Call a function of a kernel, and return its result.
+
+        Args:
+            function: its address, as pointers have it.
+            args: integers.
+            exit_at: address that it returns to, and no other thread comes to.
+
+        Raises:
+            Unsupported: the architecture has no calling convention, or several processors are in a run.
+        """
+        arch = self._arch
+        if arch.linkage is None or arch.abi is None:
+            raise Unsupported(f"{arch.name} has no calling convention", hint="pass scratch=(start, size)")
+        if self._control.depth and len(self._threads.regs) > 1:
+            raise Unsupported("a kernel with several processors may move a hit's task while it gives memory",
+                              hint="register a probe before the run: it gets memory for many")
+        with self._restoring() as regs:
+            Passing(self._guest, args).set_up(regs)
+            arch.linkage.set(regs, exit_at | arch.linkage.mode)
+            if arch.abi.enter is not None:
+                arch.abi.enter(regs, function)
+            self._run(arch.pointers.code_address(function, self._target.read).addr, exit_at)
+            return self._regs.return_value
+
+    @contextmanager
+    def _restoring(self) -> Iterator[Regs]:
+        """Yield the current thread's registers, and put them back afterwards."""
+        regs = self._regs
+        threads = self._threads
+        cpu = threads.current
+        saved = threads.save()
+        shown = regs.reported, regs.target
+        regs.at(None)
+        try:
+            yield regs
+        finally:
+            if self._there:
+                threads.restore(saved, moved=threads.current != cpu)
+            regs.reported, regs.target = shown
+
+    def _run(self, start: int, end: int) -> None:
+        """Run the current thread from `start` to `end`.
+
+        Raises:
+            RemoteError: it does not come there.
+        """
+        trap = self._lock.trap
+        thread = self._threads.name
+        self._threads.start(start)
+        if not trap:
+            self._target.stops.add(end)
+        try:
+            for _ in range(STEPS):
+                stop = self._control.errand(thread)
+                if self._regs.pc in (end, end + len(trap)):
+                    return
+                self._control.keep(stop)
+            raise RemoteError("a call of the guest's system does not return",
+                              hint="the guest is stopped; try again elsewhere")
+        finally:
+            if self._there and not trap:
+                self._target.stops.remove(end)
+
+    @property
+    def _regs(self) -> Regs:
+        return self._threads.regs[self._threads.current]
+
+    @property
+    def _there(self) -> bool:
+        return self._control.exit_status is None and not self._target.link.closed

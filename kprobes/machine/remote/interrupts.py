@@ -1,0 +1,227 @@
+"""Stopping a remote guest that runs, because the time is over or the user has interrupted the run.
+
+An interrupt and the guest's own stops may cross: the guest stops for another reason, and the interrupt arrives later.
+Those are counted (`RemoteInterrupts.late`), so that the stop that comes of one later is not taken for the guest's own.
+
+A process behind gdbserver that runs on this computer is stopped by a signal to itself. gdbserver's own interrupt is
+SIGINT to the process group of which the process would be the leader (gdbserver 13: kill(-pid)): a process that leads
+none never gets it, and one that leads one is not the only one to get it. It also stays away while a thread blocks it,
+and SIGSTOP cannot be blocked.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from attrs import frozen
+
+from ...errors import RemoteError
+from .sites import DetourHooks
+from .stopreplies import StopReply
+from .target import RemoteTarget
+from .threadlock import TRAPS, ThreadLock
+from .threads import RemoteThreads
+
+#: signal numbers as stubs say them: GDB's, where SIGSTOP is 17 ("gdb/signals.def")
+SIGTRAP, SIGINT, STOPPED = 5, 2, 17
+LATELY = 1.0  #: seconds: where a thread has come to a probe within that time, the next one is waited for that long
+QUIET = 0.02  #: seconds that one is waited for where none has come lately
+PROC = Path("/proc")
+NO_GROUP = ("the machine is gone. gdbserver's interrupt goes to the process group that the process leads: start it "
+            "with setsid, or connect to gdbserver from the computer that it runs on")
+
+
+@frozen
+class Interrupt:
+    """One way to stop a running guest.
+
+    Attributes:
+        send: asks for a stop; returns at once.
+        signals: numbers that the stub may name when that stop comes.
+        hint: what to do where no stop comes.
+    """
+
+    send: Callable[[], None]
+    signals: frozenset[int] = frozenset((SIGTRAP, SIGINT))
+    hint: str = "the machine is gone: start another"
+
+
+def pid_of(thread: str) -> int:
+    """Return the process in a thread's name ("p1a.1b", hexadecimal digits); 0: it names none."""
+    process = thread[1:].partition(".")[0] if thread.startswith("p") else ""
+    return int(process, 16) if process else 0
+
+
+def interrupt_of(target: RemoteTarget, thread: str, auxiliary: bytes) -> Interrupt:
+    """Return how the process behind a stub is stopped.
+
+    Args:
+        thread: one of its threads, as the stub names it.
+        auxiliary: its auxiliary vector, as the stub shows it; b"": the stub shows none.
+    """
+    pid = pid_of(thread)
+    if not auxiliary or not pid:
+        return Interrupt(target.link.interrupt)
+    if not _is_here(pid, auxiliary):
+        return Interrupt(target.link.interrupt, hint=NO_GROUP)
+
+    def send() -> None:
+        with suppress(ProcessLookupError):  # it has ended: the stub is about to say so
+            os.kill(pid, signal.SIGSTOP)
+
+    return Interrupt(send, frozenset((STOPPED,)))
+
+
+def _is_here(pid: int, auxiliary: bytes) -> bool:
+    """Return True where this computer's process of that number is the stub's: the vector has random addresses."""
+    try:
+        traced = b"TracerPid:\t0\n" not in (PROC / str(pid) / "status").read_bytes()
+        return traced and (PROC / str(pid) / "auxv").read_bytes().startswith(auxiliary)
+    except OSError:
+        return False
+
+
+class RemoteInterrupts:
+    """Stops the guest of one machine.
+
+    Attributes:
+        late: interrupts that have not arrived yet: something else stopped the guest first.
+        signals: (thread, number) of the guest's own signals that came instead, to be delivered when it goes on.
+    """
+
+    def __init__(self, target: RemoteTarget, threads: RemoteThreads, lock: ThreadLock, detours: DetourHooks,
+                 interrupt: Interrupt, console: Callable[[bytes], None], system: bool,
+                 note: Callable[[StopReply], StopReply]) -> None:
+        """Prepare; nothing is sent.
+
+        Args:
+            lock: how threads are kept apart.
+            detours: code in the guest that leads to programs.
+            interrupt: how the guest is stopped.
+            console: gets what the guest prints meanwhile.
+            system: the guest is a whole machine.
+            note: told of every stop; returns what the stop is.
+        """
+        self._target = target
+        self._threads = threads
+        self._lock = lock
+        self._detours = detours
+        self._interrupt = interrupt
+        self._console = console
+        self._system = system
+        self._note = note
+        self.late = 0
+        self.signals: list[tuple[str, int]] = []
+
+    def halt(self, breakpoints: set[int]) -> None:
+        """Stop the guest where it executes no code of the library's.
+
+        Args:
+            breakpoints: addresses of the core's breakpoints.
+
+        Raises:
+            RemoteError: the guest does not stop.
+        """
+        if self._lock.several:
+            self._halt_one()
+            return
+        detours = self._detours
+        self._interrupt.send()
+        deadline = time.monotonic() + self._target.link.timeout
+        stop = self._stopped_by(deadline)
+        if stop.kind == "signal" and not self._is_interrupt(stop, breakpoints):
+            self.late += 1
+            self._keep(stop)
+        while stop.kind == "signal" and self._threads.turn_to(detours.inside, self._system):
+            if detours.asks(self._pc):  # on to its end, where no thread stands
+                self._threads.move(detours.answer(self._threads.regs[self._threads.current]))
+            self._threads.flush()
+            self._target.resume(step=True, thread=self._threads.name)
+            stop = self._stopped_by(deadline)
+
+    def arrives(self, stop: StopReply) -> bool:
+        """Take a stop as that of a late interrupt, where one is due and the stop may be it."""
+        if not self.late or stop.call is not None or stop.code not in self._interrupt.signals:
+            return False
+        self.late -= 1
+        return True
+
+    def take_back(self) -> None:
+        """Let the guest run until no interrupt is on its way any more: without the library it would die of one.
+
+        Signals of the guest's own that wait here are delivered meanwhile. The guest may end.
+
+        Raises:
+            RemoteError: an interrupt does not arrive.
+        """
+        deadline = time.monotonic() + self._target.link.timeout
+        while self.late or self.signals:
+            if not self.late:
+                self._interrupt.send()
+                self.late += 1
+            thread, number = self.signals.pop(0) if self.signals else ("", 0)
+            self._threads.flush()
+            self._target.resume(signal=number, thread=thread)
+            stop = self._stopped_by(deadline)
+            if stop.kind != "signal":
+                return
+            if not self.arrives(stop) and stop.code not in (0, SIGTRAP):
+                self.signals.append((stop.thread, stop.code))
+
+    def _is_interrupt(self, stop: StopReply, breakpoints: set[int]) -> bool:
+        """Return True for the stop of the interrupt just sent: not for a breakpoint's, which may be the same signal."""
+        if stop.code not in self._interrupt.signals or stop.call is not None:
+            return False
+        return stop.code != SIGTRAP or not (self._pc in breakpoints or self._detours.asks(self._pc))
+
+    def _halt_one(self) -> None:
+        """Stop one of several threads: the next that comes to a probe, where they do. Two would stop at once."""
+        lock = self._lock
+        deadline = time.monotonic() + self._target.link.timeout
+        while True:
+            patience = LATELY if time.monotonic() - lock.last < LATELY else QUIET
+            try:
+                stop = self._note(self._target.wait(patience, self._console))
+                asked = False
+            except TimeoutError:
+                self._interrupt.send()
+                stop = self._stopped_by(deadline)
+                asked = True
+            if stop.kind != "signal":
+                return
+            if self._pc in lock.stops and stop.code in TRAPS:
+                self.late += asked
+                lock.again()
+                return
+            self._keep(stop)
+            if not self._detours.inside(self._pc):
+                return
+            self._threads.flush()
+            self._target.resume()  # it is about to stop, or has just
+
+    def _keep(self, stop: StopReply) -> None:
+        """Deliver the signal of a stop later, where it is the guest's own. A terminal's Ctrl-C is not."""
+        if stop.code not in {0, SIGTRAP, SIGINT, *self._interrupt.signals}:
+            self.signals.append((stop.thread, stop.code))
+
+    def _stopped_by(self, deadline: float) -> StopReply:
+        """Return the stop that ought to come. Without one the guest's state is unknown, and the machine is given up.
+
+        Raises:
+            RemoteError: none has come when the monotonic clock says `deadline`.
+        """
+        try:
+            stop = self._target.wait(deadline - time.monotonic(), self._console)
+        except TimeoutError:
+            self._target.link.close()
+            raise RemoteError("the guest does not stop", hint=self._interrupt.hint) from None
+        return self._note(stop)
+
+    @property
+    def _pc(self) -> int:
+        return self._threads.regs[self._threads.current].pc

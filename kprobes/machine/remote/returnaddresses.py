@@ -1,0 +1,139 @@
+"""True return addresses, for a process that goes on without the library: a forked child, or one that is let go.
+
+The calls that return probes follow return through a trampoline. Where that is not served any more the process would be
+ended by its trap, so the addresses that the calls were made with are put back where the trampoline's is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from ...arch._base import Arch
+from ...errors import GuestFault
+from ...regs import Regs
+from .._base import Sink
+
+DEEPEST = 1 << 20  #: bytes of stack that are searched for return addresses
+#: bytes that are searched below the youngest call of a task that no thread runs, as far as there is memory
+ASLEEP = (1 << 14, 1 << 8, 0)
+
+
+@frozen
+class PutBack:
+    """What makes one task's calls return to their callers.
+
+    Attributes:
+        memory: (address, bytes) to be written.
+        registers: name -> value, of the thread that runs the task.
+    """
+
+    memory: list[tuple[int, bytes]]
+    registers: dict[str, int]
+
+
+class ReturnAddresses:
+    """Finds where the trampoline's address stands in a guest's stacks and registers."""
+
+    def __init__(self, arch: Arch, read: Callable[[int, int], bytes]) -> None:
+        """Prepare.
+
+        Args:
+            read: reads guest memory: (address, size).
+        """
+        self._arch = arch
+        self._read = read
+
+    def of_thread(self, sink: Sink, regs: Regs) -> PutBack:
+        """Find those of the task that one thread runs.
+
+        Args:
+            sink: the core, which follows the calls.
+            regs: registers of the thread.
+
+        Raises:
+            GuestFault: there is no stack.
+        """
+        under_way = sink.under_way()
+        if under_way is None:
+            return PutBack([], {})
+        return self._of_task(under_way.trampoline, under_way.tasks.get(regs.task, ()), regs)
+
+    def of_all(self, sink: Sink, running: Sequence[Regs]) -> Iterator[tuple[Regs | None, PutBack]]:
+        """Find those of every task. Yields with each the registers of the thread that runs it, or None.
+
+        Args:
+            sink: the core, which follows the calls.
+            running: registers of every thread that has come to a probe.
+        """
+        under_way = sink.under_way()
+        if under_way is None:
+            return
+        threads = {regs.task: regs for regs in running}
+        for task, calls in under_way.tasks.items():
+            regs = threads.get(task)
+            for below in ASLEEP if regs is None else (0,):
+                try:
+                    found = self._of_task(under_way.trampoline, calls, regs, below)
+                except GuestFault:  # where the task's stack is unmapped it does not return
+                    continue
+                yield regs, found
+                break
+
+    def _of_task(self, trampoline: int, followed: Sequence[Any], regs: Regs | None, below: int = 0) -> PutBack:
+        """Find those of one task.
+
+        Args:
+            trampoline: where its calls return to, mode bits included.
+            followed: its calls, oldest first.
+            regs: registers of the thread that runs it; None: no thread does.
+            below: bytes that are searched below its youngest call then.
+        """
+        arch = self._arch
+        calls = [(call.frame, call.link) for call in reversed(followed)
+                 if call.link != trampoline and not call.aside]
+        if not calls or arch.linkage is None:
+            return PutBack([], {})
+        bias = arch.linkage.bias
+        wrong = trampoline - bias & arch.mask
+        registers = {}
+        if regs is not None:
+            registers = {name: calls[0][1] - bias & arch.mask for name in regs.names
+                         if arch.regs.widths.get(name, arch.bits) == arch.bits and regs[name] == wrong}
+        word = arch.bits // 8
+        sp = calls[0][0] - below * arch.callers if regs is None else regs.sp
+        found = list(self._places_of(wrong.to_bytes(word, arch.order.value), sp, calls[-1][0]))
+        targets = self._targets(found, calls, bool(registers))
+        return PutBack([(at, (target - bias & arch.mask).to_bytes(word, arch.order.value))
+                        for at, target in zip(found, targets, strict=True)], registers)
+
+    def _targets(self, found: list[int], calls: list[tuple[int, int]], in_register: bool) -> list[int]:
+        """Return the true return address for each place on the stack.
+
+        Args:
+            found: the places, those of the youngest frame first.
+            calls: (stack pointer at entry, true return address), youngest first.
+            in_register: True where a register has the youngest call's.
+        """
+        if len(found) == len(calls):
+            return [link for _, link in calls]
+        if in_register and len(found) == len(calls) - 1:
+            return [link for _, link in calls[1:]]
+        oldest = calls[-1][1]
+        return [next((link for frame, link in calls if (frame - at) * self._arch.callers + self._room > 0), oldest)
+                for at in found]
+
+    @property
+    def _room(self) -> int:
+        """Return how many bytes of its caller's frame a function may save its return address in."""
+        return self._arch.bits // 8 + (0 if self._arch.abi is None else self._arch.abi.reserve)
+
+    def _places_of(self, word: bytes, sp: int, last: int) -> Iterator[int]:
+        """Yield where a word is on the stack, from the youngest frame to the one that begins at `last`."""
+        way, size = self._arch.callers, len(word)
+        reach = min(max((last - sp) * way, 0) + self._room, DEEPEST) & -size
+        low = sp & -size if way > 0 else sp - reach & -size
+        stack = self._read(low, reach)
+        yield from (low + at for at in range(0, reach, size)[::way] if stack[at:at + size] == word)

@@ -1,0 +1,451 @@
+"""Running a remote guest: stops become the core's reports, and signals that are the guest's own reach it.
+
+| state | what holds | what leads on |
+|---|---|---|
+| IDLE | no run is under way (`depth` is 0), and the guest stands | run() -> STOPPED; errand() -> RUNNING |
+| STOPPED | the guest stands in a run; its last stop is answered: handlers run | resume -> RUNNING; the end -> IDLE |
+| RUNNING | the guest was resumed, and a stop reply is awaited | a stop reply -> STOPPED; timeout, Ctrl-C -> HALTING |
+| HALTING | a running guest was asked to stop (interrupts.py) | a stop reply, the interrupt's or not -> STOPPED |
+| ENDED | the program has ended (`exit_status`), or the connection is lost: probes are GONE | nothing |
+
+Only the thread that holds `busy` moves between them; stop(), which any thread may call, takes effect in STOPPED. A run
+is nested where a handler calls the guest: it starts in STOPPED, and comes back to it. Resuming goes through these, in
+this order: maps of programs are pushed (`DetourHooks.going`), CPUs that were moved are sent on, the lock of threads is
+given back (`ThreadLock.go_on`), signals that wait are delivered, and registers are written.
+
+What a stop means is asked in this order (`_answer`): the program's end; a system call that was asked for; a thread with
+the lock; the second thread; a breakpoint of the core's; a program that asks the host; a late interrupt; a fault of the
+guest's; any other signal, which is delivered when the guest goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ...arch._base import Arch
+from ...errors import GuestFault, GuestTimeout, MachineBusy, ReentryError, RemoteError
+from ...regs import Regs
+from ...symbols import Symbols
+from .._base import Sink
+from .accesses import FAULTS, Accesses
+from .interrupts import Interrupt, RemoteInterrupts
+from .pendingbranches import PendingBranches
+from .sites import DetourHooks
+from .stopreplies import StopReply, end_of
+from .target import RemoteTarget
+from .threadlock import TRAPS, ThreadLock
+from .threads import RemoteThreads
+from .trapsintext import TrapsInText
+
+DEEPEST = 16  #: nested runs
+LONGEST = 1 << 25  #: seconds, a year: what clocks and sockets take
+SIGTRAP, SIGSTOP = 5, 19
+STEPS = 64  #: that a thread makes in code of the core's, at most
+
+
+class RunControl:
+    """Makes a guest run, and answers its stops.
+
+    Attributes:
+        sink: the core; None: reports go to none.
+        breakpoints: addresses of the core's.
+        exit_status: of the program, once it has ended; negative: the signal that ended it.
+        depth: number of nested runs.
+        busy: the machine's lock, which is also held to change probes.
+    """
+
+    def __init__(self, target: RemoteTarget, threads: RemoteThreads, arch: Arch, symbols: Symbols, lock: ThreadLock,
+                 breakpoints: set[int], detours: DetourHooks, interrupt: Interrupt,
+                 console: Callable[[bytes], None], system: bool, status: Callable[[], int | None]) -> None:
+        """Prepare; nothing runs.
+
+        Args:
+            lock: how threads are kept apart.
+            breakpoints: addresses of the core's, which `lock` keeps.
+            detours: code in the guest that leads to programs.
+            interrupt: how a running guest is stopped.
+            console: gets what the guest prints by the stub.
+            system: the guest is a whole machine, with interrupts.
+            status: returns the exit status of a process whose stub has gone with it; None: it has none.
+        """
+        self._target = target
+        self._threads = threads
+        self._arch = arch
+        self._symbols = symbols
+        self._lock = lock
+        self._detours = detours
+        self._console = console
+        self._system = system
+        self._status = status
+        self.breakpoints = breakpoints
+        self.busy = target.link.busy
+        self.sink: Sink | None = None
+        self.exit_status: int | None = None
+        self.depth = 0
+        self._interrupts = RemoteInterrupts(target, threads, lock, detours, interrupt, console, system, self._note)
+        self._signals = self._interrupts.signals  # injected code's, too
+        self._accesses = Accesses(arch, target)
+        self._branches = PendingBranches(target, arch)
+        self._traps = TrapsInText(target, threads, breakpoints)
+        self._stopping = False  # stop() was called
+        self._alone = False  # the current thread runs alone: in a call, and in a nested run
+        self._by_hardware = False  # what stopped last was a hardware breakpoint
+
+    # --- runs
+
+    def run(self, start: int | None, end: int | None, timeout: float | None, max_insns: int | None, *,
+            call: bool = False) -> None:
+        """Run from `start` (None: where it stands) until pc is `end`, stop(), or the program's end.
+
+        Args:
+            start: address, mode bits included.
+            end: address, without mode bits; None: nowhere.
+            timeout: seconds; None: no bound.
+            max_insns: instructions of the current thread, which makes steps then; None: no bound.
+            call: a function is called: the current thread runs alone, and what it does wrong ends the run.
+
+        Raises:
+            GuestFault: the program was ended by a signal, or a call has failed.
+            GuestTimeout: the time is over, or the instructions are executed.
+            ReentryError: too many runs are nested.
+            RemoteError: the program has ended before, or the stub is gone.
+            Unsupported: `max_insns` is given, and there are several threads.
+        """
+        if self.exit_status is not None:
+            raise RemoteError("the program has ended", hint="start another machine")
+        if max_insns is not None:
+            self._lock.check_countable()
+        if self.depth >= DEEPEST:
+            raise ReentryError(f"{DEEPEST} guest runs are nested",
+                               hint="a handler's guest call leads back to that handler")
+        if start is not None:
+            self._threads.start(self._lock.way(start))
+        if self.sink is not None:
+            first = self._regs.pc if start is None else start
+            if self.depth:
+                self.sink.sent(first)
+            else:
+                self.sink.starting(first)
+        deadline = None if timeout is None else time.monotonic() + min(timeout, LONGEST)
+        outer = self._alone
+        self._alone = call or self.depth > 0
+        self._stopping = False
+        self.depth += 1
+        try:
+            self._serve_until(end, deadline, max_insns)
+        except RemoteError:
+            self._over()
+        finally:
+            self.depth -= 1
+            self._alone = outer
+            self._stopping = False
+            try:
+                self._lock.stand(self._regs, outermost=not self.depth)
+            finally:
+                if self._target.link.closed:
+                    self._lose()
+                if self.depth == 0 and self.sink is not None:
+                    self.sink.ended()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold `busy`: no other thread runs the guest, or changes probes, meanwhile.
+
+        Raises:
+            MachineBusy: another thread does.
+        """
+        self._target.link.take()
+        try:
+            yield
+        finally:
+            if self._target.link.closed:
+                self._lose()
+            self.busy.release()
+
+    def check_idle(self) -> None:
+        """Refuse what cannot be done in a run.
+
+        Raises:
+            MachineBusy: a run is under way.
+        """
+        if self.depth:
+            raise MachineBusy("the guest is in a run", hint="stop() it, and close the machine when the run has ended")
+
+    def stop(self) -> None:
+        """End the run after the report that is being served."""
+        self._stopping = True
+
+    def _serve_until(self, end: int | None, deadline: float | None, max_insns: int | None) -> None:
+        """Resume the guest and answer its stops until the run is over; arguments as of run()."""
+        done = 0  # instructions
+        alone = self._threads.name if self._alone else ""
+        while self.exit_status is None and not self._stopping:
+            pc = self._regs.pc
+            over = ""
+            if deadline is not None and time.monotonic() > deadline:
+                over = "the time is over"
+            elif max_insns is not None and done >= max_insns:
+                over = f"{max_insns} instructions are executed"
+            if over and (self._lock.held or not self._ours(pc)):
+                raise GuestTimeout(over, pc=self._lock.onward if self._lock.held else pc)
+            if max_insns is not None and pc in self.breakpoints:
+                self._trap(pc)
+                done += not self._ours(pc) and not self._ours(self._regs.pc)  # simulated: no step is made for it
+                continue
+            # made to run on from a hardware breakpoint OpenOCD 0.12 makes a step, tells of that stop, and runs on
+            slot = self._by_hardware or self._in_slot(pc)
+            stop = self._advance(deadline, alone, step=max_insns is not None or slot)
+            if (max_insns is not None and stop.kind == "signal" and self._regs.pc != end
+                    and self._branches.at(self._regs.pc, before=pc)):
+                stop = self._advance(deadline, alone, step=True)
+            done += max_insns is not None and stop.kind == "signal" and self._progress(pc, self._regs.pc)
+            if stop.kind == "signal" and end is not None and self._lock.arrived(self._regs.pc, end):
+                return
+            self._answer(stop, stepping=max_insns is not None, slot=slot)
+
+    def _in_slot(self, pc: int) -> bool:
+        """Return True where a step leads out of a slot, in a whole machine.
+
+        It is made without interrupts: else another task could come to a probe while this one's hit is under way.
+        """
+        return self._system and self._ours(pc) and any(0 < at - pc <= self._arch.max_body for at in self.breakpoints)
+
+    def _progress(self, before: int, after: int) -> bool:
+        """Return True where a step executed an instruction of the guest's own: not one that leads back from a slot."""
+        home = None if self.sink is None else self.sink.home(before)
+        return home != after if home is not None else not self._ours(before)
+
+    def _advance(self, deadline: float | None, alone: str, step: bool) -> StopReply:
+        """Resume the guest, or one thread of it for a step, and return the next stop.
+
+        Args:
+            deadline: when the run is over, by the monotonic clock.
+            alone: the thread that runs alone; "": all run.
+            step: the current thread makes one step.
+
+        Raises:
+            GuestTimeout: the deadline has come; the guest stands.
+        """
+        if self._lock.due:
+            self._second(step)
+        self._detours.going()
+        self._threads.send(self._ours)
+        self._lock.go_on()
+        thread, signal = self._signals.pop(0) if self._signals else (self._threads.name, 0)
+        at = self._threads.flush(going_on=not (signal or step))
+        self._target.resume(signal=signal, step=step, thread=thread if signal or step else alone, at=at)
+        try:
+            stop = self._target.wait(None if deadline is None else deadline - time.monotonic(), self._console)
+        except TimeoutError:
+            self._halt()
+            if self.exit_status is None:
+                raise GuestTimeout("the time is over", pc=self._regs.pc) from None
+            return end_of(self.exit_status)
+        except BaseException:  # Ctrl-C, a signal handler that raises: the guest stands before that goes on
+            if not self._target.link.closed:
+                self._halt()
+            raise
+        stop = self._note(stop, sure=not step and not self._interrupts.late)
+        self._by_hardware = stop.kind == "signal" and self._regs.pc in self._target.stops.hardware
+        return stop
+
+    def errand(self, thread: str, *, step: bool = False) -> StopReply:
+        """Let one thread run for the library, to its next stop. In a kernel others run, too: it may wait for them.
+
+        Args:
+            thread: as the stub names it.
+            step: it makes one step.
+
+        Raises:
+            RemoteError: it does not stop, or the program has ended.
+        """
+        self._threads.flush()
+        self._target.resume(thread=thread if step or not self._system else "", step=step)
+        try:
+            stop = self._target.wait(self._target.link.timeout, self._console)
+        except TimeoutError:
+            self._halt()
+            raise RemoteError("the guest's system does not answer", hint="try again elsewhere") from None
+        stop = self._note(stop)
+        if stop.kind != "signal":
+            raise RemoteError("the program has ended", hint="start another machine")
+        return stop
+
+    def finish_hits(self) -> None:
+        """Have every thread that is in code of the core's leave it: in a slot, or at a trap. Between runs."""
+        for regs in self._threads.known:
+            for _ in range(STEPS):
+                self._threads.current = regs.cpu
+                pc = regs.live_pc()
+                if not self._ours(pc):
+                    break
+                if pc in self.breakpoints:
+                    self._trap(pc)
+                    continue
+                stop = self.errand(self._threads.name, step=True)
+                if stop.code != SIGTRAP:
+                    self._answer(stop, slot=True)
+
+    def take_back_interrupts(self) -> None:
+        """Let the guest run until no interrupt is on its way to it. Nothing is probed any more."""
+        self._interrupts.take_back()
+
+    def keep(self, stop: StopReply) -> bool:
+        """Deal with a stop in an errand: keep a signal for later, serve some task's hit in a whole machine.
+
+        Returns:
+            False where the stop may be the end of a step.
+        """
+        if self._system:
+            self._answer(stop)
+        elif self._interrupts.arrives(stop):
+            return True
+        elif stop.code == SIGTRAP:
+            return stop.call is not None
+        elif stop.code:
+            self._signals.append((stop.thread, stop.code))
+        return True
+
+    def _note(self, stop: StopReply, sure: bool = False) -> StopReply:
+        """Return what a stop is, and look at the registers of the thread that has stopped from now on.
+
+        Args:
+            sure: the guest ran freely, and no interrupt was on its way (TrapsInText.told).
+        """
+        if stop.kind == "signal":
+            self._threads.stopped(stop.thread or self._threads.name)
+            self._lock.stopped(self._threads.name, stop.call)
+            return self._traps.told(stop, sure)
+        self.exit_status = stop.code if stop.kind == "exited" else -stop.code
+        self._threads.forget()
+        return stop
+
+    def _halt(self) -> None:
+        """Stop a running guest."""
+        self._interrupts.halt(self.breakpoints)
+        if self._lock.due and self.exit_status is None:
+            self._second(stepping=False)
+
+    def _second(self, stepping: bool) -> None:
+        """Have threads take turns: the current one stands before the call that makes the second."""
+        self._lock.second(self.sink, lambda thread: self.errand(thread, step=True), self.keep)
+        if stepping:
+            self._lock.check_countable()
+
+    # --- stops
+
+    @property
+    def _regs(self) -> Regs:
+        return self._threads.regs[self._threads.current]
+
+    def _ours(self, pc: int) -> bool:
+        """Return True in code of the library's: slots, and what detours lead through."""
+        return self.sink is not None and (self.sink.ours(pc) or self._detours.inside(pc))
+
+    def _answer(self, stop: StopReply, stepping: bool = False, slot: bool = False) -> None:
+        """Do what a stop asks for.
+
+        Args:
+            stepping: the run makes steps, so that a step may have ended at a breakpoint by itself.
+            slot: it is the end of a step out of a slot.
+        """
+        if stop.kind != "signal":
+            self._ended(stop)
+        elif stop.call is not None:
+            if not self._lock.due:
+                self._detours.ending()
+        elif (pc := self._regs.pc) in self._lock.stops and stop.code in TRAPS:
+            self._lock.serve(self.sink)
+        elif pc in self._lock.starts and stop.code == SIGTRAP:
+            self._lock.begin(self.sink, stepping)
+        elif pc in self.breakpoints and stop.code == SIGTRAP:
+            if not stepping:  # else before the next step
+                self._trap(pc)
+        elif stop.code == SIGTRAP and self._detours.asks(pc):
+            self._threads.move(self._detours.answer(self._regs))
+        elif self._interrupts.arrives(stop):
+            pass
+        elif stop.code in FAULTS and not (stop.code == SIGTRAP and (stepping or slot)):
+            self._fault(stop)
+        elif stop.code not in (0, SIGTRAP, SIGSTOP):
+            self._deliver(stop)
+
+    def _trap(self, pc: int) -> None:
+        """Report a breakpoint of the core's at `pc`, unless the instruction there is nullified."""
+        if self._threads.nullifies and not self._ours(pc) and self._threads.pass_over():
+            return  # nothing is executed there: no hit
+        if self.sink is None or not self._report(pc, self.sink.trap):
+            self._fault(StopReply("signal", SIGTRAP, self._threads.name))  # the guest's own
+
+    def _report(self, pc: int, ask: Callable[[Regs], bool]) -> bool:
+        """Ask the core about a stop at `pc`, and send the guest where it says.
+
+        Args:
+            ask: the core's method: registers -> whether it has handled the stop.
+        """
+        regs, cpu = self._regs, self._threads.current
+        regs.at(pc)
+        try:
+            return ask(regs)
+        finally:
+            self._threads.current = cpu
+            if regs.target is not None:
+                self._threads.move(self._lock.way(regs.target))
+            regs.at(None)
+
+    def _fault(self, stop: StopReply) -> None:
+        """Report a signal that an instruction has caused; if the core has no use for it, deliver it to the program.
+
+        Raises:
+            GuestFault: it ends a call, or it is a trap that no program expects.
+        """
+        pc = self._regs.pc
+        fault = self._accesses.fault(stop.code, self._regs, pc)
+        home = None if (sink := self.sink) is None else sink.home(pc)
+        if sink is not None and self._report(pc, lambda regs: sink.fault(regs, fault)):
+            return
+        if self._alone or stop.code == SIGTRAP:
+            if home is not None:
+                self._threads.move(home)  # in a delay slot that is not where the hit began
+            home = self._regs.pc
+            if self._branches.leave(home, lambda: self.errand(self._threads.name, step=True)):
+                self._threads.move(home)
+            raise GuestFault(fault.text, address=fault.address, pc=home, access=fault.access,
+                             symbol=self._symbols.describe(home), number=stop.code)
+        self._deliver(stop)
+
+    def _deliver(self, stop: StopReply) -> None:
+        """Deliver the signal of a stop when the guest goes on.
+
+        The program may end by it, so what programs in the guest have counted is read now.
+        """
+        self._detours.ending()
+        self._signals.append((stop.thread, stop.code))
+
+    def _lose(self) -> None:
+        """Tell the core that the guest is gone, with all that was probed in it."""
+        self.breakpoints.clear()
+        self._threads.forget()
+        if self.sink is not None:
+            self.sink.unloading(0, 1 << self._arch.bits)
+
+    def _over(self) -> None:
+        """Note the end of a program that took its stub with it; else raise the RemoteError under way."""
+        stop = self._target.end()
+        if stop is None and self._target.link.left:
+            status = self._status()
+            stop = None if status is None else end_of(status)
+        if stop is None:
+            raise  # noqa: PLE0704 - in an except clause
+        self._note(stop)
+        self._ended(stop)
+
+    def _ended(self, stop: StopReply) -> None:
+        """Note the program's end. GuestFault where a signal has ended it, or it has ended in a call."""
+        self._lose()
+        if stop.kind == "killed":
+            raise GuestFault(f"the program was ended by signal {stop.code}", access="engine", number=stop.code)
+        if self._alone:
+            raise GuestFault(f"the program has ended with status {stop.code}", access="engine")

@@ -1,0 +1,508 @@
+"""The lock by which threads of a process under QEMU's user mode take turns at probes.
+
+QEMU's stub lets the other threads run while one is looked at, and two that stop at once read from the same connection.
+So a thread may stop only while it has a lock of the guest's: where a breakpoint would be, a jump leads to code that
+takes the lock, puts all registers back, and stops (trampolines.py). The thread gives the lock back as it goes on. A
+process of one thread stops as all guests do; its second thread is noticed as it is about to be made (secondthread.py).
+
+| state | what holds | where the guest stands |
+|---|---|---|
+| ALONE | one thread, which stops at the stub's breakpoints; no lock | anywhere |
+| CLONING | that thread stands before the call that makes the second | before a system call |
+| UNLOCKED | threads take turns, and none has the lock | it runs |
+| HELD | the current thread has stopped with the lock; on its way on, at `onward`, it gives it back | at a stop |
+| IN_SLOT | that thread goes on in a slot whose end stops as well, and keeps the lock | it runs |
+| LENT | no thread is in a hit: the library has taken the lock, so that none stops | at rest, between runs |
+
+| event | method | asked by |
+|---|---|---|
+| CALL, OTHER_CALL | stopped() | `RunControl`, at every stop |
+| SECOND | begin(), second() | `RunControl`: at pthread_create, or before the system call |
+| ARRIVE | stopped(), serve(), again(), second() | the same and `RemoteInterrupts`, at a stop with the lock |
+| REST | stand() | `RunControl`, at the end of a run |
+| GO_ON, GO_ON_IN_SLOT | go_on() | `RunControl`, before the guest is resumed |
+
+An illegal (state, event) pair raises and changes nothing. Where the second thread cannot be met, the process stays
+ALONE, and a warning says so when another thread stops.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ...arch._detours import Saving
+from ...errors import NoMemory, OutOfReach, RemoteError, Unsupported
+from ...regs import Regs
+from .._base import Sink
+from .deferred import DeferredText
+from .linux import among_all, told_ends
+from .secondthread import SecondThread
+from .sites import CallSites
+from .stopreplies import StopReply
+from .target import RemoteTarget
+from .threads import RemoteThreads
+from .trampolines import LockTrampolines
+
+#: functions by which a process gets threads
+STARTS = frozenset({"pthread_create", "__pthread_create"})
+#: functions by which a process ends, where the stub does not tell of its calls one by one (MIPS)
+ENDS = frozenset({"_exit", "_Exit"})
+TRAPS = (5, 4)  #: what QEMU makes of an architecture's trap: SIGTRAP, SIGILL
+COUNTED = "instructions are not counted in a process of several threads"
+UNSEEN = ("a second thread of this process has stopped, and threads do not take turns here, {why}: where two come to "
+          "probes at once, the stub mixes up its answers, and the machine is lost")
+TRIES = 200  #: reads of the lock until a thread that has it is taken for one that has stopped
+ROOM = 256  #: bytes of the pages that the lock is in
+CODE_AT = 64  #: offset in these of code that the process is made to execute for the library
+
+
+class ThreadsUnseen(RuntimeWarning):
+    """A process under QEMU's user mode has a second thread, and threads cannot take turns, or nobody saw it come."""
+
+
+class LockState(enum.Enum):
+    """State of the lock of one process."""
+
+    ALONE = "the process has one thread, and no lock"
+    CLONING = "that thread stands before the call that makes the second"
+    UNLOCKED = "no thread has the lock"
+    HELD = "the current thread has stopped with the lock"
+    IN_SLOT = "a thread keeps the lock in a slot"
+    LENT = "the library has the lock, so that no thread stops"
+
+
+class LockEvent(enum.Enum):
+    """What happens to it."""
+
+    CALL = "the thread stops before a system call that makes another"
+    OTHER_CALL = "the thread stops before another system call"
+    SECOND = "the second thread is there, or about to be: threads take turns from now on"
+    ARRIVE = "a thread stops with the lock"
+    REST = "a run is over, and no thread stands in a hit"
+    GO_ON = "the guest is about to run; a thread that has the lock gives it back"
+    GO_ON_IN_SLOT = "the guest is about to run; the thread that has the lock keeps it"
+
+
+_T, _S = LockState, LockEvent
+
+TABLE: dict[tuple[LockState, LockEvent], LockState] = {
+    (_T.ALONE, _S.CALL): _T.CLONING,
+    (_T.ALONE, _S.OTHER_CALL): _T.ALONE,
+    (_T.ALONE, _S.SECOND): _T.UNLOCKED,
+    (_T.CLONING, _S.CALL): _T.CLONING,
+    (_T.CLONING, _S.OTHER_CALL): _T.ALONE,
+    (_T.CLONING, _S.SECOND): _T.UNLOCKED,
+    (_T.UNLOCKED, _S.ARRIVE): _T.HELD,
+    (_T.UNLOCKED, _S.REST): _T.LENT,
+    (_T.UNLOCKED, _S.GO_ON): _T.UNLOCKED,
+    (_T.HELD, _S.ARRIVE): _T.HELD,
+    (_T.HELD, _S.GO_ON): _T.UNLOCKED,
+    (_T.HELD, _S.GO_ON_IN_SLOT): _T.IN_SLOT,
+    (_T.IN_SLOT, _S.ARRIVE): _T.HELD,
+    (_T.IN_SLOT, _S.REST): _T.LENT,  # only where it has given the lock back meanwhile
+    (_T.IN_SLOT, _S.GO_ON_IN_SLOT): _T.IN_SLOT,
+    (_T.LENT, _S.REST): _T.LENT,
+    (_T.LENT, _S.GO_ON): _T.UNLOCKED,
+    (_T.LENT, _S.ARRIVE): _T.HELD,  # a signal's stop was answered, and the thread it is of had the lock
+}
+
+
+def after(state: LockState, event: LockEvent) -> LockState:
+    """Return the next state; ValueError for a pair that is not in the table."""
+    try:
+        return TABLE[state, event]
+    except KeyError:
+        raise ValueError(f"{event.name} in {state.name}") from None
+
+
+class ThreadLock:
+    """The lock of one process, and where its threads stop with it.
+
+    Attributes:
+        state: see the table.
+        trampolines: code by which threads take the lock and give it back.
+        starts: addresses of functions that make threads, where the stub tells of no calls.
+        exits: addresses of functions by which the process ends, at which the maps of programs are read for the last
+            time, where the stub tells of no calls.
+        onward: address where the current thread goes on, in the state HELD; mode bits included.
+        last: when a thread stopped last, or the second was made, by the monotonic clock.
+        place: address of memory for code that the process is made to execute for the library; 0: anywhere will do.
+    """
+
+    def __init__(self, guest: Any, target: RemoteTarget, threads: RemoteThreads, deferred: DeferredText,
+                 sites: CallSites, breakpoints: set[int], is_own: Callable[[int], bool],
+                 there: Callable[[], bool], ending: Callable[[], None]) -> None:
+        """Prepare; watch() begins.
+
+        Args:
+            guest: the process's machine.
+            deferred: takes changes of text once threads take turns.
+            sites: the machine's call sites.
+            breakpoints: addresses of the core's breakpoints.
+            is_own: returns True for an address in pages of the library's.
+            there: returns True while there is a guest.
+            ending: reads the maps of programs for the last time; the process is about to end.
+        """
+        self._guest = guest
+        self._arch = guest.arch
+        self._target = target
+        self._threads = threads
+        self._deferred = deferred
+        self._sites = sites
+        self._breakpoints = breakpoints
+        self._is_own = is_own
+        self._there = there
+        self._ending = ending
+        self._second_thread = SecondThread(guest, target, threads)
+        self.trampolines = LockTrampolines(guest.arch, sites.take, guest.patch)
+        self.state = LockState.ALONE
+        self.starts: frozenset[int] = frozenset()
+        self.exits: set[int] = set()
+        self.onward = 0
+        self.last = -math.inf
+        self.place = 0
+        self._sink: Sink | None = None
+        self._lock = 0  # its address
+        self._entry = 0  # where the program begins
+        self._keeper = ""  # the thread that goes on in a slot, or has
+        self._first = ""  # the thread that is watched
+        self._why_unseen = "since nobody saw it begin"
+        self._notices_end = False  # the exits are known
+        self._told: bool | None = None  # whether the stub reports calls: None: it was not said yet
+        self._slot_ends: set[int] = set()  # addresses, of slots that threads come to with the lock
+        self._run_ends: list[int] = []  # addresses where runs end that are under way
+
+    @property
+    def several(self) -> bool:
+        """True once threads take turns."""
+        return self.state not in (LockState.ALONE, LockState.CLONING)
+
+    @property
+    def due(self) -> bool:
+        """True where the current thread stands before the call that makes the second."""
+        return self.state is LockState.CLONING
+
+    @property
+    def held(self) -> bool:
+        """True where the current thread has stopped with the lock."""
+        return self.state is LockState.HELD
+
+    @property
+    def stops(self) -> dict[int, int]:
+        """Pc of a thread that has stopped with the lock -> the address that it had come to."""
+        return self.trampolines.stops
+
+    @property
+    def trap(self) -> bytes:
+        """The instruction that ends code for the library, where no breakpoint of the stub's may stand; else b""."""
+        return self.trampolines.trap if self.several else b""
+
+    def _change(self, event: LockEvent) -> None:
+        self.state = after(self.state, event)
+
+    # --- the second thread
+
+    def watch(self) -> None:
+        """Notice the second thread: the stub does not hold the first as it begins."""
+        view = self._guest.guest_view
+        self._first = self._threads.name
+        if view is None or view.saving.lock is None:
+            self._why_unseen = f"since no lock is written for {self._arch.name}"
+            return
+        self._saving: Saving = view.saving
+        self._entry = self._guest.regs.pc & -4
+        if self._second_thread.watch():
+            return
+        self.starts = frozenset(self._entries(STARTS))
+        for addr in self.starts:
+            self._target.stops.add(addr)
+
+    def _entries(self, names: frozenset[str]) -> set[int]:
+        """Return where functions of these names begin: addresses that every call of them comes to."""
+        entries = [self._arch.pointers.code_address(symbol.address, self._guest.read)
+                   for symbol in self._guest.symbols if symbol.name in names]
+        return {entry.addr + max(entry.entries) for entry in entries}
+
+    def begin(self, sink: Sink | None, stepping: bool) -> None:
+        """Make threads take turns: the current one stands at a function that makes the second.
+
+        Args:
+            sink: receives reports from now on.
+            stepping: True in a run that counts instructions.
+
+        Raises:
+            NoMemory: there is no room for the lock near the text.
+            Unsupported: `stepping` is True.
+        """
+        if stepping:
+            raise Unsupported(COUNTED, hint="run without max_insns=")
+        self._remove_breakpoints()
+        self._take_turns(sink)
+
+    def second(self, sink: Sink | None, step: Callable[[str], StopReply],
+               keep: Callable[[StopReply], bool]) -> None:
+        """Make threads take turns: the current one stands before the call that makes the second.
+
+        Args:
+            sink: receives reports from now on.
+            step: has a thread make one step; returns why that ended.
+            keep: returns True for a stop that is something else, which it has dealt with or kept for later.
+
+        Raises:
+            NoMemory: there is no room for the lock.
+            RemoteError: the call does not end.
+            Unsupported: no memory within a jump's reach of the call is free.
+
+        After each of these the machine is gone: the threads wait where the call ends.
+        """
+        self._remove_breakpoints()
+        at, mode, code = self._second_thread.catch(step, keep)
+        self._deferred.put_back(at, code)
+        self.place = self._entry  # a program comes there once; at its pc the new thread waits
+        try:
+            self._take_turns(sink)
+            self._guest.write(self._lock, (1).to_bytes(4, self._arch.order.value))
+            self._change(LockEvent.ARRIVE)  # the new thread may not stop before this one has gone on
+            self._threads.move(self.way(at | mode))
+        except (NoMemory, OutOfReach) as error:  # it would wait for ever
+            self._target.link.close()
+            if isinstance(error, NoMemory):
+                raise
+            raise Unsupported("threads cannot take turns: no memory is free within a jump's reach of the call that "
+                              "makes the second", address=at, symbol=self._guest.symbols.describe(at),
+                              hint="the machine is gone; threads=1 says that one thread alone comes to probes"
+                              ) from error
+
+    def _remove_breakpoints(self) -> None:
+        """Take out all breakpoints of the stub's: other threads would come to them, too."""
+        for addr in (*self._breakpoints, *self.starts, *self._run_ends):
+            self._target.stops.remove(addr)
+        self.starts = frozenset()
+        self._change(LockEvent.SECOND)
+
+    def _take_turns(self, sink: Sink | None) -> None:
+        self._lock = self._guest.guest_view.fresh(ROOM)
+        self.place = self._lock + CODE_AT
+        self._sink = sink
+        self.trampolines.use_lock(self._saving, self._lock)
+        self._deferred.active = True
+        self._threads.apart = True
+        self.last = time.monotonic()
+        self._sites.take_turns(self._lock, self.trampolines.jump_in)
+        for addr in (*self._breakpoints, *self._run_ends):
+            self._insert(addr)
+        if among_all(self._arch):
+            self.exits = self._entries(ENDS)
+            self._notices_end = bool(self.exits)
+            for addr in self.exits - self._breakpoints:
+                self._insert(addr)
+        if sink is not None:
+            sink.in_turn()
+
+    def check_countable(self) -> None:
+        """Refuse to count instructions where there are several threads.
+
+        Raises:
+            Unsupported: there are.
+        """
+        if self.several:
+            raise Unsupported(COUNTED, hint="run without max_insns=")
+
+    # --- where threads stop
+
+    def add(self, addr: int) -> None:
+        """Stop at `addr`, and report it."""
+        if self._there() and addr not in self._breakpoints:
+            self._breakpoints.add(addr)
+            if self.several or self._target.traps is None:
+                self._insert(addr)
+
+    def drop(self, addr: int) -> None:
+        """Undo add()."""
+        if addr in self._breakpoints:
+            self._breakpoints.discard(addr)
+            if self._there() and (self.several or self._target.traps is None):
+                self._remove(addr)
+
+    def end_at(self, addr: int) -> None:
+        """Have a run end at `addr`."""
+        self._run_ends.append(addr)
+        self._insert(addr)
+
+    def end_at_no_more(self, addr: int) -> None:
+        """Undo end_at(): that run has ended."""
+        self._run_ends.remove(addr)
+        self._remove(addr)
+
+    def _insert(self, addr: int) -> None:
+        """Make the guest stop at `addr`: by a breakpoint of the stub's, or by a jump that is written as it goes on."""
+        if not self.several:
+            self._target.stops.add(addr)
+        elif not self._is_own(addr):
+            self._deferred.patch(addr, self._guest.read(addr, 1))
+        elif self._sink is not None and self._sink.home(addr) is not None:  # a slot: its thread has the lock
+            self._slot_ends.add(addr)
+            self.trampolines.add_stop(addr, addr)
+        else:
+            linkage = self._arch.linkage
+            self._guest.patch(addr, self.trampolines.jump_in(addr, 0 if linkage is None else linkage.mode))
+
+    def _remove(self, addr: int) -> None:
+        """Undo _insert()."""
+        if not self.several:
+            self._target.stops.remove(addr)
+        elif addr in self._slot_ends:
+            self._slot_ends.discard(addr)
+        elif not self._is_own(addr):
+            self._deferred.patch(addr, self._guest.read(addr, 1))
+
+    def arrived(self, pc: int, end: int) -> bool:
+        """Return True where the current thread, at `pc`, has come to the address where its run ends."""
+        if self.stops.get(pc) != end:
+            return pc == end
+        self.again()
+        return True
+
+    def _jump_in_text(self, addr: int) -> bytes:
+        """Return the jump that is to stand at an address of the guest's text.
+
+        Raises:
+            Unsupported: none fits.
+        """
+        if addr in self.exits and addr not in self._breakpoints:  # no jump leads behind a function's first instruction
+            return self.trampolines.jump_in(addr)
+        code = self._guest.read(addr, 2 * self._arch.max_insn)
+        symbol = self._guest.symbols.covering(addr)
+        insn = self._arch.decode(code if self._sink is None else self._sink.original(addr, code), addr)
+        if insn.size < self._arch.jump.size or (symbol is not None and symbol.mode):
+            raise Unsupported("threads take turns where a jump fits, and none does here", address=addr,
+                              symbol=self._guest.symbols.describe(addr),
+                              hint="probe another instruction, or without a post_handler, or in a whole machine; "
+                                   "threads=1 says that one thread alone comes to probes")
+        return self.trampolines.jump_in(addr)
+
+    # --- stops
+
+    def stopped(self, thread: str, call: int | None) -> None:
+        """Note that a thread has stopped. It is the current one.
+
+        Args:
+            thread: as the stub names it.
+            call: number of the system call that it stands before; None: it stands before none.
+        """
+        if call is not None and not self.several:
+            self._change(LockEvent.CALL if self._second_thread.made_by(call) else LockEvent.OTHER_CALL)
+        if self._first and not self.several and thread != self._first:
+            self._first = ""
+            warnings.warn(UNSEEN.format(why=self._why_unseen), ThreadsUnseen, stacklevel=2)
+        if self._keeper and self._keeper == thread:
+            self._keeper = ""
+            self._change(LockEvent.ARRIVE)
+
+    def serve(self, sink: Sink | None) -> None:
+        """Report what the current thread has stopped for, with the lock, and send it on."""
+        threads = self._threads
+        cpu = threads.current
+        regs = threads.regs[cpu]
+        at = onward = self.stops[regs.pc]
+        self._change(LockEvent.ARRIVE)
+        self.last = time.monotonic()
+        if at in self.exits:
+            self._ending()
+            self.exits.discard(at)
+            if at not in self._breakpoints:  # else it is a probe's as well
+                self._remove(at)
+                threads.move(self.way(at))
+                return
+        regs.at(at)
+        try:
+            if sink is not None and at in sink.services:
+                sink.services[at](regs)
+                onward = self._sites.onward(at)
+            elif sink is not None:
+                sink.trap(regs)
+        finally:
+            threads.current = cpu
+            target = onward if regs.target is None else regs.target
+            regs.at(None)
+            threads.move(self.way(target))
+
+    def again(self) -> None:
+        """Have the current thread, which has stopped with the lock, come to the same address once more."""
+        self._change(LockEvent.ARRIVE)
+        self._threads.move(self.way(self.stops[self._threads.regs[self._threads.current].pc]))
+
+    # --- going on
+
+    def way(self, target: int) -> int:
+        """Return the address where the current thread goes on to come to `target`, mode bits included.
+
+        With the lock it goes by a trampoline that gives it back, unless it goes to a slot whose end stops, too.
+        """
+        if not self.held:
+            return target
+        self.onward = target
+        if any(0 < end - target <= self._arch.max_body for end in self._slot_ends):
+            self._keeper = self._threads.name
+            return target
+        self._keeper = ""
+        return self.trampolines.way_out(target)
+
+    def stand(self, regs: Regs, outermost: bool) -> None:
+        """Bring the lock to rest: a run is over.
+
+        Args:
+            regs: of the current thread, which is shown where it goes on.
+            outermost: the run was not nested in another one.
+
+        Raises:
+            RemoteError: another thread has stopped.
+        """
+        if not self._there():
+            return
+        if self.held and outermost:
+            regs.at(self.onward & ~self._arch.pointers.mode_bits)
+        elif self.several and not self.held:
+            self._lend()
+
+    def _lend(self) -> None:
+        """Take the lock from the guest, whose other threads run on: none may stop."""
+        if self.state is not LockState.LENT:
+            for _ in range(TRIES):
+                if not any(self._guest.read(self._lock, 4)):
+                    self._guest.write(self._lock, (1).to_bytes(4, self._arch.order.value))
+                    break
+            else:
+                self._target.link.close()
+                raise RemoteError("two threads have stopped at once", hint="the machine is gone: start another")
+        self._change(LockEvent.REST)
+
+    def go_on(self) -> None:
+        """Write what is due to text, and give the lock back if the library has it: the guest is about to run.
+
+        Raises:
+            Unsupported: a breakpoint is where no jump fits.
+        """
+        if not self.several:
+            return
+        if among_all(self._arch) and self._sites.runs_programs and not self._notices_end:
+            raise Unsupported("nobody tells when this process of several threads ends: it has no symbol _exit, and "
+                              "what programs count would be lost", hint="detach them, and use a handler of Python's")
+        in_text = [addr for addr in (*self._breakpoints, *self._run_ends, *self.exits) if not self._is_own(addr)]
+        self._deferred.write_all(in_text, self._jump_in_text, self._guest.read)
+        stops_at_probes = any(addr not in self._slot_ends for addr in self._breakpoints)
+        told = bool(self._run_ends) or self._sites.calls or stops_at_probes
+        if told is not self._told:  # where threads stop for the library, none may for its end
+            self._target.report_calls(() if told else told_ends(self._arch)[1:])
+            self._told = told
+        if self.state is LockState.LENT:
+            self._guest.write(self._lock, bytes(4))
+            self._change(LockEvent.GO_ON)
+        else:
+            keeps = bool(self._keeper) and self.state is not LockState.UNLOCKED
+            self._change(LockEvent.GO_ON_IN_SLOT if keeps else LockEvent.GO_ON)
