@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import fnmatch
 import itertools
 import math
 import operator
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from .arguments import blame, checked, shown
 from .controls import CONTROLS
 from .errors import AmbiguousSymbol, BadArgument, UnknownSymbol
-from .image import LoadedFile, Symbol, read_names
+from .image import CodeLayout, LoadedFile, Symbol, read_names, write_names
 from .names import demangle, plain
 
 __all__ = ["CONTROLS", "Symbol", "Symbols"]
@@ -33,6 +34,7 @@ class Symbols:
         self._loaded: dict[str, list[tuple[int, int, int]]] = {}
         self._images: list[tuple[int, int, str]] = []  # sorted (start, end, module) of what images have mapped
         self.files: tuple[LoadedFile, ...] = ()  #: loaded ones that say more than names: call frames, types, lines
+        self.layouts: tuple[CodeLayout, ...] = ()  #: where loaded images have code
         self.main = ""  #: the main image's name, in places of the form module:name (its symbols' module is "")
         #: bits of a function's address that select the mode of its code, where lists do not say which they are
         self.mode_bits = 0
@@ -79,6 +81,7 @@ class Symbols:
         format: "elf" (the same code, with symbols), "nm" (also System.map and /proc/kallsyms, whose modules are kept),
         "map" (of GNU ld or lld), "ida" (its map file), "table" (lines or columns of names and addresses: what Ghidra
         and IDA export);
+        "idc" (a script of IDA's that sets names), "json" (a list of objects with name and address);
         None: as it looks. module: that they are to belong to. Raises ImageError: unreadable, damaged, nothing in it.
         """
         before = len(self)
@@ -90,11 +93,30 @@ class Symbols:
             self.add(s.name, address, s.size, module or s.module, mode, s.kind)
         return len(self) - before
 
+    def export(self, format: str, pattern: str = "*") -> str:
+        """The table as other tools read it.
+
+        Args:
+            format: "ghidra" (for its ImportSymbolsScript), "ida" (a script in IDC), "binja" (JSON), "map" (as nm -S
+                prints it).
+            pattern: a shell glob of the names wanted.
+
+        Raises:
+            ImageError: there is no such format.
+        """
+        return write_names((s for s in self if fnmatch.fnmatchcase(s.name, pattern)), format)
+
     def add_file(self, data: bytes, bias: int, module: str = "") -> None:
         """An ELF file whose code is in guest memory `bias` bytes above its link addresses: for stacks, types and
         lines."""
         if data:
             self.files = (*self.files, LoadedFile(data, bias, module))
+
+    def add_layout(self, layout: CodeLayout) -> None:
+        """Where an image has code, at its addresses in guest memory. Raises BadArgument: it is no CodeLayout."""
+        if not isinstance(layout, CodeLayout):
+            raise BadArgument(f"layout is {shown(layout)}", hint="pass a CodeLayout, as Image.layout.moved() gives one")
+        self.layouts = (*self.layouts, layout)
 
     def add_loaded(self, parts: Iterable[tuple[int, int, int]], bias: int, module: str = "") -> None:
         """Where parts of a file were loaded to: (offset in it, link address, bytes), in the order in which they are
@@ -163,6 +185,7 @@ class Symbols:
         self._data = [data for data in self._data if data[2] != module]
         self._images = [part for part in self._images if part[2] != module]
         self.files = tuple(file for file in self.files if file.module != module)
+        self.layouts = tuple(layout for layout in self.layouts if layout.module != module)
         self._loaded.pop(module, None)
         for symbol in [s for s in self if s.module == module]:
             self._by_name[symbol.name].remove(symbol)
@@ -188,6 +211,20 @@ class Symbols:
         if len(addresses) > 1:
             raise AmbiguousSymbol(name, addresses)
         return found[0]
+
+    def place(self, name: str) -> Symbol:
+        """The symbol of a name; of an address as "0x8000020" the one that begins there, or one without a size.
+
+        Raises:
+            UnknownSymbol: there is no such name.
+            AmbiguousSymbol: several addresses have it.
+        """
+        number = address_of(name)
+        if number is None or name in self._by_name:
+            return self[name]
+        address = number & ~self.mode_bits
+        here = max(self._at.get(address, ()), key=_preference, default=None)
+        return Symbol(name, address, mode=number & self.mode_bits) if here is None else here
 
     def _elsewhere(self, name: str) -> list[Symbol]:
         """Those that a `module:name` means, or a name as people write it."""
@@ -287,6 +324,14 @@ class Symbols:
 
 #: Bytes that a symbol without a size, of which nobody knows the image, reaches at most.
 FARTHEST = 1 << 24
+
+
+def address_of(name: str) -> int | None:
+    """The address that a name is, as in "0x8000020"; None where it is none."""
+    digits = name[2:]
+    if name[:2] not in ("0x", "0X") or not 0 < len(digits) <= 16 or not set(digits) <= set("0123456789abcdefABCDEF"):
+        return None
+    return int(digits, 16)
 
 
 def _preference(symbol: Symbol) -> tuple[bool, bool, bool, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import enum
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
@@ -188,6 +189,8 @@ class Walking:
     #: instruction completes, or reads or writes at; bytes that it reads or writes there, at most). What is not known to
     #: keep a register forgets its address. None: it does neither. None for all: an address is told by `Insn.operand`
     follow: Callable[[Insn, dict[int, int]], tuple[int, int] | None] | None = None
+    #: mode -> what functions begin with that save registers or make a frame: tried on code that nothing else tells of
+    opens: Mapping[int, re.Pattern[bytes]] = field(factory=dict)
     #: (instruction, up to 64 before it, as above) -> data of the text that it reads through a register; None: none
     table: Callable[[Insn, Sequence[Insn]], Table | None] | None = None
 

@@ -69,6 +69,7 @@ class Insn:
 
     # where the guest goes on
     target: int | None = None  #: a direct branch's absolute target, for region checks
+    exchanges: bool = False  #: its target is in the other mode (BLX)
     indirect: bool = False  #: a computed jump within the function (not a call, not a return), for region checks
     falls_through: bool = True  #: False: it never goes on to `next`, where data may stand
     links: bool = False  #: it keeps `next` as a return address: what follows it at home must stay there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ file_argument = click.argument("file", shell_complete=lambda ctx, parameter, tex
 
 arch_option = click.option("--arch", metavar="NAME",
                            help="The architecture, where FILE's header does not tell (see `kprobes archs`).")
+discover_option = click.option("--discover", is_flag=True,
+                               help="Find functions that have no names, and call them fn_ADDRESS.")
 sysroot_option = click.option("--sysroot", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
                               help="With --qemu: where the program's dynamic linker and libraries are.")
 
@@ -34,26 +37,39 @@ class File:
     qemu: bool
     sysroot: str | None
     around: Around
+    discover: bool = False
 
     def loaded(self) -> Any:
         """A machine that has it; of a process under QEMU nothing runs but its dynamic linker."""
         if self.qemu:
             self.around.check_unused()
-            machine = process([self.name], self.arch, self.sysroot)
+            machine: Any = process([self.name], self.arch, self.sysroot)
             self.around.name(machine)
-            return machine
-        check_sysroot(self.sysroot)
-        return self.around.load(self.name, self.arch)
+        else:
+            check_sysroot(self.sysroot)
+            machine = self.around.load(self.name, self.arch)
+        if self.discover:
+            find_functions(machine, self.name)
+        return machine
 
 
 def on_file(command: Callable[..., None]) -> Callable[..., None]:
     """FILE and options that say what it is: a File, which the command gets first."""
     @functools.wraps(command)
-    def wrapped(file: str, arch: str | None, qemu: bool, sysroot: str | None, around: Around, **options: Any) -> None:
-        command(File(file, arch, qemu, sysroot, around), **options)
+    def wrapped(file: str, arch: str | None, qemu: bool, sysroot: str | None, discover: bool, around: Around,
+                **options: Any) -> None:
+        command(File(file, arch, qemu, sysroot, around, discover), **options)
 
     under_qemu = click.option("--qemu", is_flag=True, help="Look at it as a Linux process under qemu-user.")
-    return file_argument(arch_option(with_board(under_qemu(sysroot_option(wrapped)))))
+    return file_argument(arch_option(with_board(under_qemu(sysroot_option(discover_option(wrapped))))))
+
+
+def find_functions(machine: Any, file: str) -> None:
+    """Name the functions of a machine that have no names."""
+    from ._render import patience
+
+    with patience(f"looking for the functions of {os.path.basename(file)}"):
+        machine.discover()
 
 
 def process(argv: Sequence[str], arch: str | None, sysroot: str | None) -> QemuMachine:

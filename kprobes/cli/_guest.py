@@ -18,7 +18,15 @@ from ..controls import CONTROLS
 from ..errors import GuestFault, KprobeError, Unsupported
 from ..newfile import NewFile
 from ._board import Around, show_accesses, with_board
-from ._files import arch_option, check_sysroot, file_argument, process, sysroot_option
+from ._files import (
+    arch_option,
+    check_sysroot,
+    discover_option,
+    file_argument,
+    find_functions,
+    process,
+    sysroot_option,
+)
 from ._render import number, patience, table
 
 if TYPE_CHECKING:
@@ -50,6 +58,9 @@ class Guest:
     around: Around
     qemu: bool
     sysroot: str | None
+    discover: bool
+    preload: tuple[str, ...]
+    syscalls: bool
     call: str | None
     run: bool
     timeout: float | None
@@ -70,6 +81,8 @@ class Guest:
         if (self.call is not None) + (self.run or process) != 1:
             raise click.UsageError("give either --call 'NAME(ARG, ...)' or --run (-- ARGS ... and --qemu run it, too)")
         with misses_said(), self.loaded() as machine, Kprobes(machine) as k:
+            if self.discover:
+                find_functions(machine, self.file)
             if self.wanted is not None:
                 self.wanted.check(machine)
             elif not machine.executable(machine.regs.pc):
@@ -81,9 +94,13 @@ class Guest:
                 raise
             finally:
                 show_accesses(getattr(machine, "board", None))
+                if self.syscalls:
+                    _show_output(machine.system_calls)
 
     def loaded(self) -> Any:
         """The machine, with the file in it; nothing has run."""
+        if self.qemu and (self.preload or self.syscalls):
+            raise click.UsageError("--preload and --syscalls are for Unicorn: QEMU has both by itself")
         if self.qemu:
             self.around.check_unused()
             running = process([self.file, *(self.arguments or ())], self.arch, self.sysroot)
@@ -92,6 +109,10 @@ class Guest:
         check_sysroot(self.sysroot)
         with patience(f"loading {os.path.basename(self.file)}"):
             machine = self.around.load(self.file, self.arch)
+        for library in self.preload:
+            machine.load_module(library)
+        if self.syscalls:
+            machine.serve_system_calls()
         if self.arguments is not None:
             machine.process([os.fsencode(word) for word in (self.file, *self.arguments)])
         elif self.call is not None and not self.around.raw:  # a library's functions need their thread-local storage
@@ -111,6 +132,16 @@ class Guest:
                 return
             result = machine.call(self.wanted.function, *self.wanted.with_input(), **bounds)
         click.echo(f"{self.wanted.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
+
+
+def _show_output(calls: Any) -> None:
+    """What the guest has written, on stderr: stdout is the command's own."""
+    for descriptor in (1, 2):
+        text = bytes(calls.output[descriptor]).decode("utf-8", "replace")
+        for line in text.splitlines():
+            click.echo(f"guest, {descriptor}: {line.translate(CONTROLS)}", err=True)
+    if calls.status is not None:
+        click.echo(f"guest: exit({calls.status})", err=True)
 
 
 @contextlib.contextmanager
@@ -155,6 +186,11 @@ def on_guest(command: Callable[..., None]) -> Callable[..., None]:
 OPTIONS = (
     click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
     sysroot_option,
+    discover_option,
+    click.option("--preload", multiple=True, metavar="LIBRARY",
+                 help="Load a library first, whose functions FILE calls; may be given again."),
+    click.option("--syscalls", is_flag=True,
+                 help="Serve Linux's system calls of library code: memory, random bytes, time, output, locks, exit."),
     click.option("--call", metavar="'NAME(ARG, ...)'",
                  help="Call a function; arguments are integers, 'c' and \"text\"."),
     click.option("--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."),
@@ -163,7 +199,8 @@ OPTIONS = (
     click.option("--max-insns", type=click.IntRange(1), metavar="N",
                  help="Stop the guest after this many instructions."),
 )
-NAMES = ("file", "arch", "around", "qemu", "sysroot", "call", "run", "timeout", "max_insns")
+NAMES = ("file", "arch", "around", "qemu", "sysroot", "discover", "preload", "syscalls", "call", "run", "timeout",
+         "max_insns")
 
 
 def on_events(command: Callable[..., None]) -> Callable[..., None]:

@@ -85,9 +85,23 @@ def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[
 @click.command()
 @on_file
 @click.argument("pattern", default="*")
-def symbols(file: File, pattern: str) -> None:
+@click.option("--format", "format_", type=click.Choice(["ghidra", "ida", "binja", "map"]),
+              help="Print all names, data's as well, for another tool: lines for Ghidra's ImportSymbolsScript, a "
+                   "script in IDA's IDC, JSON for Binary Ninja, or what nm -S prints.")
+def symbols(file: File, pattern: str, format_: str | None) -> None:
     """List functions that can be probed, by address; PATTERN is a shell glob."""
-    _symbols(file, pattern)
+    if format_ is None:
+        _symbols(file, pattern)
+    else:
+        _export(file, pattern, format_)
+
+
+def _export(file: File, pattern: str, format_: str) -> None:
+    with file.loaded() as machine:
+        if not any(fnmatch.fnmatchcase(s.name, pattern) for s in machine.symbols):
+            raise UnknownSymbol("names nothing", symbol=pattern,
+                                hint="--discover finds functions without names; or give another pattern")
+        click.echo(machine.symbols.export(format_, pattern), nl=False)
 
 
 def _symbols(file: File, pattern: str) -> None:
@@ -100,7 +114,8 @@ def _symbols(file: File, pattern: str) -> None:
             if not functions(machine, "*"):
                 at = f" (its entry point is {machine.regs.pc:#x})" if machine.executable(machine.regs.pc) else ""
                 raise ImageError(f"{file.name}: no names of functions are in it; it is stripped{at}",
-                                 hint="probe addresses, as in `kprobes trace FILE -e 'p 0x1234'`")
+                                 hint="--discover finds them; or probe addresses, as in `kprobes trace FILE -e 'p "
+                                      "0x1234'`")
             if pattern.isidentifier():
                 machine.symbols[pattern]  # raises, with names that are near
             raise UnknownSymbol("is no function that can be probed", symbol=pattern,

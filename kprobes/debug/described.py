@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from ..arguments import checked
+from ..discover import Found, discover
 from ..errors import Uncopied
 from ..notebook import table
 from .info import DebugInfo
@@ -38,6 +39,14 @@ class Described(Uncopied):
         """What the guest's files say of its source: types, variables, lines."""
         machine: Any = self
         return DebugInfo(machine)
+
+    def discover(self) -> tuple[Found, ...]:
+        """Find the functions of stripped and raw code, and give those without a symbol one, as `fn_08000123`.
+
+        Returns:
+            All functions, by address: what told of each, and how long it is.
+        """
+        return discover(self)
 
     def type(self, name: str) -> CType:
         """A type of the guest's, as C writes it: "struct table". Raises UnknownSymbol: no file with debug information

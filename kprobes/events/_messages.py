@@ -27,7 +27,7 @@ MESSAGES = {
     "BAD_ADDR_SUFFIX": "a place cannot end in {!r}; write %return, or use r instead of p",
     "BAD_ACCESS_FMT": "{!r} is no memory to watch; write [r|w|rw]@SYMBOL[+OFFSET][:BYTES]",
     "BAD_ACCESS_TYPE": "{!r} is no access; write r, w or rw before the @",
-    "BAD_ACCESS_LEN": "{!r} is no number of bytes to watch; write 1 to 64",
+    "BAD_ACCESS_LEN": "{!r} is no number of bytes to watch; write 1 to 65536",
     "BAD_PROBE_ADDR": "{}",
     "BAD_REFCNT": "{!r} is no address of a reference counter; write PLACE(ADDRESS)",
     "NON_UNIQ_SYMBOL": "{}",
@@ -75,7 +75,7 @@ MESSAGES = {
     "NEED_STRING_TYPE": "text cannot be of type {!r}; write string, or no type",
     "ARRAY_NO_CLOSE": "the array's count is not closed; add ]",
     "BAD_ARRAY_SUFFIX": "{!r} cannot follow an array; end the type with ]",
-    "BAD_ARRAY_NUM": "{!r} is no count of elements; write 1 to 64",
+    "BAD_ARRAY_NUM": "{!r} is no count of elements; write 1 to 65536",
     "ARRAY_TOO_BIG": "an array of {} is too big; write 64 at most",
     "DIFF_PROBE_TYPE": "this event is defined with the other kind ({}); choose another name",
     "DIFF_ARG_TYPE": "this event is defined with other arguments ({}); give the same names and types, or choose "

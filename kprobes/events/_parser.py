@@ -18,6 +18,7 @@ from ._messages import make_error
 from ._named import NAMED, Named
 from ._plans import Source, Word, comm, memory, plan, saved_argument
 from ._types import integer_of, signed_of, type_of, unsigned_of
+from ._watchpoint import MOST_WATCHED
 
 MAX_NAME, MAX_ARG_NAME, MAX_EXPRESSION = 63, 32, 63  # characters
 # MAX_RECORD: bytes of a hit
@@ -103,7 +104,7 @@ class Parser:
         self.need(sign and access in ("r", "w", "rw", ""), "BAD_ACCESS_TYPE" if sign else "BAD_ACCESS_FMT", at,
                   access if sign else word)
         body, colon, digits = rest.rpartition(":") if rest.rpartition(":")[2][:1].isdigit() else (rest, "", "")
-        size = self.count(digits, at + len(word) - len(digits), 64, "BAD_ACCESS_LEN", "BAD_ACCESS_LEN",
+        size = self.count(digits, at + len(word) - len(digits), MOST_WATCHED, "BAD_ACCESS_LEN", "BAD_ACCESS_LEN",
                           integer_of(digits)) if colon else 4
         address, symbol, offset = self.data(body, word, at + len(access) + 1)
         bits = f":x{8 * size}" if size in (1, 2, 4, 8) else ""

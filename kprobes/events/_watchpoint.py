@@ -13,7 +13,7 @@ from ..machine._base import Machine, watching_of
 from ..regs import Regs
 
 WatchHandler = Callable[["Watchpoint", Regs], Any]
-MOST = 64  #: bytes that one can watch
+MOST_WATCHED = 1 << 16  #: bytes that one can watch: each hit copies them
 
 
 class Watchpoint:
@@ -132,7 +132,7 @@ class Watchpoint:
 
 def _address(machine: Machine, where: str | int) -> int:
     if isinstance(where, str):
-        return machine.symbols[where].address
+        return machine.symbols.place(where).address
     try:
         address = index(where)
     except TypeError:
@@ -143,8 +143,8 @@ def _address(machine: Machine, where: str | int) -> int:
 
 
 def _size(size: int) -> int:
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST:
-        raise BadArgument(f"{size!r} is no number of bytes", hint=f"watch 1 to {MOST}")
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST_WATCHED:
+        raise BadArgument(f"{size!r} is no number of bytes", hint=f"watch 1 to {MOST_WATCHED}")
     return size
 
 

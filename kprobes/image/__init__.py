@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 from ..errors import ImageError
 from ._elf import Elf, damage_is_error
+from ._export import EXPORTS, write_names
 from ._garbage import collector_paused
+from ._layout import CodeLayout
 from ._loadable import loadable
 from ._names import FORMATS, names_in
 from ._placing import Image
@@ -17,8 +19,10 @@ from ._unlinked import linked
 from ._values import TLSDESC, Copy, Import, Placed, Resolve, ResolveIfunc, Segment, TlsBlock, page_size
 
 __all__ = [
+    "EXPORTS",
     "FORMATS",
     "TLSDESC",
+    "CodeLayout",
     "Copy",
     "Image",
     "Import",
@@ -35,6 +39,7 @@ __all__ = [
     "raw_bytes",
     "read_elf",
     "read_names",
+    "write_names",
 ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ..errors import ImageError
 from ._elf import Elf, Entry, Relocation
+from ._layout import code_layout
 from ._pclntab import GoFunction, go_functions
 from ._placing import Image
 from ._plt import plt_symbols
@@ -42,6 +43,7 @@ def loadable(elf: Elf) -> Image:
         data=data_of(elf, everything, segments), file=elf.data if elf.has_debug else b"",
         in_file=tuple((load.offset, load.vaddr, len(load.data))
                       for load in sorted(elf.loads, key=lambda load: "x" not in load.perms)),
+        layout=code_layout(elf, relocations),
         warnings=("the section headers are damaged: only dynamic symbols are known",) if elf.sections_damaged else ())
 
 

@@ -5,7 +5,9 @@ Formats are recognised line by line; a line that says nothing is passed over.
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import json
 import re
 from collections.abc import Callable, Iterator
 
@@ -19,6 +21,8 @@ _MAP_SYMBOL = re.compile(r"\s+0x([0-9a-fA-F]{4,16})\s+([A-Za-z_.$][^\s=()]*)\s*$
 _LLD = re.compile(r"\s*([0-9a-fA-F]+)\s+[0-9a-fA-F]+\s+([0-9a-fA-F]+)\s+\d+ (\s*)(\S.*)$")
 _IDA_SEGMENT = re.compile(r"\s*([0-9A-Fa-f]{4}):([0-9A-Fa-f]{8,16})\s+[0-9A-Fa-f]+H\s+(\S+)\s+(CODE|DATA|BSS|CONST)\b")
 _IDA_NAME = re.compile(r"\s*([0-9A-Fa-f]{4}):([0-9A-Fa-f]{8,16})\s+(\S+)\s*$")
+_IDC_FUNCTION = re.compile(r"\s*add_func\((0x[0-9A-Fa-f]{1,16})[,)]")
+_IDC_NAME = re.compile(r'\s*(?:set_name|MakeName|MakeNameEx)\((0x[0-9A-Fa-f]{1,16}),\s*("(?:[^"\\]|\\.)*")')
 _NUMBER = re.compile(r"(?:0x)?([0-9a-fA-F]{3,16})h?$")
 _COLUMNS = {"name": ("name", "function name", "label", "symbol"),
             "address": ("address", "location", "start", "entry point", "offset"),
@@ -60,6 +64,42 @@ def _ida(lines: list[str]) -> Iterator[Symbol]:
             yield Symbol(name[3], start + int(name[2], 16), kind=_kind(code))
 
 
+def _idc(lines: list[str]) -> Iterator[Symbol]:
+    """An IDC script that sets names."""
+    functions: set[int] = set()
+    for line in lines:
+        function, name = _IDC_FUNCTION.match(line), _IDC_NAME.match(line)
+        if function:
+            functions.add(int(function[1], 16))
+        elif name:
+            address = int(name[1], 16)
+            with contextlib.suppress(ValueError):
+                yield Symbol(str(json.loads(name[2])), address, kind=_kind(address in functions))
+
+
+def _json(lines: list[str]) -> Iterator[Symbol]:
+    """A list of names and addresses in JSON, or an object of names to addresses."""
+    try:
+        found = json.loads("\n".join(lines))
+    except (ValueError, RecursionError):
+        return
+    if isinstance(found, dict):
+        found = [{"name": name, "address": address} for name, address in found.items()]
+    for row in found if isinstance(found, list) else ():
+        if not isinstance(row, dict) or not isinstance(row.get("name"), str):
+            continue
+        address, size = (_whole(row.get(key, 0)) for key in ("address", "size"))
+        if address is not None:
+            yield Symbol(row["name"], address, size or 0, kind=_kind(row.get("type", "function") != "data"))
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = int(value[:40], 0)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64 else None
+
+
 def _table(lines: list[str]) -> Iterator[Symbol]:
     """Columns with a header that names them, or lines of an address and a name in either order."""
     delimiter = "\t" if any("\t" in line for line in lines[:20]) else ","
@@ -73,7 +113,11 @@ def _table(lines: list[str]) -> Iterator[Symbol]:
         return
     for line in lines:
         words = line.replace(",", " ").split()
-        if len(words) == 2:
+        if len(words) == 3 and words[2] in ("f", "l"):  # for Ghidra's ImportSymbolsScript
+            value = _NUMBER.match(words[1])
+            if value:
+                yield Symbol(words[0], int(value[1], 16), kind=_kind(words[2] == "f"))
+        elif len(words) == 2:
             name, number = (words[1], words[0]) if _NUMBER.match(words[0]) else (words[0], words[1])
             value = _NUMBER.match(number)
             if value:
@@ -97,9 +141,11 @@ def _kind(code: bool) -> str:
     return "func" if code else "object"
 
 
-_READERS: dict[str, Callable[[list[str]], Iterator[Symbol]]] = {"nm": _nm, "map": _linker, "ida": _ida, "table": _table}
+_READERS: dict[str, Callable[[list[str]], Iterator[Symbol]]] = {
+    "nm": _nm, "map": _linker, "ida": _ida, "idc": _idc, "json": _json, "table": _table}
 FORMATS = ("elf", *_READERS)  #: what read_names() knows
-_SIGNS = (("ida", "Publics by "), ("map", "Linker script and memory map"), ("map", "Memory Configuration"),
+_SIGNS = (("idc", "static main"), ("json", '"address"'), ("ida", "Publics by "),
+          ("map", "Linker script and memory map"), ("map", "Memory Configuration"),
           ("map", " VMA "))
 
 

@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from ..errors import ImageError
 from ._elf import Entry, Relocation, damage_is_error
+from ._layout import CodeLayout
 from ._relocations import apply, rows
 from ._sites import Row, Site, Target, signed
 from ._symbol import Symbol
@@ -87,6 +88,7 @@ class Image:
     file: bytes = field(default=b"", repr=False)  #: all of it, where it says anything of its source; b"": it does not
     #: (offset in the file, link address, bytes) of what is loaded, code first
     in_file: tuple[tuple[int, int, int], ...] = ()
+    layout: CodeLayout | None = field(default=None, repr=False)  #: where it has code; None: relocatable files
 
     @property
     def lowest(self) -> int:

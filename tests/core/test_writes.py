@@ -15,12 +15,11 @@ from scenes import subject_machine, unicorn_machine
 from kprobes import GuestTimeout, Kprobe, KprobeError, Kprobes, UnicornMachine
 from kprobes.core.patch.text import TextOverwritten
 from kprobes.core.patch.writes import MOST
-from kprobes.errors import Gone, NotAnInstruction
+from kprobes.errors import Gone, NotAnInstruction, Unsupported
 
 #: architectures whose guests this engine changes when it reports an access: nobody is told before the run has ended, or
 #: the breakpoint is hit
-UNTOLD = {name for name in RUNNABLE if name.startswith("mips") or name in ("arm", "armeb", "cortexm")}
-TOLD = [name for name in RUNNABLE if name not in UNTOLD]
+UNTOLD = ("arm", "cortexm", "mips", "mips64el")  # to be tried on a machine that reports no accesses
 GUEST_WRITES = {
     "itself, in front of it": "mov byte ptr [rdi], sil; mov eax, 0x01010101; ret",
     "itself, from far": "mov byte ptr [rdi], sil; jmp l; nop; nop; l: mov eax, 0x01010101; ret",
@@ -68,8 +67,7 @@ def width(arch: str) -> int:
 def trial(arch: str, seed: int) -> None:
     """One program, with and without a probe."""
     choose, results = random.Random(f"{arch} {seed}"), []
-    unit = (4 if arch.startswith("mips") else 2) if arch in UNTOLD else 1
-    to, flipped, filler = choose.randrange(-8, 12) & -unit, 1 << choose.randrange(32), choose.random() < 0.5
+    to, flipped, filler = choose.randrange(-8, 12), 1 << choose.randrange(32), choose.random() < 0.5
     optimize, post = choose.random() < 0.7, choose.random() < 0.2
     for probed in (False, True):
         with subject_machine(arch) as m, Kprobes(m) as k:
@@ -83,7 +81,6 @@ def trial(arch: str, seed: int) -> None:
             m.call("loop", 2, 3)
             if probed:
                 stands_for = range(tiny, max(k._text.writes._kept.values()))
-                before = k._text.read(tiny, len(stands_for))
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 try:
@@ -94,8 +91,6 @@ def trial(arch: str, seed: int) -> None:
             after = outcome(m, "tiny"), k._text.read(TEXT, SIZE)
             if probed:
                 touched = wrote and any(byte in stands_for for byte in range(tiny + to, tiny + to + width(arch)))
-                if arch in UNTOLD:  # what was written is seen, not that it was
-                    touched = before != results[0][1][tiny - TEXT : tiny - TEXT + len(before)]
                 assert [w.category for w in told] == [TextOverwritten] * touched, (to, told)
                 assert k.list()[0].flags.count("GONE") == len(told), k.list()
                 assert not told or f"{tiny:#x}" in str(told[0].message)
@@ -277,10 +272,20 @@ def test_a_displaced_instruction_that_overwrites_the_next_one() -> None:
 
 
 @pytest.mark.parametrize("optimize", [True, False])
-@pytest.mark.parametrize("arch", sorted(UNTOLD))
+@pytest.mark.parametrize("arch", UNTOLD)
 def test_where_nobody_reports_stores(arch: str, optimize: bool) -> None:
     """The warning comes when the run has ended; the guest's bytes stay."""
-    with subject_machine(arch) as m, Kprobes(m) as k:
+    with subject_machine(arch) as m:
+        m.watching.watch_at = _refuse
+        _overwritten(m, optimize)
+
+
+def _refuse(*_: Any) -> Any:
+    raise Unsupported("accesses are not reported", hint="look elsewhere")
+
+
+def _overwritten(m: UnicornMachine, optimize: bool) -> None:
+    with Kprobes(m) as k:
         m.regs.sp = m.alloc(0x1000) + 0x800
         tiny = m.symbols["tiny"].address & ~m.arch.pointers.mode_bits & -4
         k.register_kprobe(p := Kprobe(symbol_name="tiny", optimize=optimize))

@@ -228,7 +228,8 @@ CONDITIONAL = (
 )
 
 UNCONDITIONAL = (  # A5.7
-    Row("1111 101 h iiiiiiiiiiiiiiiiiiiiiiii", "BLX", arm.blx, displace=away.blx, links=True, extra=to(blx_label)),
+    Row("1111 101 h iiiiiiiiiiiiiiiiiiiiiiii", "BLX", arm.blx, displace=away.blx, links=True,
+        extra=to(blx_label, exchanges=True)),
     Row("1111 100 - - 1 - 0 ---- ----------------", "SRS", reject=arm.BANKED),
     Row("1111 100 - - 0 - 1 ---- ----------------", "RFE", reject=arm.EXCEPTION_RETURN),
     Row("1111 0001 0000 ---0 ---- ---- ---- ----", "CPS", reject=arm.PRIVILEGED),

@@ -6,6 +6,7 @@ Bit 0 of a target selects T32. Code is little endian in all of them.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from attrs import evolve
@@ -126,6 +127,10 @@ A32_UDF, T32_UDF = bytes.fromhex("f801f0e7"), bytes.fromhex("18de")
 LINKAGE = Linkage.in_register("lr", mode=1, back=bytes.fromhex("7047"))
 
 WIDE = Jump(size=4, encode=b_wide)
+#: PUSH with LR, and STR LR, [SP, #-4]!
+OPENS = {0: re.compile(rb"[\s\S][\x40-\x7f\xc0-\xff]\x2d\xe9|\x04\xe0\x2d\xe5"),
+         1: re.compile(rb"[\s\S]\xb5|\x2d\xe9[\s\S][\x40-\x5f]")}
+
 ARM = Arch(
     package="kprobes.arch.arm",
     name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=A_REGISTERS,
@@ -136,7 +141,7 @@ ARM = Arch(
     jump=Jump(size=4, encode=b, modes={1: WIDE}), out_of_line=OutOfLine(max_displaced=18),
     pointers=Pointers(mode_bits=1, mode="Thumb", same_mode=same_mode,
                       code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)),
-    walking=Walking(conditioned=conditioned, table=partial(table, Order.LITTLE),
+    walking=Walking(conditioned=conditioned, opens=OPENS, table=partial(table, Order.LITTLE),
                     follow=following(addresses.use, 32, addresses.begins)),
     files=Files(machines=((40, 32, "little"),), choose=of_profile),
     interrupts=interrupts.CONTROLLER,

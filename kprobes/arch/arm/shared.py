@@ -177,9 +177,10 @@ def pc_used(**fields: int) -> bool:
     return any(value == PC and name in GENERAL for name, value in fields.items())
 
 
-def to(offset: Callable[..., int], align: int = 1) -> Callable[..., Insn]:
+def to(offset: Callable[..., int], align: int = 1, *, exchanges: bool = False) -> Callable[..., Insn]:
     """`extra` of a direct branch: its target is `offset(**fields)` from PC, which is aligned first for BLX."""
-    return lambda insn, **fields: evolve(insn, target=(here(insn) & -align) + offset(**fields) & MASK)
+    return lambda insn, **fields: evolve(insn, target=(here(insn) & -align) + offset(**fields) & MASK,
+                                         exchanges=exchanges)
 
 
 def goes(insn: Insn, c: int = 14, **_: int) -> Insn:

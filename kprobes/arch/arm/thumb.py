@@ -221,7 +221,7 @@ A_PROFILE = (
     *T32,
     *arm.coprocessor(row, "1110", 32, based=False),
     row("1111 0 s iiiiiiiiii 11 j 0 k iiiiiiiiii 0", "BLX", arm.blx, displace=away.blx, links=True,
-        extra=to(blx_label, align=4)),
+        extra=to(blx_label, align=4, exchanges=True)),
     row("1111 0011 100 q mmmm 10-0 kkkk --0- ----", "MSR", extra=arm.msr_rules),
     row("1111 0011 1110 ---- 10-0 dddd --0- ----", "MRS", extra=not_pc),
     row("1111 0011 1111 ---- 10-0 ---- --0- ----", "MRS SPSR", reject=arm.BANKED),

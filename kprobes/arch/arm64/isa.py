@@ -6,6 +6,7 @@ line as it is, and where it is undefined it raises its exception there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from attrs import evolve
@@ -271,6 +272,9 @@ def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
     return Entry(addr=addr, entries=(0, 4) if first & ~0xC0 == 0xD503241F else (0,))
 
 
+#: PACIASP; STP X29, X30, [SP, #-n]!; SUB SP, SP, #n
+OPENS = {0: re.compile(rb"\x3f\x23\x03\xd5|\xfd\x7b[\x80-\xbf]\xa9|\xff[\x03\x43\x83\xc3][\s\S]\xd1")}
+
 ARM64 = Arch(
     package="kprobes.arch.arm64",
     name="arm64", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS,
@@ -281,7 +285,7 @@ ARM64 = Arch(
     linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6"), frame=Frame(register="x29", address=8, next=0)),
     jump=Jump(size=4, encode=jump), out_of_line=OutOfLine(max_displaced=20),
     pointers=Pointers(code_address=code_address, direct=True),
-    walking=Walking(follow=following(addresses.use, 64, addresses.begins)),
+    walking=Walking(opens=OPENS, follow=following(addresses.use, 64, addresses.begins)),
     files=Files(machines=((183, 64, "little"),)),
     interrupts=interrupts.CONTROLLER,
 )

@@ -8,10 +8,25 @@ simulated, or displaced; the condition codes are registers of the guest as the o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from .._base import Abi, Arch, Files, Frame, Insn, Jump, Linkage, Order, OutOfLine, Registers, Results, Traps
+from .._base import (
+    Abi,
+    Arch,
+    Files,
+    Frame,
+    Insn,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    Registers,
+    Results,
+    Traps,
+    Walking,
+)
 from .._decode import DecodeTable, Row, as_it_is
 from .._words import EXCEPTION
 from . import displace as away
@@ -230,6 +245,8 @@ LINKAGE = Linkage.on_stack(4, back=bytes.fromhex("598f4e75"), frame=Frame(regist
 
 
 ILLEGAL = bytes.fromhex("4afc")
+OPENS = re.compile(rb"\x4e\x56[\x80-\xff][\s\S]|\x4e\x56\0\0|\x48\xe7")  #: LINK A6; MOVEM.L list, -(A7)
+
 M68K = Arch(
     package="kprobes.arch.m68k",
     name="m68k", bits=32, order=Order.BIG, insn_align=2, max_insn=LONGEST, regs=REGISTERS,
@@ -238,7 +255,7 @@ M68K = Arch(
                                stack_args=4, stack_align=4), linkage=LINKAGE,
     jump=Jump(size=6, encode=away.jump),
     out_of_line=OutOfLine(relocate=relocate, max_body=LONGEST + 4, max_displaced=14),
-    files=Files(machines=((4, 32, "big"),)),
+    walking=Walking(opens={0: OPENS}), files=Files(machines=((4, 32, "big"),)),
 )
 
 ARCHES = (M68K,)

@@ -11,6 +11,7 @@ exception was raised still knows which slot it is in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -210,6 +211,11 @@ ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), results=Res
                 results=Results(registers=16, memory=16), enter=enter)}
 
 
+#: (D)ADDIU sp, sp, -n; LUI gp, n
+OPENS = {Order.BIG: {0: re.compile(rb"[\x27\x67]\xbd[\x80-\xff][\s\S]|\x3c\x1c[\s\S][\s\S]")},
+         Order.LITTLE: {0: re.compile(rb"[\s\S][\x80-\xff]\xbd[\x27\x67]|[\s\S][\s\S]\x1c\x3c")}}
+
+
 def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere], tuple[Row, ...]], jump: Jump,
          *back: int,
          conditioned: Callable[[Insn, bytes], bool] | None = None,
@@ -225,7 +231,7 @@ def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere]
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
         decode=with_delay_slots(table, order.value, nop=bytes(4)), abi=ABIS[bits], linkage=linkage, jump=jump,
         out_of_line=OutOfLine(max_displaced=away.longest),
-        walking=Walking(conditioned=conditioned, reserved=reserved, leaves=partial(leaves, order),
+        walking=Walking(conditioned=conditioned, reserved=reserved, leaves=partial(leaves, order), opens=OPENS[order],
                         follow=following(partial(addresses.use, order), bits)),
         files=Files(machines=((8, bits, order.value),), choose=choose),
         interrupts=interrupts.CONTROLLER if bits == 32 else None,

@@ -9,6 +9,7 @@ compressed double loads and stores, which RV32GC and RV64GC are not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -225,6 +226,10 @@ def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
     register = word >> 15 & 31 if jump.size == 4 else 0
     return (pair if pair is not None and pair.name == "AUIPC" and int.from_bytes(pair.raw, "little") >> 7 & 31
             == register else None)
+
+
+#: ADDI sp, sp, -n, C.ADDI of the same, C.ADDI16SP
+OPENS = re.compile(rb"\x13\x01[\x01-\xf1][\x80-\xff]|[\x01-\x7d]\x11|[\x01-\x7d]\x71")
 
 
 def riscv(bits: int) -> Arch:

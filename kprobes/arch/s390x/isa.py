@@ -8,6 +8,7 @@ displacement; branches are simulated, in every addressing mode, or displaced.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
@@ -341,6 +342,8 @@ def relocate(insn: Insn, to: int) -> bytes:
     return away.relative(insn.body[:2], to, insn.operand)
 
 
+OPENS = re.compile(rb"\xeb[\x60-\xff]\xf0[\s\S]\x00\x24")  #: STMG Rn, Rm, d(R15)
+
 S390X = Arch(
     package="kprobes.arch.s390x",
     name="s390x", bits=64, order=Order.BIG, insn_align=2, max_insn=6, regs=REGISTERS,
@@ -349,7 +352,7 @@ S390X = Arch(
                                stack_args=160, stack_align=8, reserve=160),
     linkage=Linkage.in_register("r14", back=bytes.fromhex("07fe")),  # BCR 15,r14
     jump=Jump(size=6, encode=jump), out_of_line=OutOfLine(relocate=relocate, max_displaced=30),
-    walking=Walking(leaves=leaves),
+    walking=Walking(leaves=leaves, opens={0: OPENS}),
     executing=Executing(target=executed, all=executions), files=Files(machines=((22, 64, "big"),)),
 )  # fmt: skip
 

@@ -7,6 +7,7 @@ delay slot runs out of line, unless the branch annuls it. A word without a row i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -196,6 +197,9 @@ def rows9(mask: int, to: Elsewhere) -> tuple[Row, ...]:
 # --- powers
 
 
+OPENS = re.compile(rb"\x9d\xe3[\xa0-\xbf][\s\S]")  #: save %sp, -n, %sp
+
+
 def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
     """One version. Arguments beyond six follow the register save area, and on version 8 the place of a structure's
     address."""
@@ -212,7 +216,8 @@ def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
                 results=Results(registers=32, memory=32, apart=bits == 32),
                 stack_args=area, stack_align=16 if bits == 64 else 8, reserve=area),
         linkage=linkage(bits), jump=Jump(size=4, encode=to.jump),
-        out_of_line=OutOfLine(max_displaced=to.longest), walking=Walking(follow=following(addresses.use, bits)),
+        out_of_line=OutOfLine(max_displaced=to.longest),
+        walking=Walking(opens={0: OPENS}, follow=following(addresses.use, bits)),
         files=Files(machines=tuple((machine, bits, "big") for machine in machines)),
     )  # fmt: skip
 

@@ -3,6 +3,8 @@ stack."""
 
 from __future__ import annotations
 
+import re
+
 from .._addresses import following
 from .._base import Abi, Arch, Files, Order, OutOfLine, Pointers, Registers, Results, Walking
 from . import addresses, interrupts
@@ -23,6 +25,8 @@ REGISTERS = Registers(
 )
 MODE = Mode(32, GENERAL, {})  # Unicorn does not show the bases of fs and gs in this mode
 
+OPENS = re.compile(rb"\xf3\x0f\x1e\xfb|\x55\x89\xe5")  #: ENDBR32; PUSH EBP, MOV EBP, ESP
+
 I386 = Arch(
     package="kprobes.arch.x86",
     name="i386", bits=32, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS,
@@ -30,7 +34,8 @@ I386 = Arch(
     abi=Abi(args=(), returns=("eax", "edx"), results=Results(registers=0, memory=0), stack_args=4, stack_align=16),
     linkage=linkage(4), jump=jump(32), out_of_line=OutOfLine(max_displaced=11),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efb")), direct=True),  # ENDBR32
-    walking=Walking(follow=following(addresses.use, 32, addresses.begins)), files=Files(machines=((3, 32, "little"),)),
+    walking=Walking(opens={0: OPENS}, follow=following(addresses.use, 32, addresses.begins)),
+    files=Files(machines=((3, 32, "little"),)),
     interrupts=interrupts.CONTROLLER,
 )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .._base import Abi, Arch, Files, Insn, Order, OutOfLine, Pointers, Registers, Results
+import re
+
+from .._base import Abi, Arch, Files, Insn, Order, OutOfLine, Pointers, Registers, Results, Walking
 from .displace import reaching
 from .interrupts import CONTROLLER
 from .rows import TRAPS, Mode, jump, landing, linkage
@@ -30,6 +32,8 @@ def relocate(insn: Insn, to: int) -> bytes:
     return insn.body if insn.operand is None else reaching(insn.body, measure(insn.body, wide=True), insn.operand, to)
 
 
+OPENS = re.compile(rb"\xf3\x0f\x1e\xfa|\x55\x48\x89\xe5")  #: ENDBR64; PUSH RBP, MOV RBP, RSP
+
 X86_64 = Arch(
     package="kprobes.arch.x86",
     name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS,
@@ -39,7 +43,7 @@ X86_64 = Arch(
             thread="fs_base"),
     linkage=linkage(8), jump=jump(64), out_of_line=OutOfLine(relocate=relocate, max_displaced=26),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efa")), direct=True),  # ENDBR64
-    files=Files(machines=((62, 64, "little"),)),
+    walking=Walking(opens={0: OPENS}), files=Files(machines=((62, 64, "little"),)),
     interrupts=CONTROLLER,
 )
 

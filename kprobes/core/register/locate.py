@@ -9,7 +9,7 @@ from attrs import frozen
 from ...arch._base import Entry
 from ...errors import BadLocation, GuestFault
 from ...machine._base import Machine
-from ...symbols import Symbol
+from ...symbols import Symbol, address_of
 from ..patch.text import Text
 
 _PLUS = re.compile(r"(?P<name>.+?)\+(?P<offset>0[xX][0-9a-fA-F]{1,16}|0[0-7]{0,22}|[1-9][0-9]{0,19})", re.DOTALL)
@@ -44,6 +44,8 @@ def locate(machine: Machine, text: Text, symbol_name: str | None, addr: int | No
         if not isinstance(symbol_name, str):
             raise BadLocation(f"symbol_name is {symbol_name!r}, not a string", hint="give an address as addr=")
         name, more = split_offset(symbol_name, machine)
+        if (number := address_of(name)) is not None and name not in machine.symbols:
+            return _at_address(machine, text, number + offset + more)
         return _at_symbol(machine, text, machine.symbols[name], offset + more)
     assert addr is not None
     return _at_address(machine, text, addr + offset)

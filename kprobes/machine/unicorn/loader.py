@@ -8,7 +8,7 @@ import os
 from unicorn import unicorn_const as const
 
 from ...errors import AlreadyRegistered, GuestFault, ImageError, NoMemory, Unsupported
-from ...image import TLSDESC, Image, Placed, Segment, collector_paused, page_size, read_elf
+from ...image import TLSDESC, CodeLayout, Image, Placed, Segment, collector_paused, page_size, read_elf
 from ...symbols import Symbols
 from .._listed import SymbolList, add_symbols
 from .functions import Functions
@@ -96,6 +96,8 @@ class Loader:
         symbols.add_all(placed.symbols)
         symbols.add_image([(s.addr, s.addr + s.memsz) for s in placed.segments], "" if main else image.name)
         symbols.add_loaded(image.in_file, bias, "" if main else image.name)
+        if image.layout is not None:
+            symbols.add_layout(image.layout.moved(bias, "" if main else image.name))
         symbols.add_file(image.file, bias, "" if main else image.name)
         for start, end in placed.data:
             symbols.add_data(start, end, "" if main else image.name)
@@ -158,6 +160,7 @@ class Loader:
         memory.write(base, code)
         self._furniture.bring()
         self._functions.regs.pc = base
+        self._functions.symbols.add_layout(CodeLayout(((base, base + len(code)),), raw=True))
         if name:
             self.modules[name] = [(base, len(code))]
             self._functions.symbols.main = name

@@ -41,6 +41,7 @@ from .programs import HostView
 from .reports import Reports
 from .selftest import self_test
 from .snapshot import Snapshot
+from .syscalls import SystemCalls
 from .version import check_version
 
 __all__ = ["GUESTS", "Guest", "UnicornMachine"]
@@ -73,6 +74,7 @@ class UnicornMachine(Described):
         self.arch = arch if guest.breakpoint.traps is None else evolve(arch, traps=guest.breakpoint.traps)
         self.page_size, self.cpus, self.call_area = guest.memory.page_size, 1, CALL_AREA
         self.stdin = io.BytesIO()
+        self._serving: Callable[[Regs, int], bool] | None = None  # serve_system_calls()'s handler
         self._cpu_task: Callable[[Regs], Any] | None = None
         self.board: Any = None
         self.symbols = Symbols()
@@ -395,12 +397,43 @@ class UnicornMachine(Described):
         argv, env: go to the initial stack, with an auxiliary vector; the thread pointer is set, and the thread-local
         storage of every image that is loaded is laid out and filled, so that calls of functions of a library find it,
         too. stdin: what
-        `m.stdin` reads. System calls are your interrupt_handler's. Raises Unsupported where Linux has no such
-        processes, BadArgument.
+        `m.stdin` reads. System calls are serve_system_calls()'s, or your interrupt_handler's. Raises Unsupported where
+        Linux has no such processes, BadArgument.
         """
         self.parts.calls.forget_failure()
         self.parts.process.start(argv, env or {}, argv[0] if argv else "")
         self.stdin = io.BytesIO(stdin)
+
+    def serve_system_calls(self, seed: int = 0) -> SystemCalls:
+        """Serve the system calls that library code makes: memory, random bytes, time, output, locks, exit.
+
+        They reach nothing of the host's. Any other call is a GuestFault that names it, and so is every call until this
+        is called. Interrupts that are no system calls stay what they were.
+
+        Args:
+            seed: of the random bytes.
+
+        Returns:
+            `m.system_calls`: what the guest has written, and how own functions serve calls.
+
+        Raises:
+            Unsupported: Linux has no such processes.
+        """
+        reports, calls = self.parts.reports, self.parts.system_calls
+        before = reports.interrupt_handler
+        if self._serving is not None and before == self._serving:
+            before = None
+        self._serving = calls.serve(seed, self._read_stdin, before)
+        reports.interrupt_handler = self._serving
+        return calls
+
+    def _read_stdin(self, size: int) -> bytes:
+        return self.stdin.read(size)
+
+    @property
+    def system_calls(self) -> SystemCalls:
+        """The system calls that serve_system_calls() serves: name -> function(regs, argument, ...)."""
+        return self.parts.system_calls
 
     def set_thread_pointer(self, value: int) -> None:
         """Set the thread pointer wherever the architecture has it: what set_thread_area, arch_prctl and their like do.

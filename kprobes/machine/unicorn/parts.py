@@ -47,6 +47,7 @@ from .snapshot import Snapshots, StandardInput
 from .starts import Starts
 from .stops import HookedStops
 from .stubs import Stubs
+from .syscalls import SystemCalls
 from .watches import Watches
 
 
@@ -82,7 +83,9 @@ class Parts:
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
         self.watches = Watches(cpu, state, owned)
         self.owner = None if owned else EngineOwner(cpu, state, self.starts, self.runner, faults)
-        books = (self.memory.heap, delay_slots, self.process, self.loader, self.interrupts, StandardInput(machine))
+        self.system_calls = SystemCalls(cpu, state, self.process)
+        books = (self.memory.heap, delay_slots, self.process, self.loader, self.interrupts, StandardInput(machine),
+                 self.system_calls)
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
         self.marked_memory = MarkedMemory(self.memory, self.watches, self.snapshots)
         self.stops = HookedStops(cpu, state, self.bounds, state)

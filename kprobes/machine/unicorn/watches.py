@@ -13,6 +13,7 @@ from .._base import UNWRITTEN, Watched
 from .cpu import Cpu
 from .engine import address_of
 from .host import hostcode
+from .mended import mending
 from .runstate import RunState
 from .silenced import hear_again
 
@@ -35,7 +36,9 @@ class Watches:
         """owned: the engine is ours."""
         self._cpu, self._state, self._owned = cpu, state, owned
         self._left: list[int] = []
-        self._watches: dict[int, tuple[int, Watched]] = {}  # first address and whom to tell, by number
+        #: by number: the first address, the engine's own address of that, and whom to tell
+        self._watches: dict[int, tuple[int, int, Watched]] = {}
+        self._mend: Callable[[], None] | None = None
         self._last = 0
         self.rewritten = cpu.memory.rewritten
         self._hears = 0  # the hook that has accesses reported behind blocks that change themselves; 0: there is none
@@ -51,6 +54,8 @@ class Watches:
 
     def add_marked(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
         """See MarkedMemory.watch(): host code looks at the marks, or Python where there is none."""
+        if self.unwatchable:
+            raise Unsupported(self.unwatchable, hint="put a probe where the memory is written")
         number = self._begin(start, report)
         if not hostcode.available():
             self._marks[number] = start, marks
@@ -64,23 +69,22 @@ class Watches:
 
     def _begin(self, start: int, report: Watched) -> int:
         """The number of a watch that is about to begin."""
-        m, why = self._cpu, self.unwatchable
-        if why:
-            raise Unsupported(why, hint="put a probe where the memory is written")
+        m = self._cpu
+        if not self._watches:
+            self._mend = mending(m.engine, m.guest, m.arch)
         self._tidy()
         self._last += 1
         if not self._watches and not self._hears:
             self._hears = hear_again(m.engine, m.guest)
-        self._watches[self._last] = start, report
+        self._watches[self._last] = start, m.memory.windows.place(start), report
         return self._last
 
     @property
     def unwatchable(self) -> str:
-        """Why accesses cannot be reported; "": they can."""
-        why = self._cpu.guest.memory.unwatchable
-        if not why:
+        """Why host code cannot look at marked memory; "": it can."""
+        if self._cpu.guest.memory.mended is None:
             return ""
-        return f"Unicorn reports no accesses of {self._cpu.arch.name} that leave the guest as it was: {why}"
+        return f"Unicorn changes {self._cpu.arch.name} guests when it reports an access, and Python puts that right"
 
     def _hooked(self, number: int, start: int, size: int, access: str, function: Any, data: int) -> Callable[[], None]:
         """Add a watch's hook.
@@ -97,9 +101,10 @@ class Watches:
             What ends the watch.
         """
         m = self._cpu
+        place = m.memory.windows.place(start)
         hook = m.engine.hook(sum(KINDS[kind] for kind in access), function,
                              # the engine goes by an access's first byte
-                             max(start - WIDEST + 1, 0), start + size - 1, data=data)
+                             max(place - WIDEST + 1, 0), place + size - 1, data=data)
         if not self._state.depth:  # code that was translated before reports only some
             m.engine.retranslate()
 
@@ -141,18 +146,25 @@ class Watches:
         else:
             self._on_access(uc, kind, address, size, value, number)
 
-    def _on_access(self, _uc: int, kind: int, address: int, size: int, value: int, number: int) -> None:
+    def _on_access(self, _uc: int, kind: int, place: int, size: int, value: int, number: int) -> None:
+        try:
+            self._report(kind, place, size, value, number)
+        finally:
+            if self._mend is not None:
+                self._mend()
+
+    def _report(self, kind: int, place: int, size: int, value: int, number: int) -> None:
         state, regs = self._state, self._cpu.regs
-        start, report = self._watches.get(number, (0, None))
-        if report is None or state.parked is not None or address + size <= start:
+        start, first, report = self._watches.get(number, (0, 0, None))
+        if report is None or state.parked is not None or place + size <= first:
             return
         before = regs.reported, regs.target, regs.midway
         regs.midway = True
         try:
             regs.at(self._home(self._cpu.read_pc()))
             written = kind == const.UC_MEM_WRITE
-            report(regs, address, size, (value & (1 << 8 * size) - 1).to_bytes(size, self._cpu.arch.order.value)
-                   if written else None)
+            report(regs, start + place - first, size,
+                   (value & (1 << 8 * size) - 1).to_bytes(size, self._cpu.arch.order.value) if written else None)
         except BaseException as error:
             state.park(error)
         regs.reported, regs.target, regs.midway = before

@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
+
 import unicorn
 from unicorn import arm64_const, arm_const
 
 from ....arch._base import Traps
 from ..engine import Engine
 from ..registers.system import ByNumber, ByPlace, SystemRegister
-from .guest import INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, SystemCalls
+from .guest import (
+    INTR,
+    Blocks,
+    Breakpoint,
+    Cpu,
+    Faults,
+    Guest,
+    Interrupts,
+    Mapped,
+    Mended,
+    Pc,
+    RegisterFile,
+    SystemCalls,
+)
+
+_ITSTATE = 0x0600FC00  # of CPSR
+
+
+def _leave_block(engine: Engine) -> Callable[[], None]:
+    """Translated code keeps ITSTATE to itself while it runs: in the CPU it is 0 until the code ends."""
+    number = arm_const.UC_ARM_REG_CPSR
+    read, write = engine.reader(number, 32), engine.writer(number, 32)
+
+    def leave() -> None:
+        flags = read()
+        if flags & _ITSTATE:
+            write(flags & ~_ITSTATE)
+
+    return leave
+
+
+def _block(profile_m: bool) -> bytes:
+    """An IT block with a load; elsewhere than in profile M behind a change to T32."""
+    block = struct.pack("<8H", 0x2201, 0x0412, 0x4292, 0xBF0A,  # movs r2, 1; lsls r2, 16; cmp r2, r2; itet eq
+                        0x6811, 0x3301, 0x3401, 0x3501)  # ldreq r1, [r2]; addne r3, 1; addeq r4, 1; adds r5, 1
+    return block if profile_m else struct.pack("<2I", 0xE28FC001, 0xE12FFF1C) + block  # add ip, pc, 1; bx ip
 
 #: of the M profile, and of the others: (coprocessor, 64 bits, secure, CRn, CRm, opcode 1, opcode 2)
 SYSTEM_M: dict[str, SystemRegister] = {
@@ -58,7 +96,7 @@ def _arm(mode: int) -> Guest:
         faults=Faults(undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8})),
         calls=SystemCalls(skip={2: 0, 13: 0}),
         blocks=Blocks(compares=True),
-        memory=Mapped(unwatchable="one in an IT block has instructions behind it skipped",
+        memory=Mapped(mended=Mended(_leave_block, _block(profile_m)),
                       devices_swapped=bool(mode & unicorn.UC_MODE_ARMBE8)),
     )
 

@@ -233,6 +233,14 @@ class Silenced:
     code: bytes  #: such a store, of four bytes, and NOPs: for a test
 
 
+@frozen
+class Mended:
+    """What the engine leaves wrong in the CPU when it reports an access (mended.py)."""
+
+    undo: Callable[[Engine], Callable[[], None]]  #: makes what a hook calls last
+    code: bytes  #: accesses memory at 0x10000 in such a place: for a test
+
+
 @frozen(kw_only=True)
 class Mapped:
     """What memory can be mapped, and reached."""
@@ -243,7 +251,7 @@ class Mapped:
     segments: tuple[tuple[int, int], ...] = ()
     reach: int = 0  #: addresses from here on cannot be used, although memory can be mapped there; 0: all can
     text_writable: bool = False  #: code executes only in pages that can be written
-    unwatchable: str = ""  #: why accesses cannot be reported: what a report destroys
+    mended: Mended | None = None  #: a report of an access leaves the CPU in that instruction's slot or block
     silenced: Silenced | None = None  #: accesses are reported no more behind a block that has changed itself
     devices_swapped: bool = False  #: the engine hands values to and from devices in the other byte order
     virtual_tlb: bool = False  #: runs under the virtual TLB (Cpu.setup switches it on): the machine fills it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -13,7 +14,21 @@ from ....arch._base import Traps
 from ..engine import Engine
 from ..registers.conditions import word
 from ..registers.system import ByCode, ByNumber, SystemRegister
-from .guest import FETCHED, INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, Runs
+from .guest import (
+    FETCHED,
+    INTR,
+    Blocks,
+    Breakpoint,
+    Cpu,
+    Faults,
+    Guest,
+    Interrupts,
+    Mapped,
+    Mended,
+    Pc,
+    RegisterFile,
+    Runs,
+)
 
 #: KSEG0 and KSEG1; the same for 64 bits, and XKPHYS with its eight ways of caching
 SEGMENTS = ((0x80000000, 1 << 29), (0xA0000000, 1 << 29))
@@ -44,6 +59,30 @@ def _system(order: Literal["big", "little"]) -> dict[str, SystemRegister]:
         return ByCode("k0", get, put)
 
     return {"status": ByNumber("CP0_STATUS"), "cause": code(13, 0), "epc": code(14, 0), "ebase": code(15, 1)}
+
+
+_HFLAGS = {32: 11152, 64: 15932}  # bytes from register 1 to the engine's word about the CPU's state
+_BRANCH = 0x87B800  # its bits that say which branch the instruction's slot belongs to
+
+
+def _leave_slot(bits: int, engine: Engine) -> Callable[[], None]:
+    """Translated code keeps to itself that it is in a delay slot or a forbidden slot, and takes the branch at its
+    end."""
+    read, write = word(mips_const.UC_MIPS_REG_1, bits, _HFLAGS[bits])(engine)
+
+    def leave() -> None:
+        state = read()
+        if state & _BRANCH:
+            write(state & ~_BRANCH)
+
+    return leave
+
+
+def _slot(order: Literal["big", "little"]) -> bytes:
+    """A branch with a load in its delay slot."""
+    words = (0x3C080001, 0x10000002, 0x8D090000,  # lui t0, 1; b 1f; lw t1, 0(t0)
+             0x254A0001, 0x256B0001, 0x258C0001)  # addiu t2, t2, 1; 1: addiu t3, t3, 1; addiu t4, t4, 1
+    return b"".join(code.to_bytes(4, order) for code in words)
 
 
 def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
@@ -81,7 +120,7 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
                       breakpoints=frozenset({16, 18}),
                       unaligned={12: "read", 13: "write"}, fetches=frozenset({12 + FETCHED})),
         memory=Mapped(segments=SEGMENTS if mode & unicorn.UC_MODE_MIPS32 else SEGMENTS_64, reach=1 << 31,
-                      unwatchable="one in a delay slot has the branch's target executed twice"),
+                      mended=Mended(partial(_leave_slot, bits), _slot(order))),
     )
 
 

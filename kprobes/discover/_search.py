@@ -1,0 +1,445 @@
+"""From what tells of functions to functions.
+
+What is sure comes first: symbols, unwind tables, what headers and vectors name. Then the code between is decoded, and
+direct calls lead to functions. Then jumps out of a function, and code that nothing falls into or branches to. Of a raw
+image, where data may be anywhere, only code that is reached is decoded, and what begins as functions of the
+architecture do.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from attrs import define, field, frozen
+
+from ..arch._base import Arch, Decoded, plain_address
+from ..errors import GuestFault
+from ..image import CodeLayout, Symbol
+from ._frames import frame_ranges, index_starts
+from ._sweep import Sweep, Sweeper, fills
+
+LONGEST = 1 << 18  #: bytes of a function of a raw image, at most
+_TRIED = 8  # instructions that must make sense where a function is thought to begin
+_AHEAD = 64  # bytes behind a stretch that an instruction in it may have
+SYMBOL, UNWIND, SECTION, HEADER, POINTER, CALL, JUMP, GAP, OPENING = (
+    "symbol", "unwind table", "section", "header", "pointer", "call", "jump", "gap", "opening")
+
+
+@frozen(order=True)
+class Found:
+    """A function that was found.
+
+    Attributes:
+        address: of its first instruction, without mode bits.
+        size: bytes up to its end as far as is known, or to the next function.
+        mode: mode bits of its code.
+        why: what told of it: "symbol", "unwind table", "section" (it begins there), "header", "pointer",
+            "call", "jump", "gap", "opening".
+        name: of its symbol.
+    """
+
+    address: int
+    size: int
+    mode: int
+    why: str
+    name: str
+
+
+def discover(machine: Any) -> tuple[Found, ...]:
+    """Find the functions of a machine's images, and give those without a symbol one: `fn_08000123`.
+
+    Args:
+        machine: any that has symbols, and memory to read. Images loaded by it are searched.
+
+    Returns:
+        All functions, by address.
+    """
+    found: list[Found] = []
+    for layout in machine.symbols.layouts:
+        found += _Search(machine, layout).functions()
+    for f in found:
+        if f.why != SYMBOL:
+            machine.symbols.add(f.name, f.address, f.size, _module(machine, f.address), f.mode)
+    return tuple(sorted(found))
+
+
+def _module(machine: Any, address: int) -> str:
+    layouts: tuple[CodeLayout, ...] = machine.symbols.layouts
+    return next((x.module for x in layouts for start, end in x.text if start <= address < end), "")
+
+
+@define
+class _Stretch:
+    """A stretch of text: its bytes, and some behind it."""
+
+    start: int
+    end: int
+    code: bytes = field(repr=False)
+
+
+class _Search:
+    """The search through one image."""
+
+    def __init__(self, machine: Any, layout: CodeLayout) -> None:
+        self._machine = machine
+        self._layout = layout
+        self._arch: Arch = machine.arch
+        self._order: str = self._arch.order.value
+        self._text = [_Stretch(start, end, self._read(start, end - start + _AHEAD)) for start, end in layout.text]
+        self._starts = [stretch.start for stretch in self._text]
+        self._known: dict[int, tuple[int, str]] = {}  # address -> (mode, why)
+        self._names: dict[int, Symbol] = {}
+        self._frames: list[tuple[int, int]] = []  # sorted (start, end) of unwind tables
+        self._sweeper = Sweeper(self._arch, Sweep())
+        self._complete = False  # the unwind tables tell of nearly all code
+        self._sorted_ends: list[int] = []
+        self._mode = 0  # of code that nothing tells the mode of
+
+    def functions(self) -> Iterator[Found]:
+        """All functions of the image."""
+        self._sure()
+        if self._layout.raw:
+            self._follow()
+        else:
+            self._sweep()
+            self._calls()
+            self._pointers()
+            self._jumps()
+            self._gaps()
+        return self._found()
+
+    # --- what is sure
+
+    def _sure(self) -> None:
+        for symbol in self._machine.symbols:
+            if symbol.kind in ("func", "ifunc") and symbol.module == self._layout.module:
+                entry = self._arch.pointers.code_address(symbol.address | symbol.mode, self._machine.read)
+                if self._stretch(entry.addr) is not None:
+                    self._known[entry.addr] = entry.mode | symbol.mode, SYMBOL
+                    self._names.setdefault(entry.addr, symbol)
+        self._mode = self._usual_mode()
+        for address in self._layout.starts:
+            entry = self._arch.pointers.code_address(address, self._machine.read)
+            self._add(entry.addr, entry.mode, HEADER)
+        table = self._read(*self._layout.frames) if self._layout.frames[1] else b""
+        self._frames = sorted((start, end) for start, end in frame_ranges(table, self._layout.frames[0],
+                                                                          self._arch.bits, self._order)
+                              if self._stretch(start) is not None)
+        for start, _ in self._frames:
+            self._add(start, self._mode_at(start), UNWIND)
+        self._complete = 5 * sum(end - start for start, end in self._frames) > 4 * sum(
+            stretch.end - stretch.start for stretch in self._text)
+        if not self._complete and not self._layout.raw:
+            for start in self._starts:
+                self._add(start, self._mode_at(start), SECTION)
+        index = self._read(*self._layout.index) if self._layout.index[1] else b""
+        for start in index_starts(index, self._layout.index[0], self._order):
+            self._add(start, self._mode_at(start), UNWIND)
+        if self._layout.raw:
+            self._vectors()
+
+    def _vectors(self) -> None:
+        """Where a raw image starts: pc, and the vectors in front of the code where it has some."""
+        arch, first = self._arch, self._text[0]
+        pc = self._machine.regs.pc
+        mode = self._mode_of_raw()
+        self._add(pc, mode, HEADER)
+        if arch.files.vectors is None:
+            return
+        word = arch.bits // 8
+        lowest = pc
+        for at in range(first.start + word, first.end - word, word):
+            value = int.from_bytes(self._read(at, word), self._order)  # type: ignore[arg-type]
+            address = value & ~arch.pointers.mode_bits
+            if at >= lowest or (value and (self._stretch(address) is None or not value & arch.pointers.mode_bits)):
+                break
+            if value:
+                self._add(address, value & arch.pointers.mode_bits, HEADER)
+                lowest = min(lowest, address)
+
+    def _mode_of_raw(self) -> int:
+        vectors = self._arch.files.vectors
+        if vectors is not None:
+            return vectors(self._text[0].code)[1] & self._arch.pointers.mode_bits
+        return self._mode_at(self._machine.regs.pc)
+
+    def _usual_mode(self) -> int:
+        modes = [mode for mode, _ in self._known.values()]
+        for address in self._layout.starts[:0 if modes else 1]:
+            entry = self._arch.pointers.code_address(address, self._machine.read)
+            modes = [entry.mode]
+        return max(set(modes), key=modes.count) if modes else min(self._arch.traps.end)
+
+    def _mode_at(self, address: int) -> int:
+        """The mode of code at an address: the one in which it makes sense, or the usual one."""
+        known = self._known.get(address)
+        if known is not None:
+            return known[0]
+        modes = sorted(self._arch.traps.end, key=lambda mode: mode != self._mode)
+        if len(modes) == 1:
+            return self._mode
+        return max(modes, key=lambda mode: self._sense(address, mode))
+
+    def _sense(self, address: int, mode: int) -> int:
+        """How many instructions from an address on make sense in a mode."""
+        stretch = self._stretch(address)
+        if stretch is None or (address | mode) & mode != mode:
+            return -1
+        if not mode and address % 4 and self._arch.pointers.mode_bits:
+            return -1
+        at = address
+        for n in range(_TRIED):
+            code = stretch.code[at - stretch.start : at - stretch.start + 2 * self._arch.max_insn]
+            if at >= stretch.end or not any(code[:4]):
+                return n
+            insn = self._arch.decode(code, at | mode)
+            if insn.decoded is not Decoded.WHOLE:
+                return n
+            if not insn.falls_through:
+                return _TRIED
+            at += insn.size
+        return _TRIED
+
+    # --- whole text
+
+    def _sweep(self) -> None:
+        for stretch in self._text:
+            inside = {address: mode for address, (mode, _) in sorted(self._known.items())
+                      if stretch.start <= address < stretch.end}
+            self._sweeper.run(stretch.code, stretch.start, stretch.end, inside, self._machine.symbols.data_end,
+                              self._mode)
+
+    def _calls(self) -> None:
+        """Direct calls. Into a function that an unwind table tells of they lead to its parts."""
+        sweep = self._sweeper.sweep
+        for _ in range(4):
+            new = [target for target in sweep.calls if self._may_be_called(target)]
+            for target in new:
+                start = self._before_local(target & ~self._arch.pointers.mode_bits)
+                self._add(start, target & self._arch.pointers.mode_bits, CALL)
+            again = [target for target in new if target & ~self._arch.pointers.mode_bits not in sweep.starts]
+            for target in again:
+                self._again(target & ~self._arch.pointers.mode_bits, target & self._arch.pointers.mode_bits)
+            if not again:
+                return
+
+    def _before_local(self, address: int) -> int:
+        """Where the function begins that is called at an address: in front of it, where that is its local entry."""
+        entry = self._arch.pointers.code_address
+        for before in (8, 4):
+            if entry is not plain_address and self._stretch(address - before) is not None:
+                read = self._machine.read
+                if entry(address - before, read).local == before:
+                    return address - before
+        return address
+
+    def _may_be_called(self, target: int) -> bool:
+        address = target & ~self._arch.pointers.mode_bits
+        if address in self._known or self._stretch(address) is None or self._inside_frame(address):
+            return False
+        if self._before_local(address) in self._known:
+            return False
+        return self._sense(address, target & self._arch.pointers.mode_bits) == _TRIED
+
+    def _again(self, address: int, mode: int) -> None:
+        """Decode from an address up to the next known function: it was out of step, or in another mode."""
+        stretch = self._stretch(address)
+        assert stretch is not None
+        known = sorted(self._known)
+        n = bisect.bisect_right(known, address)
+        end = min([stretch.end, *known[n : n + 1]])
+        self._sweeper.run(stretch.code[address - stretch.start : end - stretch.start + _AHEAD], address, end, {},
+                          self._machine.symbols.data_end, mode)
+
+    def _pointers(self) -> None:
+        """Words that hold addresses of code: tables of functions, and of places within them."""
+        word = self._arch.bits // 8
+        branches = self._sweeper.sweep.branches
+        for place in self._layout.words:
+            value = int.from_bytes(self._read(place, word), self._order)  # type: ignore[arg-type]
+            address = value & ~self._arch.pointers.mode_bits
+            mode = value & self._arch.pointers.mode_bits
+            if (self._stretch(address) is not None and address not in self._known
+                    and address % self._arch.insn_align == 0 and not self._inside_frame(address)
+                    and address not in branches and self._behind_end(address)
+                    and self._sense(address, mode or self._mode_at(address)) == _TRIED):
+                self._add(address, mode or self._mode_at(address), POINTER)
+
+    def _jumps(self) -> None:
+        """Jumps out of the function that they are in."""
+        sweep, known = self._sweeper.sweep, sorted(self._known)
+        new = []
+        for at, target in sweep.jumps:
+            address = target & ~self._arch.pointers.mode_bits
+            n = bisect.bisect_right(known, at)
+            first, behind = known[n - 1] if n else 0, known[n] if n < len(known) else 1 << 64
+            if first <= address < behind or address in self._known or address in sweep.branches:
+                continue
+            if (self._stretch(address) is not None and not self._inside_frame(address) and self._behind_end(address)
+                    and self._sense(address, target & self._arch.pointers.mode_bits) == _TRIED):
+                new.append((self._before_local(address), target & self._arch.pointers.mode_bits))
+        for address, mode in new:
+            self._add(address, mode, JUMP)
+
+    def _gaps(self) -> None:
+        """Code behind an end that nothing branches to, in functions that jump through no table."""
+        sweep = self._sweeper.sweep
+        targets = sweep.branches | {target & ~self._arch.pointers.mode_bits for _, target in sweep.jumps}
+        computed, known = sorted(sweep.computed), sorted(self._known)
+        last = 0
+        ends = set(sweep.ends)
+        for end in sorted({*ends, *sweep.returns}):
+            address, blank = self._padded(end)
+            if address is None or address in self._known or address in targets or self._inside_frame(address):
+                continue
+            n = bisect.bisect_right(known, address) - 1
+            start = max(known[n] if n >= 0 else 0, last)
+            opening = self._opens(address)
+            if not opening:
+                mode = self._mode_at(address)
+                if blank or address % (self._arch.bits // 8):
+                    continue
+                if self._complete or end not in ends or mode:  # Thumb code has halves of others behind its ends
+                    continue
+                c = bisect.bisect_left(computed, start)
+                if c < len(computed) and computed[c] < address:
+                    continue
+                if self._sense(address, mode) < _TRIED:
+                    continue
+            self._add(address, self._mode_at(address), OPENING if opening else GAP)
+            last = address
+
+    def _padded(self, end: int) -> tuple[int | None, bool]:
+        """Pass over what fills a place.
+
+        Returns:
+            The first instruction behind an end and what fills the place up to it, None where there is none; and
+            whether there were zeros that are no instructions, which tables begin with.
+        """
+        stretch, mode = self._stretch(end), self._mode
+        if stretch is None:
+            return None, False
+        at, blank = end, False
+        for _ in range(64):
+            skipped = self._sweeper.sweep.data.get(at, 0) or self._machine.symbols.data_end(at)
+            if skipped > at:
+                at = skipped
+                continue
+            if at >= stretch.end:
+                return None, blank
+            offset = at - stretch.start
+            step = max(self._arch.insn_align, 2)
+            code = stretch.code[offset : offset + step]
+            insn = self._arch.decode(stretch.code[offset : offset + 2 * self._arch.max_insn], at | mode)
+            if not any(code) or code[:1] == b"\xcc":
+                blank = blank or insn.decoded is not Decoded.WHOLE
+                at += self._arch.insn_align
+                continue
+            if not fills(insn.raw, insn.name):
+                return (at if at in self._sweeper.sweep.starts else None), blank
+            at += insn.size
+        return None, blank
+
+    def _behind_end(self, address: int) -> bool:
+        """True where what stands in front of an address does not fall into it, what fills places left out."""
+        ends = self._ends
+        n = bisect.bisect_right(ends, address) - 1
+        return n >= 0 and self._padded(ends[n])[0] == address
+
+    @property
+    def _ends(self) -> list[int]:
+        if len(self._sorted_ends) != len(self._sweeper.sweep.ends):
+            self._sorted_ends = sorted(self._sweeper.sweep.ends)
+        return self._sorted_ends
+
+    # --- raw images
+
+    def _follow(self) -> None:
+        """Decode what is reached, function by function; then look for openings in what is left."""
+        covered: list[tuple[int, int]] = []
+        queue = sorted(self._known)
+        self._reach(queue, covered)
+        opens = self._arch.walking.opens.get(self._mode)
+        if opens is None:
+            return
+        for stretch in self._text:
+            for match in opens.finditer(stretch.code, 0, stretch.end - stretch.start):
+                address = stretch.start + match.start()
+                if (address % self._arch.insn_align or address in self._known or _covers(covered, address)
+                        or self._sense(address, self._mode) < _TRIED):
+                    continue
+                self._add(address, self._mode, OPENING)
+                self._reach([address], covered)
+
+    def _reach(self, queue: list[int], covered: list[tuple[int, int]]) -> None:
+        sweep = self._sweeper.sweep
+        while queue:
+            start = queue.pop()
+            mode, _ = self._known[start]
+            stretch = self._stretch(start)
+            if stretch is None:
+                continue
+            calls, jumps = set(sweep.calls), len(sweep.jumps)
+            end = self._sweeper.function(stretch.code[start - stretch.start : start - stretch.start + LONGEST], start,
+                                         min(stretch.end, start + LONGEST), mode, self._machine.symbols.data_end)
+            bisect.insort(covered, (start, end))
+            leads = [(target, CALL) for target in sweep.calls.keys() - calls]
+            leads += [(target, JUMP) for _, target in sweep.jumps[jumps:] if not start <= target < end]
+            for target, why in leads:
+                address = target & ~self._arch.pointers.mode_bits
+                at = target & self._arch.pointers.mode_bits
+                if (address not in self._known and self._stretch(address) is not None
+                        and not (why == JUMP and _covers(covered, address)) and self._sense(address, at) == _TRIED):
+                    self._add(address, at, why)
+                    queue.append(address)
+
+    # --- helpers
+
+    def _opens(self, address: int) -> bool:
+        stretch, opens = self._stretch(address), self._arch.walking.opens.get(self._mode_at(address))
+        assert stretch is not None
+        return opens is not None and opens.match(stretch.code, address - stretch.start) is not None
+
+    def _add(self, address: int, mode: int, why: str) -> None:
+        if address not in self._known and self._stretch(address) is not None:
+            self._known[address] = mode, why
+
+    def _stretch(self, address: int) -> _Stretch | None:
+        n = bisect.bisect_right(self._starts, address) - 1
+        return self._text[n] if n >= 0 and address < self._text[n].end else None
+
+    def _inside_frame(self, address: int) -> bool:
+        """True within a function that an unwind table tells of, behind its start."""
+        n = bisect.bisect_left(self._frames, (address, 0)) - 1
+        return n >= 0 and self._frames[n][0] < address < self._frames[n][1]
+
+    def _read(self, address: int, size: int) -> bytes:
+        """Guest memory; as much as is mapped."""
+        try:
+            return bytes(self._machine.read(address, size))
+        except GuestFault as fault:
+            mapped = (fault.address or address) - address
+            return bytes(self._machine.read(address, mapped)) if 0 < mapped < size else b""
+
+    def _found(self) -> Iterator[Found]:
+        ends = dict(self._frames)
+        starts = sorted(self._known)
+        for address, behind in zip(starts, _behind(starts), strict=True):
+            mode, why = self._known[address]
+            stretch = self._stretch(address)
+            assert stretch is not None
+            end = min(behind, ends.get(address, stretch.end), stretch.end)
+            symbol = self._names.get(address)
+            name = f"fn_{address:08x}" if symbol is None else symbol.name
+            yield Found(address, symbol.size if symbol is not None and symbol.size else end - address, mode, why, name)
+
+
+def _behind(starts: list[int]) -> Iterable[int]:
+    return [*starts[1:], 1 << 64] if starts else []
+
+
+def _covers(ranges: list[tuple[int, int]], address: int) -> bool:
+    n = bisect.bisect_right(ranges, (address, 1 << 64)) - 1
+    return any(start <= address < end for start, end in ranges[max(n - 8, 0) : n + 1])

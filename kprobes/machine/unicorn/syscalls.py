@@ -1,0 +1,416 @@
+"""System calls of library code that is called in the engine: memory, random bytes, time, output, locks, and the end.
+
+No operating system is here: a call that is none of these is a fault that names it. Nothing of the host's is reached:
+output is kept, random bytes and time are made up, and are the same in every run. What a guest may take is bounded.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
+
+from ...errors import BadArgument, GuestFault, KprobeError, Unsupported
+from ...regs import Regs
+from .cpu import Cpu
+from .guests.conventions import Convention, convention_of
+from .process import LinuxProcess
+from .runstate import RunState
+
+Handler = Callable[..., int]
+#: bounds of what a guest takes: bytes of memory, of output, and of a call
+MOST_MEMORY, MOST_OUTPUT, MOST_BYTES = 1 << 28, 1 << 24, 1 << 20
+BREAK_ROOM = 1 << 24  #: bytes for brk(): C libraries go on with mmap()
+MOST_PARTS = 1024  #: pieces of a writev()
+EPOCH = 946_684_800  #: seconds: the guest's clock begins in 2000
+TICK = 1_000_000  #: nanoseconds that each look at the clock takes
+FIXED = 0x10  #: of mmap's flags, on every architecture
+EBADF, EAGAIN, ENOMEM, EFAULT, EINVAL, ENOTTY = 9, 11, 12, 14, 22, 25
+LAST_ERROR = 4095
+SECOND = 1_000_000_000
+
+
+_ZERO = ("madvise", "set_robust_list", "rt_sigaction", "rt_sigprocmask", "sigaltstack", "sched_yield", "rseq",
+         "close", "getuid", "geteuid", "getgid", "getegid", "getuid32", "geteuid32", "getgid32", "getegid32")
+
+
+class SystemCalls(MutableMapping[str, Handler]):
+    """The system calls that are served: name -> function(regs, argument, ...), which returns the result, or a negative
+    error number. Others are a GuestFault.
+
+    Attributes:
+        output: what the guest has written, by file descriptor: 1 and 2.
+        status: what it has given to exit(); None: it has not.
+        now: nanoseconds of its clock; each look at it takes a millisecond.
+    """
+
+    def __init__(self, cpu: Cpu, state: RunState, process: LinuxProcess) -> None:
+        """Make the calls of a machine; serve() has them served.
+
+        Args:
+            cpu: whose calls they are.
+            state: of its runs: exit() ends them.
+            process: whose thread pointer calls set.
+        """
+        self._cpu = cpu
+        self._state = state
+        self._process = process
+        self._convention: Convention | None = None
+        self._names: Callable[[int], str] = str
+        self._otherwise: Callable[[Regs, int], bool] | None = None
+        self._stdin: Callable[[int], bytes] = lambda size: b""
+        self._own: dict[str, Handler] = {}
+        self._maps: dict[int, int] = {}  # start -> bytes, of mmap()
+        self._break = self._lowest = 0
+        self._seed = 0
+        self._random = random.Random(0)
+        self.output = {1: bytearray(), 2: bytearray()}
+        self.status: int | None = None
+        self.now = EPOCH * SECOND
+
+    # --- a mapping of names
+
+    def __getitem__(self, name: str) -> Handler:
+        found = self._own.get(name) or getattr(self, f"_do_{name}", None)
+        if found is not None:
+            return found
+        if name in _ZERO:
+            return self._nothing
+        raise KeyError(name)
+
+    def __setitem__(self, name: str, handler: Handler) -> None:
+        if not callable(handler):
+            raise BadArgument(f"{handler!r} serves no system call",
+                              hint="give a function of the registers and arguments")
+        self._own[name] = handler
+
+    def __delitem__(self, name: str) -> None:
+        del self._own[name]
+
+    def __iter__(self) -> Any:
+        built_in = [name.removeprefix("_do_") for name in dir(type(self)) if name.startswith("_do_")]
+        return iter(sorted({*self._own, *built_in, *_ZERO}))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    # --- serving
+
+    def serve(self, seed: int, stdin: Callable[[int], bytes],
+              otherwise: Callable[[Regs, int], bool] | None) -> Callable[[Regs, int], bool]:
+        """Make a handler of interrupts that serves calls.
+
+        Args:
+            seed: of the random bytes.
+            stdin: (bytes) -> what the guest reads.
+            otherwise: is asked about interrupts that are no system calls.
+
+        Raises:
+            Unsupported: Linux has no such processes, or there is no list of numbers.
+        """
+        convention = convention_of(self._cpu.arch.name)
+        if convention is None:
+            raise Unsupported(f"Linux's system calls are not served on {self._cpu.arch.name}",
+                              hint="set m.interrupt_handler")
+        self._names = _names(convention.table, convention.private)
+        self._convention = convention
+        self._stdin = stdin
+        self._otherwise = otherwise
+        self._random = random.Random(seed)
+        return self._interrupt
+
+    def _interrupt(self, regs: Regs, number: int) -> bool:
+        convention = self._convention
+        assert convention is not None
+        if number != convention.interrupt:
+            return self._otherwise is not None and self._otherwise(regs, number)
+        call = self._number(regs, convention)
+        name = self._names(call)
+        try:
+            handler = self[name]
+        except KeyError:
+            raise GuestFault(f"system call {name} ({call}), which is not served", address=regs.pc, pc=regs.pc,
+                             access="interrupt", number=number,
+                             serve=f"m.system_calls[{name!r}] = function serves it; QEMU and Qiling serve all",
+                             ) from None
+        try:
+            result = int(handler(regs, *self._arguments(regs, convention)))
+        except GuestFault as fault:
+            if fault.access not in ("read", "write", "protect"):
+                raise
+            result = -EFAULT
+        self._return(regs, convention, result)
+        return True
+
+    def _number(self, regs: Regs, convention: Convention) -> int:
+        if convention.inline:
+            at, sink = regs.pc - 2, self._state.sink
+            code = self._cpu.engine.read(at, 2) or b"\0\0"
+            code = code if sink is None else sink.original(at, code)
+            if code[1]:
+                return code[1]
+        return int(regs[convention.number]) & 0xFFFFFFFF
+
+    def _arguments(self, regs: Regs, convention: Convention) -> list[int]:
+        found = [int(regs[name]) for name in convention.args.split()]
+        if convention.stack:
+            try:
+                found += [regs.word(regs.sp + convention.stack + n * 4) for n in range(2)]
+            except GuestFault:  # calls of four arguments may be made with any stack
+                found += [0, 0]
+        return found
+
+    def _return(self, regs: Regs, convention: Convention, result: int) -> None:
+        mask, failed = self._cpu.arch.mask, -LAST_ERROR <= result < 0
+        if convention.failed == "a3":
+            regs["a3"] = int(failed)
+        elif convention.failed == "so":
+            regs["cr"] = regs["cr"] & ~(1 << 28) | failed << 28
+        elif convention.failed == "carry":
+            flags = self._cpu.arch.regs.flags or ""
+            carry = 0x11 if self._cpu.arch.bits == 64 else 1
+            regs[flags] = regs[flags] & ~carry | carry * failed
+        regs[convention.result] = (-result if failed and convention.failed else result) & mask
+
+    # --- state
+
+    @property
+    def books(self) -> tuple[Any, ...]:
+        """What calls have done so far: a copy, or to be so again."""
+        return (self._maps.copy(), self._break, self._lowest, self._random.getstate(), bytes(self.output[1]),
+                bytes(self.output[2]), self.status, self.now)
+
+    @books.setter
+    def books(self, then: tuple[Any, ...]) -> None:
+        maps, self._break, self._lowest, state, out, errors, self.status, self.now = then
+        self._maps = maps.copy()
+        self._random.setstate(state)
+        self.output[1][:], self.output[2][:] = out, errors
+
+    # --- calls
+
+    def _nothing(self, regs: Regs, *args: int) -> int:
+        return 0
+
+    def _write(self, descriptor: int, address: int, size: int) -> int:
+        kept = self.output.get(_signed(descriptor))
+        if kept is None:
+            return -EBADF
+        size = min(size, MOST_BYTES, MOST_OUTPUT - len(kept))
+        kept += self._cpu.memory.read(address, size)
+        return size
+
+    def _do_write(self, regs: Regs, descriptor: int, address: int, size: int, *_: int) -> int:
+        return self._write(descriptor, address, size)
+
+    def _do_writev(self, regs: Regs, descriptor: int, address: int, count: int, *_: int) -> int:
+        if count > MOST_PARTS:
+            return -EINVAL
+        word, done = self._cpu.arch.bits // 8, 0
+        for n in range(count):
+            at = address + 2 * n * word
+            written = self._write(descriptor, regs.word(at), regs.word(at + word))
+            if written < 0:
+                return written
+            done += written
+        return done
+
+    def _do_read(self, regs: Regs, descriptor: int, address: int, size: int, *_: int) -> int:
+        if _signed(descriptor):
+            return -EBADF
+        self._cpu.memory.read(address, min(size, 1))
+        data = self._stdin(min(size, MOST_BYTES))
+        self._cpu.memory.write(address, data)
+        return len(data)
+
+    def _do_ioctl(self, regs: Regs, *args: int) -> int:
+        return -ENOTTY
+
+    def _do_getrandom(self, regs: Regs, address: int, size: int, *_: int) -> int:
+        size = min(size, MOST_BYTES)
+        self._cpu.memory.read(address, size)
+        self._cpu.memory.write(address, self._random.randbytes(size))
+        return size
+
+    def _do_getpid(self, regs: Regs, *_: int) -> int:
+        return 1
+
+    _do_gettid = _do_set_tid_address = _do_getpid
+
+    def _do_sched_getaffinity(self, regs: Regs, task: int, size: int, address: int, *_: int) -> int:
+        word = self._cpu.arch.bits // 8
+        if size < word:
+            return -EINVAL
+        regs.set_word(address, 1)
+        return word
+
+    # time
+
+    def _tick(self) -> tuple[int, int]:
+        self.now += TICK
+        return divmod(self.now, SECOND)
+
+    def _times(self, address: int, first: int, second: int, size: int) -> int:
+        order: Any = self._cpu.arch.order.value
+        if address:
+            self._cpu.memory.read(address, 2 * size)
+            self._cpu.memory.write(address, first.to_bytes(size, order) + second.to_bytes(size, order))
+        return 0
+
+    def _do_clock_gettime(self, regs: Regs, clock: int, address: int, *_: int) -> int:
+        return self._times(address, *self._tick(), self._cpu.arch.bits // 8)
+
+    def _do_clock_gettime64(self, regs: Regs, clock: int, address: int, *_: int) -> int:
+        return self._times(address, *self._tick(), 8)
+
+    def _do_gettimeofday(self, regs: Regs, address: int, *_: int) -> int:
+        seconds, rest = self._tick()
+        return self._times(address, seconds, rest // 1000, self._cpu.arch.bits // 8)
+
+    def _do_time(self, regs: Regs, address: int, *_: int) -> int:
+        seconds, _rest = self._tick()
+        if address:
+            regs.set_word(address, seconds)
+        return seconds
+
+    # the end, and locks
+
+    def _do_exit(self, regs: Regs, status: int, *_: int) -> int:
+        self.status = status & 0xFF
+        self._state.stop_for("stop")
+        return 0
+
+    _do_exit_group = _do_exit
+
+    def _do_futex(self, regs: Regs, address: int, operation: int, value: int, *_: int) -> int:
+        kind = operation & 0x7F  # without PRIVATE and CLOCK_REALTIME
+        if kind in (1, 10):  # WAKE, WAKE_BITSET: no other thread waits
+            return 0
+        if kind not in (0, 9):
+            return -EINVAL
+        now = int.from_bytes(self._cpu.memory.read(address, 4), self._cpu.arch.order.value)
+        if now != value & 0xFFFFFFFF:
+            return -EAGAIN
+        raise GuestFault("system call futex waits for another thread, and there is none", address=address, pc=regs.pc,
+                         access="interrupt", serve="m.system_calls['futex'] = function serves it")
+
+    _do_futex_time64 = _do_futex
+
+    # memory
+
+    @property
+    def _taken(self) -> int:
+        return sum(self._maps.values())
+
+    def _do_brk(self, regs: Regs, wanted: int, *_: int) -> int:
+        memory = self._cpu.memory
+        if not self._lowest:
+            self._lowest = self._break = memory.map_anywhere(BREAK_ROOM)
+        if not self._lowest <= wanted <= self._lowest + BREAK_ROOM:
+            return self._break
+        if wanted < self._break:
+            memory.write(wanted, bytes(self._break - wanted))  # what comes back is zeroed
+        self._break = wanted
+        return wanted
+
+    def _do_mmap(self, regs: Regs, address: int, size: int, protection: int, flags: int, descriptor: int,
+                 *rest: int) -> int:
+        if self._convention is not None and self._convention.block:
+            word = self._cpu.arch.bits // 8
+            address, size, _, flags, descriptor = (regs.word(address + n * word) for n in range(5))
+        return self._map(address, size, flags, descriptor)
+
+    def _do_mmap2(self, regs: Regs, address: int, size: int, protection: int, flags: int, descriptor: int,
+                  *_: int) -> int:
+        return self._map(address, size, flags, descriptor)
+
+    def _map(self, address: int, size: int, flags: int, descriptor: int) -> int:
+        """Map memory of nothing: zeroed, to be read and written."""
+        memory = self._cpu.memory
+        size = -(-size // memory.page_size) * memory.page_size
+        if _signed(descriptor) >= 0 and not flags & 0x820:  # of a file; what is anonymous has a bit, 0x800 on MIPS
+            return -EBADF
+        if not size > 0 or self._taken + size > MOST_MEMORY:
+            return -ENOMEM if size else -EINVAL
+        try:
+            if not flags & FIXED:
+                address = memory.map_anywhere(size)
+            elif any(start <= address and address + size <= start + length for start, length in self._maps.items()):
+                memory.write(address, bytes(size))
+                return address
+            else:
+                memory.map(address, size, "rw")
+        except KprobeError:
+            return -ENOMEM
+        self._maps[address] = size
+        return address
+
+    def _do_munmap(self, regs: Regs, address: int, size: int, *_: int) -> int:
+        memory = self._cpu.memory
+        size = -(-size // memory.page_size) * memory.page_size
+        whole = next(((start, length) for start, length in self._maps.items()
+                      if start <= address and address + size <= start + length), None)
+        if whole is None or not size or address % memory.page_size:
+            return -EINVAL  # only what these calls have mapped
+        start, length = whole
+        memory.unmap(address, size)
+        del self._maps[start]
+        for at, rest in ((start, address - start), (address + size, start + length - address - size)):
+            if rest:
+                self._maps[at] = rest
+        return 0
+
+    def _do_mprotect(self, regs: Regs, address: int, size: int, protection: int, *_: int) -> int:
+        perms = "".join(letter for bit, letter in ((1, "r"), (2, "w"), (4, "x")) if protection & bit)
+        if size > MOST_MEMORY:
+            return -ENOMEM
+        try:
+            if size:
+                self._cpu.memory.protect(address, size, perms)
+        except KprobeError:
+            return -ENOMEM
+        return 0
+
+    # the thread pointer
+
+    def _do_arch_prctl(self, regs: Regs, what: int, value: int, *_: int) -> int:
+        if what != 0x1002:  # ARCH_SET_FS
+            return -EINVAL
+        self._process.set_pointer(value)
+        return 0
+
+    def _do_set_tls(self, regs: Regs, value: int, *_: int) -> int:
+        self._process.set_pointer(value)
+        return 0
+
+    def _do_set_thread_area(self, regs: Regs, value: int, *_: int) -> int:
+        if self._convention is not None and self._convention.descriptor:
+            self._process.set_pointer(int.from_bytes(self._cpu.memory.read(value + 4, 4), "little"))
+            self._cpu.memory.write(value, (6).to_bytes(4, "little"))
+        else:
+            self._process.set_pointer(value)
+        return 0
+
+
+def _signed(descriptor: int) -> int:
+    """A C int, from a register."""
+    value = descriptor & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _names(table: str, private: Mapping[int, str]) -> Callable[[int], str]:
+    """number -> name of an architecture's calls, "unknown" where there is none."""
+    try:
+        import system_calls
+    except ImportError as error:
+        raise Unsupported(f"the list of Linux's system calls cannot be imported ({error})",
+                          hint="pip install 'kprobes[syscalls]'") from None
+    known = system_calls.syscalls()
+    numbers = {}
+    for name in known.names():
+        try:
+            numbers[known.get(name, table)] = name
+        except (system_calls.NoSuchSystemCall, system_calls.NotSupportedSystemCall):
+            continue
+    numbers |= dict(private)
+    return lambda number: numbers.get(number, "unknown")

@@ -1,0 +1,134 @@
+"""Functions of stripped code: found, and nothing else."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from arches import PROGRAMS as PROGRAMS_DIR
+from arches import RUNNABLE, programs_of
+
+from kprobes import Kprobe, Kprobes, UnicornMachine, UnknownSymbol
+from kprobes.discover import Found
+from kprobes.discover._frames import frame_ranges, index_starts
+from kprobes.image import EXPORTS, read_elf
+from kprobes.symbols import Symbols
+
+PROGRAMS = [pytest.param(p, id=p.stem) for name in RUNNABLE for p in programs_of(name)]
+
+
+def stripped(file: bytes) -> bytes:
+    """An ELF file without its symbol table."""
+    wide, order = file[4] == 2, "big" if file[5] == 2 else "little"
+
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(file[at : at + size], order)  # type: ignore[arg-type]
+
+    first = number(40, 8) if wide else number(32, 4)
+    size, count = (number(58, 2), number(60, 2)) if wide else (number(46, 2), number(48, 2))
+    changed = bytearray(file)
+    for at in range(first, first + size * count, size):
+        if number(at + 4, 4) == 2:  # SHT_SYMTAB
+            changed[at + 4 : at + 8] = bytes(4)
+    assert changed != file
+    return bytes(changed)
+
+
+def truth_of(machine: UnicornMachine) -> dict[int, int]:
+    """Functions that symbols name: address -> bytes."""
+    functions = [s for s in machine.symbols if s.kind == "func" and s.size]
+    read, where = machine.read, machine.arch.pointers.code_address
+    return {where(s.address | s.mode, read).addr: s.size for s in functions}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_stripped_programs(program: Path) -> None:
+    """What calls lead to is found; what has no caller but a table, maybe."""
+    with UnicornMachine.load(program) as named:
+        truth = truth_of(named)
+    with UnicornMachine.load(stripped(program.read_bytes())) as m:
+        found = {f.address: f for f in m.discover()}
+        right = found.keys() & truth.keys()
+        print(program.stem, len(truth), len(found), len(right))
+        assert len(right) > (0 if m.arch.name.startswith("riscv") else 0.55) * len(truth)
+        assert len(right) > 0.85 * len(found)
+
+
+@pytest.mark.parametrize(("name", "least"), [("cortexm-O2", 90), ("mipsel-O2", 75), ("ppc-O2", 100)])
+def test_raw_images(name: str, least: int) -> None:
+    program = PROGRAMS_DIR / "bin" / f"{name}.elf"
+    image = read_elf(program)
+    base = image.segments[0].addr
+    memory = bytearray(image.segments[-1].addr + image.segments[-1].memsz - base)
+    for segment in image.segments:
+        memory[segment.addr - base : segment.addr - base + len(segment.data)] = segment.data
+    with UnicornMachine.load(program) as named:
+        truth, arch, entry = truth_of(named), named.arch.name, named.regs.pc | min(named.arch.traps.end)
+    with UnicornMachine.load_raw(bytes(memory), arch=arch, base=base, entry=entry) as m:
+        found = {f.address for f in m.discover()}
+        assert len(found & truth.keys()) >= least and len(found & truth.keys()) > 0.85 * len(found)
+
+
+def test_what_is_found_can_be_probed() -> None:
+    program = next(p for p in programs_of("x86_64") if p.stem.endswith("O2"))
+    with UnicornMachine.load(program) as named:
+        address = named.symbols["test_atomics"].address
+        result = named.call("test_atomics", 3)
+    with UnicornMachine.load(stripped(program.read_bytes())) as m:
+        before = len(m.symbols)
+        found: dict[int, Found] = {f.address: f for f in m.discover()}
+        assert len(m.symbols) > before and all(f.why for f in found.values())
+        symbol = m.symbols.at(address)[0]
+        with Kprobes(m) as k:
+            hits = []
+            k.register(Kprobe(symbol_name=symbol.name, pre_handler=lambda p, regs: hits.append(regs.pc)))
+            assert m.call(symbol.name, 3) == result
+            assert hits == [symbol.address] and symbol.address in found
+        assert len(m.discover()) == len(found)
+
+
+def test_tables_that_lie_end() -> None:
+    """Whatever is in unwind tables, reading them ends and raises nothing."""
+    rng = random.Random(7)
+    sound = bytes.fromhex("1400000000000000017a5200017810011b0c070890010000" "100000001c000000000100001000000000000000")
+    assert list(frame_ranges(sound, 0x1000, 64, "little")) == [(0x1120, 0x1130)]
+    for n in range(500):
+        table = bytearray(sound if n % 2 else rng.randbytes(200))
+        for _ in range(3):
+            table[rng.randrange(len(table))] = rng.randrange(256)
+        for order in ("little", "big"):
+            assert len(list(frame_ranges(bytes(table), 0x1000, 64, order))) < 50
+            assert all(0 <= start < 1 << 32 for start in index_starts(bytes(table), 0x1000, order))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_is_no_reason_to_fail(seed: int) -> None:
+    noise = random.Random(seed).randbytes(0x3000)
+    for arch in ("x86_64", "arm", "cortexm", "mips", "s390x"):
+        with UnicornMachine.load_raw(noise, arch=arch, base=0x10000, entry=0x10000) as m:
+            assert all(0x10000 <= f.address < 0x13000 for f in m.discover())
+
+
+@pytest.mark.parametrize("format", EXPORTS)
+def test_names_come_back(format: str, tmp_path: Path) -> None:
+    with UnicornMachine.load("examples/demo.x86_64") as m:
+        text, named = m.symbols.export(format), {(s.name, s.address) for s in m.symbols if s.kind != "import"}
+    (tmp_path / "names").write_text(text)
+    symbols = Symbols()
+    symbols.load(tmp_path / "names")
+    assert {(s.name, s.address) for s in symbols} == named
+    kinds = {s.name: s.kind for s in symbols}
+    assert kinds["fib"] == "func"
+
+
+def test_addresses_are_taken_for_names() -> None:
+    with UnicornMachine.load("examples/demo.x86_64") as m, Kprobes(m) as k:
+        fib = m.symbols["fib"].address
+        assert k.check(f"{fib:#x}").addr == fib
+        with k.graph(f"{fib:#x}") as graph:
+            m.call("fib", 2)
+        assert "fib" in str(graph) and m.symbols.place(f"{fib:#x}").name == "fib"
+        assert m.symbols.place("0x12").address == 0x12
+        with pytest.raises(UnknownSymbol):
+            m.symbols.place("0xtable")
