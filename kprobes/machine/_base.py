@@ -355,13 +355,11 @@ UNWRITTEN = 0x80
 
 
 class MarkedMemory(Protocol):
-    """Guest memory of which each byte has a mark, and accesses to marked bytes.
+    """Guest memory of which each byte has a mark, and accesses to marked bytes."""
 
-    Attributes:
-        unwatchable: why accesses cannot be reported; "": they can.
-    """
-
-    unwatchable: str
+    @property
+    def unwatchable(self) -> str:
+        """Why accesses cannot be reported; "": they can."""
 
     def map(self, size: int) -> int:
         """Map zeroed memory that the guest may read and write, and return its address. Raises NoMemory."""

@@ -11,11 +11,7 @@ from .watches import Watches
 
 
 class MarkedMemory:
-    """See machine._base.MarkedMemory.
-
-    Attributes:
-        unwatchable: why accesses cannot be reported; "": they can.
-    """
+    """See machine._base.MarkedMemory."""
 
     def __init__(self, memory: GuestMemory, watches: Watches, snapshots: Snapshots) -> None:
         """
@@ -27,7 +23,11 @@ class MarkedMemory:
         self._memory = memory
         self._watches = watches
         self._snapshots = snapshots
-        self.unwatchable = watches.unwatchable
+
+    @property
+    def unwatchable(self) -> str:
+        """Why accesses cannot be reported; "": they can."""
+        return self._watches.unwatchable
 
     def map(self, size: int) -> int:
         """Map zeroed memory, and return its address. Raises NoMemory."""

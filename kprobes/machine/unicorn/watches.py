@@ -44,7 +44,8 @@ class Watches:
         self._hears = 0  # the hook that has accesses reported behind blocks that change themselves; 0: there is none
         # one for all: the engine may use a deleted hook's, which is kept for good
         self._callback = MEMORY(self._on_access)
-        self._marks: dict[int, tuple[int, memoryview]] = {}  # first address and marks, by number, where Python looks
+        #: by number, where Python looks at marks: the engine's address of the first byte, and they
+        self._marks: dict[int, tuple[int, memoryview]] = {}
         self._callback_marked = MEMORY(self._on_marked)
 
     def watch_at(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
@@ -53,14 +54,16 @@ class Watches:
         return self._hooked(number, start, size, access, self._callback, number)
 
     def add_marked(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
-        """See MarkedMemory.watch(): host code looks at the marks, or Python where there is none."""
-        if self.unwatchable:
-            raise Unsupported(self.unwatchable, hint="put a probe where the memory is written")
+        """See MarkedMemory.watch(): host code looks at the marks.
+
+        Python does where there is none, and where each report has to be mended.
+        """
         number = self._begin(start, report)
-        if not hostcode.available():
-            self._marks[number] = start, marks
+        place = self._cpu.memory.windows.place(start)
+        if self._mend is not None or not hostcode.available():
+            self._marks[number] = place, marks
             return self._hooked(number, start, len(marks), "rw", self._callback_marked, number)
-        words = (ctypes.c_uint64 * 5)(start, len(marks), ctypes.addressof(ctypes.c_char.from_buffer(marks)),
+        words = (ctypes.c_uint64 * 5)(place, len(marks), ctypes.addressof(ctypes.c_char.from_buffer(marks)),
                                       address_of(self._callback), number)
         self._cpu.engine.keep(words)
         self._cpu.engine.keep(marks)
@@ -81,10 +84,12 @@ class Watches:
 
     @property
     def unwatchable(self) -> str:
-        """Why host code cannot look at marked memory; "": it can."""
-        if self._cpu.guest.memory.mended is None:
-            return ""
-        return f"Unicorn changes {self._cpu.arch.name} guests when it reports an access, and Python puts that right"
+        """Why accesses cannot be reported; "": they can."""
+        try:
+            mending(self._cpu.engine, self._cpu.guest, self._cpu.arch)
+        except Unsupported as error:
+            return str(error)
+        return ""
 
     def _hooked(self, number: int, start: int, size: int, access: str, function: Any, data: int) -> Callable[[], None]:
         """Add a watch's hook.
@@ -134,17 +139,24 @@ class Watches:
             if not self._watches:  # code that was translated meanwhile is slow
                 self._cpu.engine.retranslate()
 
-    def _on_marked(self, uc: int, kind: int, address: int, size: int, value: int, number: int) -> None:
+    def _on_marked(self, _uc: int, kind: int, place: int, size: int, value: int, number: int) -> None:
         """What host code does (counting.c, marked_access), where there is none."""
+        try:
+            self._look_at_marks(kind, place, size, value, number)
+        finally:
+            if self._mend is not None:
+                self._mend()
+
+    def _look_at_marks(self, kind: int, place: int, size: int, value: int, number: int) -> None:
         start, marks = self._marks.get(number, (0, memoryview(b"")))
-        first, last = max(address - start, 0), min(address + size - start, len(marks))
+        first, last = max(place - start, 0), min(place + size - start, len(marks))
         there = marks[first:last] if first < last else b""
         if not any(there):
             return
         if kind == const.UC_MEM_WRITE and not any(mark & ~UNWRITTEN for mark in there):
             marks[first:last] = bytes(last - first)
         else:
-            self._on_access(uc, kind, address, size, value, number)
+            self._report(kind, place, size, value, number)
 
     def _on_access(self, _uc: int, kind: int, place: int, size: int, value: int, number: int) -> None:
         try:
