@@ -183,14 +183,27 @@ def on_guest(command: Callable[..., None]) -> Callable[..., None]:
     return file_argument(arch_option(with_board(wrapped)))
 
 
-OPTIONS = (
-    click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
-    sysroot_option,
+#: what code there is besides the file's, and what names it has
+LIBRARY_OPTIONS = (
     discover_option,
     click.option("--preload", multiple=True, metavar="LIBRARY",
                  help="Load a library first, whose functions FILE calls; may be given again."),
     click.option("--syscalls", is_flag=True,
                  help="Serve Linux's system calls of library code: memory, random bytes, time, output, locks, exit."),
+)
+
+
+def with_libraries(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command LIBRARY_OPTIONS."""
+    for option in reversed(LIBRARY_OPTIONS):
+        command = option(command)
+    return command
+
+
+OPTIONS = (
+    click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
+    sysroot_option,
+    *LIBRARY_OPTIONS,
     click.option("--call", metavar="'NAME(ARG, ...)'",
                  help="Call a function; arguments are integers, 'c' and \"text\"."),
     click.option("--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."),

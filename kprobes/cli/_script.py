@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ._board import with_board
-from ._files import arch_option, sysroot_option
-from ._guest import PROGRAM, Guest, GuestCommand, to_file
+from ._files import arch_option, find_functions, sysroot_option
+from ._guest import PROGRAM, Guest, GuestCommand, to_file, with_libraries
 
 if TYPE_CHECKING:
     from ..script.output import ScriptOutput
@@ -54,6 +54,7 @@ _LONG = 200_000_000
               help="What runs the programs (the best there is).")
 @arch_option
 @with_board
+@with_libraries
 @click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user.")
 @sysroot_option
 @click.option("--call", metavar="'NAME(ARG, ...)'", help="Call a function of the guest's.")
@@ -235,6 +236,8 @@ def _looked_at(guest: Guest) -> Iterator[tuple[Any, Any]]:
     from ..kprobes import Kprobes
 
     with guest.loaded() as machine, Kprobes(machine) as kprobes:
+        if guest.discover:
+            find_functions(machine, guest.file)
         yield machine, kprobes
 
 

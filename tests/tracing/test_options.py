@@ -25,6 +25,8 @@ EVENTS = ("trace", "record", "stat", "top")
 EVENT = "p:f fib n=$arg1:u32"
 CAMPAIGN = "campaign"  #: tests/campaign/test_campaign.py tries its options
 FUZZ = "fuzz"  #: tests/fuzz/test_replay.py and test_server.py try its options
+SCRIPT, HEAP = "script", "heap"  #: tests/script/test_script_command.py and tests/heap/test_heap.py do
+NOTES = str(Path(__file__).resolve().parents[2] / "examples" / "notes.arm64")
 QEMU = os.environ.get("KPROBES_QEMU_DIR")
 
 #: mov w0, #6; ldr w1, [x8]; ret, behind movz x8, #0x4000, lsl 16
@@ -120,6 +122,8 @@ def words_of(command: str, option: str, folder: Path) -> tuple[list[str], Check]
     (mangled := folder / "mangled.txt").write_text(f"0000000000010000 T {MANGLED}\n")
     cxx = [command, str(raw), *([MANGLED] if command == "graph" else what(command, f"p:f {MANGLED} n=$arg1"))]
     cxx += ["--arch", "arm64", "--base", "0x10000", "--symbols", str(mangled), "--mmio", "0x40000000:0x1000"]
+    found = [command, str(raw), *(["fn_00010000"] if command == "graph" else what(command, "p:f fn_00010000 n=$arg1"))]
+    found += ["--arch", "arm64", "--base", "0x10000", "--mmio", "0x40000000:0x1000", "--discover", *saved]
     rows: dict[str, tuple[list[str], Check]] = {
         "--demangle": ([*cxx, "--call", f"{MANGLED}()", "-C"], said(READABLE)),
         "--arch": raws, "--base": raws, "--symbols": raws,
@@ -127,6 +131,11 @@ def words_of(command: str, option: str, folder: Path) -> tuple[list[str], Check]
         "--call": ([*guest, *call, *saved], said("fib(3) = ")),
         "--run": ([*guest, "--run", *saved], lambda done, folder: bool(done.output)),
         "--qemu": on_linux(command, folder), "--sysroot": on_linux(command, folder, "--sysroot", str(folder)),
+        "--discover": ([*found, "--call", "fn_00010000()"], said("fn_00010000() = 0x6")),
+        "--preload": ([*image, "--preload", NOTES, "--call", "six()"], said("six() = 0x6")),
+        "--syscalls": ([*guest, *call, "--syscalls", *saved], said("fib(3) = ")),
+        "--module": ([*guest, *call, "--module", "demo*"], said("fib")),
+        "--sources": ([*guest, *call, "--sources", str(folder)], said("fib")),
         "--timeout": ([*guest, "--call", "fib(35)", "--timeout", "0.05", *saved], said("the time is up")),
         "--max-insns": ([*guest, *call, "--max-insns", "5", *saved], said("max_insns")),
         "--event": ([command, DEMO, "-e", EVENT, *call, *saved], said("f")),
@@ -198,9 +207,9 @@ AROUND = {"--ram": ("--ram", "0x40000000:0x1000"), "--rom": ("--rom", f"{DEMO}@0
           "--entry": ("--entry", "0x401000"), "--task": ("--task", "fib"), "--symbols": ("--symbols", DEMO),
           "--input": ("--device", "pl011@0x40000000", "--input", DEMO), "--svd": ("--svd", str(DATA / "chip.svd")),
           "--board": ("--board", str(DATA / "board.toml")), "--base": ("--base", "0x400000", "--arch", "x86_64", "--symbols", DEMO),
-          "--vectors": ("--vectors", "0x401000")}
+          "--vectors": ("--vectors", "0x401000"), "--discover": ("--discover",)}
 OTHERS = {
-    "archs": {}, "symbols": {"--arch": ("--arch", "x86_64"), **AROUND},
+    "archs": {}, "symbols": {"--arch": ("--arch", "x86_64"), "--format": ("--format", "ghidra"), **AROUND},
     "list": {"--arch": ("--arch", "x86_64"), "--sdt": ("--sdt",), "--demangle": ("-C",), **AROUND},
     "check": {"--arch": ("fib", "--arch", "x86_64"), "--event": ("-e", EVENT), **AROUND},
     "report": {"--demangle": ("-C",), "--by": ("--by", "function"), "--json": ("--json",),
@@ -221,7 +230,7 @@ def test_an_option_of_those_that_run_nothing(command: str, option: str, tmp_path
 
 
 def test_every_option_has_a_row() -> None:
-    assert {*main.commands} == {*GUESTS, *OTHERS, CAMPAIGN, FUZZ}
+    assert {*main.commands} == {*GUESTS, *OTHERS, CAMPAIGN, FUZZ, SCRIPT, HEAP}
     for command, rows in OTHERS.items():
         # tests/remote/test_check_command.py tries how these look at processes under QEMU
         assert {*options_of(command)} - {"--qemu", "--sysroot"} == {*rows}, command
