@@ -100,7 +100,7 @@ SYNTAX_ERRORS = [
     ("w x@counter", "BAD_ACCESS_TYPE", 2),
     ("w rw@", "BAD_ACCESS_FMT", 5),
     ("w w@counter:0", "BAD_ACCESS_LEN", 12),
-    ("w w@counter:65", "BAD_ACCESS_LEN", 12),
+    ("w w@counter:65537", "BAD_ACCESS_LEN", 12),
     ("w w@no_such", "BAD_MEM_ADDR", 4),
     ("w w@counter $arg1", "NOFENTRY_ARGS", 12),
     ("w w@counter $retval", "RETVAL_ON_PROBE", 12),
