@@ -39,7 +39,7 @@ class Part:
     """A device of a board.
 
     Attributes:
-        kind: name of a model (devices.KINDS), or what makes a Device: called as kind(start, **settings).
+        kind: name of a model (devices.KINDS), or what makes a Device of the start and the settings.
         start: its address.
         settings: what else the model takes: size, line (the CPU's interrupt), name, received ...
     """
