@@ -86,6 +86,17 @@ def address(name: str) -> int:
     return ctypes.addressof(ctypes.c_char.in_dll(_library(), name))
 
 
+def function(name: str, result: Any, *arguments: Any) -> Any:
+    """A function of the library, to be called with the interpreter's lock held. Only where available().
+
+    Args:
+        name: as C has it.
+        result: its type, of ctypes.
+        arguments: theirs.
+    """
+    return ctypes.PYFUNCTYPE(result, *arguments)(address(name))
+
+
 def words(name: str) -> dict[str, int]:
     """The words of one of the library's structures: name -> place, counted in words of 64 bits."""
     text = ctypes.c_char_p(address(f"{name}_words")).value or b""

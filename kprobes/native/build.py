@@ -158,7 +158,7 @@ def _library(host: str, checked: bool = False) -> Output:
     options: tuple[str, ...] = _LIBRARY_OPTIONS
     if checked:
         options = tuple(option for option in options if option != "-fno-sanitize=all") + _CHECKS
-    return Output(library_path(host).name, ("sites.c", "counting.c", "edges.c", "engine.c", "hits.c"),
+    return Output(library_path(host).name, ("sites.c", "counting.c", "edges.c", "engine.c", "hits.c", "pages.c"),
                   f"{host}-linux-gnu", options, _as_it_is)
 
 

@@ -183,6 +183,45 @@ def test_random_histories(arch: str) -> None:
                 assert all(m.parts.memory.engine.read(start, len(data)) == data for start, data in then[0].items())
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", ["x86_64", "mips", "s390x", "sparc64"])
+def test_many_returns_to_one_snapshot(arch: str, way: Any) -> None:
+    """Restored again and again, memory of all sizes is what it was, wherever the guest or its user wrote.
+
+    Host code copies pages in small blocks and in windows of larger ones, and drops the rest.
+    """
+    rng = random.Random(arch)
+    m = raw(arch, way)
+    page = m.page_size
+    sizes = {0x900000: page, 0xA00000: 20 * page, 0x1000000: 200 * page, 0x2000000: 1500 * page}
+    for at, size in sizes.items():
+        m.map(at, size, "rw")
+        for offset in range(0, size, 3 * page):
+            m.write(at + offset, rng.randbytes(16))
+    m.map(0x3000000, 2 * page, "rwx")
+    then = {at: m.read(at, size) for at, size in {**sizes, 0x3000000: 2 * page}.items()}
+    code = then.keys() - sizes.keys()
+    snapshot = m.snapshot()
+    favourite = [rng.randrange(1400) * page for _ in range(6)]
+    for turn in range(600):
+        written = [rng.randrange(1500) * page for _ in range(rng.randrange(3))]
+        for offset in (*written, *rng.sample(favourite, 2)):
+            for at, size in sizes.items():
+                if offset < size:
+                    m.write(at + offset + rng.randrange(page - 8), rng.randbytes(8))
+        if turn % 7 == 0:
+            m.write(0x3000000 + rng.randrange(page), b"code")
+        m.restore(snapshot)
+        looked_at = then if turn % 50 == 0 else {0x900000, 0xA00000, *code}
+        for at in looked_at:
+            assert m.read(at, len(then[at])) == then[at]
+        for offset in written:
+            if offset < sizes[0x2000000]:
+                assert m.read(0x2000000 + offset, page) == then[0x2000000][offset : offset + page]
+    for at, data in then.items():
+        assert m.read(at, len(data)) == data
+
+
 def hits(arch: str) -> tuple[UnicornMachine, str, int]:
     """A program, a function that it calls often, and the result of all of it."""
     path = programs_of(arch)[0]

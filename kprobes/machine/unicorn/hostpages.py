@@ -14,17 +14,22 @@ import os
 import re
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from attrs import field, frozen
 
+from ... import native
 from .blocks import HostBlock
 
 Range = tuple[int, int]
 PAGE = mmap.PAGESIZE
-_DONTNEED, _READ_WRITE, _PRIVATE_FIXED = 4, 3, 0x12  # of Linux: madvise(), mmap()
+# Of Linux: madvise(), mmap().
+_DONTNEED = 4
+_READ, _READ_WRITE = 1, 3
+_SHARED, _PRIVATE_FIXED = 1, 0x12
+_FAILED = (1 << 64) - 1
 _PUNCH = 3  # fallocate(): a hole, of the same size
 #: The highest byte of a page's word in /proc/self/pagemap: bit 7, it is present; 6, swapped out; 5, the file's own, or
 #: nobody's copy
@@ -84,6 +89,7 @@ def _libc() -> Any:
     libc = ctypes.PyDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64)
+    libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
     libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
     return libc
@@ -98,6 +104,7 @@ class HostPages:
 
     def __init__(self) -> None:
         self.file = _File()
+        self.mappings = 0  #: how often an image has been mapped
         #: host memory -> address -> the image that is mapped there
         self._mapped: weakref.WeakKeyDictionary[Any, dict[int, PageImage]] = weakref.WeakKeyDictionary()
 
@@ -145,6 +152,20 @@ class HostPages:
             out += [(start + a, start + b) for a, b in differing(now, block.view[start:end].tobytes())]
         return out
 
+    def way_back(self, kepts: Sequence[Kept]) -> WayBack | None:
+        """Make what puts blocks back by host code.
+
+        Args:
+            kepts: blocks that stand as they were kept.
+
+        Returns:
+            None where there is no host code, or no room.
+        """
+        try:
+            return WayBack(self, kepts) if native.available() else None
+        except OSError:
+            return None
+
     def _own_file(self) -> _File:
         if self.file.pid != os.getpid():
             self.file = _File()
@@ -157,6 +178,133 @@ class HostPages:
         if _libc().mmap(host, size, _READ_WRITE, _PRIVATE_FIXED, image.file.fd, image.at) != host:
             raise OSError(ctypes.get_errno(), "cannot map an image of guest memory")
         known[host] = image
+        self.mappings += 1
+
+
+#: Of kprobes/native/pages.c: kinds of a stretch, words of one, and which of them says that it has changed.
+_COPY, _DROP, _TELL = 0, 1, 2
+_STRETCH, _CHANGED = 5, 4
+_WINDOW = 16 * PAGE
+_SMALL = 64 * PAGE  # a block that is looked through at each return
+_MOST_WINDOWS = 32  # of a larger block
+_ALL_DROPPED = 256  # returns, after which pages that were copied once are dropped, and may be free again
+
+
+class WayBack:
+    """Puts a snapshot's blocks back by host code, which copies pages that were written.
+
+    A page that is dropped costs the guest's next access a fault of the host, some 4 us under a hypervisor; copying it
+    costs 0.1 us. But a page that was written once is copied at each return from then on, and in a large block the
+    operating system takes long to say which ones these are. So a large block is dropped, but for windows in which pages
+    were written before; and all is dropped now and then.
+    """
+
+    def __init__(self, pages: HostPages, kepts: Sequence[Kept]) -> None:
+        """
+        Args:
+            pages: keeps the blocks.
+            kepts: blocks that stand as they were kept. Code is not put back: written() tells of it.
+        """
+        self._pages = pages
+        self._kepts = list(kepts)
+        self._pid = os.getpid()
+        self._mappings = pages.mappings
+        self._windows: dict[Kept, set[int]] = {kept: set() for kept in kepts}
+        self._images = {id(kept.image): _Readable(kept.image) for kept in kepts}
+        self._returns = 0
+        self._put_back = native.function("put_back", ctypes.c_int, ctypes.c_void_p)
+        self._make_table()
+
+    def fits(self) -> bool:
+        """True while the blocks are what they were when this was made, in the same process."""
+        return self._mappings == self._pages.mappings and self._pid == os.getpid()
+
+    def written(self) -> list[Kept] | None:
+        """Put blocks of data back.
+
+        Returns:
+            Blocks that are to be put back one by one: code that was written. None: all blocks are.
+        """
+        self._returns += 1
+        turn = self._returns
+        if turn % _ALL_DROPPED == 0:
+            return None
+        if turn & turn - 1 == 0:
+            self._learn()
+        changed = self._put_back(self._table)
+        if changed < 0:
+            return None
+        if not changed:
+            return []
+        return [kept for row, kept in self._told if self._stretches[row * _STRETCH + _CHANGED]]
+
+    def _learn(self) -> None:
+        """Find windows of large blocks in which pages have been written since the last return."""
+        found = False
+        for kept, windows in self._windows.items():
+            if kept.block.room and kept.size > _SMALL and len(windows) <= _MOST_WINDOWS:
+                before = len(windows)
+                for start, end in self._pages.file.pages(kept.host, kept.size, _COPIED):
+                    windows.update(range(start // _WINDOW, -(-end // _WINDOW)))
+                found = found or len(windows) > before
+        if found:
+            self._make_table()
+
+    def _make_table(self) -> None:
+        """Fill the table that host code goes through."""
+        rows: list[tuple[int, int, int, int, int]] = []
+        self._told: list[tuple[int, Kept]] = []
+        for kept in self._kepts:
+            image = self._images[id(kept.image)]
+            if not kept.block.room:
+                self._told.append((len(rows), kept))
+            for start, end, kind in self._parts(kept):
+                rows.append((kept.host + start, end - start, image.address + start, kind, 0))
+        libc = _libc()
+        self._stretches = (ctypes.c_uint64 * (_STRETCH * len(rows)))(*(word for row in rows for word in row))
+        self._words = (ctypes.c_uint64 * 6)(
+            ctypes.cast(libc.pread, ctypes.c_void_p).value or 0,
+            ctypes.cast(libc.madvise, ctypes.c_void_p).value or 0,
+            _pagemap(self._pid), PAGE, len(rows), ctypes.addressof(self._stretches))
+        self._table = ctypes.addressof(self._words)
+
+    def _parts(self, kept: Kept) -> Iterator[tuple[int, int, int]]:
+        """Yield (start, end, kind) of a block's stretches, as distances from its start."""
+        windows = self._windows[kept]
+        if not kept.block.room:
+            yield 0, kept.size, _TELL
+        elif kept.size <= _SMALL:
+            yield 0, kept.size, _COPY
+        elif len(windows) > _MOST_WINDOWS:
+            yield 0, kept.size, _DROP
+        else:
+            last = 0
+            for window in sorted(windows):
+                start = window * _WINDOW
+                end = min(start + _WINDOW, kept.size)
+                if last < start:
+                    yield last, start, _DROP
+                yield start, end, _COPY
+                last = end
+            if last < kept.size:
+                yield last, kept.size, _DROP
+
+
+class _Readable:
+    """An image's bytes in this process's memory, as long as this object lives.
+
+    Attributes:
+        address: where they begin. Nobody writes there.
+    """
+
+    def __init__(self, image: PageImage) -> None:
+        libc = _libc()
+        size = len(image.data) * PAGE
+        # not by Python's mmap, which keeps a file descriptor for each
+        self.address = libc.mmap(None, size, _READ, _SHARED, image.file.fd, image.at)
+        if self.address in (None, _FAILED):
+            raise OSError(ctypes.get_errno(), "cannot map an image of guest memory")
+        weakref.finalize(self, libc.munmap, self.address, size).atexit = False
 
 
 @frozen(eq=False)
@@ -191,6 +339,9 @@ class PageCopies:
     def stands(self, kept: Kept) -> bool:
         """True where the block is what was kept, but for what has been written since: nobody knows."""
         return False
+
+    def way_back(self, kepts: Sequence[Kept]) -> None:
+        """None: there is no quicker way."""
 
     def put_back(self, kept: Kept) -> list[Range]:
         """The block holds that again. What has changed, as distances."""

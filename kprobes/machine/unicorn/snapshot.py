@@ -20,7 +20,7 @@ from .._base import Books, Patched
 from .blocks import HostBlock
 from .calls import FunctionCalls
 from .cpu import Cpu
-from .hostpages import Kept, best
+from .hostpages import Kept, WayBack, best
 from .runner import Runner
 from .runstate import RunState
 
@@ -39,6 +39,7 @@ class Snapshot:
     _heap: list[tuple[int, int]]  # of the layout, what alloc() hands out
     _version: int  # of the mappings, for which `held` is right
     _held: list[Kept]
+    _way: WayBack | None  # puts `held` back, but for fixed code; None: it is made at the next restore
     _fixed: set[int]  # code that the guest cannot write, by its start
     _written: int  # how often code had been written when `held` stood in memory last
     _foreign: dict[int, bytes]  # memory of an owner's, in pieces
@@ -47,7 +48,7 @@ class Snapshot:
     _calls: Any
     _context: Any
     _sent: tuple[int | None, int | None]  # pc where somebody has written it since the last run
-    _books: list[tuple[Books, Any]]
+    _books: dict[int, tuple[Books, Any]]  # id of books -> they, and what they held
     _devices: Any
 
     def __repr__(self) -> str:
@@ -139,9 +140,9 @@ class Snapshots:
         patched, patches, calls = (0, {}, None) if sink is None else (sink.patched, sink.patches(), sink.under_way())
         context = cpu.engine.save()
         sent = cpu.regs.reported, cpu.regs.target
-        books = [(book, book.books) for book in self._books]
-        snapshot = Snapshot(self, layout, heap, self._version, held, fixed, self._memory.written, foreign, patched,
-                            patches, calls, context, sent, books, self._devices.there)
+        books = {id(book): (book, book.books) for book in self._books}
+        snapshot = Snapshot(self, layout, heap, self._version, held, None, fixed, self._memory.written, foreign,
+                            patched, patches, calls, context, sent, books, self._devices.there)
         weakref.finalize(snapshot, cpu.engine.discard, context).atexit = False
         return snapshot
 
@@ -176,7 +177,8 @@ class Snapshots:
         self._put_back(snapshot)
         self._dress(snapshot)
         for book in self._books:
-            book.books = next((then for known, then in snapshot._books if known is book), None)
+            kept = snapshot._books.get(id(book))
+            book.books = None if kept is None else kept[1]
         self._calls.drop_failure()
         self._state.skip = -1
         snapshot._written = self._memory.written
@@ -195,7 +197,7 @@ class Snapshots:
     def _put_back(self, snapshot: Snapshot) -> None:
         """Memory as it was."""
         cpu, pages, unwritten = self._cpu, self.pages, snapshot._written == self._memory.written
-        for kept in snapshot._held:
+        for kept in self._not_put_back(snapshot):
             block = kept.block
             if not (unwritten and block.start in snapshot._fixed and pages.stands(kept)):
                 for start, end in pages.put_back(kept):
@@ -206,6 +208,18 @@ class Snapshots:
             if now != then:
                 cpu.engine.write(at, then)
                 self._code_changed(at, len(then))
+
+    def _not_put_back(self, snapshot: Snapshot) -> list[Kept]:
+        """Put memory back by host code where that can do it, and return the blocks that are left."""
+        way = snapshot._way
+        if way is not None and way.fits():
+            changed = way.written()
+            if changed is not None:
+                return [*(kept for kept in snapshot._held if kept.block.start in snapshot._fixed), *changed]
+        elif all(self.pages.stands(kept) for kept in snapshot._held):
+            data = [kept for kept in snapshot._held if kept.block.start not in snapshot._fixed]
+            snapshot._way = self.pages.way_back(data)
+        return snapshot._held
 
     def _code_changed(self, place: int, size: int) -> None:
         for addr in self._memory.windows.aliases(place):
@@ -229,6 +243,7 @@ class Snapshots:
             if (patch := now.get(addr)) is not None:
                 self._exchange(addr, patch.old, patch.new)
         snapshot._patched, snapshot._patches = patched, now
+        snapshot._way = None
         snapshot._held = [kept if kept.block.room else self.pages.keep(kept.block) for kept in snapshot._held]
         for addr in others:
             for at in (addr & -PIECE,
@@ -274,6 +289,7 @@ class Snapshots:
         if all(id(kept.block) in held for kept in snapshot._held):
             return
         then = [(kept.block.start, kept.block.end, kept.image) for kept in snapshot._held]
+        snapshot._way = None
         snapshot._held = []
         for block in self._now()[1]:
             for start, end, image in then:

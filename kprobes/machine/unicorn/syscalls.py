@@ -63,7 +63,7 @@ class SystemCalls(MutableMapping[str, Handler]):
         self._maps: dict[int, int] = {}  # start -> bytes, of mmap()
         self._break = self._lowest = 0
         self._seed = 0
-        self._random = random.Random(0)
+        self._drawn = 0  # random numbers: how often bytes were asked for
         self.output = {1: bytearray(), 2: bytearray()}
         self.status: int | None = None
         self.now = EPOCH * SECOND
@@ -116,7 +116,8 @@ class SystemCalls(MutableMapping[str, Handler]):
         self._convention = convention
         self._stdin = stdin
         self._otherwise = otherwise
-        self._random = random.Random(seed)
+        self._seed = seed
+        self._drawn = 0
         return self._interrupt
 
     def _interrupt(self, regs: Regs, number: int) -> bool:
@@ -177,14 +178,13 @@ class SystemCalls(MutableMapping[str, Handler]):
     @property
     def books(self) -> tuple[Any, ...]:
         """What calls have done so far: a copy, or to be so again."""
-        return (self._maps.copy(), self._break, self._lowest, self._random.getstate(), bytes(self.output[1]),
+        return (self._maps.copy(), self._break, self._lowest, self._seed, self._drawn, bytes(self.output[1]),
                 bytes(self.output[2]), self.status, self.now)
 
     @books.setter
     def books(self, then: tuple[Any, ...]) -> None:
-        maps, self._break, self._lowest, state, out, errors, self.status, self.now = then
+        maps, self._break, self._lowest, self._seed, self._drawn, out, errors, self.status, self.now = then
         self._maps = maps.copy()
-        self._random.setstate(state)
         self.output[1][:], self.output[2][:] = out, errors
 
     # --- calls
@@ -229,7 +229,9 @@ class SystemCalls(MutableMapping[str, Handler]):
     def _do_getrandom(self, regs: Regs, address: int, size: int, *_: int) -> int:
         size = min(size, MOST_BYTES)
         self._cpu.memory.read(address, size)
-        self._cpu.memory.write(address, self._random.randbytes(size))
+        self._drawn += 1
+        source = random.Random(f"{self._seed} {self._drawn}")
+        self._cpu.memory.write(address, source.randbytes(size))
         return size
 
     def _do_getpid(self, regs: Regs, *_: int) -> int:
