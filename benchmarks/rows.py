@@ -150,10 +150,17 @@ def probe_rows(m: Machine) -> Iterator[Row]:
 
 def crowd_rows(crowd: Crowd) -> Iterator[Row]:
     """The same among many probes."""
-    yield Row(f"unprobed, {crowd.count:,} probes elsewhere", crowd.unhit, ENGINE, most=1.02, longer=LONGER)
-    yield Row(f"o, two arguments, {crowd.count:,} probes elsewhere",
-              lambda: crowd.probed("o", Kprobe(symbol_name="tiny", pre_handler=two)),
-              "o, two arguments", f"unprobed, {crowd.count:,} probes elsewhere", 1.1)
+    unprobed = f"unprobed, {crowd.count:,} probes elsewhere"
+
+    def row(kind: str) -> Row:
+        made = f"{kind}, two arguments"
+        return Row(f"{made}, {crowd.count:,} probes elsewhere",
+                   lambda: crowd.probed(WAYS[kind], Kprobe(symbol_name="tiny", pre_handler=two, optimize=kind != "k")),
+                   made, unprobed, 1.1)
+
+    yield Row(unprobed, crowd.unhit, ENGINE, most=1.02, longer=LONGER)
+    for kind in ("k", "b", "o"):
+        yield row(kind)
 
 
 def measure(arch: str, hits: int, rounds: int, others: list[int]) -> dict[str, Any]:
