@@ -22,6 +22,8 @@ _LEGACY_RUST: Final = re.compile(r"17h[0-9a-f]{16}E(?:\.|$)")
 #: what stands for something before it: a name can be made of these that is longer than memory when it is written out
 _REFERENCE: Final = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
 _FEW: Final = 12  #: references that make a name at most 2 to this power times as long
+#: references that are looked into: reading a name takes up to 2 to half of their number; libraries' have at most 30
+_MANY: Final = 44
 _LARGEST: Final = 1 << 20  #: characters of a name that is written out
 _BEHIND: Final = ("", " const", " volatile", " const volatile", " &", " &&", " const&", " const &", " const &&")
 _RUNTIMES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib")
@@ -69,6 +71,8 @@ def _is_bounded(name: str) -> bool:
     references = len(_REFERENCE.findall(name))
     if references <= _FEW:
         return True
+    if references > _MANY:
+        return False
     library = _library("itanium_demangler")
     try:
         tree = library.parse(name) if library is not None else None

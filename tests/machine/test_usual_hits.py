@@ -14,7 +14,7 @@ import random
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ import worlds
 from kprobes import DIVERTED, BadArgument, Kprobe, KprobeError, Kprobes, Kretprobe, Regs, native
 from kprobes.machine.unicorn.host import hostcode
 
-SEEDS = 4
+SEEDS = 10
 HITS = 40
 
 
@@ -166,7 +166,17 @@ USUAL: dict[str, list[Callable[[], Any]]] = {
 }
 
 
+@pytest.fixture
+def few_objects() -> Iterator[None]:
+    """What other tests have left behind is no matter of gc.collect(), which takes long where it is much."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.mark.host_code
+@pytest.mark.usefixtures("few_objects")
 @pytest.mark.parametrize("kind", ["optimized", "breakpoint", "post", "return", "entry", "several", "returns",
                                   "asked", "mixed"])
 @pytest.mark.parametrize("arch", RUNNABLE)

@@ -76,7 +76,7 @@ def machine(stub: Callable[..., str], answer: Callable[[socket.socket, bytes], N
 @pytest.mark.parametrize("max_insns", [None, 1 << 60], ids=["freely", "by steps"])
 @pytest.mark.parametrize("what", STUBS)
 def test_of_a_stub(stub: Callable[..., str], what: str, max_insns: int | None) -> None:
-    with machine(stub, STUBS[what]) as m:
+    with machine(stub, STUBS[what], timeout=5) as m:  # which closing waits for as well
         before = time.monotonic()
         with pytest.raises(GuestTimeout, match="time is over"):
             m.run(timeout=0.1, max_insns=max_insns)
