@@ -4,8 +4,7 @@
 - through the C API: a function of Python's that C code calls, with the arguments that it has read;
 - in C: no Python at all.
 
-The last two need a C compiler: cc, or the package ziglang. `python benchmarks/yardsticks.py` says what there is here,
-and which tools of others could be measured beside.
+The last two need a C compiler: cc, or the package ziglang.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from kprobes.machine.unicorn import engine
 
 SOURCE = Path(__file__).with_suffix(".c")
 CODE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p)
-OTHERS = {"frida": "Frida", "qiling": "Qiling", "icicle": "icicle"}  # module -> what it is
 
 
 class NoCompiler(Exception):
@@ -148,18 +146,3 @@ def add(uc: unicorn.Uc, hook: Any, address: int) -> Callable[[], None]:
         own.uc_hook_del(uc._uch, handle)
 
     return delete
-
-
-def main() -> None:
-    """Say what can be measured here."""
-    try:
-        library()
-        print(f"C: {' '.join(compiler())}")
-    except NoCompiler as why:
-        print(f"C: not installed ({why})")
-    for module, name in OTHERS.items():
-        print(f"{name}: {'installed' if find_spec(module) else 'not installed'}")
-
-
-if __name__ == "__main__":
-    main()

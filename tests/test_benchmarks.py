@@ -20,6 +20,7 @@ sys.path.insert(0, str(BENCHMARKS))
 
 import calls  # noqa: E402
 import instructions  # noqa: E402
+import others  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
 import rows  # noqa: E402
@@ -47,7 +48,7 @@ def test_rows(arch: str) -> None:
     found = rows.measure(arch, hits=20, rounds=1, others=[1, 30])
     absent = [row["name"] for row in found["rows"] if "absent" in row and "compiler" not in row["absent"]]
     assert absent == [] if hostcode.available() else ["c"]
-    assert len(found["rows"]) == 43
+    assert len(found["rows"]) == 47
     assert [registering["probes"] for registering in found["registering"]] == [1, 30]
 
 
@@ -183,3 +184,12 @@ def test_counts_are_compared() -> None:
 def test_every_architecture_is_counted() -> None:
     counts = json.loads((BENCHMARKS / "instructions.json").read_text())
     assert list(counts) == list(SUBJECTS), "run benchmarks/instructions.py --json benchmarks/instructions.json"
+
+
+def test_other_tools_are_measured_or_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(others, "HITS", 50)
+    found = others.measure(1)
+    assert list(found) == ["kprobes", "Qiling", "Frida, script", "Frida, CModule"]
+    assert isinstance(found["kprobes"], float)
+    for name in ("Qiling", "Frida, script"):
+        assert isinstance(found[name], float) or "not installed" in str(found[name])
