@@ -26,7 +26,7 @@ Class = TypeVar("Class", bound=type)
 
 
 class SlowHost(RuntimeWarning):
-    """There is no host code on this host: everything works, and hits cost three to ten times as much."""
+    """There is no host code on this host: everything works, and hits cost eight to thirty times as much."""
 
 
 @cache

@@ -3,6 +3,7 @@
     python -m kprobes.native.build            # write what has changed
     python -m kprobes.native.build --check    # name what would change, and write nothing
     python -m kprobes.native.build --checked  # this host's library, which traps where C is undefined
+    python -m kprobes.native.build --macos X  # the library for macOS, into the folder X
 
 The compiler is the clang of ziglang, of the version that the extra `jit` of pyproject.toml pins:
 the same source gives the same bytes everywhere. OUTPUTS is all there is to make.
@@ -143,6 +144,11 @@ _CHECKS: Final = (
 )
 
 
+#: the library's sources
+_LIBRARY_SOURCES: Final = ("sites.c", "counting.c", "edges.c", "engine.c", "hits.c", "pages.c")
+_OF_ELF: Final = "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,-s", "-Wl,-z,undefs"
+
+
 def _as_it_is(written: bytes) -> bytes:
     """What clang has written."""
     return written
@@ -158,8 +164,13 @@ def _library(host: str, checked: bool = False) -> Output:
     options: tuple[str, ...] = _LIBRARY_OPTIONS
     if checked:
         options = tuple(option for option in options if option != "-fno-sanitize=all") + _CHECKS
-    return Output(library_path(host).name, ("sites.c", "counting.c", "edges.c", "engine.c", "hits.c", "pages.c"),
-                  f"{host}-linux-gnu", options, _as_it_is)
+    return Output(library_path(host).name, _LIBRARY_SOURCES, f"{host}-linux-gnu", options, _as_it_is)
+
+
+def for_macos(host: str) -> Output:
+    """The library for macOS, which nobody has run."""
+    options = [option for option in _LIBRARY_OPTIONS if option not in _OF_ELF]
+    return Output(f"{host}.dylib", _LIBRARY_SOURCES, f"{host}-macos", (*options, "-undefined", "dynamic_lookup"), _as_it_is)
 
 
 #: all that is made
@@ -241,7 +252,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
                         help="write nothing; fail where something would change")
     parser.add_argument("--checked", action="store_true",
                         help="write this host's library only, with traps for undefined behaviour")
+    parser.add_argument("--macos", metavar="FOLDER", type=Path,
+                        help="write the libraries for macOS there, and nothing else")
     options = parser.parse_args(arguments)
+    if options.macos is not None:
+        for output in map(for_macos, ("x86_64", "aarch64")):
+            (options.macos / output.path).write_bytes(made(output))
+        return
     outputs = [_library(platform.machine(), checked=True)] if options.checked else OUTPUTS
     stale = []
     for output in outputs:

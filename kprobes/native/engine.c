@@ -71,6 +71,18 @@ struct engine { u64 handle; void *cpu; u64 asked, deaf; };
 EXPORT const char about_words[] = ABOUT_WORDS(NAME);
 struct about { ABOUT_WORDS(WORD) };
 EXPORT struct about executing[GUESTS];
+/* Symbols and their pages, as the assembler of this kind of object file has them. */
+#ifdef __APPLE__
+#define AS_IN_C(name) __asm__(#name) /* without the underscore that C's names have there */
+#define PAGE_OF "leaving_rows@PAGE"
+#define REST_OF "leaving_rows@PAGEOFF"
+#else
+#define AS_IN_C(name)
+#define PAGE_OF "leaving_rows"
+#define REST_OF ":lo12:leaving_rows"
+#endif
+
+extern struct about leaving_rows[] AS_IN_C(leaving_rows);
 __attribute__((used, visibility("hidden"))) struct about leaving_rows[GUESTS]; /* assembly names it: not exported */
 EXPORT struct about *const leaving = leaving_rows;
 
@@ -140,6 +152,8 @@ static int called_before(const u8 *code, const u8 *at, const struct about *about
  * back: where translated code goes on. in_look: where the function that leaves was called. frame_back: where that one
  * returns to.
  */
+static int look_goes_on(void *cpu, u64 back, const struct about *about, u64 in_look, u64 frame_back)
+    AS_IN_C(look_goes_on);
 __attribute__((used)) static int look_goes_on(void *cpu, u64 back, const struct about *about, u64 in_look, u64 frame_back)
 {
     if (in_look - about->look >= LOOK)
@@ -163,6 +177,8 @@ __attribute__((used)) static int look_goes_on(void *cpu, u64 back, const struct 
 #endif
     return 0;
 }
+
+static void leave_a_block(void) AS_IN_C(leave_a_block);
 
 /* look_goes_on() needs its caller's frame, and answers by leaving that in its place: its epilogue, written out. */
 #ifdef __x86_64__
@@ -188,7 +204,7 @@ __attribute__((naked, used)) static void leave_a_block(void)
 #define LEAVE_BLOCK(n)                                                                                      \
     __attribute__((naked)) static void leave_block##n(void)                                                 \
     {                                                                                                       \
-        __asm__("adrp x2, leaving_rows + %c0\n add x2, x2, :lo12:leaving_rows + %c0\n b leave_a_block"                \
+        __asm__("adrp x2, " PAGE_OF " + %c0\n add x2, x2, " REST_OF " + %c0\n b leave_a_block"                         \
                 :: "i"(GUEST##n * sizeof(struct about)));                                                   \
     }
 __attribute__((naked, used)) static void leave_a_block(void)

@@ -34,6 +34,13 @@ def test_it_is_what_the_source_compiles_to(output: build.Output) -> None:
     assert (HERE / output.path).read_bytes() == build.made(output), "run python -m kprobes.native.build"
 
 
+@pytest.mark.parametrize("host", ["x86_64", "aarch64"])
+def test_the_library_compiles_for_macos(host: str) -> None:
+    """More cannot be tried here: a Mach-O library comes out that leaves Python's functions to its process."""
+    needs_compiler()
+    assert build.made(build.for_macos(host)).startswith(b"\xcf\xfa\xed\xfe")
+
+
 @names(SUPPORT)
 def test_it_is_the_same_for_both_byte_orders(output: build.Output) -> None:
     """So one file does for all targets with such pointers."""
