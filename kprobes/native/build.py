@@ -170,7 +170,8 @@ def _library(host: str, checked: bool = False) -> Output:
 def for_macos(host: str) -> Output:
     """The library for macOS, which nobody has run."""
     options = [option for option in _LIBRARY_OPTIONS if option not in _OF_ELF]
-    return Output(f"{host}.dylib", _LIBRARY_SOURCES, f"{host}-macos", (*options, "-undefined", "dynamic_lookup"), _as_it_is)
+    linking = (*options, "-undefined", "dynamic_lookup")
+    return Output(f"{host}.dylib", _LIBRARY_SOURCES, f"{host}-macos", linking, _as_it_is)
 
 
 #: all that is made
