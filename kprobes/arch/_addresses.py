@@ -14,7 +14,7 @@ HALF, WHOLE = -1, -2
 
 @frozen
 class Use:
-    """What an instruction does with a base register.
+    """The effect of an instruction on a base register.
 
     Attributes:
         base: the number of the register, HALF or WHOLE; None: nothing that can be followed.

@@ -12,7 +12,7 @@ __all__ = ["AssemblyText", "CapstoneMode"]
 
 @frozen
 class CapstoneMode:
-    """What Capstone is opened with, by its own names.
+    """Capstone's mode of an architecture, by its own names.
 
     Attributes:
         arch: as in CS_ARCH_x.

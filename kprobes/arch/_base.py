@@ -97,13 +97,13 @@ class Bundles:
     no_jump: Callable[[Insn], str]  #: why there can be no such bundle; "": there is one
 
     def start(self, addr: int) -> int:
-        """Where the bundle of an instruction begins."""
+        """Return the start of an instruction's bundle."""
         return addr & -self.size
 
 
 @frozen(kw_only=True)
 class Entry:
-    """What a code address (symbol value, function pointer) means."""
+    """The function entry that a code address (symbol value, function pointer) means."""
 
     addr: int  #: first instruction, mode bits stripped
     mode: int = 0  #: mode bits of targets there
@@ -159,7 +159,7 @@ class OutOfLine:
 
 @frozen(kw_only=True)
 class Pointers:
-    """What code addresses mean, where they are not just that of an instruction."""
+    """The meaning of code addresses, where they are not just that of an instruction."""
 
     mode_bits: int = 0  #: bits of a target that select a mode and are not part of the address (ARM: 1)
     mode: str = ""  #: what code is called that they select
@@ -171,7 +171,7 @@ class Pointers:
 
 @frozen(kw_only=True)
 class Walking:
-    """What instructions tell of their neighbours, when a function is walked through."""
+    """Facts by which a walk through a function learns of an instruction's neighbours."""
 
     resyncs: bool = False  #: not of fixed width, yet decoding is soon in step from any multiple of insn_align
     #: (insn, up to 16 original bytes before it) -> whether one of them may make it conditional, so that a jump in its
@@ -259,7 +259,7 @@ class Arch:
 
     @cached_property
     def callers(self) -> int:
-        """Where the older frames of a stack lie: 1 above the stack pointer, -1 below it."""
+        """Direction of the older frames of a stack: 1 above the stack pointer, -1 below it."""
         return -1 if self.abi is not None and self.abi.upwards else 1
 
     @cached_property
@@ -273,7 +273,7 @@ class Arch:
         return self.out_of_line.max_body or self.max_insn
 
     def text_of(self, addr: int) -> int:
-        """Where the text begins from which decode() tells the instruction at an address."""
+        """Return the start of the text from which decode() tells the instruction at an address."""
         return addr if self.bundles is None else self.bundles.start(addr)
 
     def last_of(self, addr: int) -> int:
@@ -281,18 +281,29 @@ class Arch:
         return addr if self.bundles is None else self.bundles.start(addr) + self.bundles.size - 1
 
     def place_of(self, addr: int) -> int:
-        """Where the bytes begin that change when a breakpoint comes to an address."""
+        """Return the address of the bytes that change when a breakpoint comes to an address."""
         return addr if self.bundles is None else self.bundles.place(addr)
 
     def trap_for(self, insn: Insn) -> tuple[int, bytes, bytes]:
-        """That address, what stands there then, and which of its bits are the instruction's own (b"": all)."""
+        """Return place_of(), the bytes of the breakpoint there, and which of their bits are the
+        instruction's own (b"": all).
+        """
         if self.bundles is None:
             return insn.addr, self.traps.of(insn), b""
         return (self.bundles.place(insn.addr), *self.bundles.trap(insn))
 
     def jump_for(self, insn: Insn, to: int, places: Sequence[tuple[int, Insn]]) -> bytes:
-        """What stands from text_of() on while an instruction is a jump; places: where it, and what the jump covers
-        besides, is executed. Raises OutOfReach."""
+        """Return the bytes from text_of() on while an instruction is a jump.
+
+        Args:
+            insn: the instruction.
+            to: target of the jump.
+            places: where the instruction, and what the jump covers besides, is executed: (address,
+                instruction).
+
+        Raises:
+            OutOfReach: no jump reaches the target.
+        """
         jump = self.jump_in(insn.mode)
         assert jump is not None
         return (jump.encode(insn.addr, to) if self.bundles is None

@@ -12,7 +12,8 @@ from ..regs import Regs
 
 @frozen(kw_only=True)
 class Results:
-    """Where functions return what is no word: in registers, or in memory whose address the caller passes.
+    """The places where functions return what is no word: in registers, or in memory whose address
+    the caller passes.
 
     Attributes:
         registers: bytes of a structure that surely comes in registers, at most.
@@ -71,7 +72,9 @@ class Abi:
 
 @frozen(kw_only=True)
 class Frame:
-    """Where code that keeps frame pointers has the return address: byte offsets from the frame pointer register."""
+    """The return address in code that keeps frame pointers: byte offsets from the frame pointer
+    register.
+    """
 
     register: str
     address: int  #: of the return address
@@ -85,7 +88,7 @@ Skips = Callable[[Regs], tuple[Callable[[int], int], Callable[[int], int]]]
 
 @frozen(kw_only=True)
 class Returning:
-    """What a return does besides going where Linkage.get() says."""
+    """The effects of a return besides going where Linkage.get() says."""
 
     #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows the
     #: trampoline
@@ -104,7 +107,9 @@ class Returning:
 
 @frozen(kw_only=True)
 class Linkage:
-    """Where a call leaves the return address: in_register(), on_stack(), or something else."""
+    """The place where a call leaves the return address: in_register(), on_stack(), or something
+    else.
+    """
 
     get: Callable[[Regs], int]  #: at function entry: the target this function returns to
     set: Callable[[Regs, int], None]  #: at function entry: make it return to this target instead

@@ -12,7 +12,7 @@ __all__ = ["Compiling", "Triple"]
 
 @frozen
 class Triple:
-    """What LLVM compiles for.
+    """LLVM's description of a target.
 
     Attributes:
         text: as LLVM has it; see https://llvm.org/docs/LangRef.html#target-triple.

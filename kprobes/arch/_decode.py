@@ -19,11 +19,15 @@ from ._base import Atomic, Insn
 
 @frozen
 class Row:
-    """One encoding and what is to be done with it.
+    """An encoding and how it is probed.
 
-    simulate(regs, insn, **fields) -> next target; body: "self" (the instruction itself runs out of line), "slot" (its
-    delay slot does) or "" (nothing, the default where there is a simulation). `extra(insn, **fields) -> Insn` refines
-    what the row could not say as a fact (operand, target, a reject that depends on a field).
+    Attributes:
+        picture: its bits, as the manual prints them.
+        simulate: (regs, insn, **fields) -> next target.
+        body: "self" (the instruction itself runs out of line), "slot" (its delay slot does) or ""
+            (nothing, the default where there is a simulation).
+        extra: (insn, **fields) -> Insn; refines what the row could not say as a fact (operand,
+            target, a reject that depends on a field).
     """
 
     picture: str

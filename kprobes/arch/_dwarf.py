@@ -1,4 +1,4 @@
-"""What an ABI says to debug information: the row that `arch/<family>/dwarf.py` has."""
+"""Facts of an ABI that debug information needs: the row that `arch/<family>/dwarf.py` has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["DwarfFacts"]
 
 @frozen(kw_only=True)
 class DwarfFacts:
-    """Where an ABI's debug information is not as most have it.
+    """The facts in which an ABI's debug information is not as most have it.
 
     Attributes:
         numbers: registers in the order of DWARF's numbers, None for those that have no name here; None: they are

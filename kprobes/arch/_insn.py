@@ -1,5 +1,6 @@
-"""What an architecture answers about one instruction: `Insn`, and the words it is told in. Part of the contract in
-_base.py."""
+"""An architecture's answer about one instruction: `Insn`, and the words it is told in. Part of the
+contract in _base.py.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class Atomic(enum.Enum):
 
 
 class Decoded(enum.Enum):
-    """What decoding found."""
+    """The result of decoding."""
 
     WHOLE = "whole"
     TRUNCATED = "truncated"  #: memory ends within the instruction
@@ -28,7 +29,9 @@ class Decoded(enum.Enum):
 
 
 class Annul(int):
-    """What a simulation of a delayed branch returns when the delay slot must not run: the next target."""
+    """The next target, returned by a simulation of a delayed branch when the delay slot must not
+    run.
+    """
 
 
 #: `Insn.executes` where registers tell.
@@ -43,7 +46,7 @@ Simulate = Callable[[Regs], int]
 
 @frozen(kw_only=True)
 class Insn:
-    """What is at an address, and how it may be executed elsewhere."""
+    """The instruction at an address, and how it may be executed elsewhere."""
 
     # what it is
     addr: int  #: address, mode bits stripped

@@ -135,7 +135,7 @@ class InterruptLines:
 
     @property
     def state(self) -> tuple[frozenset[int], frozenset[int]]:
-        """See InterruptController."""
+        """Everything that is pending, as a value for a snapshot; set to go back to one."""
         return frozenset(self._edges), frozenset(self._levels)
 
     @state.setter
@@ -144,15 +144,15 @@ class InterruptLines:
         self._levels = set(then[1])
 
     def line(self, name: int | str) -> int:
-        """See InterruptController."""
+        """Return the number of a line that is given by name or number."""
         return line_number(name, self._rules.numbers, self._rules.names)
 
     def pend(self, line: int) -> None:
-        """See InterruptController."""
+        """Make a line pending once."""
         self._edges.add(line)
 
     def set_level(self, line: int, on: bool) -> None:
-        """See InterruptController."""
+        """Make a line pending for as long as it is on."""
         if on:
             self._levels.add(line)
         else:
@@ -160,15 +160,15 @@ class InterruptLines:
 
     @property
     def pending(self) -> bool:
-        """See InterruptController."""
+        """True while a line is pending."""
         return bool(self._edges or self._levels)
 
     def due(self) -> bool:
-        """See InterruptController."""
+        """True where the CPU would take a pending line now."""
         return any(not self._rules.masked(self._cpu, line) for line in self._edges | self._levels)
 
     def take(self) -> int | None:
-        """See InterruptController."""
+        """Take the most urgent line that the CPU accepts; return its handler's address, or None."""
         self._show()
         for line in self._rules.order(self._edges | self._levels):
             if not self._rules.masked(self._cpu, line):
@@ -178,15 +178,15 @@ class InterruptLines:
         return None
 
     def wakes(self) -> bool:
-        """See InterruptController."""
+        """Return True where a pending line ends WFI."""
         return any(self._rules.wakes(self._cpu, line) for line in self._edges | self._levels)
 
     def call(self) -> int | None:
-        """See InterruptController: supervisor calls are the interrupt_handler's."""
+        """Take no supervisor call: they are the interrupt_handler's."""
         return None
 
     def leave(self, value: int) -> int | None:
-        """See InterruptController: these CPUs return by an instruction."""
+        """Return from no exception: these CPUs do that by an instruction."""
         return None
 
     def _show(self) -> None:

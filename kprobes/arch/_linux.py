@@ -80,7 +80,7 @@ class ThreadStorage:
 
 @frozen(kw_only=True)
 class Linux:
-    """What Linux does on an architecture.
+    """The interface of Linux on an architecture.
 
     Attributes:
         memory: how a process asks for memory; None: not known.

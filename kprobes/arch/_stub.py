@@ -1,4 +1,6 @@
-"""What stubs of GDB's remote protocol show of an architecture: the row that `arch/<family>/stub.py` has."""
+"""The view of an architecture that stubs of GDB's remote protocol give: the row that
+`arch/<family>/stub.py` has.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class Slot:
 
 @frozen
 class Part:
-    """Where an architecture's register is found in a stub's.
+    """The place of an architecture's register in a stub's.
 
     Attributes:
         name: the stub's register.
@@ -44,7 +46,7 @@ class Part:
 
 @frozen(kw_only=True)
 class StubFacts:
-    """What a stub says and does, where that is not what the architecture's manual says.
+    """Properties of a stub that are not as the architecture's manual says.
 
     Attributes:
         file: registers in the order in which a stub sends them that describes none; (): every stub describes them.

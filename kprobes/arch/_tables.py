@@ -19,7 +19,8 @@ class Table:
     order: Literal["little", "big"] = "little"
 
     def targets(self, read: Callable[[int, int], bytes], start: int, end: int) -> list[int]:
-        """Where its entries lead, up to the first that leads out of the function, [start, end), or to an odd address.
+        """List the targets of the entries, up to the first that leads out of the function, [start,
+        end), or to an odd address.
 
         No entry stands where another one leads. read: gives fewer bytes where memory ends. A value: its own address.
         """

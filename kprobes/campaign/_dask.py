@@ -91,7 +91,7 @@ class DaskStates(Executor):
         self._where[number] = address
 
     def sign_of(self, number: int) -> Sign:
-        """What the worker that does batch `number` needs to send signs."""
+        """Return the values that the worker of batch `number` needs to send signs."""
         return Sign(self._topic, number)
 
     def begun(self, number: int) -> tuple[int, float] | None:

@@ -1,4 +1,6 @@
-"""What has been done, kept on disk so that a campaign goes on after it was killed; and results put together."""
+"""Keeps a campaign's results on disk, so that it goes on after it was killed; and puts results
+together.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,7 @@ class Journal:
         self._file.flush()
 
     def left(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Those of `items` that are not in it, by `str(item)`."""
+        """Yield the items that the journal has not, by `str(item)`."""
         return (item for item in items if str(item) not in self.entries)
 
     def note(self, outcome: Outcome[Any, Any]) -> Entry:

@@ -35,7 +35,7 @@ _SILENCE = 60.0  # seconds, beyond the timeout, in which no worker of dask begin
 
 @frozen
 class Outcome(Generic[Item, Result]):
-    """What became of an item.
+    """The result or the error of an item.
 
     Attributes:
         item: as given.
@@ -51,7 +51,7 @@ class Outcome(Generic[Item, Result]):
 
     @property
     def ok(self) -> bool:
-        """Whether the job returned."""
+        """True where the job returned."""
         return self.error is None
 
 
@@ -128,7 +128,7 @@ class Work:
 
 @frozen(eq=False)
 class Fates:
-    """What comes back of a batch: (result, error, seconds) of each item; one object, as Work is."""
+    """The outcomes of a batch: (result, error, seconds) of each item; one object, as Work is."""
 
     of: list[tuple[Any, BaseException | None, float]]
 
@@ -275,7 +275,7 @@ def _silent(index: int) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """What survives the way back, without the frames it came through."""
+    """Return the error in a form that survives the way back, without the frames it came through."""
     import pickle
 
     error.__traceback__ = error.__cause__ = error.__context__ = None

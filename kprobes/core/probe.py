@@ -25,7 +25,7 @@ AGAIN = "unregister it, set it, and register it again"
 
 @define(eq=False, kw_only=True, repr=False)
 class Probe:
-    """What every kind of probe has.
+    """The common part of all kinds of probes.
 
     Exactly one of `symbol_name` ("vfs_read", "module:symbol", "symbol+0x10") and `addr` says where; `offset`, in bytes,
     is added. None of these is ever changed by the library: a probe that was refused or unregistered can be registered
@@ -147,7 +147,7 @@ class Probe:
         return NotRegistered("probe is not registered", symbol=self.place(), hint="register it first")
 
     def place(self) -> str:
-        """What the user called the place."""
+        """Return the place in the user's words: symbol and offset, or address."""
         if self.symbol_name is not None:
             return self.symbol_name + (f"+{self.offset:#x}" if self.offset else "")
         return "(nowhere)" if self.addr is None else f"{self.addr + self.offset:#x}"

@@ -1,4 +1,4 @@
-"""What the user may set on a probe: checked where it is set, and never ignored.
+"""Settings of probes: checked where they are set, and never ignored.
 
 Descriptors, not attrs' on_setattr: that would put a Python call on every attribute that a hit writes.
 """
@@ -61,7 +61,7 @@ class Setting(Generic[T]):
 
 
 def of(kind: type) -> tuple[Setting[Any], ...]:
-    """Those of a class of probes."""
+    """Return the settings of a class of probes."""
     found = _OF.get(kind)
     if found is None:
         found = _OF[kind] = tuple(one for name in dir(kind) if isinstance(one := getattr(kind, name), Setting))

@@ -181,8 +181,9 @@ class Elf:
         return None
 
     def header_table(self) -> tuple[int, int, int] | None:
-        """Where the program headers are in memory: (link address, bytes of each, how many); None where no segment has
-        them."""
+        """Find the program headers in memory: (link address, bytes of each, how many); None where
+        no segment has them.
+        """
         first, size, count = self._file["e_phoff"], self._file["e_phentsize"], self._file.num_segments()
         for load in self.loads:
             if load.offset <= first and first + size * count <= load.offset + len(load.data):

@@ -33,7 +33,7 @@ def _i386_got(x: Site) -> int:
 
 
 def _m68k_got(x: Site) -> int:
-    """The same type means the GOT itself for its own symbol, and a slot for any other."""
+    """Compute R_68K_GOT*: the GOT itself for its own symbol, and a slot for any other."""
     own = x.target.name == "_GLOBAL_OFFSET_TABLE_"
     return (x.target.address if own else x.binder.slot(x.target.address)) + x.a - x.p
 

@@ -1,4 +1,4 @@
-"""Where an image has code, and what tells of its functions besides symbols."""
+"""Finds the code of an image, and what tells of its functions besides symbols."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STUBS = (".plt", ".iplt", ".MIPS.stubs", ".glink")  # sections whose names begi
 
 @frozen
 class CodeLayout:
-    """Where code is. Addresses are link addresses until moved().
+    """The places of an image's code. Addresses are link addresses until moved().
 
     Attributes:
         text: (start, end) of each stretch of code, without stubs.

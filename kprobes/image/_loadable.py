@@ -49,7 +49,9 @@ def loadable(elf: Elf) -> Image:
 
 def _symbols(elf: Elf, everything: list[Entry], segments: tuple[Segment, ...],
              relocations: Iterable[Relocation], stubs: Iterable[Symbol]) -> tuple[Symbol, ...]:
-    """What the symbol tables name, and stubs; and of a stripped Go program the functions that its own table names."""
+    """Return the symbols of the symbol tables, and stubs; and of a stripped Go program the
+    functions that its own table names.
+    """
     found = (*symbols_of(elf, everything, segments), *stubs)
     if any(s.kind == "func" and s.name == "runtime.text" for s in found):
         return found
@@ -64,7 +66,9 @@ def _is_code(segments: tuple[Segment, ...], f: GoFunction) -> bool:
 
 
 def _static_relocations(elf: Elf) -> list[Relocation]:
-    """What is left in static programs: ifuncs, which name no symbol, in sections that are loaded."""
+    """Return the relocations that static programs still have: ifuncs, which name no symbol, in
+    sections that are loaded.
+    """
     found = elf.section_relocations(lambda s: bool(s["sh_flags"] & _ALLOC))
     return [r for _, relocations in found for r in relocations if r.symbol == 0]
 
@@ -97,8 +101,12 @@ def _init(elf: Elf) -> tuple[tuple[int, int], ...]:
 
 
 def _own_words(elf: Elf, raw: Iterable[Relocation], memory: Memory) -> tuple[tuple[int, int], ...]:
-    """What a static program's start-up code relocates itself, where the addends stand in place (REL): the addresses of
-    ifunc resolvers, in a static PIE all that is moved. See Image.own_words."""
+    """Return the words that a static program's start-up code relocates itself, where the addends
+    stand in place (REL): (address, addend).
+
+    They are the addresses of ifunc resolvers, in a static PIE all that is moved. See
+    Image.own_words.
+    """
     if elf.has("PT_INTERP") or not (elf.type == "ET_EXEC" or _relocates_itself(elf)):
         return ()
     word = elf.bits // 8

@@ -107,16 +107,18 @@ class Image:
 
     def place(self, base: int, resolve: Resolve, resolve_ifunc: ResolveIfunc | None = None, *,
               module: str | None = None, relocate: bool = True, tls: tuple[int, int, int] = (0, 0, 0)) -> Placed:
-        """What memory holds with the image loaded `base` bytes above its link addresses.
+        """Compute the memory of the image, loaded `base` bytes above its link addresses.
 
-        base: a multiple of page_size(machine); 0 for kind "exec". resolve: addresses of undefined symbols; where it has
-        none a weak symbol is 0. resolve_ifunc: without it functions that choose their implementation at load time are
-        bound to 0.
-        module: of the symbols; default: the image's name. relocate=False: leave that to the start-up code of a static
-        PIE, which would add the base a second time where addends stand in place.
-        tls: the image's number for __tls_get_addr, where its thread-local storage is from the thread pointer, and what
-        words that hold offsets in it leave out.
-        Raises ImageError: no room, an undefined symbol, a relocation that is unknown or does not reach.
+        Args:
+            base: a multiple of page_size(machine); 0 for kind "exec".
+            resolve: addresses of undefined symbols; where it has none a weak symbol is 0.
+            resolve_ifunc: address of a resolver -> the function that it chooses; without it such
+                functions are bound to 0.
+            module: of the symbols; default: the image's name.
+            relocate: False: leave that to the start-up code of a static PIE, which would add the
+                base a second time where addends stand in place.
+            tls: the image's number for __tls_get_addr, where its thread-local storage is from the
+                thread pointer, and what words that hold offsets in it leave out.
         """
         end, page = base + self.lowest + self.span, page_size(self.machine)
         if base % page or base + self.lowest < 0 or end > 1 << self.bits or (self.kind == "exec" and base):
@@ -202,7 +204,7 @@ class _Placing:
             apply(found, Site(p, r.addend or 0, self._target(r.symbol), self, row, extra))
 
     def _apply_plain(self, r: Relocation, formula: str) -> None:
-        """What _apply() does for a row that is `plain`, in a tenth of its time."""
+        """Apply a relocation whose row is `plain`, in a tenth of the time of _apply()."""
         target = self._target(r.symbol)
         value = self.bias if formula == "B+A" else target.address
         addend = 0 if formula == "S" else r.addend or 0
@@ -275,8 +277,10 @@ class _Placing:
             raise ImageError(f"{self.image}: a relocation that only a relocatable file can have", hint="link it again")
 
     def code(self, x: Site) -> int:
-        """Where a direct call lands: functions of other images want their address (MIPS) or their TOC (PPC64) in a
-        register, PPC64 has local entry points (ELFv2) and descriptors (ELFv1)."""
+        """Return the address where a direct call lands: functions of other images want their
+        address (MIPS) or their TOC (PPC64) in a register, PPC64 has local entry points (ELFv2) and
+        descriptors (ELFv1).
+        """
         target, machine = x.target, self._of.machine
         if machine == MIPS:
             return (self.veneer(target.address, "mips") if target.imported and target.address < 1 << 31
@@ -303,7 +307,7 @@ class _Placing:
         return self._resolve(TLSDESC) or 0
 
     def ifunc(self, resolver: int) -> int:
-        """What to use for the function that the resolver at this address chooses."""
+        """Return the address of the function that the resolver at this address chooses."""
         if self._resolve_ifunc is None:
             self._ifuncs += 1
             return 0

@@ -46,7 +46,9 @@ def relocatable(elf: Elf) -> Image:
 
 
 class _Layout:
-    """Where the sections of a relocatable file go: grouped by permissions, so that code and data share no page."""
+    """The addresses of the sections of a relocatable file: grouped by permissions, so that code and
+    data share no page.
+    """
 
     def __init__(self, elf: Elf) -> None:
         self._elf = elf

@@ -1,4 +1,4 @@
-"""What a relocation is computed from: bytes, symbol, addend, place; and the shape of its type."""
+"""The inputs of a relocation: bytes, symbol, addend, place; and the shape of its type."""
 
 from __future__ import annotations
 
@@ -46,11 +46,16 @@ class Memory:
 
 @frozen
 class Target:
-    """What a relocation's symbol stands for, at run time.
+    """The meaning of a relocation's symbol at run time.
 
     Attributes:
-        address: mode bits stripped; of a thread-local symbol, its offset. thumb: 1 for Thumb code. size: bytes.
-        local: known in this file only. imported: of another image. absent: weak, and nobody has it.
+        name: of the symbol.
+        address: mode bits stripped; of a thread-local symbol, its offset.
+        thumb: 1 for Thumb code.
+        size: bytes.
+        local: known in this file only.
+        imported: of another image.
+        absent: weak, and not defined anywhere.
     """
 
     name: str = ""
@@ -63,7 +68,11 @@ class Target:
 
 
 class Binder(Protocol):
-    """What formulas need besides place, symbol and addend. hi20: what the RISC-V high parts at these addresses hold."""
+    """The values that formulas need besides place, symbol and addend.
+
+    Attributes:
+        hi20: address of a RISC-V high part -> the value that it holds.
+    """
 
     memory: Memory
     image: str
@@ -82,13 +91,13 @@ class Binder(Protocol):
         """Address of code that goes on to a target; kinds are in _veneers."""
 
     def code(self, x: Site) -> int:
-        """Where a direct call of the site's symbol lands."""
+        """Return the address where a direct call of the site's symbol lands."""
 
     def describe(self, x: Site) -> int:
         """First word of the descriptor of a thread-local variable; it writes the second one."""
 
     def ifunc(self, resolver: int) -> int:
-        """What to use for the function that the resolver at this address chooses."""
+        """Return the address of the function that the resolver at this address chooses."""
 
 
 @define
@@ -119,7 +128,7 @@ class Site:
 
 
 class Field(Protocol):
-    """Where a value goes."""
+    """The bits in memory that a value goes to."""
 
     def read(self, memory: Memory, p: int) -> int:
         """The value in place."""

@@ -45,7 +45,9 @@ def symbols_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]
 
 
 def _hidden(elf: Elf, e: Entry) -> bool:
-    """What is no name for code or data: sections, files, registers, marks of the assembler, addresses of elsewhere."""
+    """Return True for what is no name of code or data: sections, files, registers, marks of the
+    assembler, addresses of elsewhere.
+    """
     marks = elf.machine in MARKED and _is_mark(e)
     register = elf.machine in (SPARC, SPARC32PLUS, SPARCV9) and e.type == "STT_LOPROC"
     elsewhere = e.section in ("SHN_UNDEF", "none") or (e.section == "SHN_ABS" and elf.type != "ET_EXEC")
@@ -81,7 +83,9 @@ def _mode(elf: Elf, e: Entry, kind: str, marks: list[tuple[int, str]]) -> int:
 
 
 def _arm_marks(elf: Elf, entries: Iterable[Entry]) -> list[tuple[int, str]]:
-    """Where ARM code ($a), Thumb code ($t) and data ($d) begin: the only sign for labels that are not typed."""
+    """List the addresses where ARM code ($a), Thumb code ($t) and data ($d) begin: the only sign
+    for labels that are not typed.
+    """
     if elf.machine != ARM:
         return []
     return sorted((e.value, e.name[1]) for e in entries if e.name[:2] in ("$a", "$t", "$d") and e.type == "STT_NOTYPE")

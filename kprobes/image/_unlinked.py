@@ -1,4 +1,4 @@
-"""What a relocatable file says of its source, at the addresses that its sections got."""
+"""Reads debug sections of a relocatable file, at the addresses that its sections got."""
 
 from __future__ import annotations
 

@@ -162,11 +162,12 @@ class BuiltIn(Protocol):
     """A program that a machine comes with."""
 
     def room(self, calls: int) -> None:
-        """So many more calls that begin there may be followed: none, at first."""
+        """Make room for `calls` more calls that begin there; at first there is none."""
 
     @property
     def returns(self) -> int:
-        """How many of them have returned since it was put there, and only programs were run."""
+        """Number of those calls that have returned since it was put there, and ran programs only.
+        """
 
 
 #: The rest of a hit whose handler the machine has called, where it was not the usual one: (registers, the call's
@@ -252,11 +253,11 @@ class ServedTrap(Protocol):
     """A breakpoint that the machine serves."""
 
     def take_hits(self) -> int:
-        """How many hits it has served since this was asked last."""
+        """Return the number of hits served since the last call of this method."""
 
     @property
     def hits(self) -> int:
-        """The same, without their being taken."""
+        """Number of hits served since take_hits() was last called."""
 
     def end(self) -> None:
         """Report the breakpoint to the core again."""
@@ -321,7 +322,7 @@ class Clock(Protocol):
 
     @property
     def address(self) -> int:
-        """Where the number is, for HostPrograms."""
+        """Address of the count in this process, for HostPrograms."""
 
     def __call__(self) -> int: ...
     def start(self) -> None:
@@ -339,11 +340,11 @@ Watched = Callable[[Regs, int, int, bytes | None], None]
 
 
 class Books(Protocol):
-    """What a user of the machine knows of guest memory, and what goes back with it.
+    """A user of the machine whose knowledge of guest memory goes back with a snapshot.
 
     Attributes:
-        books: everything that it knows, as a value of its own; set again when the guest goes back to a snapshot. None:
-            the snapshot was taken when the books were not kept yet.
+        books: the knowledge as a value of its own, set again when the guest goes back to a
+            snapshot. None: the snapshot was taken when the books were not kept yet.
     """
 
     books: Any
@@ -534,7 +535,7 @@ class GuestText(Protocol):
 
     @property
     def modules(self) -> Mapping[str, tuple[int, int]]:
-        """Where images are: name -> (start, end)."""
+        """Loaded images: name -> (start, end)."""
 
     def regions(self) -> list[tuple[int, int]]:
         """List guest memory that is mapped, as far as is known: (start, end), by address."""
@@ -561,7 +562,7 @@ class Processors(Protocol):
 
 
 class Reporting(Protocol):
-    """What the engine reports, and when.
+    """The engine's reports, and when they come.
 
     Attributes:
         before_run: called before each run that is inside no other, while there is no sink.
@@ -586,7 +587,7 @@ class Reporting(Protocol):
         takes its place."""
 
     def release(self, addr: int) -> None:
-        """Undo stop_at."""
+        """Stop reporting an address that stop_at() named."""
 
 
 class Running(Protocol):
@@ -594,15 +595,16 @@ class Running(Protocol):
 
     @property
     def exit_address(self) -> int:
-        """Where the outermost function of a guest call or a run returns to, mode bits included; 0: there is no such
-        place yet."""
+        """Address to which the outermost function of a guest call or a run returns, mode bits
+        included; 0 before there is one.
+        """
 
     def invoke(self, target: int) -> None:
         """Run guest code at `target` with the registers as they are until it returns; then put all registers back."""
 
 
 class Powers(Protocol):
-    """What only some engines can do: a value that does it, or None.
+    """Powers that only some engines have: a value that does the work, or None.
 
     An engine without any of them serves every probe by its breakpoint.
     """

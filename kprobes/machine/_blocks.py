@@ -9,8 +9,11 @@ from ..errors import Unsupported
 
 
 class BlockCounts(Protocol):
-    """Counts the blocks of guest code that are executed, and edges between them. found: addresses, in the order in
-    which they were seen."""
+    """Counts of the blocks of guest code that are executed, and of edges between them.
+
+    Attributes:
+        found: addresses of blocks, in the order in which they were seen.
+    """
 
     found: list[int]
 
@@ -25,17 +28,19 @@ class BlockCounts(Protocol):
         """(address, bytes, how often) of blocks that were found."""
 
     def reset(self) -> None:
-        """All counts are 0."""
+        """Set all counts back to zero."""
 
     def forget_edges(self) -> None:
-        """Those of edges are."""
+        """Set the counts of edges back to zero."""
 
     def close(self) -> None:
-        """Count no more."""
+        """Stop counting, and remove the engine's hooks."""
 
 
 def refuses(reason: str, hint: str) -> Callable[..., Any]:
-    """What a machine that cannot has in the place of a method."""
+    """Make a stand-in for a method of a power that the machine lacks; a call of it raises
+    Unsupported.
+    """
 
     def refuse(*args: Any, **more: Any) -> Any:
         raise Unsupported(reason, hint=hint)

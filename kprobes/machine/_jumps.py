@@ -1,4 +1,4 @@
-"""What runs in the guest where jumps lead from its text."""
+"""Code in the guest to which jumps lead from its text."""
 
 from __future__ import annotations
 

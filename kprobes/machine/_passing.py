@@ -16,7 +16,7 @@ BELOW = 512  # bytes beyond any red zone: 128 on x86_64, 288 on ppc64
 
 
 class ArgumentMemory(Protocol):
-    """What arguments are copied into."""
+    """The guest's memory as arguments of calls need it: buffers and strings are copied there."""
 
     arch: Arch
 

@@ -12,7 +12,7 @@ from ..regs import Regs
 
 
 class RegisterPlace(Protocol):
-    """Where a register's value is, for code of the host's.
+    """The place of a register's value, for code of the host's.
 
     Attributes:
         way: "cell", "window", "api", "pc", "none" or "python"; what the others mean with each is said at the engine's.
@@ -53,7 +53,7 @@ class HostCodeView(Protocol):
 
 
 class GuestCopies(Protocol):
-    """What is in the guest as a copy of something here."""
+    """Copies in guest memory of objects of this process."""
 
     def push(self) -> None:
         """Copy it into the guest, before that runs."""

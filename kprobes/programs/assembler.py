@@ -146,7 +146,7 @@ class Assembler:
         self._put(isa.EXIT | isa.JMP)
 
     def line(self, line: Line) -> None:
-        """What follows was made of this line."""
+        """Note that the instructions that follow were made of this line."""
         self._lines[len(self._code)] = line
 
     def finish(self) -> tuple[tuple[Instruction, ...], dict[int, Line]]:

@@ -22,12 +22,14 @@ class Traced(Protocol):
 
 
 class AtProbe:
-    """Where a program runs at a hit (a call.Place).
+    """The place of a program that runs at a hit (a call.Place).
 
     Attributes:
-        regs: of the hit that is going on. overridden: the program has had the function skipped. function: address of
-            the function whose entry or return is probed, 0 for a probe inside a function. returns: the probe is on the
-            return.
+        regs: of the hit that is going on.
+        overridden: the program has had the function skipped.
+        function: address of the function whose entry or return is probed, 0 for a probe inside a
+            function.
+        returns: the probe is on the return.
     """
 
     regs: Regs

@@ -130,7 +130,7 @@ class Attachment:
 def attach(owner: Owner, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, *,
            cookie: int = 0, clock: Callable[[], int] | str = HOST, engine: str | None = None,
            maxactive: int = 0, printed: Callable[[str], None] | None = None) -> Attachment:
-    """See Kprobes.attach()."""
+    """Run a program's entry functions at probes; the arguments are those of Kprobes.attach()."""
     if not isinstance(program, Program):
         raise ProgramError(f"a {type(program).__name__} is no Program",
                            hint="make one with Program.from_c(), from_elf() or from_instructions()")
@@ -165,14 +165,19 @@ def _places(program: Program, where: str | int | None, offset: int, retprobe: bo
 
 @frozen
 class Ticks:
-    """What ktime_get_ns is. name: as Inlined has it."""
+    """The clock of ktime_get_ns.
+
+    Attributes:
+        name: as Inlined has it.
+        now: returns the time.
+    """
 
     name: str
     now: Callable[[], int]
 
 
 def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
-    """What attach() was given as a clock."""
+    """Return the clock that attach() was given by name or as a function."""
     if clock == HOST or clock is time.monotonic_ns:
         return Ticks(HOST, time.monotonic_ns)
     if clock == INSTRUCTIONS:
@@ -187,9 +192,10 @@ def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
 
 
 def by_section(code: Code) -> Where | None:
-    """Where a program's section says that it belongs.
+    """Return the place that a program's section names; None: it names none.
 
-    None: nowhere by itself. ProgramError: at something that there is not here.
+    Raises:
+        ProgramError: it names something that there is not here.
     """
     section = code.section
     if section.startswith("?") or section in ("kprobe", "kretprobe", ""):
@@ -206,10 +212,11 @@ def by_section(code: Code) -> Where | None:
 
 
 class _Site:
-    """One program at one place.
+    """A program at a place.
 
     Attributes:
-        probe: what runs it, not registered yet. why_python: see Attachment.
+        probe: runs it; not registered yet.
+        why_python: why the program runs after a stop, in Python; see Attachment.
     """
 
     def __init__(self, owner: Owner, program: Program, where: Where, attachment: Attachment, cookie: int,

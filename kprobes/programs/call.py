@@ -1,4 +1,6 @@
-"""What a helper is: the kinds of its arguments and of its result, and what a run of a program gives to it."""
+"""Describes helpers: the kinds of their arguments and of their results, and what a run of a program
+gives to them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from .maps import Map, MapType
 
 
 class Arg(Enum):
-    """What a helper's argument must be."""
+    """Kinds of a helper's argument."""
 
     CTX = "ctx"  # the context: r1 at entry, unchanged
     MAP = "map"  # a map, of one of Helper.maps
@@ -34,7 +36,7 @@ class Arg(Enum):
 
 
 class Ret(Enum):
-    """What a helper returns."""
+    """Kinds of a helper's result."""
 
     SCALAR = "scalar"
     MAP_VALUE_OR_NULL = "map value or null"  # of the map's value_size bytes
@@ -43,7 +45,7 @@ class Ret(Enum):
 
 
 class Place(Protocol):
-    """Where a program runs: the guest at a probe, or nowhere at all (a test run)."""
+    """The place where a program runs: the guest at a probe, or none at all (a test run)."""
 
     @property
     def cpu(self) -> int: ...
@@ -74,7 +76,7 @@ class Place(Protocol):
 
 
 class Call(Protocol):
-    """One run of a program, as helpers see it."""
+    """A run of a program, as helpers see it."""
 
     place: Place
     maps: Mapping[int, Map]  # Map.address -> map
@@ -106,15 +108,19 @@ class Call(Protocol):
 
 @frozen
 class Helper:
-    """One helper.
+    """A function that programs may call by its number.
 
     Attributes:
-        number, name: Linux's; the name without `bpf_`. args: kinds of r1, r2, ...; later registers are not looked at.
-        returns: what r0 is afterwards. maps: types that a MAP argument may have; None: all.
-        bounds: smallest and largest result as signed numbers, where there is more to say than 64 bits.
-        run: what it does.
-        formats: `run` takes `texts=`, too: which arguments of its format are addresses of the program's own. See
-            verifier.facts.HelperCall; None: it is told by their values.
+        number: Linux's.
+        name: Linux's, without `bpf_`.
+        args: kinds of r1, r2, ...; later registers are not looked at.
+        returns: the kind of r0 afterwards.
+        maps: types that a MAP argument may have; None: all.
+        bounds: smallest and largest result as signed numbers, where there is more to say than 64
+            bits.
+        run: called with the run and five registers; returns r0.
+        formats: `run` takes `texts=`, too: which arguments of its format are addresses of the
+            program's own. See verifier.facts.HelperCall; None: it is told by their values.
     """
 
     number: int

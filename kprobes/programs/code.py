@@ -31,7 +31,7 @@ class Line:
 
 @frozen(eq=False)  # its maps would be compared entry by entry
 class Code:
-    """One program with all that it calls.
+    """A program with all that it calls.
 
     Attributes:
         name: of its entry function. section: of the object, or "".

@@ -30,10 +30,12 @@ _MASK: Final = (1 << 64) - 1
 
 @frozen
 class Source:
-    """Where a word comes from: exactly one of these is given.
+    """The source of a word: exactly one of these is given.
 
     Attributes:
-        register: name of a register. argument: number of an argument that is on the stack, from 0. value: a constant.
+        register: name of a register.
+        argument: number of an argument that is on the stack, from 0.
+        value: a constant.
         linkage: True: the return address, by the architecture's linkage.
     """
 
@@ -44,7 +46,7 @@ class Source:
 
 
 def source(arch: Arch, word: int) -> Source | None:
-    """Where a word of the context comes from; None: of nowhere on this architecture."""
+    """Return the source of a word of the context; None: this architecture has none."""
     names, abi = arch.regs.names, arch.abi
     if word < UNIFORM:
         return Source(register=names[word]) if word < len(names) else None
@@ -95,5 +97,5 @@ def _quietly(read: Callable[[Regs], int]) -> Callable[[Regs], int]:
 
 
 def absent(arch: Arch, words: Iterable[int]) -> list[int]:
-    """Those words that this architecture has not."""
+    """Return those of the words that this architecture has not."""
     return [word for word in sorted(words) if source(arch, word) is None]

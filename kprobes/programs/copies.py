@@ -38,7 +38,7 @@ class Whole:
         self._both = bytearray(m.block.size)  # what both have
 
     def push(self) -> None:
-        """What Python has changed goes over."""
+        """Write to the guest what Python has changed."""
         mine, both = self._map.block.view, self._both
         if mine == both:
             return
@@ -49,8 +49,9 @@ class Whole:
                 self._memory.write(self._at + at, bytes(piece))
 
     def pull(self) -> None:
-        """What the guest may have changed comes back; nothing of a table that something else than programs has written
-        to."""
+        """Read what the guest may have changed; a table that something else than programs has
+        written to is emptied.
+        """
         raw, m = self._memory.read(self._at, len(self._both)), self._map
         changed = raw != self._both
         self._both[:] = m.block.view[:len(self._both)] = raw
@@ -70,7 +71,7 @@ class Records:
         return [int.from_bytes(raw[at:at + 8], order) for at in range(0, RING, 8)]
 
     def push(self) -> None:
-        """What Python has consumed and recorded goes over."""
+        """Write to the guest what Python has consumed and recorded."""
         raw = bytes(self._map.block.view[:RING])
         mine = self._words(raw)
         if mine != self._both:
@@ -80,7 +81,9 @@ class Records:
             self._both = mine
 
     def pull(self) -> None:
-        """What the guest has recorded comes back; nothing where something else than programs has written there."""
+        """Read what the guest has recorded; nothing where something else than programs has written
+        there.
+        """
         raw = self._memory.read(self._at, RING)
         theirs = self._words(raw)
         if theirs == self._both:
@@ -94,14 +97,14 @@ class Records:
         self._both = theirs
 
     def _sound(self, theirs: list[int]) -> bool:
-        """Whether programs may have left such a header."""
+        """Return True if programs may have left such a header."""
         both, ours = self._both, (CONSUMER, PRODUCER, LOST)
         return (all(both[n] <= theirs[n] < 1 << 63 for n in ours)
                 and 0 <= theirs[PRODUCER] - theirs[CONSUMER] <= self._map.size
                 and all(theirs[n] == both[n] for n in range(MASK, RING // 8) if n not in ours))
 
     def _between(self, old: list[int], new: list[int]) -> list[tuple[int, int]]:
-        """Where records are that `new` has and `old` has not: (start, end)."""
+        """List the places of records that `new` has and `old` has not: (start, end)."""
         start, size = max(old[PRODUCER], new[CONSUMER]), self._map.size
         length = min(max(new[PRODUCER] - start, 0), size)
         first = start & size - 1

@@ -18,7 +18,9 @@ _ATOMIC_NAMES = {isa.ADD: "add", isa.OR: "or", isa.AND: "and", isa.XOR: "xor"}
 
 
 def disassemble(i: Instruction) -> str:
-    """One line in the RFC's mnemonics: `add64 r1, r2`, `jeq32 r1, 5, +3`, `ldxdw r0, [r1+8]`, `call 5`."""
+    """Return an instruction's line in the RFC's mnemonics: `add64 r1, r2`, `jeq32 r1, 5, +3`,
+    `ldxdw r0, [r1+8]`, `call 5`.
+    """
     if i.opcode not in isa.USES:
         return f".slot {i.opcode:#04x}, r{i.dst}, r{i.src}, {i.offset:+}, {i.imm}"
     if i.cls in (isa.ALU, isa.ALU64):

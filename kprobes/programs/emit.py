@@ -104,7 +104,9 @@ def _divided(w: Writer, bits: int, sign: str, remainder: bool, old: str, by: str
 
 
 def _by_hand(w: Writer, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
-    """The same where the target has no instruction for it, and LLVM would call a function of a library's."""
+    """Emit a division or remainder where the target has no instruction for it, and LLVM would call
+    a function of a library's.
+    """
     support.need(w.module, "rest" if remainder else "quotient")
     wide = []
     for number in (old, by):

@@ -1,4 +1,4 @@
-"""What runs programs: an engine is made from verified code and run often."""
+"""The engines that run programs: each is made from verified code and run often."""
 
 from __future__ import annotations
 

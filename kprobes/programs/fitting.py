@@ -1,4 +1,6 @@
-"""Whether a program is for a guest: its byte order, its CPUs, and the registers that it reads."""
+"""Checks whether a program is for a guest: its byte order, its CPUs, and the registers that it
+reads.
+"""
 
 from __future__ import annotations
 

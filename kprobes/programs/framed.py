@@ -34,7 +34,7 @@ class Frame(Protocol):
 
 
 class Guest(Protocol):
-    """Where detours are. reads: whether programs may read memory there."""
+    """A guest that has detours. reads: programs may read memory there."""
 
     arch: Arch
     reads: bool

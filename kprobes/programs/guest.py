@@ -35,7 +35,7 @@ _PARAMETERS: Final = (_CONTEXT, _SIZE, _RESULT)  # the first words of the enviro
 
 
 class Machine(Protocol):
-    """What is needed of a guest's machine."""
+    """The part of a guest's machine that is needed to run a program in it."""
 
     arch: Arch
 

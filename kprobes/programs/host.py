@@ -64,7 +64,11 @@ class HostCode:
 
 
 def triple() -> Triple:
-    """What this process's machine is for LLVM. Unsupported where it cannot run compiled programs."""
+    """Return LLVM's words for this process's machine.
+
+    Raises:
+        Unsupported: compiled programs cannot run on it.
+    """
     if os.environ.get(_SWITCH) == "0":
         raise Unsupported(f"{_SWITCH}=0 switches machine code of this computer's off",
                           hint="programs run in the interpreter")
@@ -103,7 +107,7 @@ def load(code: bytes) -> int:
 
 
 def address_of(function: Any) -> int:
-    """Where a function of ctypes lies."""
+    """Return the address of a function of ctypes."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
@@ -173,14 +177,14 @@ class HostEngine:
 
 
 class Environment:
-    """What one program finds by its words.
+    """The words of one program.
 
     Attributes:
-        call: the run, as helpers see it; whoever runs the program sets it. error: what a helper raised in run(), or
-            None. address: of the words.
-
-    failed: where goes what a helper raises if nobody waits in run(). report: called with True and False before and
-    after each helper in Python.
+        call: the run, as helpers see it; set by whoever runs the program.
+        error: raised by a helper in run(), or None.
+        address: of the words.
+        failed: called with what a helper raises if run() does not wait for it.
+        report: called with True and False before and after each helper in Python.
     """
 
     def __init__(self, code: Code, host: HostCode, words: Mapping[Slot, int] | None = None, call: Call | None = None,

@@ -50,7 +50,9 @@ class GuestMaps:
 
     @property
     def ask(self) -> int:
-        """What programs call that read memory which may not be there: a function, or its descriptor."""
+        """Return the address that programs call to read memory which may not be there: a function,
+        or its descriptor.
+        """
         if not self._ask:
             view = self._view
             self._ask = view.asked(framed.asked(view.arch))
@@ -95,10 +97,15 @@ class GuestMaps:
 
 
 class InGuest:
-    """One program at one probe (a machine._jumps.GuestProgram). Unsupported: it cannot run there.
+    """A program at a probe, in the guest (a machine._jumps.GuestProgram).
 
     Attributes:
-        probe: that one, once it is made. idle: runs of the guest that ended since it was registered. copies: its maps'.
+        probe: its probe, once that is made.
+        idle: runs of the guest that ended since it was registered.
+        copies: of its maps.
+
+    Raises:
+        Unsupported: the program cannot run there.
     """
 
     def __init__(self, program: Program, view: GuestCodeView) -> None:
@@ -129,7 +136,13 @@ class InGuest:
         return self.idle < RUNS or self.placed
 
     def at(self, address: int, function: int, cookie: int) -> None:
-        """Where it is, as its probe is registered: the address, and what get_func_ip and get_attach_cookie give."""
+        """Set the place, as the probe is registered.
+
+        Args:
+            address: of the probe.
+            function: returned by get_func_ip.
+            cookie: returned by get_attach_cookie.
+        """
         for name, value in (("pc", address), ("func_ip", function), ("cookie", cookie)):
             if (name, 0) in self._slots:
                 where = self.environment + 8 * (HEADER + self._slots.index((name, 0)))

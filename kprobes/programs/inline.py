@@ -178,8 +178,9 @@ class Result:
         self._w, self._room, self._done = w, w.room(8), w.label()
 
     def unless(self, condition: str, value: int, onward: str = "") -> str:
-        """It is `value` if the condition is true; else it goes on at the label that is returned, where nothing is
-        yet."""
+        """Make the result `value` if the condition is true; else go on at the label that is
+        returned, which is empty yet.
+        """
         onward, leave = onward or self._w.label(), self._w.label()
         self._w.do(f"br i1 {condition}, label %{leave}, label %{onward}")
         self._w.begin(leave)
@@ -187,12 +188,14 @@ class Result:
         return onward
 
     def leave(self, value: str) -> None:
-        """It is this."""
+        """Make `value` the result, and go to the end."""
         self._w.do(f"store i64 {value}, ptr {self._room}")
         self._w.do(f"br label %{self._done}")
 
     def end(self, value: str) -> str:
-        """It is this, where no way has left before; its name, where all are together again."""
+        """Make `value` the result where no way has left before; return the result's name, where all
+        ways are together again.
+        """
         self.leave(value)
         self._w.begin(self._done)
         return self._w.emit(f"load i64, ptr {self._room}")

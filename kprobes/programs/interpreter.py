@@ -31,10 +31,11 @@ _FORMATS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class Run(Memory):
-    """One run, as its instructions and helpers see it (a Call).
+    """A run of a program, as its instructions and helpers see it (a Call).
 
     Attributes:
-        r: the registers, r0 to r10. frames: (slot to return to, r6 to r10) of the callers.
+        r: the registers, r0 to r10.
+        frames: (slot to return to, r6 to r10) of the callers.
     """
 
     def __init__(self, code: Code, context: int) -> None:

@@ -107,11 +107,14 @@ _SLOT = {"little": struct.Struct("<BBhi"), "big": struct.Struct(">BBhi")}
 
 @frozen
 class Instruction:
-    """One instruction.
+    """An instruction of eBPF.
 
     Attributes:
-        opcode: 0..255. dst, src: 0..15, as encoded; registers are 0..10.
-        offset: signed 16 bits. imm: signed 32 bits; of LDDW, the lower half of the value.
+        opcode: 0..255.
+        dst: 0..15, as encoded; registers are 0..10.
+        src: the same.
+        offset: signed 16 bits.
+        imm: signed 32 bits; of LDDW, the lower half of the value.
         high: of LDDW, the second slot's imm (signed 32 bits); otherwise 0.
     """
 
@@ -180,17 +183,24 @@ class Instruction:
         return self.opcode == JMP | CALL and self.src == LOCAL
 
     def target(self, pc: int) -> int:
-        """Where a jump, a local call, or LDDW of code at slot `pc` leads: a slot, possibly outside the program."""
+        """Return the slot that a jump, a local call, or LDDW of code at slot `pc` leads to,
+        possibly outside the program.
+        """
         far = self.opcode == JMP32 | JA or not self.is_jump
         return pc + 1 + (self.imm if far else self.offset)
 
     def why_illegal(self) -> str:
-        """What is wrong with the encoding, as one clause; "" for a legal one. Distances are not judged."""
+        """The error of the encoding, as one clause; "" for a legal one. Distances are not judged.
+        """
         return _why_illegal(self)
 
 
 def decode(raw: bytes, order: Order = "little") -> tuple[Instruction, ...]:
-    """One instruction for each 8-byte slot, illegal ones as they are. ValueError: cut within a slot, or within LDDW."""
+    """Decode an instruction for each 8-byte slot, illegal ones as they are.
+
+    Raises:
+        ValueError: the code is cut within a slot, or within LDDW.
+    """
     if len(raw) % 8:
         raise ValueError(f"{len(raw)} bytes are not whole 8-byte instructions")
     slots = _SLOT[order].iter_unpack(raw)

@@ -106,7 +106,7 @@ class Table:
         return w.emit(f"add i64 {address}, {w.emit(f'mul i64 {cpu}, {m.stride}')}")
 
     def seen(self, entry: str) -> None:
-        """It was looked up."""
+        """Emit a note that the entry was looked up."""
         if self._m.lru:
             w = self._w
             w.store("3", w.pointer(w.emit(f"add i64 {entry}, 4")), 32)

@@ -98,7 +98,11 @@ def _whole_size(found: Places, code: Sequence[Instruction], entry: int, depth: i
 
 
 def _function(w: Writer, cleared: int) -> str:
-    """One function's text."""
+    """Write the text of one function.
+
+    Args:
+        cleared: bytes of its stack to zero as it begins.
+    """
     code, slots = w.module.code, w.module.places.functions[w.entry]
     leaders = {w.entry, *(to for pc in slots if code[pc].is_jump for to in places.successors(code, pc))}
     arguments = ", ".join(f"i64 %a{n}" for n in range(1, 6))

@@ -1,4 +1,4 @@
-"""What each helper does: functions of a Call and five registers."""
+"""The effects of helpers: functions of a Call and five registers."""
 
 from __future__ import annotations
 
@@ -190,8 +190,11 @@ def _given_to_format(call: Call, args: Sequence[int], texts: Texts | None) -> li
 
 
 def snprintf(call: Call, to: int, size: int, text: int, data: int, length: int, texts: Texts | None = None) -> int:
-    """What does not fit is cut, and the rest of the memory is zeros; the length is that of the whole, its NUL
-    included."""
+    """Write a formatted text to memory, cut where it does not fit, with zeros behind it.
+
+    Returns:
+        The length of the whole text, its NUL included.
+    """
     size &= _U32
     call.check(to, size)
     args = _words(call, data, length & _U32)

@@ -13,7 +13,7 @@ _CONTEXT: Final = _STACK + (1 << 16)  # farther away from the stack than an inst
 
 
 class Invalid(Exception):
-    """What a program may not do; the interpreter says where it was."""
+    """An access that a program may not make; the interpreter says where it was."""
 
 
 class Memory:
@@ -59,7 +59,11 @@ class Memory:
             context[:] = self._block.view[_CONTEXT:_CONTEXT + len(context)]
 
     def find(self, addr: int, size: int, write: bool) -> tuple[memoryview, int]:
-        """Where `size` bytes at a host address are. Invalid: the program may not access them."""
+        """Find `size` bytes at a host address: (memory, index).
+
+        Raises:
+            Invalid: the program may not access them.
+        """
         if self._bottom <= addr < self.top:
             return self._stack(addr, size)
         if self.context <= addr < self._context_end:
@@ -113,7 +117,9 @@ class Memory:
         return None if end is None else self.read(addr, min(size, end - addr))
 
     def _end(self, addr: int) -> int | None:
-        """Where what an address points into ends, as far as the program may look at it; None: it is none of its."""
+        """Return the end of what an address points into, as far as the program may look at it;
+        None: into nothing of the program's.
+        """
         if self._bottom <= addr < self.top:
             frame = (self.top - 1 - addr) // STACK_SIZE
             return self.top - frame * STACK_SIZE if frame < self.depth else addr

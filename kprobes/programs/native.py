@@ -88,7 +88,9 @@ def _unused(relocations: bytes, triple: Triple) -> bool:
 # --- the cache
 
 def directory() -> Path | None:
-    """Where compiled programs are kept: kprobes/programs in $XDG_CACHE_HOME, or in ~/.cache. None: there is no home."""
+    """Return the folder of compiled programs: kprobes/programs in $XDG_CACHE_HOME, or in ~/.cache.
+    None: there is no home.
+    """
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kprobes" / "programs"
     except RuntimeError:

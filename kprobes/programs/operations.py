@@ -1,4 +1,4 @@
-"""What arithmetic and jumps mean, as functions of unsigned numbers of 32 or 64 bits."""
+"""Arithmetic and jumps, as functions of unsigned numbers of 32 or 64 bits."""
 
 from __future__ import annotations
 

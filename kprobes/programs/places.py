@@ -1,5 +1,5 @@
-"""Where registers point, as far as that is known without running the program: what compilers ask before they emit an
-access.
+"""Finds the places that registers point at, as far as they are known without running the program:
+compilers ask before they emit an access.
 
 A forward walk over each function. It decides nothing about safety, which is the verifier's: it tells a register that
 certainly holds the context's address plus a constant, a frame's end plus a constant, a map or a function from one that
@@ -18,7 +18,7 @@ from .isa import Instruction
 
 
 class Kind(enum.Enum):
-    """What a register points at."""
+    """Kinds of what a register points at."""
 
     OTHER = enum.auto()  #: a number, or a pointer into anything but the context
     CONTEXT = enum.auto()
@@ -43,12 +43,14 @@ Row = tuple[Place, ...]  # of r0 .. r10
 
 @frozen
 class Places:
-    """What is known of a whole program.
+    """The places that registers point at, in a whole program.
 
     Attributes:
-        functions: first slot of each function that can be reached -> the slots that can be reached in it, in order.
-        rows: slot -> places of r0 .. r10 before it. escapes: the context's address is used for more than loads at
-            constant offsets and as a helper's argument, so there must be memory behind it.
+        functions: first slot of each function that can be reached -> the slots that can be reached
+            in it, in order.
+        rows: slot -> places of r0 .. r10 before it.
+        escapes: the context's address is used for more than loads at constant offsets and as a
+            helper's argument, so there must be memory behind it.
     """
 
     functions: dict[int, tuple[int, ...]]
@@ -56,7 +58,7 @@ class Places:
     escapes: bool
 
     def at(self, pc: int, register: int) -> Place:
-        """Where a register points before an instruction."""
+        """Return the place that a register points at before an instruction."""
         return self.rows[pc][register]
 
 
@@ -145,7 +147,7 @@ def find(code: tuple[Instruction, ...]) -> Places:
 
 
 def successors(code: tuple[Instruction, ...], pc: int) -> tuple[int, ...]:
-    """Where control may go from an instruction, within its function."""
+    """Return the slots where control may go from an instruction, within its function."""
     i = code[pc]
     if i.is_exit:
         return ()

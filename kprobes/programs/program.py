@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 @checked("__init__")
 class Program:
-    """One probe program, or all that an object has: then `prog["name"]` is one of them, and iterating gives them all.
+    """A probe program, or all that an object has: then `prog["name"]` is one of them, and iterating
+    gives them all.
 
     Attributes:
         name: of its entry function, or of the object.
@@ -113,9 +114,10 @@ class Program:
     # ---- one of several
 
     def __getitem__(self, name: str) -> Program:
-        """One program of an object.
+        """Return a program of an object, which shares maps and variables with the others.
 
-        It shares maps and variables with the others. ProgramError: there is none of this name.
+        Raises:
+            ProgramError: there is none of this name.
         """
         if name not in self.codes:
             near = difflib.get_close_matches(name, self.codes, 3) or list(self.codes)
@@ -142,15 +144,16 @@ class Program:
 
     @property
     def section(self) -> str:
-        """Where the object says that it belongs, or ""."""
+        """The section of the object that names its place, or ""."""
         return self.code.section
 
     # ---- running
 
     def verify(self) -> Facts:
-        """What holds for every run of the program.
+        """Verify the program, once, and return what holds for each of its runs.
 
-        Verified once. ProgramError: it is not safe, or that could not be shown.
+        Raises:
+            ProgramError: it is not safe, or that could not be shown.
         """
         if self._facts is None:
             from .verifier import verify
@@ -176,7 +179,7 @@ class Program:
         self.variables.frozen = True
 
     def _forget(self) -> None:
-        """What was found out and made of the constants, which may be set."""
+        """Drop what was found out and made of the constants, which may be set."""
         self._facts = None
         for made in (self._engines, self._sites, self._frames):
             made.clear()
@@ -202,7 +205,11 @@ class Program:
         return self._made(engine, isinstance(ctx, bytearray), size).run(ctx, Nowhere(), self.printed.append)
 
     def engine(self, name: str | None = None) -> Engine:
-        """What runs this program at probes; made once. None: the best there is."""
+        """Return the engine that runs this program at probes, made once.
+
+        Args:
+            name: of the engine; None: the best there is.
+        """
         return self._made(name, None, CONTEXT_SIZE)
 
     def _made(self, name: str | None, writable: bool | None, size: int) -> Engine:

@@ -89,7 +89,9 @@ class ProbeContext:
 
 
 class Words(Protocol):
-    """Where a context's words come from, as far as that differs: the stack pointer, the return address, registers."""
+    """The sources of a context's words that differ among guests: the stack pointer, the return
+    address, registers.
+    """
 
     def sp(self, w: Writer) -> str: ...
     def linkage(self, w: Writer, index: int) -> str: ...
@@ -189,7 +191,13 @@ class SiteProgram:
         return any(kind in ("call", "format", "word") for kind, _ in self._made.slots)
 
     def at(self, address: int, function: int = 0, cookie: int = 0) -> None:
-        """Where it is: address of the probe, and what get_func_ip and get_attach_cookie give."""
+        """Set the place.
+
+        Args:
+            address: of the probe.
+            function: returned by get_func_ip.
+            cookie: returned by get_attach_cookie.
+        """
         if not self._returns:
             self._pc.value = address
         for name, value in (("func_ip", function), ("cookie", cookie)):

@@ -1,4 +1,4 @@
-"""What the code of programs calls: the functions of kprobes/native/support.c, as LLVM IR.
+"""The functions that the code of programs calls: those of kprobes/native/support.c, as LLVM IR.
 
 The IR is checked in, a file for each kind of target; `python -m kprobes.native.build` makes it. A
 program gets those functions that it calls, and LLVM compiles them with it.

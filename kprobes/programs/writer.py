@@ -1,4 +1,4 @@
-"""What LLVM IR of a program is written with: values, registers, memory, the environment."""
+"""Writes LLVM IR of a program: values, registers, memory, the environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILED: Final[Slot] = ("failed", 0)
 
 
 class Context(Protocol):
-    """Where the words of a program's context are, if not in memory behind r1."""
+    """The source of the words of a program's context, if it is not in memory behind r1."""
 
     def load(self, writer: Writer, offset: int, size: int) -> str:
         """Emit a read of `size` bytes at `offset`; the name of the i64."""
@@ -42,14 +42,17 @@ def no_inline(writer: Writer, pc: int, number: int) -> str | None:
 
 @frozen(kw_only=True)
 class Target:
-    """What the IR depends on, of where the code runs.
+    """The properties of the code's machine that the IR depends on.
 
     Attributes:
-        bits: of a pointer. order: of its memory. program_order: of the program's: where they differ every access is
-            swapped.
-        divides, shifts: bits of the widest numbers that it has instructions to divide, and to shift by a register.
-        atomic: atomic operations are atomic; else load, compute, store. alone: there is nothing to call: all is put
-            into one function. asks: but for a function that has the host read.
+        bits: of a pointer.
+        order: byte order of its memory.
+        program_order: byte order of the program's: where they differ every access is swapped.
+        divides: bits of the widest numbers that it has instructions to divide.
+        shifts: bits of the widest numbers that it has instructions to shift by a register.
+        atomic: atomic operations are atomic; else load, compute, store.
+        alone: there is nothing to call: all is put into one function.
+        asks: but for a function that has the host read.
     """
 
     bits: int = 64

@@ -74,7 +74,7 @@ class Bench:
 
     @property
     def home(self) -> int:
-        """Where the instruction under test stands."""
+        """Address of the instruction under test."""
         return self._scenery.home
 
     @property
@@ -226,7 +226,9 @@ class Bench:
         return out
 
     def _rehearse(self, insn: Insn) -> tuple[int | None, Spy]:
-        """Where the simulation would go from here: only to choose the scene."""
+        """Return where the simulation would go from here, and what it has looked at: only to choose
+        the scene.
+        """
         spy = Spy(self.machine.regs)
         if insn.simulate is None:
             return None, spy
@@ -243,8 +245,14 @@ class Bench:
     # --- running it
 
     def _shoot(self, state: State, insn: Insn, number: int, probed: bool) -> Shot:
-        """One run from home until the guest lands, faults, or is back at home. number: the state's, which chooses the
-        noise."""
+        """Run the guest once from home until it lands, faults, or is back at home.
+
+        Args:
+            state: registers and memory to begin with.
+            insn: the instruction at home.
+            number: of the state, which chooses the noise.
+            probed: a probe stands there already.
+        """
         self._scenery.vary(number)
         bound = None
         if self._is_loop(state):

@@ -25,8 +25,16 @@ OUTCOMES = ("step", "simulate", "reject")
 
 @frozen(kw_only=True)
 class Case:
-    """One instruction. code: as in memory. outcome: "step", "simulate" or "reject". row: decode row's name. line: in
-    the file."""
+    """An instruction of a case file.
+
+    Attributes:
+        code: as in memory.
+        asm: its assembly.
+        outcome: "step", "simulate" or "reject".
+        row: decode row's name.
+        mode: mode bits of the code.
+        line: in the file.
+    """
 
     code: bytes
     asm: str

@@ -15,7 +15,11 @@ from ._paper import paper_regs
 
 
 def check_arch(arch: Arch, *, seed: int = 0) -> list[str]:
-    """What is wrong with an architecture; empty: nothing found. seed: of the random code it decodes."""
+    """List what is wrong with an architecture; empty: nothing was found.
+
+    Args:
+        seed: of the random code that is decoded.
+    """
     problems: list[str] = []
     for check in _CHECKS:
         part = check.__name__.removeprefix("check").removeprefix("_")

@@ -15,7 +15,7 @@ FUZZ = 3000  # random pieces of code decoded
 
 
 def home(arch: Arch) -> int:
-    """Where instructions that are checked stand."""
+    """Return the address of instructions that are checked."""
     return 0x10000 if arch.bits > 16 else 0x4000
 
 
@@ -33,7 +33,9 @@ def row_names(arch: Arch) -> list[str]:
 
 
 def _reachable(root: Any) -> Iterator[Any]:
-    """What a decode function is made of: closures, tables and rows, as far as it lies in an architecture's modules."""
+    """Yield the parts of a decode function: closures, tables and rows, as far as they lie in an
+    architecture's modules.
+    """
     seen: dict[int, Any] = {}
     todo = [root]
     while todo:
@@ -72,7 +74,7 @@ def check_tables(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _found_at_all(table: DecodeTable, row: Row, rng: random.Random) -> bool:
-    """The same with many more tries, for a row with a rare condition."""
+    """Return True if a row with a rare condition is found by one of many more tries."""
     return any(table.find(row.value | rng.getrandbits(row.bits) & ~row.mask) is row for _ in range(20_000))
 
 

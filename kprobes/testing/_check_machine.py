@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 
 def check_machine(make: Callable[[], Any]) -> list[str]:
-    """What is wrong with an engine; empty: nothing found. make() gives a fresh machine, with a stack, whose
-    architecture has a linkage.
+    """List what is wrong with an engine; empty: nothing was found.
+
+    Args:
+        make: gives a fresh machine, with a stack, whose architecture has a linkage.
     """
     problems = []
     for check in (_memory, _pages, _unmapped, _trap_pc, _moves, _registers_come_back, _patches, _calls, _not_ours,

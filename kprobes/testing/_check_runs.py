@@ -13,7 +13,7 @@ _DEEPEST = 64  # nested runs must be refused before this many
 
 
 class _MarkError(Exception):
-    """What a handler raises here."""
+    """The error that a handler raises here."""
 
 
 def exceptions(s: Scene) -> Iterator[str]:

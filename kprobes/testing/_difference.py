@@ -1,4 +1,4 @@
-"""What a probe must not do: make a difference."""
+"""The differences that a probe makes, and must not."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ..regs import Regs
 
 @frozen
 class Difference:
-    """One thing that is not as it is without probes.
+    """A thing that is not as it is without probes.
 
     Attributes:
         what: "register x0", "memory 0x1000", "fault", "result", "handlers", ...
-        plain, probed: as strings.
+        plain: without probes, as a string.
+        probed: with them.
         where: the run it was seen in, for people.
     """
 
@@ -51,7 +52,7 @@ def ending(run: Callable[[], Any]) -> Ending:
 
 
 def facts(error: GuestFault) -> tuple[Any, ...]:
-    """What must be the same of two faults."""
+    """Return the parts of a fault that must be the same with and without probes."""
     return type(error).__name__, error.access, error.pc, error.address, error.number
 
 

@@ -15,8 +15,8 @@ from ..errors import OutOfReach
 
 @contextmanager
 def displaced(point: Probepoint, optimizer: Optimizer, shift: int) -> Iterator[int | None]:
-    """Where the code stands, `shift` bytes from a buffer's start; None where it does not reach all it needs, and is not
-    used.
+    """Put the displaced code into a buffer, `shift` bytes from its start; yield its address, or
+    None where it does not reach all it needs.
 
     It is in a buffer of the optimizer's, as it would be behind others in the region of a jump, so that its faults are
     home's.

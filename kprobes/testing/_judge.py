@@ -1,4 +1,4 @@
-"""What a run of an instruction leaves behind, and whether it is what it should be."""
+"""The state that a run of an instruction leaves behind, and whether it is right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._watch import Watcher
 
 @frozen
 class Shot:
-    """What one run left behind; None for memory that did not change."""
+    """The state that a run left behind; None for memory that did not change."""
 
     end: Ending
     registers: dict[str, int]
@@ -98,7 +98,7 @@ class Judge:
         return fault is not None and fault[1] in ("read", "write") and fault[2] != self._scenery.home
 
     def _landed(self, shot: Shot) -> int | None:
-        """Where the instruction left for; None where it failed."""
+        """Return the address that the instruction left for; None where it failed."""
         fault = shot.end.fault
         if fault is None or fault[0] == "GuestTimeout":
             return shot.registers[self._arch.regs.pc]

@@ -1,4 +1,4 @@
-"""What check_machine() lets guests do: chains of traps, and who listens to them."""
+"""The guests of check_machine(): chains of traps, and the sink that listens to them."""
 
 from __future__ import annotations
 

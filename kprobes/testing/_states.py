@@ -42,18 +42,18 @@ class Spy:
         self._regs[name] = value
 
     def word(self, addr: int, size: int = 0) -> int:
-        """See Regs."""
+        """Read a word of guest memory, and note its place."""
         self.read_memory.append((addr, addr + (size or self._regs.arch.bits // 8)))
         return self._regs.word(addr, size)
 
     def read(self, addr: int, size: int) -> bytes:
-        """See Regs."""
+        """Read guest memory, and note its place."""
         self.read_memory.append((addr, addr + size))
         return self._regs.read(addr, size)
 
     @property
     def flags(self) -> int:
-        """See Regs."""
+        """The flags; that they were read is noted."""
         self.read_names.add(self._regs.arch.regs.flags or "")
         return self._regs.flags
 
@@ -63,7 +63,7 @@ class Spy:
 
     @property
     def sp(self) -> int:
-        """See Regs."""
+        """The stack pointer."""
         return self._regs.sp
 
     @sp.setter
@@ -72,7 +72,7 @@ class Spy:
 
     @property
     def pc(self) -> int:
-        """See Regs."""
+        """The program counter."""
         return self._regs.pc
 
     @pc.setter

@@ -37,7 +37,9 @@ def snapshot(machine: Any) -> Snapshot:
 
 
 def regions(machine: Any) -> list[tuple[int, int]]:
-    """What is mapped, as sorted (start, end), from `machine.uc`, `machine.regions()`, or `machine.snapshot()`."""
+    """List mapped memory as sorted (start, end), from `machine.uc`, `machine.regions()`, or
+    `machine.snapshot()`.
+    """
     if isinstance(machine, UnicornMachine):
         memory = machine.parts.memory
         home, place = memory.windows.home, memory.windows.place
@@ -51,10 +53,12 @@ def regions(machine: Any) -> list[tuple[int, int]]:
 
 
 class Comparison:
-    """One run of one machine, repeated with probes as often as you like; memory and registers are put back in between.
+    """A run of a machine that can be repeated with probes; memory and registers are put back in
+    between.
 
     Attributes:
-        machine, kprobes: what the probes are registered with.
+        machine: the guest's.
+        kprobes: registers probes there.
         plain: how the run ends without probes.
     """
 
@@ -129,7 +133,7 @@ class Comparison:
         return slice(0, sp - start) if abi is not None and abi.upwards else slice(sp - start, end - start)
 
     def text_changed(self, where: str = "unregistered") -> list[Difference]:
-        """What is not as it was in executable memory, breakpoints included."""
+        """List the differences in executable memory, breakpoints included."""
         out = []
         for (start, end), plain in self._start.memory.items():
             if self.machine.executable(start):

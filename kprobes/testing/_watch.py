@@ -1,4 +1,4 @@
-"""Who looks on while a single instruction runs: the probe's handlers, and a clock."""
+"""The observers of a single instruction's run: the probe's handlers, and a clock."""
 
 from __future__ import annotations
 

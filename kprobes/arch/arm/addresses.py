@@ -11,7 +11,7 @@ VECTORS = {0b0111: 1, 0b1010: 2, 0b0110: 3, 0b0010: 4}  #: type of VLD1 and VST1
 
 
 def use(insn: Insn) -> Use:
-    """What an instruction does with a base register."""
+    """Return the effect of an instruction on a base register."""
     if not insn.mode:
         return _a32(insn, int.from_bytes(insn.raw, "little"))
     if insn.size == 2:

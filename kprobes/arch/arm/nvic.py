@@ -51,7 +51,9 @@ class Nvic:
 
     @property
     def state(self) -> Any:
-        """See InterruptController."""
+        """The controller's registers and what is pending and active, as a value for a snapshot; set
+        to go back to one.
+        """
         return (frozenset(self._edges), frozenset(self._levels), frozenset(self.enabled), frozenset(self.active),
                 dict(self.priority), self.vectors, self.group_bits)
 
@@ -65,11 +67,11 @@ class Nvic:
     # --- what is pending
 
     def line(self, name: int | str) -> int:
-        """See InterruptController."""
+        """Return the number of a line that is given by name or number."""
         return line_number(name, range(NMI - FIRST, INTERRUPTS), NAMES)
 
     def pend(self, line: int) -> None:
-        """See InterruptController."""
+        """Make a line pending once."""
         self._edges.add(line + FIRST)
 
     def withdraw(self, line: int) -> None:
@@ -77,7 +79,9 @@ class Nvic:
         self._edges.discard(line + FIRST)
 
     def set_level(self, line: int, on: bool) -> None:
-        """See InterruptController. A level that stays is pending again once its handler has returned."""
+        """Make a line pending for as long as it is on. A level that stays is pending again once its
+        handler has returned.
+        """
         if on:
             self._levels.add(line + FIRST)
         else:
@@ -90,7 +94,7 @@ class Nvic:
 
     @property
     def pending(self) -> bool:
-        """See InterruptController: of the board's, those that are enabled."""
+        """True while one of the board's lines that are enabled is pending."""
         return any(self._takes(number) for number in self.ready)
 
     def _takes(self, number: int) -> bool:
@@ -128,19 +132,21 @@ class Nvic:
                    key=lambda number: (FIXED.get(number, self.priority.get(number, 0)), number), default=None)
 
     def take(self) -> int | None:
-        """See InterruptController."""
+        """Take the most urgent exception if its priority allows it; return its handler's address,
+        or None.
+        """
         number = self.first()
         if number is None or self._group(number) >= self.execution_priority():
             return None
         return self._enter(number)
 
     def due(self) -> bool:
-        """See InterruptController."""
+        """True where the CPU would take a pending exception now."""
         number = self.first()
         return number is not None and self._group(number) < self.execution_priority()
 
     def wakes(self) -> bool:
-        """See InterruptController: as if PRIMASK were clear (B1.5.19)."""
+        """Return True where a pending exception ends WFI: as if PRIMASK were clear (B1.5.19)."""
         number = self.first()
         if number is None:
             return False
@@ -149,7 +155,9 @@ class Nvic:
         return self._group(number) < min(active, self._cut(basepri) if basepri else LOWEST)
 
     def call(self) -> int | None:
-        """See InterruptController. A call that its priority forbids would be a HardFault: it is left to others."""
+        """Take a supervisor call; return its handler's address. None: its priority forbids it,
+        which would be a HardFault.
+        """
         if self._group(SV_CALL) >= self.execution_priority():
             return None
         return self._enter(SV_CALL)
@@ -181,7 +189,14 @@ class Nvic:
         return handler | 1
 
     def leave(self, value: int) -> int | None:
-        """See InterruptController (B1.5.8 ExceptionReturn, PopStack)."""
+        """Return from an exception (B1.5.8 ExceptionReturn, PopStack).
+
+        Args:
+            value: EXC_RETURN, which the guest has branched to.
+
+        Returns:
+            The address where the guest goes on; None: the value is no EXC_RETURN.
+        """
         cpu, regs = self._cpu, self._cpu.regs
         number = regs["xpsr"] & 0x1FF
         if value < 0xFF000000 or number not in self.active:

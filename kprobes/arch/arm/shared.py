@@ -1,4 +1,5 @@
-"""What A32 and T32 share: registers, flags and conditions, ITSTATE, branches that interwork, VFP transfers.
+"""The common part of A32 and T32: registers, flags and conditions, ITSTATE, branches that
+interwork, VFP transfers.
 
 Sections name the Arm Architecture Reference Manual, ARMv7-A and ARMv7-R edition (DDI 0406C). A *target* has bit 0 set
 for T32.
@@ -204,7 +205,7 @@ def refuse(insn: Insn, why: str) -> Insn:
 
 
 def stays(insn: Insn) -> OutOfReach:
-    """What `displace` raises where there is no code without another register."""
+    """Make the error that `displace` raises where there is no code without another register."""
     return OutOfReach(f"{insn.name} would take a register elsewhere", address=insn.addr, hint="it is simulated")
 
 

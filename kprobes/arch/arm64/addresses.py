@@ -10,7 +10,7 @@ VECTORS = {0b0111: 1, 0b1010: 2, 0b0110: 3, 0b0010: 4}  #: opcode of LD1 and ST1
 
 
 def use(insn: Insn) -> Use:
-    """What an instruction does with a base register."""
+    """Return the effect of an instruction on a base register."""
     word = int.from_bytes(insn.raw, "little")
     d, n = word & 31, word >> 5 & 31
     if insn.name in ("ADR", "ADRP"):

@@ -35,7 +35,9 @@ def join(template: int, slots: Sequence[int]) -> bytes:
 
 
 def units(template: int) -> str:
-    """What executes the instructions of a bundle; "" where the template is reserved."""
+    """Return the units that execute the instructions of a bundle; "" where the template is
+    reserved.
+    """
     return UNITS.get(template >> 1, "")
 
 

@@ -19,7 +19,7 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def alone(insn: Insn, to: int, **_: int) -> bytes:
-    """The same instruction in the same slot, between NOPs."""
+    """Put the instruction into its slot of a bundle of NOPs."""
     return bundle.only(insn.raw, (insn.addr % SIZE,))
 
 

@@ -79,7 +79,8 @@ def _is_collection(addr: int) -> bool:
 
 
 def _above(bsp: int, count: int) -> tuple[list[int], int]:
-    """Where so many registers are saved from `bsp` on, and the next one's place."""
+    """Return the places where `count` registers are saved from `bsp` on, and the next one's place.
+    """
     places: list[int] = []
     while True:
         if _is_collection(bsp):
@@ -91,7 +92,7 @@ def _above(bsp: int, count: int) -> tuple[list[int], int]:
 
 
 def _below(bsp: int, count: int) -> list[int]:
-    """Where so many registers are saved below `bsp`."""
+    """Return the places where `count` registers are saved below `bsp`."""
     places: list[int] = []
     while len(places) < count:
         bsp -= 8
@@ -111,7 +112,9 @@ def push(regs: Regs, count: int, cfm: int) -> None:
 
 
 def call(regs: Regs) -> None:
-    """What a call does but for the branch register: the outputs become the callee's first registers."""
+    """Do what a call does but for the branch register: the outputs become the callee's first
+    registers.
+    """
     cfm = regs["cfm"]
     pfs = cfm & (1 << 38) - 1 | regs["ar_ec"] << 52
     push(regs, sol(cfm), sof(cfm) - sol(cfm) & 127)
@@ -119,7 +122,7 @@ def call(regs: Regs) -> None:
 
 
 def ret(regs: Regs) -> None:
-    """What a return does but for the branch: ar.pfs says what frame the caller has."""
+    """Do what a return does but for the branch: ar.pfs says what frame the caller has."""
     pfs, stacked = regs["ar_pfs"], physical(regs)
     places = _below(regs["ar_bsp"], sol(pfs))
     local = [regs.word(place) for place in places]

@@ -33,7 +33,7 @@ REGISTERS = Registers(
 
 
 def _slots(units: str) -> tuple[int, ...]:
-    """Where the instructions of a bundle are."""
+    """Return the slots of a bundle in which instructions begin."""
     return tuple(range(len(units)))
 
 
@@ -62,7 +62,7 @@ def _decoded(raw: bytes, addr: int) -> Insn:
 
 
 def _alone(raw: bytes, addr: int, units: str, words: list[int]) -> Insn:
-    """What an instruction says by itself."""
+    """Decode an instruction without its neighbours."""
     slot = addr % SIZE
     unit = units[slot]
     word = words[2 if unit == "X" else slot]
@@ -71,7 +71,9 @@ def _alone(raw: bytes, addr: int, units: str, words: list[int]) -> Insn:
 
 
 def _complete(insn: Insn, units: str) -> Insn:
-    """Its body is alone in a bundle; where others follow it, they go along with a boost, or there is none."""
+    """Give an instruction its body, alone in a bundle; where others follow it, they go along with a
+    boost, or there is none.
+    """
     if insn.reject or insn.simulate is not None:
         return insn
     insn = evolve(insn, body=alone(insn, insn.addr))

@@ -1,4 +1,5 @@
-"""What is special, unit by unit ("Instruction Formats", volume 3, chapter 4). A word without a row is straight line.
+"""Rows of what is special, unit by unit ("Instruction Formats", volume 3, chapter 4). A word
+without a row is straight line.
 
 The last six bits of a picture are the qualifying predicate; `i` is a displacement in bundles, the sign first.
 """
@@ -31,7 +32,7 @@ def near(insn: Insn, i: int, **fields: int) -> Insn:
 
 
 def far(insn: Insn, q: int, **_: int) -> Insn:
-    """One of 60 bits."""
+    """Set the target of a branch with a displacement of 60 bits."""
     upper, word = bundle.parts(insn.raw)[1][1:]
     target = (insn.addr & -SIZE) + bundle.long_offset(word, upper) & MASK
     return evolve(insn, target=target, falls_through=bool(q) or insn.links)

@@ -1,4 +1,4 @@
-"""What reads or changes IP, simulated ("Instruction Reference", volume 3: br, brl, mov ip).
+"""Simulates what reads or changes IP ("Instruction Reference", volume 3: br, brl, mov ip).
 
 A breakpoint has its instruction's qualifying predicate, so that is true at a hit; who asks without may find it false.
 """

@@ -14,7 +14,7 @@ SIZES = {0b0010100000 + n: size for n, size in enumerate((1, 2, 4, 8, 1, 2, 4, 8
 
 
 def use(insn: Insn) -> Use:
-    """What an instruction does with a base register."""
+    """Return the effect of an instruction on a base register."""
     word = int.from_bytes(insn.raw, "little")
     d, s, opcode = word & 31, word >> 5 & 31, word >> 22
     into = (d,) if d else ()

@@ -77,7 +77,7 @@ class Shape:
     relative: bool = False  #: a branch: the displacement is in the words, `s` where it is 8 bits wide
 
     def allows(self, e: int = 0, d: int = 0, z: int = -1, **_: int) -> bool:
-        """As `when` of a row."""
+        """Return True where the operand may have these bits; used as `when` of a row."""
         if self.ea is not None and (mode(e) not in self.ea or z == 3 or (z == 0 and e >> 3 == 1)):
             return False
         return not self.move or mode(destination(d)) in DATA_ALTERABLE
@@ -129,7 +129,9 @@ class Shape:
                     table=table, operand=operand, data=data)
 
     def address(self, addr: int, raw: bytes, e: int = 0, z: int = 0, **others: int) -> int | None:
-        """Where a source operand at (d16,PC) is, or a jump to one or to an absolute address leads."""
+        """Return the address of a source operand at (d16,PC), or the target of a jump to one or to
+        an absolute address.
+        """
         at, _, allowed = self.place(raw, z)
         kind = mode(e)
         if not allowed or kind not in ((PC_DISPLACED, SHORT, LONG) if self.indirect else (PC_DISPLACED,)):

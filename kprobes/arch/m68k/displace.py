@@ -63,7 +63,7 @@ def fbcc(insn: Insn, to: int, c: int) -> bytes:
 
 
 def dbcc(insn: Insn, to: int, **_: int) -> bytes:
-    """It skips a BRA.S that skips the jump to its target."""
+    """Skip, by the instruction itself, a BRA.S that skips the jump to its target."""
     return insn.raw[:2] + b"\0\4\x60\6" + bra(insn, to + 6)
 
 

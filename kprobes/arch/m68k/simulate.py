@@ -8,14 +8,16 @@ from .addressing import MASK, PC_DISPLACED, A, D, half, mode
 
 
 def conditional(ccr: int, c: int) -> bool:
-    """Whether condition `c` holds, table 3-19."""
+    """Return True where condition `c` holds, table 3-19."""
     n, z, v, carry = ccr >> 3 & 1, ccr >> 2 & 1, ccr >> 1 & 1, ccr & 1
     holds = (1, not (carry or z), not carry, not z, not v, not n, n == v, n == v and not z)[c >> 1]
     return bool(holds) != bool(c & 1)
 
 
 def floating(fpsr: int, c: int) -> bool:
-    """Whether floating-point predicate `c` holds, table 3-23: N, Z and NAN are FPSR bits 27, 26 and 24."""
+    """Return True where floating-point predicate `c` holds, table 3-23: N, Z and NAN are FPSR bits
+    27, 26 and 24.
+    """
     n, z, nan = fpsr >> 27 & 1, fpsr >> 26 & 1, fpsr >> 24 & 1
     less, greater = n and not (nan or z), not (nan or z or n)
     return bool((0, z, greater, z or greater, less, z or less, not (nan or z), not nan,

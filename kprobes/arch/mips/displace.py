@@ -22,12 +22,14 @@ def word(value: int, order: Order) -> bytes:
 
 
 def slot_of(insn: Insn) -> bytes:
-    """What is in the delay slot; nothing for a nop."""
+    """Return the code of the delay slot; nothing for a nop."""
     return b"" if insn.body == NOP else insn.body
 
 
 def may_write(code: int, n: int) -> bool:
-    """Whether an instruction writes register `n`. Some that only read it or hold such a number elsewhere count, too."""
+    """Return True where an instruction may write register `n`. Some that only read it or hold such
+    a number elsewhere count, too.
+    """
     opcode = code >> 26
     places = ((11,) if not opcode else (21,) if opcode == 1 else (21, 16, 11, 6) if opcode >> 2 in (0b0100, 0b0111)
               else (16,))

@@ -112,7 +112,7 @@ def of_release(name: str, flags: int, _: str) -> Arch:
 
 
 def elder(name: str, bits: int, newer: Arch) -> Arch:
-    """One word size and byte order of what preceded release 6."""
+    """Make the architecture of one word size and byte order before release 6."""
     mask, order = (1 << bits) - 1, newer.order
     return mips(name, bits, order, old_rows, Jump(size=8, encode=partial(jump, order, mask)),
                 *RETURN, choose=partial(of_release, name))

@@ -220,7 +220,7 @@ def relative_rows(bits: int, away: Elsewhere) -> tuple[Row, ...]:
 
 
 def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
-    """What release 6 has besides the common rows."""
+    """Return the rows of release 6 besides the common ones."""
     return (
         *compact_rows(to, away),
         *relative_rows(bits, away),
@@ -265,7 +265,7 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
 
 
 def release6(name: str, bits: int, order: Order) -> Arch:
-    """One word size and byte order of release 6."""
+    """Make the architecture of one word size and byte order of release 6."""
     mask = (1 << bits) - 1
     return mips(name, bits, order, partial(r6_rows, bits), Jump(size=4, encode=partial(jump, order, mask)), RETURN,
                 conditioned=partial(forbidden, order), reserved=partial(reserved, order))

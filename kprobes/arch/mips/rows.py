@@ -1,4 +1,4 @@
-"""What MIPS before release 6 (isa.py) and release 6 (release6.py) share.
+"""The common part of MIPS before release 6 (isa.py) and release 6 (release6.py).
 
 Sections and tables are those of MIPS Architecture For Programmers, volume II-A (MD00086 for MIPS32, MD00087 for MIPS64;
 revision 5.04 before release 6, 6.06 for it). A word without a row is straight line: it runs out of line as it is, and
@@ -156,7 +156,7 @@ def computed(insn: Insn, s: int = 31, d: int = 0, t: int = 31, **_: int) -> Insn
 
 
 def common_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
-    """What all releases share. "Instruction Bit Encodings", tables A.2 to A.26."""
+    """Return the rows of all releases. "Instruction Bit Encodings", tables A.2 to A.26."""
     return (
         Delayed("000010 iiiiiiiiiiiiiiiiiiiiiiiiii", "J", branch(always), falls_through=False,
                 displace=away.unconditional, extra=to.region),
@@ -221,7 +221,12 @@ def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere]
          conditioned: Callable[[Insn, bytes], bool] | None = None,
          reserved: Callable[[Insn, bytes], str] | None = None,
          choose: Callable[[int, str], Arch] | None = None) -> Arch:
-    """One word size, byte order and generation. rows: beside the common ones; back: the instructions of a return."""
+    """Make the architecture of one word size, byte order and generation.
+
+    Args:
+        rows: makes the rows beside the common ones.
+        back: the instructions of a return.
+    """
     to, away = Targets((1 << bits) - 1), Elsewhere(bits, order, jump)
     table = DecodeTable((*common_rows(to, away), *rows(to, away)))
     linkage = Linkage.in_register("ra", back=b"".join(word(w, order) for w in back))

@@ -29,7 +29,9 @@ def number(code: bytes) -> int:
 
 
 def nullifies(code: int) -> bool:
-    """Whether an instruction may nullify the next one: arithmetic and shifts by a condition, assists by their n bit."""
+    """Return True where an instruction may nullify the next one: arithmetic and shifts by a
+    condition, assists by their n bit.
+    """
     opcode = code >> 26
     if opcode in (0x02, 0x24, 0x25, 0x2C, 0x2D):
         return bool(code >> 12 & 15)
@@ -44,7 +46,7 @@ def scattered(w: int, high: int, low: int, bits: int) -> int:
 
 
 def _fields(offset: int, bits: int) -> int:
-    """The same way back: where the pieces stand in an instruction."""
+    """Return a distance's pieces as they stand in an instruction: the inverse of scattered()."""
     high = offset >> 11 & (1 << bits - 12) - 1
     return offset >> bits - 1 | high << 16 | (offset & 0x3FF) << 3 | (offset >> 10 & 1) << 2
 
@@ -70,7 +72,7 @@ def _link(insn: Insn, n: int) -> bytes:
 
 
 def _slot(insn: Insn) -> bytes:
-    """What the branch takes along."""
+    """Return the code of the delay slot that the branch takes along; b"": none."""
     return (insn.body or NOP) if insn.delay_slot else b""
 
 

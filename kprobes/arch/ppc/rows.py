@@ -1,4 +1,4 @@
-"""What 32-bit (ppc.py) and 64-bit PowerPC (ppc64.py) share.
+"""The common part of 32-bit (ppc.py) and 64-bit PowerPC (ppc64.py).
 
 Titles in quotes are sections of the Power ISA, version 3.1B; of what it has dropped, of 2.07B. A word without a row is
 straight line: it runs out of line as it is, and where it is reserved it raises its exception there.
@@ -111,7 +111,9 @@ def b_elsewhere(order: Order, mask: int, insn: Insn, to: int, **_: int) -> bytes
 
 
 def bc_elsewhere(order: Order, mask: int, insn: Insn, to: int, o: int, i: int, **_: int) -> bytes:
-    """It skips a b that skips the b to its target: BO has no opposite where CTR and CR both count."""
+    """Skip, by the branch itself, a b that skips the b to its target: BO has no opposite where CTR
+    and CR both count.
+    """
     skips = word(0b010000 << 26 | o << 21 | i << 16 | 8, order), word(0b010010 << 26 | 8, order)
     return b"".join(skips) + b_elsewhere(order, mask, insn, to + 8)
 
@@ -170,7 +172,11 @@ REFUSED = (
 
 
 def rows(mask: int, order: Order) -> tuple[Row, ...]:
-    """What both widths have. mask: all address bits."""
+    """Return the rows of both widths.
+
+    Args:
+        mask: all address bits.
+    """
     to_label, on_condition = partial(b_elsewhere, order, mask), partial(bc_elsewhere, order, mask)
     return (
         # ba

@@ -11,7 +11,7 @@ LUI, AUIPC, ADDI, ADDIW, BRANCH = 0b0110111, 0b0010111, 0b0010011, 0b0011011, 0b
 
 
 def use(insn: Insn) -> Use:
-    """What an instruction does with a base register."""
+    """Return the effect of an instruction on a base register."""
     word = int.from_bytes(insn.raw, "little")
     return _short(word) if insn.size == 2 else _full(word, insn.addr)
 

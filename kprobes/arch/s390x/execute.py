@@ -1,5 +1,6 @@
-"""Who executes what out of its place: a look at text for EXECUTE RELATIVE LONG, and for EXECUTE of an address loaded
-right before."""
+"""Finds the instructions that others execute out of their place: a look at text for EXECUTE
+RELATIVE LONG, and for EXECUTE of an address loaded right before.
+"""
 
 from __future__ import annotations
 

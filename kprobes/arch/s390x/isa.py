@@ -123,7 +123,7 @@ def on_mask(extra: Callable[..., Insn], insn: Insn, m: int, **fields: int) -> In
 
 
 def taken(regs: Regs, insn: Insn, s: int | None = None, d: int = 0, b: int = 0, x: int = 0, **_: int) -> int:
-    """Where a branch goes: relative, to a register's contents, or to an operand's address."""
+    """Return the target of a branch: relative, a register's contents, or an operand's address."""
     if insn.target is not None:
         return insn.target
     return storage(regs, d, b, x) if s is None else address(regs, regs[R[s]])
@@ -324,7 +324,7 @@ TABLES = {2: DecodeTable(SHORT), 4: DecodeTable(MIDDLE), 6: DecodeTable(LONG)}
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """What is at `addr`; `Arch.decode`."""
+    """Decode the instruction at `addr`: `Arch.decode`."""
     size = length(code[0]) if code else 2
     raw = bytes(code[:size])
     if len(raw) < size:

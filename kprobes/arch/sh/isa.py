@@ -77,7 +77,9 @@ def braf(regs: Regs, insn: Insn, n: int) -> int:
 
 
 def calls(jump: Callable[..., int]) -> Callable[..., int]:
-    """The same, and PR is the address behind the delay slot."""
+    """Make the simulation of a call of that of a jump: PR becomes the address behind the delay
+    slot.
+    """
 
     def simulate(regs: Regs, insn: Insn, n: int) -> int:
         target = jump(regs, insn, n)
@@ -112,7 +114,7 @@ Delayed = partial(Row, body="slot", delay_slot=True)
 
 
 def rows(high: str, name: str, reject: str, low: str) -> tuple[Row, ...]:
-    """One instruction with several registers."""
+    """Return the rows of an instruction with several registers."""
     return tuple(Row(f"{high} {bits}", name, reject=reject) for bits in low.split())
 
 
@@ -170,7 +172,7 @@ def of_flags(name: str, flags: int, _: str) -> Arch:
 
 
 def sh4(name: str, order: Order) -> Arch:
-    """One byte order: the instructions are the same halfwords."""
+    """Make the architecture of one byte order: the instructions are the same halfwords."""
 
     def half(value: int) -> bytes:
         return value.to_bytes(2, order.value)

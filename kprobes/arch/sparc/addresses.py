@@ -15,7 +15,7 @@ INTO_FLOAT, STORES = 0x20, (0x04, 0x05, 0x06, 0x07, 0x0E)
 
 
 def use(insn: Insn) -> Use:
-    """What an instruction does with a base register."""
+    """Return the effect of an instruction on a base register."""
     word = int.from_bytes(insn.raw[:4], "big")
     op, d, op3, s = word >> 30, word >> 25 & 31, word >> 19 & 63, word >> 14 & 31
     immediate = word & 0x2000 or not word & 31  # %g0 is 0

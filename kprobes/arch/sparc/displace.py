@@ -43,7 +43,7 @@ def set_register(n: int, value: int) -> bytes:
 
 
 def slot_of(insn: Insn) -> bytes:
-    """What is in the delay slot; nothing for a nop."""
+    """Return the code of the delay slot; nothing for a nop."""
     return b"" if insn.body == NOP else insn.body
 
 

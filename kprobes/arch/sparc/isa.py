@@ -139,7 +139,7 @@ ICC, PREDICTED, REGISTER = (1 << 28, (1 << 22) - 1), (1 << 28, (1 << 19) - 1), (
 
 
 def rows(mask: int, to: Elsewhere) -> tuple[Row, ...]:
-    """What both versions share."""
+    """Return the rows of both versions."""
     i22, i30 = partial(relative, bits=22, mask=mask), partial(relative, bits=30, mask=mask)
     return (
         Row("00 ----- 000 ----------------------", "UNIMP", reject=EXCEPTION),  # ILLTRAP
@@ -201,8 +201,9 @@ OPENS = re.compile(rb"\x9d\xe3[\xa0-\xbf][\s\S]")  #: save %sp, -n, %sp
 
 
 def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
-    """One version. Arguments beyond six follow the register save area, and on version 8 the place of a structure's
-    address."""
+    """Make the architecture of one version. Arguments beyond six follow the register save area, and
+    on version 8 the place of a structure's address.
+    """
     mask = (1 << bits) - 1
     to = Elsewhere(mask)
     area = 176 if bits == 64 else 92

@@ -1,5 +1,6 @@
-"""Where functions of SPARC return to: behind the call's delay slot, and behind what a caller has there that expects a
-structure."""
+"""Finds the address that functions of SPARC return to: behind the call's delay slot, and behind
+what a caller has there that expects a structure.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,9 @@ def outermost(psw: int) -> bool:
 
 
 def save_upper(regs: Regs, function: int) -> None:
-    """What a call of a function does besides setting A11. It is not counted, so neither is the return."""
+    """Do what a call of a function does besides setting A11. It is not counted, so neither is the
+    return.
+    """
     place = area(regs["fcx"])
     words, link = [regs[name] for name in ("pcxi", "psw", *UPPER)], regs.word(place)
     for n, word in enumerate(words):

@@ -28,7 +28,8 @@ def linked(insn: Insn, before: bytes = b"") -> bytes:
 
 
 def called(insn: Insn) -> bytes:
-    """What a call does but going there: CALL .+4 saves the upper context."""
+    """Return code that does what a call does but for going there: CALL .+4 saves the upper context.
+    """
     return linked(insn, word(2 << 16 | 0x6D))
 
 
@@ -70,7 +71,7 @@ def fcall(insn: Insn, to: int, s: int | None = None, **_: int) -> bytes:
 
 
 def _over(branch: bytes, insn: Insn, to: int) -> bytes:
-    """The same branch skips J .+6, which skips the jump to its target."""
+    """Return code in which the branch skips J .+6, which skips the jump to its target."""
     code = branch + b"\x3c\3"
     return code + j(insn, to + len(code))
 
@@ -85,7 +86,7 @@ def short(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def distant(insn: Insn, to: int, **_: int) -> bytes:
-    """The same, where bit 7 adds 32 to it."""
+    """Return code of a branch to a place that bit 7 puts 32 farther: _over() without that bit."""
     return _over(bytes([insn.raw[0] & 0x7F, insn.raw[1] & 0xF0 | 2]), insn, to)
 
 

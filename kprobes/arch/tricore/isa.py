@@ -58,7 +58,7 @@ def computed(insn: Insn, s: int) -> Insn:
 
 
 def taken(regs: Regs, insn: Insn, s: int | None = None) -> int:
-    """Where a jump goes: to its target, or to an address register's contents."""
+    """Return the target of a jump: its own, or an address register's contents."""
     if s is not None:
         return regs[A[s]] & ~1
     assert insn.target is not None
@@ -210,7 +210,7 @@ TABLES = {2: DecodeTable(SHORT), 4: DecodeTable(FULL)}
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """What is at `addr`; `Arch.decode`."""
+    """Decode the instruction at `addr`: `Arch.decode`."""
     size = 4 if code and code[0] & 1 else 2
     raw = bytes(code[:size])
     if len(raw) < size:

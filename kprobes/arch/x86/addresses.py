@@ -15,7 +15,7 @@ VECTORS = frozenset((0x10, 0x11, 0x28, 0x29, 0x6F, 0x7F))
 
 
 def use(insn: Insn) -> Use:
-    """What an instruction does with a base register."""
+    """Return the effect of an instruction on a base register."""
     first = insn.raw[0]
     if insn.links:
         return Use(HALF, insn.next, into=(PUSHED,))

@@ -1,4 +1,4 @@
-"""What x86_64 and i386 share: the near branches, what must not be probed, decoding.
+"""The common part of x86_64 and i386: the near branches, what must not be probed, decoding.
 
 An x87 instruction in a slot leaves the slot's address in FIP, where FNSTENV and FXSAVE show it, as on Linux.
 """
@@ -187,7 +187,9 @@ class Mode:
 
     @cached_property
     def rows(self) -> dict[int, list[tuple[int, Row]]]:
-        """The same number -> (bit set of ModRM bytes, the row of the instructions that have them)."""
+        """Rows by the same number as in `defined`: number -> (bit set of ModRM bytes, the row of
+        the instructions that have them).
+        """
         rows: dict[int, list[tuple[int, Row]]] = {}
         for row in ROWS:
             for key, modrms in _cells(row.at, self.bits == 64):
@@ -195,7 +197,7 @@ class Mode:
         return rows
 
     def decode(self, code: bytes, addr: int) -> Insn:
-        """What is at `addr`; `Arch.decode`."""
+        """Decode the instruction at `addr`: `Arch.decode`."""
         window = bytes(code[:15])
         try:
             shape = measure(window, self.bits == 64)

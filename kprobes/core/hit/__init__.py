@@ -1,1 +1,1 @@
-"""What a hit does: traps, call sites, returns, faults; the control block."""
+"""Serves hits: traps, call sites, returns, faults; the control block."""

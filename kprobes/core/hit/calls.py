@@ -100,7 +100,9 @@ class Calls:
             rp._follow.make_room()
 
     def follow_no_more(self, call: int) -> None:
-        """What is followed from there is looked after here from now on."""
+        """Take over the calls that the machine follows from a call site: they are followed here
+        from now on.
+        """
         followers = self.following.get(call)
         if followers is not None:
             self.catch_up()
@@ -133,12 +135,14 @@ class Calls:
         return calls
 
     def true_return(self, regs: Regs, address: int) -> int:
-        """The return address behind `address`, which may be the trampoline's."""
+        """Return `address`, or the true return address behind it where it is the trampoline's."""
         return next(self.above(regs), address) if address == self.trampoline else address
 
     def send(self, calls: Instances, begins: KretprobeInstance) -> None:
-        """A call begins where the trampoline was the return address, and its entry handler has set another one: all
-        that share it return there."""
+        """Send the callers of a call that begins to the address that its entry handler has set.
+
+        The trampoline was its return address, so all calls that share its frame return there.
+        """
         begins.link = trampoline = self.trampoline
         for ri in reversed(calls):
             if not self._gone(ri, begins.frame):
@@ -148,7 +152,13 @@ class Calls:
                     return
 
     def true(self, calls: Instances, link: int, sp: int) -> int:
-        """The same of a call that begins."""
+        """Return the true return address of a call that begins.
+
+        Args:
+            calls: the task's calls under way.
+            link: return address as it is found, which may be the trampoline's.
+            sp: stack pointer at the call's entry.
+        """
         trampoline = self.trampoline
         if link == trampoline:
             for ri in reversed(calls):
@@ -157,11 +167,13 @@ class Calls:
         return link
 
     def above(self, regs: Regs) -> Iterator[int]:
-        """True return addresses of the calls whose frames are not gone, the youngest first."""
+        """Yield the true return addresses of the calls whose frames are not gone, the youngest
+        first.
+        """
         return (call.link for call in self.followed(regs))
 
     def followed(self, regs: Regs) -> Iterator[Followed]:
-        """The calls whose frames are not gone, the youngest first."""
+        """Yield the calls whose frames are not gone, the youngest first."""
         self.catch_up()
         return self._followed(self.tasks.get(regs.task, []), regs.sp)
 
@@ -175,14 +187,19 @@ class Calls:
                     sharing = []
 
     def _gone(self, ri: KretprobeInstance, sp: int) -> bool:
-        """True of a call whose frame the stack pointer has left behind."""
+        """Return True for a call whose frame the stack pointer has left behind."""
         return (ri.frame - sp) * self._way < 0
 
     # --- return
 
     def pop(self, regs: Regs, sp: int) -> Instances:
-        """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true
-        target."""
+        """Take the instances of the frame that returns, youngest first, and send the guest to its
+        true target.
+
+        Args:
+            regs: of the CPU, which stands at the trampoline.
+            sp: stack pointer there.
+        """
         if self.idle[0][0] != self.idle[1]:
             self.catch_up()
         calls = self.of(regs.task)
@@ -194,8 +211,9 @@ class Calls:
         return instances
 
     def _sharing(self, calls: Instances, frame: int) -> Instances | None:
-        """The youngest calls, taken away, where these are all of one frame, up to the one that knows where it returns
-        to; else None."""
+        """Take the youngest calls if these are all of one frame, up to the one that knows where it
+        returns to; else None.
+        """
         trampoline, instances = self.trampoline, []
         while calls and calls[-1].frame == frame and not calls[-1].aside:
             ri = calls.pop()
@@ -206,7 +224,9 @@ class Calls:
         return None
 
     def _search(self, calls: Instances, sp: int) -> Instances:
-        """The same where they are not simply the youngest."""
+        """Take the instances of the returning frame out of `calls`, where they are not simply the
+        youngest.
+        """
         at = self._returning(calls, sp)
         frame, known, instances = calls[at].frame, not calls[at].aside, [calls.pop(at)]
         while instances[-1].link == self.trampoline:
@@ -222,7 +242,7 @@ class Calls:
         return instances
 
     def _put_back(self, regs: Regs, frame: int, target: int) -> None:
-        """The true target wherever the trampoline still shows."""
+        """Write the true target wherever the trampoline still shows."""
         restore, link = self._linkage.returning.restore, self._links[regs.cpu]
         if restore is not None:
             restore(regs, frame, target)
@@ -232,7 +252,9 @@ class Calls:
             link.put(target)
 
     def goes_back(self, regs: Regs, sp: int, frame: int, target: int) -> bool:
-        """True if the trampoline's own code returns to `target`: nothing that it goes by has been changed."""
+        """Return True if the trampoline's own code returns to `target`: nothing that it goes by has
+        been changed.
+        """
         link, pushed = self._links[regs.cpu], self._linkage.pushed
         return link.get_sp() == sp == frame + pushed if pushed else link.get() == target
 

@@ -29,7 +29,7 @@ class State(enum.Enum):
 
 
 class Event(enum.Enum):
-    """What happens to a CPU."""
+    """Events that change the state of a CPU's control block."""
 
     __hash__ = object.__hash__
 

@@ -1,4 +1,4 @@
-"""What runs away from home: displaced instructions, and where they stand for."""
+"""Finds the places that displaced instructions stand for, from where they run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ class Displaced:
         self._rooms = rooms
 
     def ours(self, pc: int) -> bool:
-        """See machine._base.Sink."""
+        """Return True for an address in code of the library's."""
         return self._rooms.ours(pc)
 
     def home(self, pc: int) -> int | None:
-        """See machine._base.Sink."""
+        """Return the address in the guest's text that code of the library's at `pc` stands for;
+        None for any other pc.
+        """
         found = self.at(pc)
         if found is None:
             return None
@@ -29,7 +31,8 @@ class Displaced:
         return home + insn.size if self._delayed(pc, insn, home) else home
 
     def waits(self, cb: ControlBlock, regs: Regs) -> int | None:
-        """See machine._base.Sink."""
+        """Return the target of a branch whose delay slot runs out of line at regs.pc; None: none.
+        """
         found = self.at(regs.pc)
         if found is None or not self._delayed(regs.pc, *found[1:3]):
             return None
@@ -45,7 +48,7 @@ class Displaced:
                 and self._rooms.machine.read(pc, len(insn.body)) == insn.body)
 
     def stops(self, pc: int) -> bool:
-        """See machine._base.Sink."""
+        """Return True where a breakpoint of the core's stands at `pc`."""
         site = self._rooms.sites.get(pc)
         return site is not None and site.kind is not Kind.SLOT
 
@@ -70,7 +73,9 @@ class Displaced:
         return None
 
     def _behind(self, point: Probepoint, pc: int) -> int:
-        """What `pc` behind a body stands for: the next instruction; or the rest of its bundle, and what follows."""
+        """Return the address that `pc` behind a body stands for: the next instruction; or the rest
+        of its bundle, and what follows.
+        """
         insn, bundles, behind = point.insn, self._rooms.arch.bundles, pc - point.slot_end
         if bundles is None or insn.onward is None:
             return insn.next + min(behind, insn.skips)

@@ -71,7 +71,9 @@ class Exits:
                            asked=rp._entry_handler is not None, rest=rest)
 
     def _usual_of_several(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
-        """The same of several: the machine calls one handler, which calls theirs."""
+        """Describe the usual return of several probes: the machine calls one handler, which calls
+        theirs.
+        """
         cb = self._handlers.blocks[0]
         first = probes[0]
         others = probes[1:]

@@ -23,7 +23,7 @@ STEP, SLOT_END, NO_STEP, DONE = Event.STEP, Event.SLOT_END, Event.NO_STEP, Event
 
 
 class Handlers:
-    """What every way of hitting a probe has in common.
+    """The work that all ways of hitting a probe share: running handlers, and what they change.
 
     Attributes:
         blocks: a control block for each CPU.
@@ -70,8 +70,11 @@ class Handlers:
                     return None
 
     def fault_at_home(self, cb: ControlBlock, point: Probepoint, regs: Regs, error: GuestFault) -> bool:
-        """A simulated instruction touched memory it may not: as if it had faulted where it stands. True: try it
-        again."""
+        """Serve a fault of a simulated instruction as if it had faulted where it stands.
+
+        Returns:
+            True: the instruction is to be tried again.
+        """
         home = point.address | point.insn.mode
         regs.go(home)
         fault = Fault(access=error.access, address=error.address, number=error.number, text=error.reason)

@@ -35,7 +35,8 @@ class Link:
 
     @classmethod
     def of(cls, regs: Regs, linkage: Linkage, *, returning: bool = False) -> Link:
-        """That of the CPU of `regs`, at function entry or, `returning`, at the trampoline."""
+        """Make the link of the CPU of `regs`, at function entry or, `returning`, at the trampoline.
+        """
         read_sp, above, mask = regs.accessors(regs.arch.regs.sp)[0], regs.arch.regs.sp_bias, regs.arch.mask
         get_sp = (lambda: read_sp() + above & mask) if above else read_sp
         if linkage.pushed:

@@ -1,4 +1,6 @@
-"""Who serves the call site of a detour: the machine by itself, where it can, or a service of ours."""
+"""Chooses the server of a detour's call site: the machine by itself, where it can, or a service of
+the core's.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def stack_trace(calls: Calls, unwinder: Unwinder, machine: Machine, regs: Regs, 
 
 
 class _Walk:
-    """One walk of a stack, from pc outwards."""
+    """A walk of a stack, from pc outwards."""
 
     def __init__(self, calls: Calls, unwinder: Unwinder, machine: Machine, regs: Regs, limit: int) -> None:
         self._calls = calls
@@ -82,7 +82,9 @@ class _Walk:
         return last
 
     def _is_next(self, call: Followed) -> bool:
-        """Whether the last address found is in the function that a followed call has entered."""
+        """Return True where the last address found is in the function that a followed call has
+        entered.
+        """
         last = self._found[-1]
         function = self._machine.symbols.covering(last if len(self._found) == 1 else last - 1)
         return function is not None and any(
@@ -129,7 +131,9 @@ class _Walk:
         return seen and not base
 
     def _is_mapped(self, address: int) -> bool:
-        """Whether a return address may be one. Machines behind stubs know of no code that was loaded later."""
+        """Return True where a return address may be one. Machines behind stubs know of no code that
+        was loaded later.
+        """
         try:
             return self._machine.executable(address) or bool(self._machine.read(address, 1))
         except KprobeError:
@@ -143,7 +147,7 @@ class _Walk:
         return link
 
     def _is_outermost(self, found: list[int]) -> bool:
-        """Whether nothing of the guest's has called the function that a stack ends in."""
+        """Return True where no code of the guest's has called the function that a stack ends in."""
         if not found:
             return False
         last, end = found[-1], self._machine.exit_address

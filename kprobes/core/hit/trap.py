@@ -34,11 +34,15 @@ AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = Kind.PROBEPOINT, Kind.SLOT_END, Kind
 
 
 class TrapDriver:
-    """What the machine reports in a run, by parts: handlers, entries and exits in place, who serves which call site.
+    """Serves the machine's reports in a run, by parts: handlers, entries and exits in place, who
+    serves which call site.
 
     Attributes:
-        blocks: a control block for each CPU. serving: who serves call sites. handlers: runs handlers, and what they
-            change. outlived: told of a probepoint whose instruction is another one behind the breakpoint's bytes.
+        blocks: a control block for each CPU.
+        serving: chooses who serves a call site.
+        handlers: runs handlers, and carries out what they change.
+        outlived: called with a probepoint whose instruction is another one behind the breakpoint's
+            bytes.
     """
 
     def __init__(self, rooms: Rooms, optimizer: Optimizer, returns: Returns) -> None:
@@ -74,7 +78,7 @@ class TrapDriver:
             self.serving.serve(point)
 
     def trap(self, regs: Regs) -> bool:
-        """See machine._base.Sink."""
+        """Serve a trap at regs.pc; False where it is the guest's own."""
         site = self._sites.get(regs.pc)
         if site is None:
             again = self._rooms.text.stray(self._rooms.arch.place_of(regs.pc))
@@ -100,7 +104,9 @@ class TrapDriver:
         return True
 
     def fault(self, regs: Regs, fault: Fault) -> bool:
-        """See machine._base.Sink. A fault in a slot is moved home and the probes there are asked."""
+        """Serve a fault; True where a fault_handler has handled it. A fault in a slot is moved home
+        and the probes there are asked.
+        """
         cb = self.blocks[regs.cpu]
         displaced = self._displaced.at(regs.pc)
         if displaced is None:
@@ -128,7 +134,8 @@ class TrapDriver:
         return handled
 
     def waits(self, regs: Regs) -> int | None:
-        """See machine._base.Sink."""
+        """Return the target of a branch whose delay slot runs out of line at regs.pc; None: none.
+        """
         return self._displaced.waits(self.blocks[regs.cpu], regs)
 
     def leave(self, regs: Regs, pc: int) -> None:

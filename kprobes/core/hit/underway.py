@@ -29,21 +29,25 @@ def _copies(instances: list[KretprobeInstance]) -> list[KretprobeInstance]:
 
 
 def under_way(calls: Calls) -> UnderWay | None:
-    """Those being followed now; None: there are none."""
+    """Return a copy of the calls being followed now; None: there are none."""
     calls.catch_up()
     tasks = {task: _copies(instances) for task, instances in calls.tasks.items() if instances}
     return UnderWay(calls, calls.trampoline, tasks) if tasks else None
 
 
 def cannot_resume(calls: Calls, then: object | None) -> str:
-    """Why these cannot be followed again; "" where they can."""
+    """Return why the calls of a snapshot cannot be followed again; "": they can."""
     if not isinstance(then, UnderWay) or (then.calls is calls and then.trampoline == calls.trampoline):
         return ""
     return "calls were under way, and they return through the memory of a Kprobes that is gone"
 
 
 def resume(calls: Calls, then: object | None) -> None:
-    """They are followed again, and no others are."""
+    """Follow the calls of a snapshot again, and no others.
+
+    Args:
+        then: returned by under_way(); None: no call was followed then.
+    """
     calls.catch_up()
     for instances in calls.tasks.values():
         if instances:

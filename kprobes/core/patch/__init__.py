@@ -1,1 +1,1 @@
-"""What is in guest memory, and why: probepoints, the optimizer, slots, original text."""
+"""Changes guest memory for probes: probepoints, the optimizer, slots, original text."""

@@ -1,4 +1,4 @@
-"""What a probepoint has in guest memory, and how that changes.
+"""The states of a probepoint's patch in guest memory, and how they change.
 
 Rules. What is wanted is decided elsewhere (somebody enabled is there, the global switch is on); the patch in memory
 follows. A jump is put in and taken out by the optimizer only. An illegal (state, event) pair raises and changes
@@ -22,7 +22,7 @@ class Arming(enum.Enum):
 
 
 class Change(enum.Enum):
-    """What happens to a probepoint."""
+    """Events that change a probepoint's patch."""
 
     ARM = "somebody wants to be hit"
     DISARM = "nobody wants to be hit"

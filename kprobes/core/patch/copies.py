@@ -37,7 +37,9 @@ def copied_patch(rooms: Rooms, pc: int) -> str:
 
 
 def _trap_at(rooms: Rooms, point: Probepoint, pc: int) -> float:
-    """How much the surroundings of `pc` are the probepoint's, if its breakpoint is there; else 0."""
+    """Return how alike the text at `pc` and around the probepoint is, from 0 to 1, if its
+    breakpoint stands at `pc`; else 0.
+    """
     place, trap, mask = rooms.arch.trap_for(point.insn)
     if pc == point.address or mask or _read(rooms, pc + place - point.address, len(trap)) != trap:
         return 0.0
@@ -45,7 +47,9 @@ def _trap_at(rooms: Rooms, point: Probepoint, pc: int) -> float:
 
 
 def _jumped(rooms: Rooms, point: Probepoint, pc: int) -> float:
-    """The same for its jump, if that stands where one leads to `pc`."""
+    """Return how alike the text is around the jump of a probepoint and around a copy of it that
+    leads to `pc`; 0.0: there is none.
+    """
     if point.detour is None or point.patch is None or pc == point.detour.call or point.patch.mask:
         return 0.0
     start, jump = point.patch.addr, point.patch.new

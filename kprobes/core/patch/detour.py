@@ -1,4 +1,4 @@
-"""Where an optimized probepoint jumps to."""
+"""The code that an optimized probepoint jumps to."""
 
 from __future__ import annotations
 

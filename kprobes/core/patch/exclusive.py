@@ -37,7 +37,8 @@ def inside(opening: Insn, decode: Callable[[int], Insn]) -> set[int]:
 
 
 def _after(insn: Insn, decode: Callable[[int], Insn]) -> list[int]:
-    """Where the guest may go from an instruction without leaving the sequence."""
+    """List the addresses where the guest may go from an instruction without leaving the sequence.
+    """
     if insn.decoded is not Decoded.WHOLE or insn.links or insn.indirect:
         return []
     if insn.delay_slot and decode(insn.addr + insn.size).atomic is not None:

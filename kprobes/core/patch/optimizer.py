@@ -140,7 +140,8 @@ class Optimizer:
     # --- safe points
 
     def drain(self) -> list[Probepoint]:
-        """Take out every jump that nobody needs any more; whose they were."""
+        """Take out every jump that is not needed any more; return the probepoints whose they were.
+        """
         points = list(self._unqueue)
         self._unqueue.clear()
         for point in points:
@@ -149,17 +150,18 @@ class Optimizer:
 
     @property
     def queue(self) -> list[Probepoint]:
-        """What may become a jump."""
+        """The probepoints that may become a jump."""
         return list(self._queue)
 
     def take_left(self) -> list[int]:
-        """Call sites of detours that were taken out, once."""
+        """Return the call sites of detours that were taken out, once."""
         left, self._left = self._left, []
         return left
 
     def optimize(self, point: Probepoint, *, demanded: bool = False) -> bool:
-        """Put the jump in (True), or say why not. Nothing is done while a CPU stands inside the region: it stays
-        queued."""
+        """Put the jump in, and return True; or note why not. Nothing is done while a CPU stands
+        inside the region: the probepoint stays queued.
+        """
         if point not in self._queue:
             return False
         try:
@@ -181,11 +183,13 @@ class Optimizer:
         return True
 
     def move(self) -> None:
-        """Who is served in place is to be served elsewhere."""
+        """Put breakpoints where probes are served in place; they may become jumps at their next
+        hits.
+        """
         self._again([*self._in_place.points])
 
     def _again(self, points: list[Probepoint]) -> None:
-        """Breakpoints instead, which may become jumps at their next hits."""
+        """Put breakpoints in the place of jumps; they may become jumps again at their next hits."""
         for point in points:
             self.force(point)
             if point.probes:

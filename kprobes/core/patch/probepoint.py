@@ -29,11 +29,14 @@ def _without(probes: tuple[Probe, ...], probe: Probe) -> tuple[Probe, ...]:
 
 
 class Wanting:
-    """What the active probes of an address want, by those that want it.
+    """The wishes of the active probes of an address, each with those that have it.
 
     Attributes:
-        post: have a post-handler. reluctant: want no jump. hosted: kprobes that a program serves.
-        returning: return probes. python: have a handler that no program serves.
+        post: probes that have a post-handler.
+        reluctant: probes that want no jump.
+        hosted: kprobes that a program serves.
+        returning: return probes.
+        python: probes that have a handler that no program serves.
     """
 
     __slots__ = ("hosted", "post", "python", "reluctant", "returning")
@@ -154,7 +157,7 @@ class Probepoint:
 
     @property
     def programs(self) -> list[Any]:
-        """What runs at a hit, where that is programs alone; else none."""
+        """The programs that run at a hit, where nothing else does; else none."""
         if len(self._wanting.hosted) < len(self.active):
             return []
         return [p._host for p in self.active]
@@ -243,7 +246,7 @@ class Probepoint:
 
     @property
     def _behind(self) -> int:
-        """Where the text ends that the breakpoint stands for: with the instruction, or with its bundle."""
+        """End of the text that the breakpoint stands for: of the instruction, or of its bundle."""
         arch = self._rooms.arch
         return self.insn.next if arch.bundles is None else arch.last_of(self.address) + 1
 
@@ -277,12 +280,12 @@ class Probepoint:
     # --- the jump; only the optimizer calls these
 
     def queue(self) -> None:
-        """It may be optimized at the next safe point."""
+        """Let it be optimized at the next safe point."""
         self._change(Change.QUEUE)
         self.failure = ""
 
     def dequeue(self) -> None:
-        """It stays a breakpoint."""
+        """Leave the breakpoint where it is."""
         self._change(Change.DEQUEUE)
 
     def unqueue(self) -> None:

@@ -1,4 +1,4 @@
-"""What a jump over a probepoint would cover, and whether it may.
+"""Finds the region that a jump over a probepoint would cover, and whether a jump may.
 
 A jump longer than the probed instruction replaces its followers too: the region. It must lie in one function, be all
 relocatable, and nothing may jump into its middle (Linux: Documentation/trace/kprobes, "Safety Check"). In a bundle
@@ -99,7 +99,9 @@ def _check_executed(start: int, region: Region, rooms: Rooms) -> None:
 
 
 def _check_surroundings(first: Insn, region: Region, rooms: Rooms) -> None:
-    """One function, no other probe inside, no data, no way into the middle."""
+    """Check that the region lies in one function, without another probe, data, or a way into its
+    middle.
+    """
     symbols, start = rooms.machine.symbols, first.addr
     end = start + region.size
     symbol = symbols.covering(start)

@@ -15,15 +15,19 @@ from .text import Text
 
 
 class Rooms:
-    """What a probepoint works with.
+    """The parts that a probepoint works with.
 
     Attributes:
-        sites: what traps mean. text: original bytes and patches. survey: instructions and their neighbours.
-        slots: out-of-line copies. calls: call sites of detours, in call areas.
-            buffers: displaced regions of detours.
+        sites: address -> what a trap there means.
+        text: original bytes and patches.
+        survey: instructions and their neighbours.
+        slots: out-of-line copies.
+        calls: call sites of detours, in call areas.
+        buffers: displaced regions of detours.
         call_sites: the machine's power to serve those; None: it has none.
-        services: what the machine calls at an address in a call area. displaced: buffer -> probepoint, and the
-            instructions there by their places. called: call site -> probepoint.
+        services: functions that the machine calls at addresses in call areas.
+        displaced: buffer -> probepoint, and the instructions there by their places.
+        called: call site -> probepoint.
     """
 
     def __init__(self, machine: Machine) -> None:

@@ -14,7 +14,7 @@ Point = Any  # a Probepoint: that knows these rooms, and they know nothing of it
 
 
 class Kind(enum.Enum):
-    """What a trap at the address means."""
+    """Meanings of a trap at an address."""
 
     PROBEPOINT = 0
     SLOT_END = 1

@@ -20,10 +20,13 @@ MOST, EACH = 256, 4  # units of an area; a new one has a unit for so many that t
 
 
 class Areas:
-    """Where a SlotCache gets its memory: `take(near, count)` gives an area of `count` units, `give_back(area, count)`
-    takes it.
+    """The memory of a SlotCache.
 
-    size: bytes of a unit. several: areas may have more than one.
+    Attributes:
+        size: bytes of a unit.
+        take: (near, count) -> address of an area of `count` units.
+        give_back: (area, count); takes an area back.
+        several: areas may have more than one unit.
     """
 
     def __init__(self, size: int, take: Callable[[int, int], int], give_back: Callable[[int, int], None], *,
@@ -56,7 +59,7 @@ class SlotCache:
         self._garbage: list[tuple[int, Callable[[], None]]] = []
 
     def take(self, near: int, fill: Callable[[int], T]) -> tuple[int, T]:
-        """A slot for which `fill(address)` succeeds, and what it returned.
+        """Take a slot for which `fill(address)` succeeds.
 
         fill raises OutOfReach for an address that is too far away; then another area is tried, at last a new one.
         """
@@ -129,7 +132,7 @@ class SlotCache:
             self._drop(start)
 
     def _area_of(self, addr: int) -> int:
-        """Where the area begins that an address lies in; -1 outside of all."""
+        """Return the start of the area that an address lies in; -1 outside of all."""
         at = bisect_right(self._starts, addr) - 1
         return self._starts[at] if at >= 0 and addr < self._areas[self._starts[at]].end else -1
 

@@ -1,4 +1,4 @@
-"""What instruction is at an address, and what its neighbours forbid.
+"""Finds the instruction at an address, and what its neighbours forbid.
 
 Functions are walked from their first instruction (walk.py): that is the instruction-boundary check on variable-width
 ISAs, and it finds delay slots, exclusive sequences, data amid code and branches on all of them. A walk is kept, and
@@ -31,9 +31,13 @@ _BESIDES = 64  # bytes that a walk counts beside its text: most functions are sh
 
 @frozen
 class Flow:
-    """Where a function's branches lead, and what it executes out of its place, up to `end`.
+    """The targets of a function's branches, and what it executes out of its place, up to `end`.
 
-    unknown: why that cannot be told ("": it can). executed: address, or COMPUTED -> who executes what is there.
+    Attributes:
+        targets: addresses that branches lead to.
+        end: address where the function ends.
+        unknown: why the targets cannot be told; "": they can.
+        executed: address, or COMPUTED -> the instruction that executes what is there.
     """
 
     targets: frozenset[int]
@@ -160,7 +164,7 @@ class Survey:
         return [insn for insn in found if insn.decoded is not Decoded.UNDEFINED]
 
     def flow(self, symbol: Symbol) -> Flow:
-        """Where the direct branches of a function lead, if nothing else moves within it."""
+        """Return the targets of a function's direct branches, if nothing else moves within it."""
         start, end, limit = symbol.address, self._end(symbol), self._limit(symbol)
         walk = self._walk(start, limit, symbol.mode)
         if walk in self._flows and self._outdated(walk, min(end - start, len(walk.code), _WHOLE)):
@@ -206,11 +210,11 @@ class Survey:
                 f"the jump would cover data: {self.decode(user[0], symbol.mode).name} at {user[0]:#x} {user[1]}")
 
     def _end(self, symbol: Symbol) -> int:
-        """Where a function ends; without a size and a next symbol the page does for it."""
+        """Return the end of a function; without a size and a next symbol, that of the page."""
         return self._symbols.extent(symbol) or symbol.address + 4096 - symbol.address % 4096
 
     def _limit(self, symbol: Symbol) -> int:
-        """What no walk of a function goes beyond."""
+        """Return the address that no walk of a function goes beyond."""
         return self._symbols.extent(symbol) or self._arch.mask + 1
 
     # --- walks

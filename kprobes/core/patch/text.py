@@ -1,9 +1,8 @@
-"""What is underneath our patches, and whether they are still there.
+"""Keeps the text beneath the library's patches, and finds out whether the patches are still there.
 
-Somebody else may write text: an owner who restores a snapshot, or the guest. Before a run the pages that hold patches
-are compared with
-what they were: a patch in whose place the original stands is put back, and a patch that was taken away and stands there
-again goes.
+Others may write text: the engine's owner who restores a snapshot, or the guest. Before a run the
+pages that hold patches are compared with what they were: a patch in whose place the original stands
+is put back, and a patch that was taken away and stands there again goes.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ class Text:
         return self.original(addr, self._machine.read(addr, size))
 
     def original(self, addr: int, data: bytes) -> bytes:
-        """See machine._base.Sink."""
+        """Return `data`, read at `addr`, with the original bytes in the place of patches."""
         touching = self._touching(addr, len(data))
         if not touching:
             return data
@@ -286,7 +285,9 @@ class Text:
             self._suspects[patch.addr] = was
 
     def lost(self) -> list[int]:
-        """Where patches are that the guest has written over since check(), and nobody has reported it."""
+        """Return the addresses of patches that the guest has written over since check(), where no
+        store was reported.
+        """
         if self._suspected != self.writes.changes:
             self._suspected = self.writes.changes
             self._suspects, self._suspect_pages = {}, Pages(self._machine.page_size)
@@ -300,7 +301,7 @@ class Text:
                 if self.outlived(addr)]
 
     def _other(self, pages: list[int]) -> list[int]:
-        """Those of the pages that are not what they were."""
+        """Return those of the pages that are not what they were."""
         if len(pages) > AT_A_TIME:
             self._turn = (self._turn + AT_A_TIME) % len(pages)
             some = pages[self._turn : self._turn + AT_A_TIME]
@@ -365,10 +366,11 @@ class Text:
             self._lay(patch, now, bare)
 
     def _beneath(self, patch: Patch, now: bytes) -> bytes:
-        """What is there without our patch: the original, where somebody has not written over it.
+        """Return the text beneath a patch: the original, where nothing was written over it.
 
-        What was written is told from ours by the bytes; where nobody reports stores, by units of instructions: there
-        they are made of such, and a byte of theirs may well be one of ours.
+        The bytes tell what was written from the patch; where stores are not reported, units of
+        instructions do: text is made of such, and a byte of another instruction may well equal one
+        of the patch.
         """
         n, mine = 1 if self.writes.watched else self._machine.arch.insn_align, only(now, patch.mask)
         return b"".join((patch.old if mine[at : at + n] == patch.new[at : at + n] else mine)[at : at + n]
@@ -389,8 +391,9 @@ class Text:
 
     @contextmanager
     def bare(self) -> Iterator[None]:
-        """The original text stands everywhere meanwhile, and is not taken for somebody's who restores it: for
-        proofs."""
+        """Put the original text everywhere meanwhile, without taking it for a restored snapshot's:
+        for proofs.
+        """
         patches, self._patches = self._patches, {}
         for patch in patches.values():
             self._lay(patch, self._machine.read(patch.addr, len(patch.old)), patch.old)
@@ -402,8 +405,9 @@ class Text:
             self._patches = patches
 
     def renew(self) -> None:
-        """Somebody has put other text everywhere: a breakpoint that stands where one of ours stood before is his
-        own."""
+        """Forget where breakpoints stood before: the owner has put other text everywhere, and one
+        there is the owner's.
+        """
         self._former.clear()
 
     def forget(self, patch: Patch) -> None:
@@ -412,7 +416,7 @@ class Text:
         self._former.pop(patch.addr, None)
 
     def standing(self) -> Mapping[int, Patch]:
-        """Every patch in memory now, by address: a copy."""
+        """Return a copy of the patches in memory now, by address."""
         return self._patches.copy()
 
     @property
@@ -421,6 +425,8 @@ class Text:
         return sorted(self._patches.values(), key=lambda p: p.addr)
 
     def _holds(self, patch: Patch, addr: int, data: bytes) -> bool:
-        """True if the patch is still in memory, as far as `data` shows it: guest code may have replaced itself."""
+        """Return True if the patch is still in memory, as far as `data`, read at `addr`, shows it:
+        guest code may have replaced itself.
+        """
         lo, hi = max(patch.addr, addr), min(patch.addr + len(patch.new), addr + len(data))
         return lo >= hi or patch.stands_in(data[lo - addr : hi - addr], lo - patch.addr)

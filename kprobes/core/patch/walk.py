@@ -25,7 +25,7 @@ _PADDING = 16  # bytes behind a call that does not return, up to the data that f
 
 @frozen
 class Source:
-    """Where a walk gets its text.
+    """The text of a walk.
 
     Attributes:
         read: (addr, size) -> bytes, fewer where memory ends.
@@ -131,7 +131,7 @@ class Walk:
         return self.marks[addr - self.start] if self.start <= addr < self.start + len(self.marks) else NOTHING
 
     def begins(self) -> list[int]:
-        """Where instructions begin, as far as the walk has come."""
+        """Return the addresses where instructions begin, as far as the walk has come."""
         return [self.start + offset for offset, mark in enumerate(self.marks) if mark]
 
     def reader(self, start: int, end: int) -> int | None:
@@ -139,7 +139,7 @@ class Walk:
         return next((self.literals[addr] for addr in range(start, end) if addr in self.literals), None)
 
     def data_user(self, start: int, end: int) -> tuple[int, str] | None:
-        """Who says that [start, end) of the text holds data.
+        """Find the instruction by which [start, end) of the text holds data.
 
         Returns:
             (the instruction, what it does with the data), None where nothing says so.
@@ -312,7 +312,7 @@ class Walk:
             self._behind = True
 
     def _leave(self, insn: Insn) -> None:
-        """Whether what follows an instruction is reached from it."""
+        """Note whether the code behind an instruction is reached from it."""
         if insn.target is not None and insn.target != insn.next:
             self._made.clear()
         if insn.links and insn.target != insn.next:
@@ -336,7 +336,7 @@ class Walk:
         return not insn.delay_slot
 
     def _operand(self, insn: Insn) -> None:
-        """What a pc-relative operand refers to is data, or an address that the text works out."""
+        """Note the target of a pc-relative operand: data, or an address that the text works out."""
         start, end = insn.operand or 0, (insn.operand or 0) + insn.data
         if not insn.data:
             self.pointers.setdefault(start, insn.addr)
@@ -356,7 +356,9 @@ class Walk:
         return bounded and addr != self.start and addr not in self.executed and not self._source.starts(addr)
 
     def _behind_table(self, insn: Insn) -> int:
-        """Where code goes on behind a jump table: at the lowest of its targets that lies ahead."""
+        """Return the address where code goes on behind a jump table: the lowest of its targets that
+        lies ahead.
+        """
         start, size, order = self.pos, insn.table, self._source.arch.order
         at, end = start, self.end
         while at + size <= end:
@@ -372,7 +374,9 @@ class Walk:
         return end
 
     def _addresses(self, at: int, jump: Insn) -> None:
-        """What a computed jump's table holds is data: addresses in this text, or their distances from the table."""
+        """Note as data the table of a computed jump: addresses in this text, or their distances
+        from the table.
+        """
         arch, size, table = self._source.arch, self._source.arch.bits // 8, at
         while len(entry := self._source.read(at, size)) == size:
             value = int.from_bytes(entry, arch.order.value)
@@ -396,8 +400,9 @@ class Walk:
             self.leaving[insn.addr] = proof.addr
 
     def _remember(self, insn: Insn) -> None:
-        """What always precedes the next instruction, if nothing jumps between; a branch that was not taken comes
-        first."""
+        """Remember the instructions that always precede the next one, if nothing jumps between; a
+        branch that was not taken comes first.
+        """
         if self._source.arch.walking.leaves is None and self._source.arch.walking.table is None:
             return
         moves = insn.links or insn.indirect or insn.target is not None or not insn.falls_through

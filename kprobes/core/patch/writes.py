@@ -34,7 +34,7 @@ class Writes:
         self.told: Told | None = None  #: called before the guest writes there
 
     def keep(self, addr: int, end: int) -> None:
-        """A patch at `addr` stands for what is there up to `end`."""
+        """Watch the text beneath a patch, from `addr` up to `end`, where the guest may write it."""
         if self._kept.get(addr) != end:
             self.drop(addr)
             self._kept[addr] = end
@@ -42,7 +42,7 @@ class Writes:
                 self._watch(addr)
 
     def drop(self, addr: int) -> None:
-        """It does no more."""
+        """Stop watching the text kept at `addr`."""
         end = self._kept.pop(addr, None)
         for line in () if end is None else self._lines_of(addr, end):
             here = self._lines.get(line, set())
@@ -53,7 +53,7 @@ class Writes:
             self._line = SHORTEST
 
     def protected(self, start: int, end: int) -> None:
-        """What the guest may do in [start, end) is another thing now."""
+        """Look again at [start, end), whose permissions have changed."""
         self._writable.clear()
         self.changes += 1
         for addr, behind in [(a, e) for a, e in self._kept.items() if a < end and start < e]:
@@ -65,7 +65,7 @@ class Writes:
 
     @property
     def watched(self) -> bool:
-        """False where nobody reports the guest's stores, as far as is known."""
+        """False where the guest's stores are not reported, as far as is known."""
         return self._watchable
 
     def may_write(self, addr: int, end: int) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a probe may be registered at a place."""
+"""Decides whether a probe may be registered at a place."""
 
 from __future__ import annotations
 
@@ -41,7 +41,11 @@ class Admission:
         return self._survey.at(place.address, place.mode, place.symbol)
 
     def check_kind(self, probe: Probe, place: Location, beside: tuple[Probe, ...]) -> None:
-        """What return probes and jprobes ask besides; `beside`: who is there already."""
+        """Check the conditions that return probes and jprobes add.
+
+        Args:
+            beside: probes that are registered there already.
+        """
         if isinstance(probe, Kprobe):
             return
         if not place.entry:

@@ -1,5 +1,6 @@
-"""One thread at a time: who changes probes, or what else the engine reports, has the machine for itself, as who runs it
-has."""
+"""Lets one thread at a time change probes, or what else the engine reports: it has the machine for
+itself, as a thread that runs it has.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from ...machine._base import Busy
 
 
 class Changes(Protocol):
-    """What has the machine's lock."""
+    """An object whose changes take the machine's lock."""
 
     @property
     def busy(self) -> Busy: ...

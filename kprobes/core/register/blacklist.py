@@ -1,4 +1,6 @@
-"""Where no probe may go: ranges and functions the user forbids, and the library's own pages."""
+"""Keeps the places where no probe may go: ranges and functions that the user forbids, and the
+library's own pages.
+"""
 
 from __future__ import annotations
 

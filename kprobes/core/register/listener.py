@@ -1,4 +1,6 @@
-"""What the machine reports to: the driver in a run, the registry between runs, from the first report to the last."""
+"""The receiver of the machine's reports: the driver in a run, the registry between runs, from the
+first report to the last.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ class Listener:
     # --- Sink
 
     def starting(self, target: int) -> None:
-        """See machine._base.Sink."""
+        """Make memory fit for a run that is about to start at `target`, mode bits included."""
         self._driver.give_up(target)
         self.registry.safe_point()
         self.finish()
@@ -58,36 +60,41 @@ class Listener:
         self.rooms.text.warn()
 
     def sent(self, target: int) -> None:
-        """See machine._base.Sink."""
+        """Make room for a guest that was sent to `target`: a jump whose middle that is gives way.
+        """
         if self.rooms.displaced:
             self._driver.handlers.make_room(target & ~self.rooms.arch.pointers.mode_bits)
 
     def ended(self) -> None:
-        """See machine._base.Sink."""
+        """Look at what a run has left behind: it has ended."""
         self.registry.look()
         self.finish()
         self.returns.warn()
 
     def exact(self, on: bool) -> None:
-        """See machine._base.Sink."""
+        """Have each instruction executed at its own address (True), or let jumps cover several
+        again.
+        """
         self.registry.optimizer.exact(on)
         self._driver.handlers.settle()
 
     def copied(self, pc: int) -> str:
-        """See machine._base.Sink."""
+        """Say what of the core's the guest has copied with its text, and has failed for at `pc`;
+        "": nothing.
+        """
         return copied_patch(self.rooms, pc)
 
     def in_turn(self) -> None:
-        """See machine._base.Sink."""
+        """Arm all probes again, since threads take turns from now on."""
         for point in list(self.registry.points.values()):
             self.registry.sync(point)
 
     def unloading(self, start: int, end: int) -> None:
-        """See machine._base.Sink."""
+        """Give up the probes in [start, end), which is about to be unmapped."""
         self.registry.unload(start, end)
 
     def protected(self, start: int, end: int) -> None:
-        """See machine._base.Sink."""
+        """Look again at the patches in [start, end), whose permissions have changed."""
         self.rooms.text.writes.protected(start, end)
         self.registry.optimizer.move()
         self._driver.handlers.settle()
@@ -96,23 +103,23 @@ class Listener:
 
     @property
     def patched(self) -> int:
-        """See machine._base.Sink."""
+        """A number other than 0 that changes whenever patches() does."""
         return self.rooms.text.version
 
     def patches(self) -> Mapping[int, Patched]:
-        """See machine._base.Sink."""
+        """Return the patches that stand in memory, by address."""
         return self.rooms.text.standing()
 
     def under_way(self) -> UnderWay | None:
-        """See machine._base.Sink."""
+        """Return a copy of the calls being followed, for a snapshot; None: there are none."""
         return under_way(self.returns.calls)
 
     def cannot_resume(self, calls: object | None) -> str:
-        """See machine._base.Sink."""
+        """Return why the calls of a snapshot cannot be followed again; "": they can."""
         return cannot_resume(self.returns.calls, calls)
 
     def resume(self, calls: object | None) -> None:
-        """See machine._base.Sink."""
+        """Follow the calls of a snapshot again, and no others."""
         resume(self.returns.calls, calls)
 
     # --- the end
@@ -123,7 +130,8 @@ class Listener:
 
     @alone
     def close(self) -> None:
-        """See Kprobes.close()."""
+        """Unregister all probes; reports are served until the calls being followed have returned.
+        """
         self.registry.clear()
         self.closing = True
         self.finish()
@@ -154,8 +162,12 @@ class Listener:
             cb.let_go()
 
     def _hand_over(self) -> None:
-        """It is closed, but for calls that have yet to return: another one looks after them. Raises AlreadyRegistered
-        within a hit."""
+        """Let another Kprobes look after the calls that have yet to return, since this one is
+        closed.
+
+        Raises:
+            AlreadyRegistered: a hit is under way.
+        """
         if not self._driver.at_rest:
             raise AlreadyRegistered("the Kprobes that this machine has is being closed",
                                     hint="make another one when the handler has returned")

@@ -12,14 +12,17 @@ from ..patch.probepoint import Probepoint
 
 @frozen(kw_only=True)
 class Listed:
-    """One registered probe.
+    """A registered probe, as the file `list` shows it.
 
     Attributes:
-        address: probepoint.
+        address: of the probepoint.
         type: "k", "r" or "j".
-        symbol, offset, module: where it is ("" where unknown).
+        symbol: name of the function; "" where unknown.
+        offset: bytes from its start.
+        module: that it is in; "" where unknown.
         flags: of GONE, DISABLED, OPTIMIZED.
-        nmissed, nhit: its counters.
+        nmissed: hits that were missed.
+        nhit: hits.
     """
 
     address: int
@@ -33,7 +36,7 @@ class Listed:
 
 
 def records(points: Iterable[Probepoint]) -> list[Listed]:
-    """One record per probe, by address, at an address newest first."""
+    """Make a record of each probe, by address, at an address newest first."""
     out = []
     for point in sorted(points, key=lambda p: p.address):
         for probe in point.probes:

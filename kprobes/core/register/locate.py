@@ -58,7 +58,8 @@ def split_offset(name: str, machine: Machine) -> tuple[str, int]:
 
 
 def _entry(machine: Machine, text: Text, value: int) -> Entry:
-    """What a code address means; unmapped memory holds no marks of a function's entry."""
+    """Return the function entry that a code address means; unmapped memory holds no marks of one.
+    """
     try:
         return machine.arch.pointers.code_address(value, text.read)
     except GuestFault:

@@ -46,7 +46,7 @@ class Registry:
 
     @alone
     def register(self, probe: Probe) -> None:
-        """See Kprobes.register()."""
+        """Register a probe, and arm it unless it is disabled."""
         typed(probe, Probe)
         if probe._point is not None:
             raise AlreadyRegistered("this probe object is registered already", address=probe.address,
@@ -61,7 +61,7 @@ class Registry:
             raise
 
     def _entry_hook(self, probe: Probe, place: Location) -> Callable[[Any, Any], Any] | None:
-        """What a return probe or jprobe runs at entry."""
+        """Return the function that a return probe or jprobe runs at entry; None for a kprobe."""
         point = self.points.get(place.address)
         self.admission.check_kind(probe, place, () if point is None else point.probes)
         if isinstance(probe, Jprobe):
@@ -97,7 +97,7 @@ class Registry:
 
     @alone
     def unregister(self, probe: Probe) -> None:
-        """See Kprobes.unregister()."""
+        """Unregister a probe; its text is as before where no other one is there."""
         self.check_mine(probe)
         self.leave(probe)
         self.collect()
@@ -124,7 +124,7 @@ class Registry:
 
     @alone
     def disable(self, probe: Probe) -> None:
-        """See Kprobes.disable()."""
+        """Keep a probe registered, without hits."""
         self.check_mine(probe)
         if not probe._gone:
             probe._off, probe._active = True, False
@@ -133,7 +133,11 @@ class Registry:
 
     @alone
     def enable(self, probe: Probe) -> None:
-        """See Kprobes.enable()."""
+        """Let a probe be hit again.
+
+        Raises:
+            Gone: its text was unloaded, or overwritten.
+        """
         self.check_mine(probe)
         if probe._gone:
             raise Gone("its text was unloaded, or overwritten", address=probe.address, symbol=probe.place(),
@@ -147,7 +151,7 @@ class Registry:
 
     @alone
     def handlers_changed(self, probe: Probe) -> None:
-        """What a registered probe wants is another thing now: boost and optimization may have to change with it."""
+        """Boost and optimize anew where a registered probe's handlers have changed."""
         if probe._point is not None:
             probe._point.refresh()
             self._changed(probe._point)
@@ -158,7 +162,7 @@ class Registry:
 
     @property
     def enabled(self) -> bool:
-        """See Kprobes.enabled."""
+        """False while the global switch keeps all probes disarmed."""
         return self._enabled
 
     @enabled.setter
@@ -175,7 +179,7 @@ class Registry:
 
     @alone
     def optimize(self, on: bool) -> None:
-        """See Kprobes.optimization."""
+        """Let probes become jumps, or turn all jumps back to breakpoints."""
         self.optimizer.allowed = on
         for point in list(self.points.values()):
             if not on:
@@ -262,7 +266,7 @@ class Registry:
         self.collect()
 
     def _lose(self, point: Probepoint) -> None:
-        """What a probepoint stood for goes away."""
+        """Mark a probepoint and its probes as gone: the text that they stood in goes away."""
         point.settle_count()
         self.optimizer.forget(point)
         point.unload()

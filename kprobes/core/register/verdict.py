@@ -1,4 +1,4 @@
-"""What would happen to a probe, told without registering one."""
+"""Foretells what would happen to a probe, without registering one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from ..patch.optimizer import Optimizer
 
 @frozen(kw_only=True)
 class Verdict:
-    """What k.check() found out about an address.
+    """Findings of k.check() about an address.
 
     Attributes:
-        addr, size, name, raw: the instruction (row name, bytes).
+        addr: of the instruction.
+        size: its bytes.
+        name: of its decode row.
+        raw: its encoding.
         probeable: a kprobe may be registered.
         reason: why not.
         how: "step" (out of line), "simulate", "step+simulate" (a branch with its delay slot) or
@@ -46,7 +49,7 @@ class Verdict:
 
     @property
     def line(self) -> SourceLine | None:
-        """See above."""
+        """Source line of the instruction (path, line, address); None where no file tells."""
         return self._line() if callable(self._line) else self._line
 
     def __reduce__(self) -> tuple[Any, ...]:

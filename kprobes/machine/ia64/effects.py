@@ -1,4 +1,6 @@
-"""What the model's instructions do when their predicate holds ("Instruction Reference", volume 3)."""
+"""The effects of the model's instructions where their predicate holds ("Instruction Reference",
+volume 3).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an instruction did that has caused a signal: a fetch, a read or a write, and where.
+"""Finds the access behind a signal: a fetch, a read or a write, and its address.
 
 siginfo_t does not tell a read from a write, so an engine of this process executes the instruction again.
 

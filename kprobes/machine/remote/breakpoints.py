@@ -91,7 +91,8 @@ class Breakpoints:
         self._there[addr] = kind, wanted + 1
 
     def remove(self, addr: int) -> None:
-        """Undo one add()."""
+        """Remove a breakpoint of add(); the stub's goes when every add() of the address is undone.
+        """
         kind, wanted = self._there.pop(addr, (0, 0))
         if wanted > 1:
             self._there[addr] = kind, wanted - 1
@@ -130,7 +131,7 @@ class Breakpoints:
         self.remove_from_child()
 
     def resume(self) -> None:
-        """Undo suspend()."""
+        """Insert the breakpoints that suspend() took out."""
         for addr, (kind, _) in self._there.items():
             self._insert(addr, kind)
 

@@ -1,4 +1,5 @@
-"""What a remote guest has loaded: symbols and code of its program, and of its libraries, found as a debugger does.
+"""Finds the files that a remote guest has loaded, as a debugger does: symbols and code of its
+program and libraries.
 
 System V ABI, "Process Initialization" (the auxiliary vector) and <link.h> (struct r_debug, struct link_map).
 """
@@ -159,7 +160,7 @@ def read_library(path: str, sysroot: str | None) -> Image | None:
 
 
 class Loads:
-    """What a guest has loaded, as far as files tell: its program, and libraries as they come.
+    """The files that a guest has loaded: its program, and libraries as they come.
 
     Attributes:
         vector: the auxiliary vector, type -> value.

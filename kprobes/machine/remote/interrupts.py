@@ -38,7 +38,7 @@ NO_GROUP = ("the machine is gone. gdbserver's interrupt goes to the process grou
 
 @frozen
 class Interrupt:
-    """One way to stop a running guest.
+    """A way to stop a running guest.
 
     Attributes:
         send: asks for a stop; returns at once.

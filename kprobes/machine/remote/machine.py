@@ -273,7 +273,9 @@ class RemoteMachine(Described):
 
     @property
     def exit_status(self) -> int | None:
-        """What the program has ended with: its status, or less than 0: the signal; None: it has not ended."""
+        """The status that the program ended with, or minus the signal's number; None while it has
+        not ended.
+        """
         return self._control.exit_status
 
     def read(self, addr: int, size: int) -> bytes:
@@ -413,7 +415,8 @@ class RemoteMachine(Described):
 
     @property
     def exit_address(self) -> int:
-        """Where the outermost function of a guest call returns to; 0: there was none yet."""
+        """Address to which the outermost function of a guest call returns; 0 before the first call.
+        """
         return self._exit
 
     def _exit_address(self) -> int:

@@ -52,7 +52,7 @@ def escape(data: bytes) -> bytes:
 
 
 def unescape(data: bytes) -> bytes:
-    """Undo escape()."""
+    """Restore the bytes that escape() replaced."""
     return _ESCAPES.sub(lambda found: bytes([found[1][0] ^ 0x20]), data)
 
 

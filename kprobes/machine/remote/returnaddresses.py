@@ -23,7 +23,7 @@ ASLEEP = (1 << 14, 1 << 8, 0)
 
 @frozen
 class PutBack:
-    """What makes one task's calls return to their callers.
+    """Writes that make one task's calls return to their callers.
 
     Attributes:
         memory: (address, bytes) to be written.

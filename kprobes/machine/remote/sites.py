@@ -29,7 +29,7 @@ STACK = 4 << 20  #: bytes below a process's first stack frame that are its stack
 
 @frozen
 class DetourHooks:
-    """What a run asks, and tells, of detours that lead to programs in the guest.
+    """Callbacks of a run about detours that lead to programs in the guest.
 
     Attributes:
         inside: returns True for an address in code of the library's that they lead through.

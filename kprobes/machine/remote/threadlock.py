@@ -77,7 +77,7 @@ class LockState(enum.Enum):
 
 
 class LockEvent(enum.Enum):
-    """What happens to it."""
+    """Events that change the state of the lock."""
 
     CALL = "the thread stops before a system call that makes another"
     OTHER_CALL = "the thread stops before another system call"
@@ -323,7 +323,7 @@ class ThreadLock:
                 self._insert(addr)
 
     def drop(self, addr: int) -> None:
-        """Undo add()."""
+        """Remove the breakpoint that add() put at an address."""
         if addr in self._breakpoints:
             self._breakpoints.discard(addr)
             if self._there() and (self.several or self._target.traps is None):
@@ -335,7 +335,7 @@ class ThreadLock:
         self._insert(addr)
 
     def end_at_no_more(self, addr: int) -> None:
-        """Undo end_at(): that run has ended."""
+        """Remove the end of a run that end_at() set: that run has ended."""
         self._run_ends.remove(addr)
         self._remove(addr)
 
@@ -353,7 +353,7 @@ class ThreadLock:
             self._guest.patch(addr, self.trampolines.jump_in(addr, 0 if linkage is None else linkage.mode))
 
     def _remove(self, addr: int) -> None:
-        """Undo _insert()."""
+        """Remove the breakpoint that _insert() put at an address."""
         if not self.several:
             self._target.stops.remove(addr)
         elif addr in self._slot_ends:

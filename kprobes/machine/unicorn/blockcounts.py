@@ -132,7 +132,9 @@ class BlockCounts:
             self._state.park(error)
 
     def _follow_arc(self, addr: int) -> None:
-        """What host code does, where there is none, and at a block that is new."""
+        """Count the edge to `addr`, at a block that is new, or everywhere where there is no host
+        code.
+        """
         start, self._words[_LAST] = self._words[_LAST], addr
         if start == _EMPTY:
             return
@@ -187,7 +189,7 @@ class BlockCounts:
             self._state.park(error)
 
     def _count(self, uc: int, addr: int, size: int, user: int) -> None:
-        """What host code does, where there is none."""
+        """Count a block and the edge to it, where there is no host code."""
         row = self._rows.get(addr)
         if row is None:
             self._seen(uc, addr, size, user)

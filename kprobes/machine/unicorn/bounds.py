@@ -65,11 +65,11 @@ class Bounds:
             raise
 
     def end(self, deadline: Deadline | None, counted: bool) -> None:
-        """Undo begin(): the run has ended, however.
+        """Remove the bounds that begin() set: the run has ended, however.
 
         Args:
             deadline: what begin() has returned.
-            counted: instructions were bounded.
+            counted: True where instructions were bounded.
         """
         try:
             if deadline is not None:
@@ -163,7 +163,7 @@ class Bounds:
         self._state.left.append(instructions)
 
     def _counted(self) -> None:
-        """Undo _count()."""
+        """Stop counting instructions, after _count()."""
         self.unused = max(self._state.left.pop(), 0)
         self._harm_no_more()
         if self._state.sink is not None:

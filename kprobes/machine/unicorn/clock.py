@@ -65,7 +65,7 @@ class InstructionClock:
                 self._state.sink.exact(True)
 
     def stop(self) -> None:
-        """Undo one start()."""
+        """Stop counting, once there was a stop() for each start()."""
         if self._users:
             self._users -= 1
             if not self._users:
@@ -74,7 +74,7 @@ class InstructionClock:
                     self._state.sink.exact(False)
 
     def reset(self) -> None:
-        """Undo every start()."""
+        """Stop counting, whatever start() calls there were."""
         self._users = 0
         self._memory.own_code.ignore(self._look)
         self._unhook()

@@ -28,7 +28,7 @@ class DelaySlots:
 
     @property
     def books(self) -> bool:
-        """What a snapshot keeps: `pending`."""
+        """The part that a snapshot keeps: `pending`."""
         return self.pending
 
     @books.setter

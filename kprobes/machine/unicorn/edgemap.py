@@ -179,7 +179,11 @@ class LastBlocks:
 
 
 def _checked(spans: Spans) -> list[tuple[int, int]]:
-    """The same spans. Raises BadArgument: they are none."""
+    """Return the spans as pairs of integers.
+
+    Raises:
+        BadArgument: one of them is no range of guest addresses.
+    """
     try:
         found = [(index(start), index(end)) for start, end in spans]
     except (TypeError, ValueError):

@@ -58,7 +58,7 @@ MEM = ctypes.CFUNCTYPE(ctypes.c_bool, _void, ctypes.c_int, _u64, ctypes.c_int, c
 
 
 class TlbEntry(ctypes.Structure):
-    """What a hook of the virtual TLB answers: physical address, UC_PROT_* bits."""
+    """Answer of a hook of the virtual TLB: physical address, UC_PROT_* bits."""
 
     _fields_ = (("paddr", _u64), ("perms", ctypes.c_int))
 
@@ -71,7 +71,9 @@ REMOVE_CACHE = const.UC_CTL_TB_REMOVE_CACHE | 2 << 26 | const.UC_CTL_IO_WRITE <<
 
 
 class Engine:
-    """One Unicorn engine, by its handle. `uc` is the binding's object for everything that is not hot."""
+    """An instance of Unicorn, called by its handle. `uc` is the binding's object, for everything
+    that is not hot.
+    """
 
     def __init__(self, uc: Uc) -> None:
         self.uc = uc
@@ -293,7 +295,7 @@ def map_device(engine: Engine, place: int, size: int, read: Any, write: Any) -> 
 
 
 def address_of(function: Any) -> int:
-    """Where a function of ctypes lies."""
+    """Return the address of a function of ctypes."""
     return ctypes.cast(function, _void).value or 0
 
 

@@ -1,6 +1,7 @@
-"""What call sites may do by themselves, besides running programs: usual hits, and calls followed to their return.
+"""Hits and calls that call sites serve by themselves: usual hits, and calls followed to their
+return.
 
-See machine._base.Hits and machine._base.Following.
+Implements machine._base.Hits and machine._base.Following.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class Enter:
 
 
 class Leave:
-    """Where followed calls return: see Following.leave()."""
+    """The built-in program of the call site to which followed calls return."""
 
     held = ()
 

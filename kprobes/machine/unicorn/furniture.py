@@ -1,4 +1,4 @@
-"""What a bare guest is given before anything runs: a stack, the page where runs end, a thread pointer."""
+"""Sets up a bare guest before anything runs: a stack, the page where runs end, a thread pointer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NEAR = 0x10000  # bytes from the thread pointer, either way, that count as threa
 
 
 class Furniture:
-    """What one guest is given.
+    """The stack, exit page and thread pointer of one guest.
 
     Attributes:
         thread_local: an image uses thread-local storage, which is not set up.

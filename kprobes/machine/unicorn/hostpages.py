@@ -40,7 +40,13 @@ _RUN = re.compile(b"\1+")
 
 @frozen(eq=False)
 class PageImage:
-    """What a block held once, in the file. data: for each page 1 if it may be other than zeros."""
+    """Former contents of a block, in the file.
+
+    Attributes:
+        file: holds the pages.
+        at: offset in it, in bytes.
+        data: for each page 1 if it may be other than zeros.
+    """
 
     file: _File
     at: int
@@ -109,7 +115,7 @@ class HostPages:
         self._mapped: weakref.WeakKeyDictionary[Any, dict[int, PageImage]] = weakref.WeakKeyDictionary()
 
     def keep(self, block: HostBlock) -> Kept:
-        """What the block holds now."""
+        """Keep the present contents of a block."""
         host, size, file = block.host, block.end - block.start, self._own_file()
         known = self._mapped.setdefault(block.view.obj, {})
         base, data = known.get(host), bytearray(size // PAGE)
@@ -309,7 +315,7 @@ class _Readable:
 
 @frozen(eq=False)
 class PageCopy:
-    """What a block held once, in memory."""
+    """Former contents of a block, in memory."""
 
     held: bytes
 
@@ -330,10 +336,12 @@ class Kept:
 
 
 class PageCopies:
-    """The same where the operating system does not tell, by comparing everything."""
+    """Keeps blocks by copying and comparing whole ones, where the operating system does not tell
+    which pages changed.
+    """
 
     def keep(self, block: HostBlock) -> Kept:
-        """What the block holds now."""
+        """Keep the present contents of a block."""
         return Kept(block, block.host, block.end - block.start, PageCopy(block.view.tobytes()))
 
     def stands(self, kept: Kept) -> bool:

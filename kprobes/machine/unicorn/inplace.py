@@ -40,7 +40,15 @@ class HookedInstructions:
         self.sites: dict[int, CallSite] = {}
 
     def add(self, addr: int, programs: Sequence[HostProgram]) -> Callable[[], None] | None:
-        """See machine._base.CallsInPlace.serve_here()."""
+        """Serve a probe on the instruction itself, by a CODE hook; None where that is impossible.
+
+        Args:
+            addr: of the instruction.
+            programs: run there in host code, in this order.
+
+        Returns:
+            A function that removes the hook.
+        """
         if not self._possible or len(self._hooks) >= MOST or any(program.asks for program in programs):
             return None
         if addr not in self.sites:
@@ -55,7 +63,7 @@ class HookedInstructions:
         self._engine.unhook(self._hooks.pop(addr))
 
     def share(self) -> None:
-        """Somebody else has the engine, too: there are none from now on."""
+        """Serve no instruction by a hook from now on: another user has the engine, too."""
         self._possible = False
         if self._hooks and self._state.sink is not None:
             self._state.sink.exact(True)

@@ -340,7 +340,9 @@ class Interrupts:
 
     @property
     def books(self) -> Any:
-        """What is pending, the time, and the timers, or it is to be so again."""
+        """The controller's state, the time and the timers, as a copy for a snapshot; set to go back
+        to one.
+        """
         state = None if self._controller is None else self._controller.state
         return state, self._past, list(self._events)
 

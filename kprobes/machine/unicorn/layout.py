@@ -1,4 +1,4 @@
-"""Where things go in guest memory: gaps between mappings, and a small heap."""
+"""Chooses addresses in guest memory: gaps between mappings, and a small heap."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Heap:
 
     @property
     def books(self) -> tuple[dict[int, list[int]], dict[int, int], int, int]:
-        """What is used and free, for a snapshot: a copy, or to be so again."""
+        """The used and free blocks, as a copy for a snapshot; set to go back to one."""
         return {size: blocks.copy() for size, blocks in self._free.items()}, self._used.copy(), self._next, self._end
 
     @books.setter
@@ -160,7 +160,7 @@ class Heap:
 
 
 class OwnCode:
-    """Where code of the library's is in guest memory."""
+    """Ranges of guest memory that hold code of the library's."""
 
     def __init__(self) -> None:
         self._sizes: dict[int, int] = {}

@@ -141,7 +141,11 @@ class Loader:
         return image.name
 
     def unload(self, name: str) -> None:
-        """See UnicornMachine.unload_module()."""
+        """Unmap a module and remove its symbols.
+
+        Raises:
+            Unsupported: no module has the name.
+        """
         if name not in self.modules:
             raise Unsupported(f"no module {name!r}", hint=f"loaded: {', '.join(self.modules) or 'none'}")
         for start, size in self.modules.pop(name):

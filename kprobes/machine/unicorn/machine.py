@@ -253,7 +253,7 @@ class UnicornMachine(Described):
 
     @property
     def before_run(self) -> Callable[[], object] | None:
-        """See machine._base.Machine."""
+        """Function to be called before each run that is inside no other, while there is no sink."""
         return self.parts.runner.before_run
 
     @before_run.setter
@@ -262,7 +262,7 @@ class UnicornMachine(Described):
 
     @property
     def sink(self) -> Sink | None:
-        """Who listens."""
+        """Receiver of reports; None while there are no probes."""
         return self.parts.state.sink
 
     @property
@@ -304,7 +304,7 @@ class UnicornMachine(Described):
 
     @property
     def modules(self) -> dict[str, tuple[int, int]]:
-        """Where images are: name -> (start, end)."""
+        """Loaded images: name -> (start, end)."""
         return {name: (min(start for start, _ in parts), max(start + size for start, size in parts))
                 for name, parts in self.parts.loader.modules.items() if parts}
 
@@ -320,7 +320,9 @@ class UnicornMachine(Described):
 
     @property
     def exit_address(self) -> int:
-        """Where the outermost function of a guest call or a run returns to; 0: there is no such place yet."""
+        """Address to which the outermost function of a guest call or a run returns; 0 before there
+        is one.
+        """
         return self.parts.state.exit
 
     def call(self, function: str | int, *args: Argument, timeout: float | None = None,

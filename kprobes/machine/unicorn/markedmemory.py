@@ -11,7 +11,7 @@ from .watches import Watches
 
 
 class MarkedMemory:
-    """See machine._base.MarkedMemory."""
+    """Mark bytes of guest memory, and report accesses to marked ones."""
 
     def __init__(self, memory: GuestMemory, watches: Watches, snapshots: Snapshots) -> None:
         """

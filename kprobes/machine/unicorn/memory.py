@@ -214,7 +214,7 @@ class GuestMemory:
         self.unmap_told(addr, size)
 
     def unmap_told(self, addr: int, size: int) -> None:
-        """The same for what may be the library's own."""
+        """Unmap memory that may be the library's own, and tell the listeners of on_unmap()."""
         for told, alias in product(self._unmapping, self.windows.aliases(addr)):
             told(alias, alias + whole(size, self.page_size))
         self.unmap_pages(addr, size)
@@ -338,11 +338,11 @@ class GuestMemory:
                 self.long_blocks.changed(block.start - addr + start, block.view.cast("I"), start, start + size)
 
     def _ours(self, offset: int) -> int:
-        """Where our own pages go that need be near nothing.
+        """Return the address for pages of the library's that need be near nothing.
 
         Args:
-            offset: in a segment of addresses, where the guest's code is in one; and for pages beside an image that is
-                there.
+            offset: in a segment of addresses, where the guest's code is in one; and for pages
+                beside an image that is there.
         """
         home = self.windows.home
         if home and home + offset <= self.arch.mask:

@@ -1,4 +1,4 @@
-"""What the engine leaves wrong in the CPU when it reports an access.
+"""Mends the CPU's state, which the engine leaves wrong when it reports an access.
 
 Before the engine calls a hook of accesses it works out where the guest is: pc, and what the instruction's place means
 for it (the branch that a delay slot belongs to, the rest of an IT block). It writes that over the CPU's state, and
@@ -44,7 +44,8 @@ def mending(engine: Engine, guest: Guest, arch: Arch) -> Callable[[], None] | No
 
 
 def _known(guest: Guest, arch: Arch, mended: Mended) -> bool:
-    """Whether code that accesses memory in such a place does the same with a hook as without."""
+    """Tell whether code that accesses memory in such a place does the same with a hook as without.
+    """
     seen = []
     for hooked in (False, True):
         engine = guest.cpu.fresh()

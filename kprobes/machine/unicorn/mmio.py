@@ -43,14 +43,15 @@ class DeviceRun(Protocol):
 
 @frozen(eq=False)
 class MmioDevice:
-    """One device.
+    """A range of guest memory whose accesses call the user's functions.
 
     Attributes:
         place: address of the first byte, as the engine has it.
         size: bytes.
-        read, write: the user's functions.
+        read: the user's function for reads.
+        write: the user's function for writes.
         run: takes what a function raises; accesses go nowhere while it keeps that.
-        callbacks: what the engine calls, (read, write) of ctypes.
+        callbacks: ctypes functions that the engine calls: (read, write).
     """
 
     place: int

@@ -1,4 +1,4 @@
-"""What a machine is made of, and who needs whom."""
+"""Makes the parts of a machine, each with those that it needs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Parts:
             self.memory.on_code_change(passed_over.look)
 
     def protect(self, addr: int, size: int, perms: str) -> None:
-        """See UnicornMachine.protect()."""
+        """Change the permissions of mapped memory, and tell the sink."""
         self.memory.protect(addr, size, perms)
         if self.state.sink is not None:
             for alias in self.memory.windows.aliases(addr):
@@ -110,11 +110,11 @@ class Parts:
         return BlockCounts(self.memory, self.state, wanted, arcs)
 
     def map_edges(self, counters: ctypes.Array[ctypes.c_uint8], spans: Spans, comparisons: bool) -> EdgeMap:
-        """See UnicornMachine.map_edges()."""
+        """Count edges in `counters`; see UnicornMachine.map_edges() for the arguments."""
         return EdgeMap(self.memory, counters, spans, comparisons)
 
     def last_blocks(self, most: int) -> LastBlocks:
-        """See UnicornMachine.last_blocks()."""
+        """Note the `most` blocks that were executed last."""
         return LastBlocks(self.memory, most)
 
     @cached_property
@@ -123,7 +123,11 @@ class Parts:
         return HostView(self.cpu, self.followed, self.clock, self.state.park) if self.areas.can_run else None
 
     def close(self) -> None:
-        """See UnicornMachine.close()."""
+        """Close the sink and the engine.
+
+        Raises:
+            MachineBusy: the guest is in a run.
+        """
         if self.state.depth:
             raise MachineBusy("the guest is in a run", hint="stop() it, and close the machine when the run has ended")
         if self.state.sink is not None:

@@ -1,5 +1,5 @@
-"""What Linux gives a process before its first instruction: the initial stack, and a thread pointer with thread-local
-storage.
+"""Sets up a process as Linux does before its first instruction: the initial stack, and a thread
+pointer with thread-local storage.
 
 The stack is the System V ABIs': argc, argv, envp, the auxiliary vector, then what they point at. Thread-local storage
 is laid out as the ABIs' supplements say: above the thread pointer or below it, the block of the image loaded first next
@@ -54,7 +54,7 @@ class LinuxProcess:
 
     @property
     def books(self) -> tuple[Any, ...]:
-        """What is set up: a copy, or to be so again."""
+        """The state of the set-up, as a copy for a snapshot; set to go back to one."""
         return self._main, self._blocks.copy(), self._end, self.pointer, self._room
 
     @books.setter
@@ -66,7 +66,7 @@ class LinuxProcess:
 
     @property
     def reserved(self) -> tuple[list[Any], int]:
-        """What reserve() has given so far."""
+        """The blocks that reserve() has given so far, and their end."""
         return [*self._blocks], self._end
 
     @reserved.setter
@@ -234,13 +234,15 @@ class LinuxProcess:
 
     @staticmethod
     def _described(regs: Regs) -> int:
-        """What a descriptor names: the second word is the offset from the thread pointer."""
+        """Return the offset from the thread pointer that a TLS descriptor names in its second word.
+        """
         word = regs.arch.bits // 8
         return int(regs.word(regs.arg(0) + word))
 
     def _address(self, regs: Regs) -> int:
-        """What a general-dynamic access calls: an image's number and an offset are two words; the variable's
-        address."""
+        """Return the variable's address for a general-dynamic access, whose argument is two words:
+        an image's number, an offset.
+        """
         threads, word = self._threads, regs.arch.bits // 8
         assert threads is not None
         pair = threads.pair(regs) if threads.pair is not None else regs.arg(0)

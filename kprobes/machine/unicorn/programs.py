@@ -1,5 +1,4 @@
-"""What programs compiled for the host find at a call site: the guest's registers where the engine keeps them, and its
-memory.
+"""Shows the guest's registers and memory to programs that were compiled for the host.
 
 Nothing here knows what a program is. The core's programs are host code with an environment of 64-bit words, see
 Machine.program_at; who compiles them asks HostView where things are.
@@ -22,7 +21,7 @@ from .host.hostcode import CALLS
 
 @frozen
 class ProgramPlace:
-    """Where a register's value is.
+    """The place of a register's value.
 
     Attributes:
         way: "cell": at base + place. "window": `index` bytes behind where the pointer at base + place points. "api":
@@ -58,7 +57,7 @@ class HostView:
                       "returned_to": followed.address + 8 * CALLS["target"]}
 
     def where(self, name: str) -> ProgramPlace:
-        """Where a register's value is."""
+        """Return the place of a register's value."""
         cpu, table = self._cpu, self._cpu.arch.regs
         bits = table.widths.get(name, cpu.arch.bits)
         if not bits:

@@ -1,4 +1,5 @@
-"""Where an interrupt was raised, on guests whose pc is another one by the time that the engine reports it.
+"""Notes where an interrupt was raised, on guests whose pc is another one by the time that the
+engine reports it.
 
 Before it reports an interrupt the engine writes pc: on SPARC it becomes the next pc, which is a branch's target where a
 delay slot was executed, on MIPS whatever was noted last. Before that it asks a function of the guest's, whose address

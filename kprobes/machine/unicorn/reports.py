@@ -1,4 +1,5 @@
-"""What the engine reports: breakpoints, which are the sink's, and interrupts of the guest's own.
+"""Receives the engine's reports: breakpoints, which are the sink's, and interrupts of the guest's
+own.
 
 There is one hook per channel, added once through ctypes and never raising: an exception is parked, the run stopped, and
 the run raises it.
@@ -101,7 +102,11 @@ class Reports:
             self._state.sink.unloading(start, end)
 
     def is_breakpoint(self, number: int | None = None) -> bool:
-        """See UnicornMachine."""
+        """Tell whether an interrupt is a breakpoint of the sink's.
+
+        Args:
+            number: of the interrupt; None: any.
+        """
         guest, sink = self._guest, self._state.sink
         return (sink is not None and number in (None, guest.breakpoint.number)
                 and sink.stops(self._cpu.read_pc() - guest.breakpoint.bias))
@@ -112,7 +117,7 @@ class Reports:
             self._stops.add(addr)
 
     def release(self, addr: int) -> None:
-        """Undo stop_at()."""
+        """Stop reporting an address that stop_at() named."""
         if self._guest.breakpoint.channel == BY_HOOK:
             self._stops.remove(addr)
 
@@ -211,7 +216,9 @@ class Reports:
         return on_interrupt
 
     def _finishing(self, rest: Rest) -> Finish:
-        """What host code calls for the rest of a breakpoint's hit that is not the usual one."""
+        """Make the function that host code calls for the rest of a breakpoint's hit that is not the
+        usual one.
+        """
         regs, cpu = self._regs, self._cpu
 
         def finish(instance: Any, result: Any, error: BaseException | None) -> None:
@@ -282,7 +289,9 @@ class Reports:
         return on_invalid
 
     def _failed(self, error: BaseException) -> None:
-        """What was called has raised: the guest goes where it was sent all the same, and the run raises."""
+        """Keep what the sink has raised: the guest goes where it was sent all the same, and the run
+        raises.
+        """
         if self._regs.target is not None:
             self._cpu.write_pc(self._regs.target)
         self._state.park(error)

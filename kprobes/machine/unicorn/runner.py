@@ -115,11 +115,13 @@ class Runner:
                           hint="note what is to be done, and do it when the run has ended, or in a probe's handler")
 
     def let_go(self) -> None:
-        """Undo hold()."""
+        """Let other threads run the machine again, after hold()."""
         self.busy.release()
 
     def finish(self) -> None:
-        """Undo begin(). Raises what handlers of signals raise that came meanwhile."""
+        """Give the CPU back after begin(). Raises what handlers of signals raise that came
+        meanwhile.
+        """
         state = self._state
         state.finish()
         self.busy.release()

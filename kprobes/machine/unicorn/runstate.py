@@ -51,7 +51,7 @@ PASSED = 1e-3  #: seconds of processor time that take the run past an instructio
 
 
 class RunPhase(enum.Enum):
-    """What a CPU's runs are doing; the value says what holds."""
+    """Phases of a CPU's runs; the value says what holds."""
 
     FREE = "no thread uses the CPU"
     TAKEN = "a thread uses the CPU, and no run is under way"
@@ -62,7 +62,7 @@ class RunPhase(enum.Enum):
 
 
 class RunEvent(enum.Enum):
-    """What happens to the runs of a CPU."""
+    """Events that change the phase of a CPU's runs."""
 
     TAKE = "a thread is going to run the guest"
     GIVE = "that thread has finished"
@@ -224,7 +224,7 @@ class RunState:
             self._clocked, self._clock = thread, _processor_time()
 
     def finish(self) -> None:
-        """Undo begin()."""
+        """Note that no thread uses the CPU, after begin()."""
         self.runs_in = 0
 
     def nest(self, by: int) -> None:

@@ -70,7 +70,9 @@ def _verdict(guest: Guest, arch: Arch) -> str:
 
 
 def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
-    """Whether the words of pc and the next pc are written where the engine goes by them."""
+    """Check that the words of pc and the next pc are written where the engine goes by them; "" or
+    what is wrong.
+    """
     engine = guest.cpu.fresh()
     cell = find_cells(engine, f"pc of {arch.name}", {arch.regs.pc: pc}, arch.bits).get(arch.regs.pc)
     if cell is None:
@@ -92,7 +94,9 @@ def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
 
 
 def raised_verdict(guest: Guest, arch: Arch) -> str:
-    """Whether the engine asks about interrupts where it is said to, with pc as it was."""
+    """Check that the engine asks about interrupts where it is said to, with pc as it was; "" or
+    what is wrong.
+    """
     engine, trap = guest.cpu.fresh(), arch.end_bytes(min(arch.traps.end))
     read = engine.reader(guest.registers.number(arch.regs.pc), arch.bits)
     read()  # the engine makes its CPU
@@ -138,7 +142,9 @@ def _comes_out(guest: Guest, arch: Arch) -> bool:
 
 
 def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
-    """Whether flags read where the engine keeps them are those that the code has set, and are written there."""
+    """Check that flags read where the engine keeps them are those that the code has set, and are
+    written there; "" or what is wrong.
+    """
     engine = Engine(guest.cpu.open())
     engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
     read, write = guest.registers.hidden[arch.regs.flags or ""](engine)
@@ -170,7 +176,9 @@ def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
 
 
 def words_verdict(guest: Guest, arch: Arch) -> str:
-    """Whether the registers that are words at fixed distances are what guest code has set, and sees."""
+    """Check that the registers that are words at fixed distances are what guest code has set, and
+    sees; "" or what is wrong.
+    """
     for check in guest.checks.words:
         scratch = Scratch(guest, arch)
         read, write = guest.registers.hidden[check.name](scratch.engine)
@@ -185,8 +193,9 @@ def words_verdict(guest: Guest, arch: Arch) -> str:
 
 
 def exception_verdict(guest: Guest) -> str:
-    """Whether the word of the exception under way is what it is said to be: none in a fresh engine, then that of the
-    guest's error."""
+    """Check the word of the exception under way: none in a fresh engine, then that of the guest's
+    error; "" or what is wrong.
+    """
     if guest.interrupts.served is None:
         return ""
     engine = guest.cpu.fresh()
@@ -216,7 +225,9 @@ def exception_verdict(guest: Guest) -> str:
 
 
 def hooked_flags_verdict(guest: Guest, arch: Arch) -> str:
-    """Whether the flags behind an instruction that fails are found where a CODE hook is on it, too."""
+    """Check that the flags behind an instruction that fails are found where a CODE hook is on it,
+    too; "" or what is wrong.
+    """
     hooked = guest.faults.hooked_flags
     if hooked is None:
         return ""
@@ -240,7 +251,9 @@ def hooked_flags_verdict(guest: Guest, arch: Arch) -> str:
 
 
 def context_verdict(guest: Guest, arch: Arch) -> str:
-    """Whether the CPU's state, where it is copied as a piece of memory, has every register in it."""
+    """Check that the CPU's state, where it is copied as a piece of memory, has every register in
+    it; "" or what is wrong.
+    """
     if guest.contexts.state is None:
         return ""
     engine = guest.cpu.fresh()

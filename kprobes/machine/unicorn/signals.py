@@ -153,7 +153,9 @@ class HeldSignals:
         self._seen = handlers
 
     def end(self) -> None:
-        """Undo begin(). Raises what a handler has raised in this run, or raises now."""
+        """Stop holding signals, after begin(). Raises what a handler has raised in this run, or
+        raises now.
+        """
         if not self.held or get_ident() != _main:
             return
         try:

@@ -56,14 +56,14 @@ class Snapshot:
 
 
 class StandardInput:
-    """What a process reads, in the shape of Books."""
+    """The input of a process, with how far it was read, in the shape of Books."""
 
     def __init__(self, machine: Any) -> None:
         self._machine = machine
 
     @property
     def books(self) -> tuple[BytesIO, int]:
-        """It, and how far it was read: or it is to be so again."""
+        """The stream and its position; set to go back to one."""
         return self._machine.stdin, self._machine.stdin.tell()
 
     @books.setter
@@ -104,7 +104,9 @@ class Snapshots:
     # --- what is there
 
     def _now(self) -> tuple[list[Region], list[HostBlock]]:
-        """What is mapped, and the blocks of it: nothing of what the library has for its own code, no devices."""
+        """Return the mapped regions and their blocks, without the library's own code and without
+        devices.
+        """
         if self._known[0] != self._version or not self._owned:
             place = self._memory.windows.place
             blocks = sorted((b for b in self._memory.blocks.held if place(b.start) == b.start),
@@ -119,7 +121,7 @@ class Snapshots:
     # --- taking one
 
     def take(self) -> Snapshot:
-        """See UnicornMachine.snapshot()."""
+        """Keep registers and memory, to go back to them with restore()."""
         self._runner.hold()
         try:
             return self._take()
@@ -158,7 +160,11 @@ class Snapshots:
     # --- restoring one
 
     def restore(self, snapshot: Snapshot) -> None:
-        """See UnicornMachine.restore()."""
+        """Set registers and memory back to what they were at take().
+
+        Raises:
+            BadArgument: the snapshot is another machine's.
+        """
         if not isinstance(snapshot, Snapshot) or snapshot._owner is not self:
             raise BadArgument(f"{snapshot!r} is no snapshot of this machine", hint="pass what its snapshot() gave")
         self._runner.hold()
@@ -263,7 +269,7 @@ class Snapshots:
     # --- mappings
 
     def _map_again(self, snapshot: Snapshot) -> None:
-        """What was mapped is mapped, and nothing else but the library's own code."""
+        """Map what was mapped, and unmap everything else but the library's own code."""
         changes = [(*change, self._memory.own.has(change[0])) for change in _changes(self._now()[0], snapshot._layout)]
         own = [(b.start, b.end) for b in self._memory.blocks.held if self._memory.own.has(b.start) and not b.room]
         for start, end, _, then, _ in changes:

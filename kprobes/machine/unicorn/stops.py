@@ -20,10 +20,11 @@ LONGEST = 1 << 19  # bytes of a line
 
 
 class ArrivalSink(Protocol):
-    """Who is told of an arrival.
+    """The listener that is told of arrivals.
 
     Attributes:
-        trap: (registers) -> whether the guest goes on where they say; None: nobody listens now.
+        trap: given the registers, returns True where the guest goes on as they say; None: nothing
+            listens now.
     """
 
     @property
@@ -31,7 +32,7 @@ class ArrivalSink(Protocol):
 
 
 class HookedStops:
-    """Where the guest stops.
+    """Addresses where the guest stops, by hooks of the engine.
 
     The engine walks its list of hooks at every instruction that one of them is on, and at every translation: 1 to 4 ns
     each. So there are few. Each is on a line of code, which is but one instruction as long as there are few stops;
@@ -114,7 +115,9 @@ class HookedStops:
             self._place(addr)
 
     def _on_stop(self) -> Callable[[int, int], int]:
-        """What marked instructions call."""
+        """Make the function that marked instructions call; it returns the address where the guest
+        goes on, or STAY.
+        """
         state, regs, told = self._state, self._cpu.regs, self._told
 
         def on_stop(_uc: int, address: int) -> int:
@@ -138,7 +141,9 @@ class HookedStops:
         return on_stop
 
     def _on_instruction(self) -> Callable[[int, int], None]:
-        """What all instructions call, where the host has no function that looks marks up."""
+        """Make the function that all instructions call, where the host has no function that looks
+        marks up.
+        """
         on_stop, stops, leave_for = self._on_stop(), self._stops, self._cpu.leave_for
 
         def on_instruction(uc: int, address: int) -> None:

@@ -177,7 +177,7 @@ class SystemCalls(MutableMapping[str, Handler]):
 
     @property
     def books(self) -> tuple[Any, ...]:
-        """What calls have done so far: a copy, or to be so again."""
+        """The effects of calls so far, as a copy for a snapshot; set to go back to one."""
         return (self._maps.copy(), self._break, self._lowest, self._seed, self._drawn, bytes(self.output[1]),
                 bytes(self.output[2]), self.status, self.now)
 

@@ -59,7 +59,7 @@ class ServedTrap:
         return int(self._words[self._places["hits"]])
 
     def take_hits(self) -> int:
-        """The same, and begin anew."""
+        """Return the number of hits since the last call of this method."""
         hits = self.hits
         self._set("hits", 0)
         return hits

@@ -21,7 +21,7 @@ def library() -> Any:
 
 
 def version() -> tuple[int, int, int]:
-    """Its version."""
+    """Return the version of the engine's library."""
     number = int(library().uc_version(None, None))
     return number >> 24 & 0xFF, number >> 16 & 0xFF, number >> 8 & 0xFF
 

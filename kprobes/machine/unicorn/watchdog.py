@@ -1,5 +1,6 @@
-"""One thread for all deadlines of this process: runs that are bounded in time cost neither a thread nor a switch to
-one."""
+"""A thread for all deadlines of this process: runs that are bounded in time cost neither a thread
+nor a switch to one.
+"""
 
 from __future__ import annotations
 

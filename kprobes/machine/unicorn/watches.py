@@ -49,14 +49,32 @@ class Watches:
         self._callback_marked = MEMORY(self._on_marked)
 
     def watch_at(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
-        """See machine._base.Watching."""
+        """Report accesses to a range of guest memory.
+
+        Args:
+            start: address of the first byte.
+            size: bytes.
+            access: "r", "w" or "rw".
+            report: called at each access, before memory changes.
+
+        Returns:
+            A function that ends it.
+        """
         number = self._begin(start, report)
         return self._hooked(number, start, size, access, self._callback, number)
 
     def add_marked(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
-        """See MarkedMemory.watch(): host code looks at the marks.
+        """Report accesses to bytes whose mark is set. Host code looks at the marks.
 
         Python does where there is none, and where each report has to be mended.
+
+        Args:
+            start: address of the first byte that has a mark.
+            marks: a byte for each byte of memory.
+            report: called at each access to a marked byte.
+
+        Returns:
+            A function that ends it.
         """
         number = self._begin(start, report)
         place = self._cpu.memory.windows.place(start)
@@ -140,7 +158,9 @@ class Watches:
                 self._cpu.engine.retranslate()
 
     def _on_marked(self, _uc: int, kind: int, place: int, size: int, value: int, number: int) -> None:
-        """What host code does (counting.c, marked_access), where there is none."""
+        """Report an access if a byte of it is marked, where host code (counting.c, marked_access)
+        does not.
+        """
         try:
             self._look_at_marks(kind, place, size, value, number)
         finally:
@@ -183,6 +203,8 @@ class Watches:
         state.accessed()
 
     def _home(self, pc: int) -> int:
-        """Where the instruction stands that runs at pc: at home, even if a copy of it runs elsewhere."""
+        """Return the address of the instruction that runs at pc: its own place, even if a copy of
+        it runs elsewhere.
+        """
         home = self._state.sink.home(pc) if self._state.sink is not None else None
         return pc if home is None else home

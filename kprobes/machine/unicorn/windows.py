@@ -27,7 +27,7 @@ class Windows:
         self.home = 0
 
     def place(self, addr: int) -> int:
-        """Where the engine has what the guest sees at an address."""
+        """Return the engine's address of what the guest sees at `addr`."""
         for start, size in self._segments:
             if start <= addr < start + size:
                 return addr - start
@@ -58,11 +58,15 @@ class Windows:
             self._blocks.add(evolve(block, start=start + block.start, end=start + block.end))
 
     def remove(self, start: int, end: int) -> None:
-        """See Blocks, for all windows."""
+        """Forget the blocks in [start, end), in all windows."""
         for window in (0, *self._used):
             self._blocks.remove(window + start, window + end)
 
     def mark(self, start: int, end: int, code: bool) -> None:
-        """See Blocks, for all windows."""
+        """Mark [start, end) as code, or as data, in all windows.
+
+        Args:
+            code: True for code.
+        """
         for window in (0, *self._used):
             self._blocks.mark(window + start, window + end, code)

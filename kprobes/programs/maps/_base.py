@@ -1,4 +1,4 @@
-"""What all maps have in common: see the package's docstring."""
+"""The common part of all maps: see the package's docstring."""
 
 from __future__ import annotations
 
@@ -111,11 +111,18 @@ def stored(what: str, codec: Codec, value: Any) -> bytes:
 @checked()
 @frozen(kw_only=True)
 class Spec:
-    """What a map is made from.
+    """The definition of a map.
 
     Attributes:
-        type: Linux's number. name: as in the object. key_size, value_size: bytes. max_entries: of RINGBUF, bytes.
-        flags: map_flags. cpus: values of a per-CPU map. key, value: how Python shows them; None: Plain.
+        type: Linux's number.
+        name: as in the object.
+        key_size: bytes.
+        value_size: bytes.
+        max_entries: of RINGBUF, bytes.
+        flags: map_flags.
+        cpus: values of a per-CPU map.
+        key: how Python shows keys; None: Plain.
+        value: how Python shows values; None: Plain.
         readonly: programs may not write its values (.rodata).
     """
 
@@ -133,13 +140,14 @@ class Spec:
 
 
 class Map:
-    """One map; the types derive from it. Programs' side here, Python's side in the types.
+    """A map; the types derive from it. Programs' side is here, Python's side in the types.
 
     Attributes:
-        spec: what it was made from; its fields are attributes of the map, too.
-        address: of its memory; what LDDW of the map loads. block: its memory.
-        span: (first address, size) of the memory in which there are values that programs may access; size 0: there are
-            none.
+        spec: its definition; the fields are attributes of the map, too.
+        address: of its memory; what LDDW of the map loads.
+        block: its memory.
+        span: (first address, size) of the memory in which there are values that programs may
+            access; size 0: there are none.
         frozen: read-only data that a program has been verified with; it stays as it is.
         copies: each brings over what a copy in a guest has by now.
     """

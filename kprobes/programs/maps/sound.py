@@ -1,5 +1,6 @@
-"""Whether programs may have left a hash table as it is: a guest may have written over its copy. See `hash` for how it
-lies in memory."""
+"""Checks whether programs may have left a hash table as it is: a guest may have written over its
+copy. See `hash` for how it lies in memory.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ Row = tuple[int, ...]  # an entry's home, state, and words of its key
 
 
 def sound(m: Hash) -> bool:
-    """Whether every entry in use is found by its key, and all others are free."""
+    """Return True if every entry in use is found by its key, and all others are free."""
     view = m.block.view
     head, old = struct.unpack_from("=8Q", view), struct.unpack_from("=8Q", m.made)
     fresh = head[FRESH]
@@ -29,7 +30,9 @@ def sound(m: Hash) -> bool:
 
 
 def _found(m: Hash, slots: list[int], rows: list[Row]) -> bool:
-    """Whether every entry in use stands behind its home without a gap, and no other has its key."""
+    """Return True if every entry in use stands behind its home without a gap, and no other has its
+    key.
+    """
     run, mask, keys, empty = 0, m.slots - 1, list[Row](), slots.index(0)
     padding = int.from_bytes(bytes(m.key_size % 8 or 8) + b"\xff" * (-m.key_size % 8), sys.byteorder)
     for at in range(empty, empty + len(slots)):

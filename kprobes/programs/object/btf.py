@@ -42,9 +42,13 @@ _DEEP: Final = 64  # longest chain of qualifiers, deepest nesting
 
 @frozen
 class Type:
-    """One type.
+    """A type of an object's BTF.
 
-    size: bytes, or the type that it refers to. items: its trailing words, in tuples; names in them are resolved.
+    Attributes:
+        kind: BTF_KIND_*.
+        name: "" for a type without one.
+        size: bytes, or the type that it refers to.
+        items: its trailing words, in tuples; names in them are resolved.
     """
 
     kind: int

@@ -27,9 +27,12 @@ _UNDEFINED: Final = "define it in this object: nothing is linked in from elsewhe
 
 @frozen(eq=False)
 class Loaded:
-    """What an object has.
+    """The contents of an object.
 
-    codes: name -> program, in the object's order. maps: name -> map, data sections by their names.
+    Attributes:
+        codes: name -> program, in the object's order.
+        maps: name -> map, data sections by their names.
+        variables: global variables.
     """
 
     codes: Mapping[str, Code]

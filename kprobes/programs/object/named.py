@@ -1,5 +1,6 @@
-"""Whose registers a program names: KPROBES_REG() leaves a row in a section of its own, the place of its code and the
-register's name."""
+"""Finds the architectures whose registers a program names: KPROBES_REG() leaves a row in a section
+of its own, the place of its code and the register's name.
+"""
 
 from __future__ import annotations
 

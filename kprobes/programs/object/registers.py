@@ -1,4 +1,4 @@
-"""Whether a program takes its context for a kernel's registers: its types tell.
+"""Refuses a program that takes its context for a kernel's registers, as its types tell.
 
 Kernels' objects read `struct pt_regs` of one architecture. Here the context is the same on all of them (see
 `programs.context`), so such an object would read other registers than it means.

@@ -22,7 +22,9 @@ MOST: Final = 1 << 16
 
 
 class Record:
-    """What structures of programs have besides ctypes': comparison by content, a text, and bitfields as attributes."""
+    """A structure of programs: ctypes' with comparison by content, a text, and bitfields as
+    attributes.
+    """
 
     _bits: ClassVar[dict[str, tuple[int, int, bool]]] = {}
     _shown: ClassVar[tuple[str, ...]] = ()

@@ -1,4 +1,4 @@
-"""What a comparison tells of both its operands.
+"""Narrows both operands of a comparison by its outcome.
 
 `refined(op, a, b, wide)` gives what is left of two scalars where the jump is taken; None: it is never taken.
 `NOT[op]` is the opposite.
@@ -46,7 +46,9 @@ def refined(op: int, a: Scalar, b: Scalar, wide: bool) -> Pair | None:
 
 
 def _within(a: Scalar, low: int, high: int, wide: bool) -> Scalar | None:
-    """What of `a` (or of its lower half) lies on the arc low .. high."""
+    """Return the part of `a` (or of its lower half) that lies on the arc low .. high; None: none
+    does.
+    """
     ring = M64 if wide else M32
     low, span = low & ring, high - low & ring
     lo, size = (a.lo, a.span) if wide else (a.lo32, a.span32)

@@ -1,4 +1,4 @@
-"""Where ways meet: what was verified from there on is not walked again.
+"""Ends a path where ways meet: code that was verified from there on is not walked again.
 
 A **checkpoint** keeps the state where several ways meet. When each path from it on has ended well, it is done, and a
 path that comes to the same place with a state that is a case of it (`Match`) ends there: whatever may follow was
@@ -32,7 +32,9 @@ _REGISTERS: Final = [tuple(r for r in range(10) if bits >> r & 1) for bits in ra
 
 
 class _Place:
-    """What is known of a place: its slot and those that its callers go on at. anchor: a state of the path as it is."""
+    """The checkpoints of a place: its slot and those that its callers go on at. anchor: a state of
+    the path as it is.
+    """
 
     __slots__ = ("anchor", "done", "next", "visits")
 
@@ -43,14 +45,18 @@ class _Place:
 
 
 class Checkpoints:
-    """All of a program's."""
+    """The checkpoints of a program."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._places: dict[tuple[int, ...], _Place] = {}
 
     def meet(self, path: Path) -> bool:
-        """At a place where ways meet. True: what follows was verified, the path has ended."""
+        """Compare a path, at a place where ways meet, with what was verified there.
+
+        Returns:
+            True: what follows was verified, and the path has ended.
+        """
         state = path.state
         where = (path.pc, *[f.back for f in state.frames[1:]])
         place = self._places.get(where)

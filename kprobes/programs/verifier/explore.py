@@ -63,7 +63,7 @@ class Exploration:
             self._walk()
 
     def _walk(self) -> None:
-        """One path to its end."""
+        """Walk a path to its end."""
         path, steps, controls, joins, behind = self._path, self._steps, self._controls, self._joins, self._behind
         counted = self._counted
         since = _APART

@@ -1,4 +1,4 @@
-"""What verification found out about a program: compilers build on it."""
+"""Facts that verification has found out about a program: compilers build on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANY: Final = "any"
 
 @frozen
 class Access:
-    """What a load, store or atomic operation accesses, on every path that comes there.
+    """The memory that a load, store or atomic operation accesses, on every path that comes there.
 
     Attributes:
         kind: "ctx", "stack", "map value", "record", or "any": several of the last three.
@@ -35,7 +35,7 @@ class Access:
     frame: int | None = None
 
     def joined(self, other: Access) -> Access:
-        """What both say."""
+        """Return the access that describes both."""
         if self == other:
             return self
         same = self.kind == other.kind
@@ -62,7 +62,7 @@ class HelperCall:
     texts: Mapping[int, int] = field(factory=dict)
 
     def joined(self, map: Map | None, texts: Mapping[int, int]) -> HelperCall:
-        """What this and another path say."""
+        """Return the call that describes this and another path's."""
         both = {n: _joined(self.texts.get(n), texts.get(n)) for n in self.texts.keys() | texts.keys()}
         return HelperCall(self.helper, self.map if self.map is map else None, both)
 
@@ -78,7 +78,7 @@ def _joined(one: int | None, other: int | None) -> int:
 
 @frozen
 class Facts:
-    """What holds for every run of a program.
+    """Properties that hold for every run of a program.
 
     Attributes:
         accesses: slot of a load, store or atomic operation -> what it accesses. Not there: it is never reached.

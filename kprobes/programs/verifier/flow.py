@@ -1,4 +1,5 @@
-"""What a program's shape tells before any of it is walked: functions, jumps, and which registers matter where.
+"""Checks a program's shape before any of it is walked: functions, jumps, and which registers matter
+where.
 
 Refused here: what does not decode, jumps out of a function, code that no path reaches, recursion, calls of what there
 is not.
@@ -140,7 +141,9 @@ class Flow:
         return owners
 
     def following(self, pc: int) -> Iterator[int]:
-        """Where an instruction may go on within its function: a call goes on behind itself."""
+        """Yield the slots where an instruction may go on within its function: a call goes on behind
+        itself.
+        """
         insn = self._insns[pc]
         if insn.is_exit:
             return
@@ -249,7 +252,13 @@ class Flow:
                     changed = True
 
     def _before(self, pc: int, live: int, exact: int) -> tuple[int, int]:
-        """What matters before an instruction, from what does behind it."""
+        """Compute the registers that matter before an instruction from those that do behind it.
+
+        Args:
+            pc: its slot.
+            live: bit set of the registers that are read later.
+            exact: bit set of those whose numbers matter.
+        """
         insn = self._insns[pc]
         dst, src = 1 << insn.dst, 1 << insn.src
         if insn.cls in (isa.ALU, isa.ALU64):

@@ -76,7 +76,9 @@ def _outside(path: Path, region: Region, low: int, high: int, size: int, verb: s
 # ---- loads
 
 def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Value:
-    """What an instruction loads. Stack: what was stored there; else any number of that width."""
+    """Return the value that an instruction loads: from the stack what was stored there, else any
+    number of that width.
+    """
     low, high = access(path, pointer, offset, size, False)
     value: Value = between(0, (1 << 8 * size) - 1)
     region = pointer.region

@@ -1,4 +1,6 @@
-"""One path through a program, as far as it has been walked, and what all paths together have found out."""
+"""A path through a program, as far as it has been walked, and what all paths together have found
+out.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _PENDING: Final = 8192
 
 
 class Findings:
-    """What all paths found out, in the making: see `facts.Facts`."""
+    """The findings of all paths, in the making: see `facts.Facts`."""
 
     def __init__(self) -> None:
         self.accesses: dict[int, Access] = {}
@@ -111,7 +113,7 @@ class Path:
         return self.code.error(reason, self.pc, hint)
 
     def read(self, register: int) -> Value:
-        """What a register holds."""
+        """Return the value of a register."""
         value = self.state.regs[register]
         if value is None:
             raise self.refuse(f"r{register} is read, but nothing has been written to it on this path",

@@ -1,4 +1,5 @@
-"""What is known of a number in a register: which bits, and where on the circle of 2**64 (and of 2**32) it lies.
+"""Describes a number in a register by what is known: which bits, and where on the circle of 2**64
+(and of 2**32) it lies.
 
 A `Scalar` is a set of 64-bit numbers, described thrice; a number is in the set if all three allow it:
 
@@ -74,7 +75,7 @@ class Scalar:
                 and (self.span32 == M32 or (other.lo32 - self.lo32 & M32) + other.span32 <= self.span32))
 
     def relate(self, other: Scalar, by: int) -> None:
-        """It is `other` + by."""
+        """Note that this number is `other` + by."""
         if self.mask and other.mask:
             if other.root is None:
                 other.root = other
@@ -95,7 +96,9 @@ _CONSTANTS: Final = {n: Scalar(n, 0, n, 0, n & M32, 0) for n in (*range(1025), *
 
 
 def const(number: int) -> Scalar:
-    """One number, unsigned. May share its object: a constant has nothing left to learn."""
+    """Return the scalar of a single number, unsigned. It may be shared: a constant has nothing left
+    to learn.
+    """
     return _CONSTANTS.get(number) or Scalar(number, 0, number, 0, number & M32, 0)
 
 
@@ -161,7 +164,7 @@ def settled(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -
 
 
 def common(a: Scalar, b: Scalar) -> Scalar | None:
-    """What two sets have in common, or a little more; None: nothing."""
+    """Return the numbers that two sets have in common, or a few more; None: there are none."""
     arc, low = meet(a.lo, a.span, b.lo, b.span, M64), meet(a.lo32, a.span32, b.lo32, b.span32, M32)
     if arc is None or low is None or (a.value ^ b.value) & ~(a.mask | b.mask):
         return None

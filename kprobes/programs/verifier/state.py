@@ -1,4 +1,5 @@
-"""What is known at one point of one path: registers and stacks of all frames, and the records that are held.
+"""The state at a point of a path: registers and stacks of all frames, and the records that are
+held.
 
 A register or stack slot holds a `Scalar`, a `Pointer`, or None (nothing was written). Copies are identical objects:
 see `scalar`.
@@ -71,7 +72,14 @@ EMPTY: Final = (0, 0)
 
 
 class Frame:
-    """One function's. regs: r0 .. r10. stack: slot -> cell, slot 63 is the 8 bytes below r10. back: to the caller."""
+    """The state of a function's frame.
+
+    Attributes:
+        start: the function's first slot.
+        back: slot where its caller goes on.
+        regs: r0 .. r10.
+        stack: slot -> cell; slot 63 is the 8 bytes below r10.
+    """
 
     __slots__ = ("back", "regs", "stack", "start")
 
@@ -133,7 +141,7 @@ class State:
 
 
 def _parts(cell: Cell | int | None) -> tuple[Cell | int | None, ...]:
-    """What a register or slot holds: a value, or two halves."""
+    """Return the contents of a register or slot: a value, or two halves."""
     return cell if isinstance(cell, tuple) else (cell,)
 
 
@@ -176,7 +184,8 @@ def _family(a: Scalar) -> int:
 
 
 class Match:
-    """Whether everything that may happen from one state on may happen from another: one use for one pair of states.
+    """Compares two states: whether everything that may happen from one may happen from the other.
+    Used once.
 
     What was verified for `old` holds for `new` if each value of new's is a case of old's, copies in old are copies in
     new, and pointers that old knows to be of one region are of one region in new.
@@ -228,7 +237,9 @@ class Match:
         return old.like(new) and self._regions.setdefault(id(old), new) is new
 
     def rest(self, old: tuple[Region, ...], new: tuple[Region, ...]) -> bool:
-        """They hold the same records, and what is learnt of numbers that do not matter is learnt of those that do."""
+        """Return True if both hold the same records, and what is learnt of numbers that do not
+        matter is learnt of those that do.
+        """
         return (len(old) == len(new) and all(self.region(a, b) for a, b in zip(old, new, strict=True))
                 and all(self._copy(a, b) for a, b in self._loose if _family(a) in self._copies))
 

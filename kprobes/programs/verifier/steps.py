@@ -1,4 +1,6 @@
-"""What each instruction that goes on behind itself does to a path: `step(..)` compiles it to a function of the path."""
+"""Carries out on a path each instruction that goes on behind itself: `step(..)` compiles it to a
+function of the path.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the engine does with each guest: a row per architecture."""
+"""Rows of facts about the engine: one for each architecture."""

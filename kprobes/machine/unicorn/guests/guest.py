@@ -51,7 +51,8 @@ class Cpu:
 
 @frozen(kw_only=True)
 class RegisterFile:
-    """What the engine calls registers, and where it keeps those that its API cannot be asked for."""
+    """The engine's names of registers, and where it keeps those that its API cannot be asked for.
+    """
 
     constants: object  #: module with the register numbers
     prefix: str  #: of the register constants: UC_<prefix>_REG_<NAME>
@@ -99,7 +100,7 @@ class Pc:
 
 @frozen(kw_only=True)
 class Runs:
-    """Where a run ends."""
+    """How a run ends."""
 
     #: a run stops at `until`; elsewhere it passes it, or is late by an instruction, and a trap is put there
     until_stops: bool = True
@@ -116,7 +117,7 @@ FETCHED = 0x100  #: how much more an unaligned access's number is where it is an
 
 @frozen(kw_only=True)
 class Blocks:
-    """What the engine translates code to, and does not."""
+    """How the engine translates code, and what hooks on it do."""
 
     #: a CODE hook may be on a delay slot (on SPARC it destroys the jump): all instructions can be counted
     hooked_delay_slots: bool = True
@@ -137,8 +138,15 @@ class Blocks:
 
 @frozen
 class Served:
-    """Where the engine keeps the exception that the CPU serves, which nobody but an operating system ever ends: with
-    the next one it would count as a double fault. code: raises one, for the self-test; number: its number."""
+    """The engine's word of the exception that the CPU serves.
+
+    Only an operating system ends an exception; without one the next would count as a double fault.
+
+    Attributes:
+        find: returns (read, write) of the word.
+        code: raises an exception, for the self-test.
+        number: of that exception.
+    """
 
     find: Callable[[Engine], Access]
     code: bytes
@@ -147,7 +155,7 @@ class Served:
 
 @frozen(kw_only=True)
 class Interrupts:
-    """Where the guest stands at an interrupt of its own."""
+    """The state of the guest at an interrupt of its own."""
 
     #: interrupt number -> engine's pc minus the address of the instruction at fault, where that is not 0 (or
     #: Breakpoint.bias for its number)
@@ -182,7 +190,7 @@ class HookedFlags:
 
 @frozen(kw_only=True)
 class Faults:
-    """What the numbers of interrupts mean."""
+    """Meanings of the numbers of interrupts."""
 
     arithmetic: frozenset[int] = frozenset()  #: division and other arithmetic errors
     undefined: frozenset[int] = frozenset()  #: undefined instructions
@@ -216,7 +224,7 @@ class Decoded:
 
 @frozen(kw_only=True)
 class SystemCalls:
-    """Where the guest goes on behind a system call."""
+    """How the guest goes on behind a system call."""
 
     #: interrupt number -> what to add to the engine's pc; others go on at the instruction
     skip: Mapping[int, int] = field(factory=dict)
@@ -227,7 +235,9 @@ class SystemCalls:
 
 @frozen
 class Silenced:
-    """Where the engine forgets to report accesses, once a store has changed its own block (silenced.py)."""
+    """A guest whose accesses the engine reports no more, once a store has changed its own block
+    (silenced.py).
+    """
 
     note: int  #: bytes from the engine's handle to the size of the store that is under way
     code: bytes  #: such a store, of four bytes, and NOPs: for a test
@@ -235,7 +245,7 @@ class Silenced:
 
 @frozen
 class Mended:
-    """What the engine leaves wrong in the CPU when it reports an access (mended.py)."""
+    """State of the CPU that the engine leaves wrong when it reports an access (mended.py)."""
 
     undo: Callable[[Engine], Callable[[], None]]  #: makes what a hook calls last
     code: bytes  #: accesses memory at 0x10000 in such a place: for a test
@@ -243,7 +253,7 @@ class Mended:
 
 @frozen(kw_only=True)
 class Mapped:
-    """What memory can be mapped, and reached."""
+    """Limits of what memory can be mapped, and reached."""
 
     page_size: int = 0x1000  #: the engine maps memory in multiples of this many bytes
     #: (start, bytes) of windows of the guest's addresses onto memory from 0 on: the engine's functions know that one
@@ -259,7 +269,7 @@ class Mapped:
 
 @frozen(kw_only=True)
 class Contexts:
-    """What a saved context lacks, and memory that the CPU keeps for itself."""
+    """State that a saved context lacks, and memory that the CPU keeps for itself."""
 
     beside: tuple[str, ...] = ()  #: registers that a saved context lacks
     #: finds (read, write) of the CPU's state in the engine, where saved contexts hold nothing
@@ -285,7 +295,7 @@ class WordCheck:
 
 @frozen(kw_only=True)
 class Checks:
-    """What the self-test runs: code in hex."""
+    """Code that the self-test runs, in hex."""
 
     flags: tuple[tuple[str, int], ...] = ()  #: (code, what Registers.flags is behind it)
     words: tuple[WordCheck, ...] = ()  #: of the words among RegisterFile.hidden

@@ -81,12 +81,20 @@ def flat_segments(engine: Engine, regs: Regs, start: int, size: int) -> None:
 
 
 def syscall_effect(regs: Regs, behind: int) -> None:
-    """What SYSCALL itself does to registers."""
+    """Set the registers that SYSCALL itself changes.
+
+    Args:
+        behind: address behind the instruction.
+    """
     regs["rcx"], regs["r11"] = behind, regs.flags
 
 
 def _system(wide: bool) -> dict[str, SystemRegister]:
-    """What interrupts read and change."""
+    """Return the registers that interrupts read and change: name -> how they are reached.
+
+    Args:
+        wide: True for 64 bits.
+    """
     return {"flags": ByNumber("RFLAGS" if wide else "EFLAGS"), "cs": ByNumber("CS"), "ss": ByNumber("SS"),
             "idt": ByField("IDTR", 1), "idt_limit": ByField("IDTR", 2)}
 

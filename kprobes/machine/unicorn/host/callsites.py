@@ -23,7 +23,7 @@ UNIT = 8  # bytes of guest code that a call site takes at least
 
 
 class CallSite:
-    """One call site.
+    """One call site, as host code sees it.
 
     Attributes:
         address: of its words, see kprobes/native/words.h.
@@ -77,7 +77,7 @@ class SiteTable:
         self.data = ctypes.addressof(self._words)
 
     def begin(self, area: int) -> None:
-        """It is an area's from now on: without call sites."""
+        """Use the table for an area, which has no call sites yet."""
         self._words[0] = area
         self.sites = {}
 
@@ -125,7 +125,9 @@ class FollowedCalls:
             self.view[hostcode.CALLS[name]] = value & (1 << 64) - 1
 
     def _learn(self, cpu: Cpu) -> bool:
-        """Where the guest's calls leave the return address. False: not where host code finds it."""
+        """Tell host code where the guest's calls leave the return address; False where host code
+        cannot find that.
+        """
         linkage, table = cpu.arch.linkage, cpu.arch.regs
         cells: Mapping[str, Cell | Windowed] = cpu.windowed or cpu.cells
         if (linkage is None or not linkage.back or (linkage.returning.restore and not linkage.returning.reloaded)
@@ -168,7 +170,7 @@ class FollowedCalls:
         return bool(self.view[_INSIDE])
 
     def returns_to(self, trampoline: int) -> None:
-        """Where followed calls return to, mode bits included."""
+        """Set the address to which followed calls return, mode bits included."""
         self._set(trampoline=trampoline)
 
     def find_stack(self, block: Callable[[int, int], HostBlock | None]) -> bool:

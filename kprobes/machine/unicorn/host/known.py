@@ -1,4 +1,4 @@
-"""What the engine's functions look like where two of them can have the library's in front (outside.py)."""
+"""Patterns of the engine's functions of which two can have the library's in front (outside.py)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CODE = {"code32": 24, "code64": 32}
 
 @frozen
 class Known:
-    """What is known of a guest's part of the engine.
+    """Addresses in one guest's part of the engine's library.
 
     Attributes:
         look: address where its look for requests to exit begins.

@@ -47,7 +47,9 @@ class Called:
         self._table, self.there = table, [*table]
 
     def places(self, names: list[str]) -> list[int]:
-        """Where functions are. ValueError or AttributeError where one is not."""
+        """Return the positions of functions in the table. Raises ValueError or AttributeError where
+        one is missing.
+        """
         return [self.there.index(address(name)) for name in names]
 
     def put(self, place: int, function: int) -> None:

@@ -18,7 +18,7 @@ AT_ONCE = 256  # NOTES of engine.c
 
 @frozen(eq=False)
 class Noting:
-    """One of the functions.
+    """One function that notes a word before the engine's own function runs.
 
     Attributes:
         function: its address.

@@ -52,12 +52,20 @@ class Outside:
         _asking()(ctypes.addressof(self._row), address("cpu_exit"))
 
     def forget(self) -> None:
-        """Nobody asks any more."""
+        """Take back the request to stop."""
         if self._row is not None:
             self._row[2] = 0
 
     def turn(self, deaf: int) -> int:
-        """Whether runs are not to be stopped from now on (1): who asks waits until they are (0). Returns what was."""
+        """Hold back requests to stop a run, or let them through again.
+
+        Args:
+            deaf: 1: requests wait from now on; 0: they stop runs again, and a waiting one does so
+                now.
+
+        Returns:
+            The value before.
+        """
         assert self._row is not None
         before, self._row[3] = self._row[3], deaf
         if self._row[2] and not deaf:
@@ -65,7 +73,7 @@ class Outside:
         return int(before)
 
     def end(self) -> None:
-        """Somebody else may run the engine."""
+        """Put the engine's own function back, since another user may run the engine."""
         if self._end is not None:
             self._end()
 

@@ -11,7 +11,7 @@ from ....regs import Regs
 
 
 class SharedHits:
-    """What the hits of one CPU have in common (struct hits).
+    """The words that all hits of one CPU share (struct hits).
 
     Attributes:
         address: of its words.
@@ -44,10 +44,12 @@ class SharedHits:
 
 
 class Usual:
-    """One place's usual hit (struct usual). It lives while the library may be about to use it.
+    """The words of one place's usual hit (struct usual).
+
+    They live while the library may be about to use them.
 
     Attributes:
-        address: of its words.
+        address: of the words.
     """
 
     def __init__(self, shared: SharedHits, finish: Callable[[Any, Any, BaseException | None], None], probe: object,

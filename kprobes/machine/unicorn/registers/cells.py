@@ -44,7 +44,7 @@ class Cell:
 
     @property
     def address(self) -> int:
-        """Where it lies in this process."""
+        """Address of the register in this process."""
         return ctypes.addressof(ctypes.c_char.from_buffer(self.view)) + self.index * self.view.itemsize
 
     def onward(self, words: int) -> memoryview:
@@ -101,7 +101,7 @@ def find_cells(engine: Engine, layout: str, registers: dict[str, int], bits: int
 
 
 def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, dict[str, int]]:
-    """Where in the handle the pointer to the CPU structure is, and the registers in that.
+    """Find the pointer to the CPU structure in the handle, and the registers in that structure.
 
     Other blocks may lie before the structure, at a distance that is another one in the next engine: so it is the
     pointer from which the first register is nearest.
@@ -120,8 +120,8 @@ def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, 
 
 
 def offset(engine: Engine, number: int, bits: int, start: int, size: int = STATE_SIZE) -> int | None:
-    """Where in `size` bytes from `start` the register lies: the place that shows each of three random values, and shows
-    the API its own.
+    """Return the offset of a register in `size` bytes from `start`: the place that shows each of
+    three random values, and shows the API its own.
 
     The first alone is not enough: the values pass through our own buffers, too, which may lie there.
     """
@@ -222,7 +222,9 @@ def peek(address: int, size: int) -> bytes:
 
 
 def _peek_by_pipe(address: int, size: int) -> bytes:
-    """The same where there is no such file: a system call that is given a bad address fails, and no signal comes."""
+    """Read memory of this process through a pipe, where there is no file of it: a system call that
+    is given a bad address fails, and no signal comes.
+    """
     if os.name != "posix":
         return b""
     write, end, pieces = ctypes.CDLL(None).write, address + size, []

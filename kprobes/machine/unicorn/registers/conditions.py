@@ -22,7 +22,11 @@ Access = tuple[Callable[[], int], Callable[[int], None]]
 
 
 def _address(engine: Engine, first: int, bits: int) -> int:
-    """Where register `first` (`bits` wide) lies in this process. Unsupported where it is not found."""
+    """Return the address of register `first` (`bits` wide) in this process.
+
+    Raises:
+        Unsupported: the register is not found.
+    """
     cell = find_cells(engine, f"first of {bits} bits {first}", {"first": first}, bits).get("first")
     if cell is None:
         raise Unsupported("the engine's registers are not found in this process, and its API gets condition codes "

@@ -34,7 +34,9 @@ class StackRegs(Regs):
         blocks.on_remove(self._forget)
 
     def arg(self, n: int) -> int:
-        """See Regs. Written for speed: one call, and one test for everything unusual about the address."""
+        """Return argument `n` of a call, from the stack. Written for speed: one call, and one test
+        for everything unusual about the address.
+        """
         try:
             at = self._sp[self._sp_at] + self._distances[n]
         except KeyError:
@@ -44,7 +46,9 @@ class StackRegs(Regs):
         return self._words[at >> self._shift]  # type: ignore[no-any-return]
 
     def argument(self, n: int) -> Callable[[], int]:
-        """See Regs: arg() of one place, not called through anything."""
+        """Make a function that returns argument `n`: arg() of one place, not called through
+        anything.
+        """
         sp, sp_at, shift, elsewhere = self._sp, self._sp_at, self._shift, partial(self._arg_elsewhere, n)
 
         def read() -> int:

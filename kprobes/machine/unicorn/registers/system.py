@@ -12,22 +12,23 @@ from ....errors import UnknownRegister
 
 @frozen
 class ByNumber:
-    """One that the engine's API has. `name` is its constant's, without the prefix."""
+    """A register that the engine's API has. `name` is its constant's, without the prefix."""
 
     name: str
 
 
 @frozen
 class ByPlace:
-    """One of a coprocessor, which the engine's API has by its encoding: the fields of unicorn's CP_REG, without the
-    value."""
+    """A register of a coprocessor, which the engine's API has by its encoding: the fields of
+    unicorn's CP_REG, without the value.
+    """
 
     fields: tuple[int, ...]
 
 
 @frozen
 class ByCode:
-    """One that only instructions reach.
+    """A register that only instructions reach.
 
     Attributes:
         register: general register that the instructions use.

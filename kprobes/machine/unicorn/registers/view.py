@@ -1,4 +1,4 @@
-"""Where the host's library reads what handlers read most: arguments, stack pointer, result.
+"""Tells the host's library where to read what handlers read most: arguments, stack pointer, result.
 
 See kprobes/native/hits.c.
 """

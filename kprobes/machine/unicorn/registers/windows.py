@@ -64,9 +64,11 @@ class Windowed:
 
 def find_windowed(engine: Engine, guest: Guest, layout: str, cells: dict[str, Cell], general: Numbers,
                   windowed: Numbers, bits: int) -> dict[str, Windowed]:
-    """Where the registers `windowed` (name -> engine's number) are; {} where they are not found.
+    """Find the registers `windowed` (name -> engine's number); {} where they are not found.
 
-    cells: of those in `general`, which do not move. layout: see find_cells().
+    Args:
+        layout: name of the engine's build of this guest, as in find_cells().
+        cells: places of the registers in `general`, which do not move.
     """
     key, first = (engine.version, layout), next(iter(general))
     if not windowed or first not in cells:
@@ -124,8 +126,9 @@ def _search(guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits
 
 
 def _follow(engine: Engine, guest: Guest, pointer: int, windowed: Numbers, indexes: Numbers, bits: int) -> set[int]:
-    """Where the pointer leads to if the registers are found in this window and in each one that the guest's code moves
-    to; nothing if they are not."""
+    """Return the targets of the pointer at which the registers are found, in this window and in
+    each one that the guest's code moves to; nothing if they are not found.
+    """
     places, before, seen = _places(pointer, indexes, bits), 0, set()
     for move in ("", *guest.checks.moves):
         engine.write(CODE, bytes.fromhex(move) + bytes(8))
