@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "hostmemory": (),
     "stacks": (),
     "newfile": (),
+    "pictures": ("controls", "pictures."),
     "native.": ("native",),
     "arch": ("errors", "arch._base"),  # the registry; it finds the architectures by name
     "arch.": ("errors", "regs", "arch._"),
