@@ -86,8 +86,14 @@ class Row:
     def make(self, insn: Insn, word: int, rest: bytes) -> Insn:
         """The Insn of a matching encoding; `insn` says where it is, `rest` has the bytes after it (the delay slot)."""
         fields = self.extract(word)
-        kind = self.body if self.body is not None else ("" if self.simulate or self.reject else "self")
-        body = insn.raw if kind == "self" else rest[: len(insn.raw)] if kind == "slot" else b""
+        kind = self.body
+        if kind is None:
+            kind = "" if self.simulate or self.reject else "self"
+        body = b""
+        if kind == "self":
+            body = insn.raw
+        elif kind == "slot":
+            body = rest[: len(insn.raw)]
         insn = Insn(addr=insn.addr, raw=insn.raw, span=insn.span, mode=insn.mode, name=self.name, reject=self.reject,
                     body=body, boostable=self.boostable, delay_slot=self.delay_slot, links=self.links, lands=self.lands,
                     sends=self.sends, falls_through=self.falls_through, atomic=self.atomic)

@@ -41,7 +41,8 @@ class Part:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         need("pyarrow", "arrow")
-        self.name, self.rows = f"part-{uuid.uuid4().hex[:12]}", 0
+        self.name = f"part-{uuid.uuid4().hex[:12]}"
+        self.rows = 0
         self._path = Path(folder, self.name + STREAM)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +94,8 @@ class Recorded:
     """
 
     def __init__(self, k: Kprobes, events: tuple[str, ...], folder: str) -> None:
-        self._folder, self._recording = folder, k.trace(*events, records=RECORDS)
+        self._folder = folder
+        self._recording = k.trace(*events, records=RECORDS)
         self._trace = self._recording.__enter__()
         self._part = Part(folder)
         self._pending = self._lost = 0  # rows that are announced, and not written; records that were lost, all told
@@ -143,7 +145,8 @@ class Recorded:
 
     def _clear(self) -> None:
         self._trace.clear()
-        self._pending, self._lost = 0, self._trace.lost
+        self._pending = 0
+        self._lost = self._trace.lost
 
     def _start_anew(self) -> None:
         self._part.close()

@@ -56,7 +56,8 @@ class Journal:
 
     def __init__(self, path: str | Path, campaign: str) -> None:
         """path: made where it is not there. campaign: what is done, in words; a journal goes on with the same only."""
-        self._path, self._campaign = Path(path), campaign
+        self._path = Path(path)
+        self._campaign = campaign
         self.entries: dict[str, Entry] = {}
         whole = self._read()
         self._file = self._path.open("r+b" if whole else "wb")

@@ -29,7 +29,8 @@ class Local(Executor):
         except ImportError:
             raise Unsupported("processes of this machine need the package pebble",
                               hint="pip install 'kprobes[campaign]', or give an executor") from None
-        self.workers, self.timeout = workers, timeout
+        self.workers = workers
+        self.timeout = timeout
         self._pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context(START))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

@@ -160,7 +160,8 @@ class _Run:
     def __attrs_post_init__(self) -> None:
         self.killed_in_time = isinstance(self.executor, Local)
         if not self.killed_in_time and self.timeout is None:  # else a large batch were late to be given up
-            self.batch_seconds, self.largest = CLUSTER_SECONDS, CLUSTER_BATCH
+            self.batch_seconds = CLUSTER_SECONDS
+            self.largest = CLUSTER_BATCH
 
     def outcomes(self) -> Iterator[Outcome[Any, Any]]:
         while True:

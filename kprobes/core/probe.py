@@ -72,7 +72,9 @@ class Probe:
             setting.admit(self)
 
     def _repr_html_(self) -> str:
-        state = "not registered" if not self.registered else "enabled" if self.enabled else "disabled"
+        state = "enabled" if self.enabled else "disabled"
+        if not self.registered:
+            state = "not registered"
         return table(type(self).__name__, ("place", "state", "hits", "optimized"),
                      [(self.place(), state, self.nhit, self.optimized)])
 
@@ -215,7 +217,8 @@ class KretprobeInstance:
 
     def begin(self, frame: int, link: int) -> None:
         """A call that the machine follows; it has only one task."""
-        self.task, self.frame = 0, frame
+        self.task = 0
+        self.frame = frame
         self.link = self.ret_addr = link
 
     @property

@@ -26,10 +26,14 @@ class Setting(Generic[T]):
     """
 
     def __init__(self, doc: str, check: Check, *, instead: str | None = None, told: bool = False) -> None:
-        self.__doc__, self._check, self._instead, self._told = doc, check, instead, told
+        self.__doc__ = doc
+        self._check = check
+        self._instead = instead
+        self._told = told
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name, self._field = name, f"_{name}"
+        self._name = name
+        self._field = f"_{name}"
 
     @overload
     def __get__(self, probe: None, owner: type) -> Setting[T]: ...

@@ -107,7 +107,8 @@ class Elf:
 
     def __init__(self, data: bytes, name: str) -> None:
         _refuse_foreign(data, name)
-        self.data, self.name = data, name
+        self.data = data
+        self.name = name
         self._file = ELFFile(io.BytesIO(data))
         self._structs: Any = self._file.structs
         self.bits: int = self._file.elfclass
@@ -130,7 +131,9 @@ class Elf:
         except _DAMAGE:
             return ""
         profile = tags.get("TAG_CPU_ARCH_PROFILE", 0)
-        return chr(profile) if profile else "M" if tags.get("TAG_CPU_ARCH") in _M_PROFILE else ""
+        if profile:
+            return chr(profile)
+        return "M" if tags.get("TAG_CPU_ARCH") in _M_PROFILE else ""
 
     # segments
 
@@ -238,8 +241,8 @@ class Elf:
             rela: the entries have addends.
         """
         mips64 = self._file["e_machine"] == "EM_MIPS" and self.bits == 64
-        info = "I4B" if mips64 else "Q" if self.bits == 64 else "I"
         address, addend = ("Q", "q") if self.bits == 64 else ("I", "i")
+        info = "I4B" if mips64 else address
         shape = self._struct(address + info + (addend if rela else ""))
         raw = self.bytes_at(offset, size)[:size // shape.size * shape.size]
         if mips64:  # for r_info a symbol, a second one, and three composed types, the last one first

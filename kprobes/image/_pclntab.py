@@ -92,7 +92,8 @@ class _Reader:
     """Numbers and names of a table; 0 and "" outside of it."""
 
     def __init__(self, table: bytes, order: str) -> None:
-        self._table, self._order = table, order
+        self._table = table
+        self._order = order
 
     def number(self, at: int, size: int) -> int:
         data = self._table[at : at + size]

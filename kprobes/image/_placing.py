@@ -134,10 +134,17 @@ class _Placing:
 
     def __init__(self, image: Image, base: int, resolve: Resolve, resolve_ifunc: ResolveIfunc | None,
                  tls: tuple[int, int, int]) -> None:
-        self._of, self._resolve, self._resolve_ifunc, self.tls = image, resolve, resolve_ifunc, tls
+        self._of = image
+        self._resolve = resolve
+        self._resolve_ifunc = resolve_ifunc
+        self.tls = tls
         self.memory = memory_of(image.segments, base, image.order, image.name)
-        self.image, self.bias, self.got = image.name, base, base + image.got
-        self.gp, self.toc = self.got + 0x7FF0, self.got + 0x8000  # the middle of what 16 signed bits reach
+        self.image = image.name
+        self.bias = base
+        self.got = base + image.got
+        # the middle of what 16 signed bits reach
+        self.gp = self.got + 0x7FF0
+        self.toc = self.got + 0x8000
         self.hi20: dict[int, int] = {}
         self._slots: dict[int, int] = {}
         self._veneers: dict[tuple[int, str], int] = {}

@@ -25,7 +25,8 @@ def relocatable(elf: Elf) -> Image:
     layout = _Layout(elf)
     raw = elf.section_relocations(lambda s: s["sh_info"] in layout.members)
     types = [row for _, found in raw for r in found for row in rows(elf.machine, elf.bits, r.type)]
-    layout.slots, layout.veneers = sum(row.slots for row in types), sum(row.veneers for row in types)
+    layout.slots = sum(row.slots for row in types)
+    layout.veneers = sum(row.veneers for row in types)
     entries = layout.arrange(elf.symbol_table())
     segments = merge(layout.loads, page_size(elf.machine))
     memory = memory_of(segments, 0, elf.order, elf.name)

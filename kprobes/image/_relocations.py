@@ -17,7 +17,8 @@ _CALLS_BY_VENEER = (MIPS, PPC64)  # machines on which code of another image expe
 def apply(rows: list[Row], x: Site) -> None:
     """Compute and store. Of MIPS's composed types each takes the result of the one before as its addend."""
     for row in rows[:-1]:
-        x.a, x.target = row.compute(x), Target()
+        x.a = row.compute(x)
+        x.target = Target()
     last = rows[-1]
     if last.formula not in ("-", "TLS", "COPY") and not (x.target.absent and last.calls):
         last.field.write(x, last.compute(x))

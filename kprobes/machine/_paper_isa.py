@@ -64,7 +64,9 @@ def decode(code: bytes, addr: int) -> Insn:
     if insn.reject:
         return insn
     simulate = _SIMULATED.get(op)
-    body = bytes(code[3:6]) if op == 9 else b"" if simulate else raw
+    body = b"" if simulate else raw
+    if op == 9:
+        body = bytes(code[3:6])
     target = addr + signed(raw[2 if op == 8 else 1], 8) if op in _DIRECT else None
     return Insn(addr=addr, raw=raw, name=insn.name, delay_slot=insn.delay_slot, body=body, target=target,
                 indirect=op == 14, links=op == 4,

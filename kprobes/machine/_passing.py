@@ -31,7 +31,8 @@ class Passing:
 
     def __init__(self, memory: ArgumentMemory, arguments: Sequence[Argument]) -> None:
         """Raises BadArgument."""
-        self._memory, self._arch = memory, memory.arch
+        self._memory = memory
+        self._arch = memory.arch
         self._arguments = [_checked(self._arch, place, value) for place, value in enumerate(arguments, 1)]
         self._copies: list[tuple[int, bytearray | None, int]] = []
 

@@ -107,17 +107,23 @@ class PaperMachine:
     def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None,
                  cpus: int = 1, arch: Arch = PAPER, execute: Callable[[Regs, Insn], object] | None = None,
                  breaks: Callable[[Regs, Insn], bool] | None = None) -> None:
-        self.arch, self.cpus = arch, cpus
-        self._effect, self._pc, self._breaks, self._traps = execute, arch.regs.pc, breaks, arch.traps.every()
+        self.arch = arch
+        self.cpus = cpus
+        self._effect = execute
+        self._pc = arch.regs.pc
+        self._breaks = breaks
+        self._traps = arch.traps.every()
         self.symbols = Symbols()
         self.before: Callable[[PaperMachine, int], None] | None = None
         self.cpu_task: Callable[[Regs], Any] | None = None
-        self.steps, self._pages = 0, dict[int, bytearray]()
+        self.steps = 0
+        self._pages = dict[int, bytearray]()
         self._code = set[int]()
         self.call_sites = self._calls = PaperCalls(self.map_code, self.unmap_code)
         self.sink: Sink | None = None
         self.before_run: Callable[[], object] | None = None
-        self.busy, self._values = RLock(), [dict.fromkeys(arch.regs.names, 0) for _ in range(cpus)]
+        self.busy = RLock()
+        self._values = [dict.fromkeys(arch.regs.names, 0) for _ in range(cpus)]
         self._regs = [self._view(cpu) for cpu in range(cpus)]
         self._cpu = self._depth = 0
         self._abandoned: dict[int, dict[str, int]] = {}  # CPU -> registers before a call that failed

@@ -35,8 +35,12 @@ class AtProbe:
     regs: Regs
 
     def __init__(self, kprobes: Traced, returns: bool, cookie: int, clock: Callable[[], int]) -> None:
-        self._kprobes, self.returns, self._cookie, self.clock = kprobes, returns, cookie, clock
-        self.function, self.overridden = 0, False
+        self._kprobes = kprobes
+        self.returns = returns
+        self._cookie = cookie
+        self.clock = clock
+        self.function = 0
+        self.overridden = False
 
     @property
     def cpu(self) -> int:

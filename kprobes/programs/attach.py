@@ -71,7 +71,8 @@ class Attachment:
             program: what is attached.
             printed: called with each line of trace_printk; None: they are kept in `printed`.
         """
-        self._owner, self.program = owner, program
+        self._owner = owner
+        self.program = program
         self.probes: dict[str, Probe] = {}
         self.why_python: dict[str, str] = {}
         self.printed: deque[str] = deque(maxlen=LINES)
@@ -227,7 +228,8 @@ class _Site:
         self._owner = owner
         self._place = AtProbe(owner, where.retprobe, cookie, ticks.now)
         self._contexts = Contexts(machine.arch, words(program, machine))
-        self._print, self._maps = attachment.print, program.code.maps
+        self._print = attachment.print
+        self._maps = program.code.maps
         self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
         self._host = self._guest = None
         if not self.why_python and machine.guest_view is not None:
@@ -241,7 +243,8 @@ class _Site:
             if why and why not in self.why_python and native.available():
                 self.why_python += f"; the interpreter runs it: {why}"
         self.probe = self._probe(where)
-        self.probe._host, self.probe._late = self._host or self._guest, int(where.retprobe)
+        self.probe._host = self._host or self._guest
+        self.probe._late = int(where.retprobe)
         if self._guest is not None:
             self._guest.probe = self.probe
 
@@ -251,7 +254,11 @@ class _Site:
         if where.retprobe:
             return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned,
                              maxactive=where.maxactive)
-        hit = self._compiled_hit if self._host else self._hit_in_guest if self._guest else self._hit
+        hit: Callable[[Any, Regs], Any] = self._hit
+        if self._host:
+            hit = self._compiled_hit
+        elif self._guest:
+            hit = self._hit_in_guest
         return Kprobe(**place, pre_handler=hit)
 
     def _in_guest(self, program: Program, view: GuestCodeView) -> InGuest | None:
@@ -313,7 +320,8 @@ class _Site:
     def _hit(self, probe: Probe, regs: Regs) -> int:
         self._settle()
         place = self._place
-        place.regs, place.overridden = regs, False
+        place.regs = regs
+        place.overridden = False
         self._engine.run(self._contexts.of(regs), place, self._print)
         return DIVERTED if place.overridden else 0
 

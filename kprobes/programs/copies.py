@@ -34,7 +34,9 @@ class Whole:
     """A copy that is compared, and read, as a whole."""
 
     def __init__(self, memory: Memory, at: int, m: Map) -> None:
-        self._memory, self._at, self._map = memory, at, m
+        self._memory = memory
+        self._at = at
+        self._map = m
         self._both = bytearray(m.block.size)  # what both have
 
     def push(self) -> None:
@@ -63,7 +65,9 @@ class Records:
     """A ring's copy: the header, and the records that are new."""
 
     def __init__(self, memory: Memory, at: int, m: Ring) -> None:
-        self._memory, self._at, self._map = memory, at, m
+        self._memory = memory
+        self._at = at
+        self._map = m
         self._both = self._words(bytes(RING))  # headers; data behind the producer are nobody's
 
     def _words(self, raw: bytes) -> list[int]:
@@ -116,7 +120,8 @@ class Copy:
     """A map in the guest. at: its address there. theirs: the guest has what is true."""
 
     def __init__(self, memory: Memory, m: Map) -> None:
-        self._memory, self.at = memory, memory.fresh(m.block.size)
+        self._memory = memory
+        self.at = memory.fresh(m.block.size)
         self._copy = Records(memory, self.at, m) if isinstance(m, Ring) else Whole(memory, self.at, m)
         self.theirs = False
         m.copies.append(self.pull)

@@ -35,7 +35,9 @@ def disassemble(i: Instruction) -> str:
 def _arithmetic(i: Instruction) -> str:
     bits = 64 if i.cls == isa.ALU64 else 32
     if i.op == isa.END:
-        kind = "bswap" if i.cls == isa.ALU64 else "be" if i.by_register else "le"
+        kind = "be" if i.by_register else "le"
+        if i.cls == isa.ALU64:
+            kind = "bswap"
         return f"{kind}{i.imm} r{i.dst}"
     if i.op == isa.NEG:
         return f"neg{bits} r{i.dst}"

@@ -47,7 +47,8 @@ class FrameContext:
     """The context of a program in a detour. reads: names of the registers that it reads, when the IR is made."""
 
     def __init__(self, arch: Arch, frame: Frame) -> None:
-        self._arch, self._frame = arch, frame
+        self._arch = arch
+        self._frame = frame
         self.reads: set[str] = set()
 
     def load(self, w: Writer, offset: int, size: int) -> str:

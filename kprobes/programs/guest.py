@@ -107,7 +107,8 @@ class GuestProgram:
 
     def __init__(self, code: Code, machine: Machine, facts: Facts | None = None,
                  readable: Sequence[tuple[int, int]] = ()) -> None:
-        self._code, self._machine = code, machine
+        self._code = code
+        self._machine = machine
         text, self._slots = compiled(code, machine.arch, facts)
         self._order: Order = machine.arch.order.value
         self.entry = self._place(text)

@@ -116,7 +116,9 @@ class HostCall:
 
     def __init__(self, code: Code, place: Place, printed: Callable[[str], None]) -> None:
         self.maps: Mapping[int, Map] = {m.address: m for m in code.maps}
-        self.order, self.place, self.printed = code.order, place, printed
+        self.order = code.order
+        self.place = place
+        self.printed = printed
 
     def read(self, addr: int, size: int) -> bytes:
         return ctypes.string_at(addr, size)
@@ -155,7 +157,8 @@ class HostEngine:
 
             facts = verify(code)
         self._size = size
-        self._code, self._host = code, compiled(code, facts)
+        self._code = code
+        self._host = compiled(code, facts)
         self._idle: list[tuple[Environment, Block]] = []
 
     def run(self, context: bytes | bytearray, place: Place, printed: Callable[[str], None] = lambda text: None) -> int:
@@ -192,7 +195,10 @@ class Environment:
                  report: Callable[[bool], None] = lambda begins: None) -> None:
         self.call: Any = call
         self.error: BaseException | None = None
-        self._failed, self._report, self._running, self._slots = failed, report, False, host.slots
+        self._failed = failed
+        self._report = report
+        self._running = False
+        self._slots = host.slots
         self._kept: list[Any] = [code]
         self._rings = [m for m in code.maps if isinstance(m, Ring)]
         given = words or {}

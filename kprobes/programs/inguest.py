@@ -6,7 +6,7 @@ them; a kernel's processors take turns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ..machine._views import GuestCodeView
@@ -110,20 +110,40 @@ class InGuest:
 
     def __init__(self, program: Program, view: GuestCodeView) -> None:
         self.probe: Any = None
-        self.idle, self.copies = 0, list[Copy]()
-        made, self._view, self._maps = program.in_guest(view), view, program.code.maps
+        self.idle = 0
+        self.copies = list[Copy]()
+        made = program.in_guest(view)
+        self._view = view
+        self._maps = program.code.maps
         guest = view.copies
         if not isinstance(guest, GuestMaps):
             guest = view.copies = GuestMaps(view)
         self._guest = guest
-        self.text, self.reads, self._slots, self._runs = made.text, made.reads, made.slots, 0
+        self.text = made.text
+        self.reads = made.reads
+        self._slots = made.slots
+        self._runs = 0
         self.entry = guest.entry(made.text)
         self.environment = view.alloc(8 * (HEADER + len(self._slots)))
-        maps = [guest.at(m) for m in self._maps]
-        values = [maps[n] if kind in ("map", "value") else guest.table if kind == "blocks" else
-                  guest.ask if kind == "uc_mem_read" else 0
-                  for kind, n in self._slots]
+        values = self._values(guest, [guest.at(m) for m in self._maps])
         view.write(self.environment, b"".join(map(guest.word, (self.entry, 0, *values))))
+
+    def _values(self, guest: GuestMaps, maps: list[int]) -> Iterator[int]:
+        """Yield the environment's words after the header.
+
+        Args:
+            guest: the maps that are in the guest.
+            maps: addresses of the program's own.
+        """
+        for kind, n in self._slots:
+            if kind in ("map", "value"):
+                yield maps[n]
+            elif kind == "blocks":
+                yield guest.table
+            elif kind == "uc_mem_read":
+                yield guest.ask
+            else:
+                yield 0
 
     @property
     def placed(self) -> bool:

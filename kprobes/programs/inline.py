@@ -47,7 +47,9 @@ class Inlined:
 
     def __init__(self, maps: Sequence[Map], guest: bool = False, clock: str = "",
                  calls: Mapping[int, HelperCall] | None = None) -> None:
-        self._maps, self._guest, self._clock = maps, guest, clock
+        self._maps = maps
+        self._guest = guest
+        self._clock = clock
         self._calls = calls
 
     def __call__(self, w: Writer, pc: int, number: int, /) -> str | None:
@@ -175,7 +177,9 @@ class Result:
     """A value that several ways lead to."""
 
     def __init__(self, w: Writer) -> None:
-        self._w, self._room, self._done = w, w.room(8), w.label()
+        self._w = w
+        self._room = w.room(8)
+        self._done = w.label()
 
     def unless(self, condition: str, value: int, onward: str = "") -> str:
         """Make the result `value` if the condition is true; else go on at the label that is

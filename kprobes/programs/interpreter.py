@@ -73,7 +73,8 @@ class Interpreter:
         """
         size = max(len(context), CONTEXT_SIZE)
         run = self._idle.pop() if self._idle and size <= CONTEXT_SIZE else Run(self._code, size)
-        run.place, run.printed = place, printed
+        run.place = place
+        run.printed = printed
         run.begin(context, size)
         run.frames.clear()
         run.r[:] = [0, run.context, len(context), 0, 0, 0, 0, 0, 0, 0, run.top]
@@ -306,7 +307,9 @@ def _atomic(code: Code, i: Instruction) -> Step:
     dst, src, offset, size, bits = i.dst, i.src, i.offset, i.size, 8 * i.size
     mask, form = (1 << bits) - 1, _struct(code, size)
     f = operations.ATOMIC.get(i.imm & ~isa.FETCH)
-    result = 0 if i.imm == isa.CMPXCHG else src if i.imm & isa.FETCH else -1
+    result = src if i.imm & isa.FETCH else -1
+    if i.imm == isa.CMPXCHG:
+        result = 0
     if result == 10:
         return _refuse("writes r10, which is read-only")
 

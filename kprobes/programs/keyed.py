@@ -30,7 +30,8 @@ class Table:
     """Emits operations on one table, whose address is in r1 and whose key is at what r2 points at."""
 
     def __init__(self, w: Writer, pc: int, m: Hash) -> None:
-        self._w, self._m = w, m
+        self._w = w
+        self._m = m
         self._map = w.get(1)
         words = self._words(w.address(pc, 2))
         self._key = w.room(8 * len(words))

@@ -72,8 +72,11 @@ def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_in
     """
     code = tuple(code)
     module = Module(code, places.find(code), target, inline, context)
-    begin = (_RUN_COUNTING.format(_CALL_FRAME) if framed else _RUN_ALONE.format(*map(module.slot, parameters))
-             if parameters else _RUN)
+    begin = _RUN
+    if framed:
+        begin = _RUN_COUNTING.format(_CALL_FRAME)
+    elif parameters:
+        begin = _RUN_ALONE.format(*map(module.slot, parameters))
     if target.alone and _whole_size(module.places, code, 0) > MOST:
         raise Unsupported(f"with its functions put into one, the program has more than {MOST:,} instructions",
                           hint="call fewer functions")

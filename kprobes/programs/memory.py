@@ -33,9 +33,12 @@ class Memory:
         self._all = tuple(maps)
         self._block = Block(_CONTEXT + context)
         self._bottom = self._block.address
-        self.top, self.context = self._bottom + _STACK, self._bottom + _CONTEXT
-        self._context_end, self._context_writable = self.context, False
-        self.depth, self.rounds = 1, 0
+        self.top = self._bottom + _STACK
+        self.context = self._bottom + _CONTEXT
+        self._context_end = self.context
+        self._context_writable = False
+        self.depth = 1
+        self.rounds = 0
 
     def begin(self, context: bytes | bytearray, size: int) -> None:
         """A run begins: the stack is zeroed, the context is this, zeroed up to `size`.
@@ -43,10 +46,12 @@ class Memory:
         It may be written if it is a bytearray.
         """
         self._rings.clear()
-        self.depth, self.rounds = 1, 0
+        self.depth = 1
+        self.rounds = 0
         self._block.view[:_STACK] = bytes(_STACK)
         self._block.view[_CONTEXT:_CONTEXT + size] = bytes(context).ljust(size, b"\0")
-        self._context_end, self._context_writable = self.context + size, isinstance(context, bytearray)
+        self._context_end = self.context + size
+        self._context_writable = isinstance(context, bytearray)
 
     def enter(self) -> None:
         """Another frame is in use; it is zeroed, since a helper may read padding that the function does not write."""

@@ -59,7 +59,8 @@ def translate(ir: str, triple: Triple) -> bytes:
     except RuntimeError as error:
         raise Unsupported(f"LLVM does not compile for {triple.text}: {error}") from None
     with module:
-        module.triple, module.data_layout = triple.text, str(machine.target_data)
+        module.triple = triple.text
+        module.data_layout = str(machine.target_data)
         builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(2))
         passes = binding.create_new_module_pass_manager()
         for name in _PASSES:

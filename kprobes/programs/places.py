@@ -167,5 +167,11 @@ def _put(row: Row, register: int, place: Place) -> Row:
 
 
 def _meet(one: Row, other: Row) -> Row:
-    return tuple(a if a == b else MIXED if Kind.CONTEXT in (a.kind, b.kind) or Kind.MIXED in (a.kind, b.kind) else OTHER
-                 for a, b in zip(one, other, strict=True))
+    return tuple(map(_either, one, other))
+
+
+def _either(a: Place, b: Place) -> Place:
+    """Return the place of a register that has come from two ways."""
+    if a == b:
+        return a
+    return OTHER if {Kind.CONTEXT, Kind.MIXED}.isdisjoint((a.kind, b.kind)) else MIXED

@@ -51,7 +51,9 @@ class Program:
 
     def __init__(self, name: str, codes: Mapping[str, Code], maps: Mapping[str, Map],
                  variables: Variables | None = None, types: Types | None = None) -> None:
-        self.name, self.codes, self.maps = name, dict(codes), dict(maps)
+        self.name = name
+        self.codes = dict(codes)
+        self.maps = dict(maps)
         self.variables = Variables({}) if variables is None else variables
         self.types = Types() if types is None else types
         self.printed: list[str] = []

@@ -35,7 +35,8 @@ class ProbeContext:
     are."""
 
     def __init__(self, view: HostCodeView) -> None:
-        self._view, self._arch = view, view.arch
+        self._view = view
+        self._arch = view.arch
 
     def load(self, w: Writer, offset: int, size: int) -> str:
         """Part of a word. The verifier lets no read pass that crosses words."""
@@ -160,7 +161,10 @@ class SiteProgram:
     def __init__(self, code: Code, view: HostCodeView, call: Any, returns: bool = False, clock: str = "",
                  made: HostCode | None = None,
                  called: Callable[[bool], None] = lambda begins: None) -> None:
-        self._view, self._returns, self._called, self._handled = view, returns, called, False
+        self._view = view
+        self._returns = returns
+        self._called = called
+        self._handled = False
         if made is None:
             from .verifier import verify  # most sites get a program that is compiled already
 
@@ -205,11 +209,15 @@ class SiteProgram:
 
     def run(self, pc: int) -> None:
         """Run it in a handler, at a hit that the machine has left to us. Raises what a helper raises."""
-        outer, self._pc.value, handled, self._handled = self._pc.value, pc, self._handled, True
+        outer = self._pc.value
+        self._pc.value = pc
+        handled = self._handled
+        self._handled = True
         try:
             self._environment.run(0, 0)
         finally:
-            self._pc.value, self._handled = outer, handled
+            self._pc.value = outer
+            self._handled = handled
 
     def _report(self, begins: bool) -> None:
         """A helper in Python runs: it sees the registers as a handler does, unless it is in one."""

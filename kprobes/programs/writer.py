@@ -98,7 +98,8 @@ class Writer:
     """Writes one function."""
 
     def __init__(self, module: Module, entry: int) -> None:
-        self.module, self.entry = module, entry
+        self.module = module
+        self.entry = entry
         self.lines: list[str] = []
         self.rooms: list[str] = []
         self._names = 0

@@ -90,7 +90,9 @@ class _Reader:
     """Reads one file into a CaseFile. swap: size of the units whose bytes are reversed."""
 
     def __init__(self, file: CaseFile, path: Path, swap: int) -> None:
-        self._file, self._path, self._swap = file, path, swap
+        self._file = file
+        self._path = path
+        self._swap = swap
         self._mode = 0
 
     def read(self) -> None:

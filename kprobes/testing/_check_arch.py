@@ -155,7 +155,9 @@ def _jump(arch: Arch, rng: random.Random) -> Iterator[str]:
         return
     for mode, trap in arch.traps.end.items():
         # modes differ in alignment, and in the size of a trap
-        step = len(trap) if arch.jump.modes else arch.insn_align if arch.bundles is None else arch.bundles.size
+        step = arch.insn_align if arch.bundles is None else arch.bundles.size
+        if arch.jump.modes:
+            step = len(trap)
         yield from _jump_in(arch, arch.jump.modes.get(mode, arch.jump), mode, step)
 
 

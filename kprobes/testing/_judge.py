@@ -45,8 +45,13 @@ class Judge:
         """pad_fault: how a landing shows: access, pc relative to the trap, interrupt number. data: address of the
         `contents`, which runs find there.
         """
-        self._scenery, self._arch, self._file, self._tally = scenery, arch, file, tally
-        self._pad_fault, self._data, self._contents = pad_fault, data, contents
+        self._scenery = scenery
+        self._arch = arch
+        self._file = file
+        self._tally = tally
+        self._pad_fault = pad_fault
+        self._data = data
+        self._contents = contents
 
     def aliased(self, plain: Shot, probed: Shot) -> bool:
         """True where the engine drops the top bits of an address, so that it finds memory where the CPU would find

@@ -91,7 +91,8 @@ class Scene:
     """A machine with a listener and a page of traps."""
 
     def __init__(self, machine: Any) -> None:
-        self.machine, self.arch = machine, machine.arch
+        self.machine = machine
+        self.arch = machine.arch
         self.mode = min(self.arch.traps.end)
         self.trap = self.arch.end_bytes(self.mode)
         self.listener = Listener()

@@ -27,9 +27,12 @@ class Scenery:
     """
 
     def __init__(self, machine: UnicornMachine, kprobes: Kprobes, seed: int) -> None:
-        self._machine, self._kprobes, self._arch = machine, kprobes, machine.arch
+        self._machine = machine
+        self._kprobes = kprobes
+        self._arch = machine.arch
         self._noise = random.Random(seed).randbytes(SCENE)
-        self.home, self.mode = BASE + SCENE // 2, 0
+        self.home = BASE + SCENE // 2
+        self.mode = 0
         self.image = b""
         self._variants: list[bytes] = []
         self._name_homes()

@@ -136,8 +136,10 @@ class States:
     def __init__(self, regs: Regs, data: tuple[int, int], landing: tuple[int, int], flags: Mapping[str, int],
                  keep: set[str]) -> None:
         table = regs.arch.regs
-        self._regs, self._flags = regs, dict(flags)
-        self._data, self._landing = data, landing
+        self._regs = regs
+        self._flags = dict(flags)
+        self._data = data
+        self._landing = landing
         kept = {table.aliases.get(name, name) for name in keep} | {table.pc, table.sp, table.flags, *flags}
         self._names = [name for name in table.names if name not in kept and table.widths.get(name) != 0]
         self._width = {name: table.widths.get(name, regs.arch.bits) for name in self._names}

@@ -109,7 +109,12 @@ def short_rules(insn: Insn, p: int, u: int, w: int, f: int, n: int, t: int, o: i
     dual = o > 1 and not f
     fine = n == PC and p and not w and PC not in (t, m) and not (dual and (t & 1 or t == LR)) and not j
     if fine and m is None:
-        return arm.reads(insn, here(insn) + (i if u else -i) & MASK, 8 if dual else 1 if f and o == 2 else 2)
+        size = 2
+        if dual:
+            size = 8
+        elif f and o == 2:
+            size = 1
+        return arm.reads(insn, here(insn) + (i if u else -i) & MASK, size)
     return insn if fine else refuse(insn, UNPREDICTABLE)
 
 

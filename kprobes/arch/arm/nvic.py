@@ -60,8 +60,10 @@ class Nvic:
     @state.setter
     def state(self, then: Any) -> None:
         edges, levels, enabled, active, priority, self.vectors, self.group_bits = then
-        self._edges, self._levels = set(edges), set(levels)
-        self.enabled, self.active = set(enabled), set(active)
+        self._edges = set(edges)
+        self._levels = set(levels)
+        self.enabled = set(enabled)
+        self.active = set(active)
         self.priority = dict(priority)
 
     # --- what is pending

@@ -140,7 +140,9 @@ def block_start(base: int, length: int, p: int, u: int) -> int:
 def vfp_literal(regs: Regs, insn: Insn, p: int, u: int, h: int, f: int, d: int, z: int, i: int) -> int:
     """VLDR, VSTR (p = 1) and VLDM, VSTM (p = 0) relative to PC; f = 1 loads."""
     base = here(insn) & ~3
-    start = base if not p else base + 4 * i if u else base - 4 * i
+    start = base
+    if p:
+        start += 4 * i if u else -4 * i
     first, count = vfp_registers(p, h, d, z, i)
     size = 8 if z else 4
     if f:
@@ -155,7 +157,10 @@ def vfp_literal(regs: Regs, insn: Insn, p: int, u: int, h: int, f: int, d: int, 
 
 def vfp_registers(p: int, h: int, d: int, z: int, i: int) -> tuple[int, int]:
     """(first register, count): doubles are numbered D:Vd, singles Vd:D; h is the bit that the manual calls D."""
-    return (h << 4 | d if z else d << 1 | h), 1 if p else i // 2 if z else i
+    first = h << 4 | d if z else d << 1 | h
+    if p:
+        return first, 1
+    return first, i // 2 if z else i
 
 
 def get_vfp(regs: Regs, n: int, z: int) -> int:
@@ -211,8 +216,11 @@ def stays(insn: Insn) -> OutOfReach:
 
 def msr_rules(insn: Insn, q: int, k: int, m: int = 0, **_: int) -> Insn:
     """q = 1: SPSR. Of CPSR, mask bits 0 and 1 are the control and extension bytes."""
-    why = BANKED if q else PRIVILEGED if k & 3 else UNPREDICTABLE if m == PC else ""
-    return refuse(insn, why) if why else insn
+    if q:
+        return refuse(insn, BANKED)
+    if k & 3:
+        return refuse(insn, PRIVILEGED)
+    return refuse(insn, UNPREDICTABLE) if m == PC else insn
 
 
 def vfp_rules(doubles: int) -> Callable[..., Insn]:

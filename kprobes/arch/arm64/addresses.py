@@ -29,7 +29,7 @@ def use(insn: Insn) -> Use:
         moves = word >> 10 & 1
         return Use(n, 0 if word >> 10 & 3 == 1 else signed(word >> 12 & 0x1FF, 9), size, (*load, n) if moves else load)
     if word >> 27 & 7 == 0b101 and not word >> 25 & 1:  # LDP, STP
-        size = 4 << (word >> 30) if vector else 8 if word >> 31 else 4
+        size = 4 << (word >> 30 if vector else word >> 31)
         kind, offset = word >> 23 & 3, signed(word >> 15 & 0x7F, 7) * size
         pair = () if vector or not word >> 22 & 1 else (d, word >> 10 & 31)
         return Use(n, 0 if kind == 1 else offset, 2 * size, (*pair, n) if kind & 1 else pair)

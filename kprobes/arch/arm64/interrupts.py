@@ -27,7 +27,9 @@ def enter(cpu: ExceptionCpu, line: int) -> int:
     if level > 1:
         raise Unsupported(f"the guest is at EL{level}, and interrupts are taken to EL1",
                           hint="have it enter EL1 first, where machines start")
-    part = LOWER if level == 0 else CURRENT_SPX if pstate & 1 else CURRENT_SP0
+    part = CURRENT_SPX if pstate & 1 else CURRENT_SP0
+    if level == 0:
+        part = LOWER
     back, vectors = cpu.regs.pc, cpu.system("vbar_el1")
     cpu.set_system("spsr_el1", pstate)
     cpu.set_system("elr_el1", back)

@@ -120,7 +120,9 @@ class Shape:
         elif self.indirect:
             target, operand = operand, None
         table = 2 if self.indirect and fields["e"] == 0o73 and half(raw, 2) & 0x87FF == 2 else 0
-        data = 0 if operand is None else self.place(raw, fields.get("z", 0))[1] if self.data is None else self.data
+        data = 0
+        if operand is not None:
+            data = self.place(raw, fields.get("z", 0))[1] if self.data is None else self.data
         reject = insn.reject or ("leads to an odd address, where there is no instruction"
                                  if target is not None and target & 1 else "")
         return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=reject, body=raw if insn.body else b"",

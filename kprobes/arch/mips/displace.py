@@ -31,8 +31,11 @@ def may_write(code: int, n: int) -> bool:
     a number elsewhere count, too.
     """
     opcode = code >> 26
-    places = ((11,) if not opcode else (21,) if opcode == 1 else (21, 16, 11, 6) if opcode >> 2 in (0b0100, 0b0111)
-              else (16,))
+    places: tuple[int, ...] = (16,)
+    if opcode in (0, 1):
+        places = (21,) if opcode else (11,)
+    elif opcode >> 2 in (0b0100, 0b0111):
+        places = (21, 16, 11, 6)
     return n != 0 and any(code >> place & 31 == n for place in places)
 
 
@@ -44,7 +47,9 @@ class Elsewhere:
     """
 
     def __init__(self, bits: int, order: Order, jump: Jump) -> None:
-        self._mask, self._order, self._jump = (1 << bits) - 1, order, jump
+        self._mask = (1 << bits) - 1
+        self._order = order
+        self._jump = jump
         self.longest = (8 if bits == 32 else 24) + 16 + jump.size
 
     def unconditional(self, insn: Insn, to: int, **_: int) -> bytes:

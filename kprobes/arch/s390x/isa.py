@@ -167,8 +167,12 @@ def compare(bits: int, arithmetic: bool, regs: Regs, insn: Insn, r: int, m: int,
             **fields: int) -> int:
     cut = signed if arithmetic else lambda value, width: value & (1 << width) - 1
     first, second = cut(regs[R[r]], bits), cut(j, 8) if t is None else cut(regs[R[t]], bits)
-    chosen = m & (8 if first == second else 4 if first < second else 2)
-    return taken(regs, insn, **fields) if chosen else insn.next
+    condition = 2
+    if first == second:
+        condition = 8
+    elif first < second:
+        condition = 4
+    return taken(regs, insn, **fields) if m & condition else insn.next
 
 
 def indirect_on_condition(regs: Regs, insn: Insn, m: int, **fields: int) -> int:

@@ -275,8 +275,11 @@ def _widest(shape: Shape) -> int:
     """Bytes of a memory operand, at most: FXSAVE, vectors, x87, general registers."""
     if shape.map == TWO_BYTE_MAP:
         return 512 if shape.opcode == 0xAE else 16
-    return (64 if shape.map else 10 if 0xD8 <= shape.opcode <= 0xDF else 1
-            if shape.opcode < 0x40 and not shape.opcode & 1 else 8)
+    if shape.map:
+        return 64
+    if 0xD8 <= shape.opcode <= 0xDF:
+        return 10
+    return 1 if shape.opcode < 0x40 and not shape.opcode & 1 else 8
 
 
 # --- Powers

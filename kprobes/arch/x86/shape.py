@@ -144,7 +144,15 @@ def _opcode(code: bytes, at: int, seen: int, wide: bool) -> tuple[int, int, int]
     if first in (0x62, 0xC4, 0xC5, 0x8F) and (found := _extended(code, at, wide)):
         # undefined: SDM 2.3.2
         return (found[0], LOCKED, found[2]) if seen & (REX | LOCK | OPERAND | REP | REPNE) else found
-    prefix = LOCKED if seen & LOCK else 2 if seen & REP else 3 if seen & REPNE else 1 if seen & OPERAND else 0
+    prefix = 0
+    if seen & LOCK:
+        prefix = LOCKED
+    elif seen & REP:
+        prefix = 2
+    elif seen & REPNE:
+        prefix = 3
+    elif seen & OPERAND:
+        prefix = 1
     if first != 0x0F:
         return 0, prefix, at
     table = {0x38: 2, 0x3A: 3, 0x0F: THREE_D_NOW}.get(code[at + 1], TWO_BYTE_MAP)
@@ -163,9 +171,13 @@ def _displacement(code: bytes, at: int, address: int) -> tuple[int, int]:
 
 def _immediate(letter: str, modrm: int, operand: int, address: int) -> int:
     """Bytes of immediate, offset or far pointer."""
-    if letter in "TU":
-        letter = "M" if modrm & 0x30 else "B" if letter == "T" else "Z"
-    return address if letter == "a" else IMMEDIATE[letter][operand >> 2] if letter in IMMEDIATE else 0
+    if letter == "a":
+        return address
+    if letter in "TU" and modrm & 0x30:
+        letter = "M"
+    elif letter in "TU":
+        letter = "B" if letter == "T" else "Z"
+    return IMMEDIATE[letter][operand >> 2] if letter in IMMEDIATE else 0
 
 
 def measure(code: bytes, wide: bool) -> Shape:
@@ -177,7 +189,9 @@ def measure(code: bytes, wide: bool) -> Shape:
         at += 1
     table, prefix, at = _opcode(code, at, seen, wide)
     opcode, letter = code[at], LETTERS[table][code[at]]
-    operand = 8 if seen & REX_W else 2 if seen & OPERAND else 4
+    operand = 2 if seen & OPERAND else 4
+    if seen & REX_W:
+        operand = 8
     address = (8 if wide else 4) >> (seen & ADDRESS > 0)
     memory = relative = False
     at += 1

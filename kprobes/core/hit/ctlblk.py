@@ -123,4 +123,6 @@ class ControlBlock:
 
     def reset(self) -> None:
         """Back to IDLE, whatever was running: that hit never ends."""
-        self.state, self.point, self.previous = IDLE, None, None
+        self.state = IDLE
+        self.point = None
+        self.previous = None

@@ -21,7 +21,9 @@ class Executed:
     """Finds out what a trap at an EXECUTE is about."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, displaced: Displaced) -> None:
-        self._rooms, self._handlers, self._displaced = rooms, handlers, displaced
+        self._rooms = rooms
+        self._handlers = handlers
+        self._displaced = displaced
 
     def lay_bare(self, cb: ControlBlock, regs: Regs) -> bool:
         """An instruction at pc may have executed a breakpoint of ours out of its place: then the probes there give way,

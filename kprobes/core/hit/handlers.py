@@ -33,7 +33,9 @@ class Handlers:
     """
 
     def __init__(self, rooms: Rooms, optimizer: Optimizer, calls: Calls) -> None:
-        self._rooms, self._optimizer, self._calls = rooms, optimizer, calls
+        self._rooms = rooms
+        self._optimizer = optimizer
+        self._calls = calls
         self.mode_bits = rooms.arch.pointers.mode_bits
         self.blocks = [quick(ControlBlock, "block")() for _ in range(rooms.machine.cpus)]
         self.hits = rooms.machine.hits if len(self.blocks) == 1 else None

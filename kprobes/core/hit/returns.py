@@ -39,7 +39,8 @@ class Returns:
     """
 
     def __init__(self, rooms: Rooms) -> None:
-        self._rooms, self._machine = rooms, rooms.machine
+        self._rooms = rooms
+        self._machine = rooms.machine
         self.calls = Calls(rooms.machine)
         self.ceiling = CEILING
         self._stops = range(0)  # of the trampoline, where it is no code
@@ -57,7 +58,8 @@ class Returns:
         if not self.calls.trampoline:
             self._make_trampoline(arch.linkage, near)
         rp._most = rp._maxactive if rp._maxactive > 0 else self.ceiling
-        rp._made, rp._pool = 0, []
+        rp._made = 0
+        rp._pool = []
         self._grow(rp)
 
     def _grow(self, rp: Kretprobe) -> bool:
@@ -115,7 +117,8 @@ class Returns:
     def forget(self, rp: Kretprobe) -> None:
         """The probe is unregistered: calls being followed keep their instances, of a pool that nobody takes from."""
         self.calls.settle()
-        rp._pool, rp._most = [], 0
+        rp._pool = []
+        rp._most = 0
 
     def close(self) -> None:
         """Forget the trampoline; nobody may be about to return to it."""
@@ -154,7 +157,8 @@ class Returns:
             if not pool and not self.room(rp, calls, regs):
                 return 0
             ri, frame, shown = pool.pop(), get_sp(), -1
-            ri.task, ri.frame = task, frame
+            ri.task = task
+            ri.frame = frame
             if (handler := rp._entry_handler) is not None:  # it knows where the function returns to
                 shown, declined = get() if load is None else load(frame), True
                 ri.link = shown if skip is None or shown == trampoline else skip(shown)

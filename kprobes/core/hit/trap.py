@@ -46,7 +46,10 @@ class TrapDriver:
     """
 
     def __init__(self, rooms: Rooms, optimizer: Optimizer, returns: Returns) -> None:
-        self._rooms, self._sites, self._optimizer, self._displaced = rooms, rooms.sites, optimizer, Displaced(rooms)
+        self._rooms = rooms
+        self._sites = rooms.sites
+        self._optimizer = optimizer
+        self._displaced = Displaced(rooms)
         self.handlers = self._handlers = handlers = Handlers(rooms, optimizer, returns.calls)
         self.blocks = handlers.blocks
         self._exits = Exits(rooms, handlers, returns)
@@ -57,7 +60,9 @@ class TrapDriver:
         self._overwritten: set[Probepoint] = set()
         self._doubtful = rooms.text.doubtful
         self.outlived: Callable[[list[int]], None] | None = None
-        self.home, self.stops, self.ours = self._displaced.home, self._displaced.stops, self._displaced.ours
+        self.home = self._displaced.home
+        self.stops = self._displaced.stops
+        self.ours = self._displaced.ours
 
     @property
     def idle(self) -> bool:

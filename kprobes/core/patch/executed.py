@@ -24,7 +24,10 @@ class Executed:
 
     def __init__(self, arch: Arch, read: Callable[[int, int], bytes], executable: Callable[[int], bool],
                  symbols: Symbols) -> None:
-        self._arch, self._read, self._executable, self._symbols = arch, read, executable, symbols
+        self._arch = arch
+        self._read = read
+        self._executable = executable
+        self._symbols = symbols
         # page -> its text and what goes on, what was found in it
         self._pages: dict[int, tuple[bytes, list[tuple[int, int]]]] = {}
         self._by: dict[int, int] = {}

@@ -110,7 +110,9 @@ class Probepoint:
             self._take_slot()
 
     def _name(self, symbol: str, offset: int, module: str) -> None:
-        self.symbol, self.offset, self.module = symbol, offset, module
+        self.symbol = symbol
+        self.offset = offset
+        self.module = module
         self.where = f"{symbol}+{offset:#x}" if symbol else f"{self.address:#x}"
 
     # --- probes
@@ -123,7 +125,8 @@ class Probepoint:
         self.settle_count()
         self.probes = (*self.probes, probe) if isinstance(probe, Jprobe) else (probe, *self.probes)
         if isinstance(probe, Kprobe):
-            probe._pre, probe._post = probe.pre_handler, probe.post_handler
+            probe._pre = probe.pre_handler
+            probe._post = probe.post_handler
         if probe._active:
             at = bisect_left(self.active, probe._late, key=_late)
             self.active = (*self.active[:at], probe, *self.active[at:])
@@ -143,7 +146,8 @@ class Probepoint:
         self.settle_count()
         for p in self.probes:
             if isinstance(p, Kprobe):
-                p._pre, p._post = p.pre_handler, p.post_handler
+                p._pre = p.pre_handler
+                p._post = p.post_handler
         self.active = tuple(sorted((p for p in self.probes if p._active), key=_late))
         self._wanting = Wanting(self.active)
         self._retail()

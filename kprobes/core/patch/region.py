@@ -71,8 +71,10 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
 def _check_follower(insn: Insn) -> None:
     what = "" if insn.span and insn.displace is not None else insn.reject
     if not what and insn.displace is None:
-        what = ("it must be simulated at its own address" if insn.simulate else "" if insn.boostable or insn.span
-                else "it cannot be displaced")
+        if insn.simulate:
+            what = "it must be simulated at its own address"
+        elif not insn.boostable and not insn.span:
+            what = "it cannot be displaced"
     if what:
         raise NotOptimizable(f"the jump would cover {insn.name} at {insn.addr:#x}: {what}")
 

@@ -31,7 +31,10 @@ class Areas:
 
     def __init__(self, size: int, take: Callable[[int, int], int], give_back: Callable[[int, int], None], *,
                  several: bool = False) -> None:
-        self.size, self.take, self.give_back, self.several = size, take, give_back, several
+        self.size = size
+        self.take = take
+        self.give_back = give_back
+        self.several = several
 
 
 class _Area:
@@ -40,7 +43,8 @@ class _Area:
     __slots__ = ("count", "end", "free", "fresh", "used")
 
     def __init__(self, start: int, count: int, size: int) -> None:
-        self.count, self.end = count, start + count * size
+        self.count = count
+        self.end = start + count * size
         self.free: list[int] = []
         self.fresh = start
         self.used = 0
@@ -50,7 +54,8 @@ class SlotCache:
     """Slots of one size, in areas taken near the probed text. Unused slots hold traps."""
 
     def __init__(self, machine: Machine, areas: Areas, size: int, pad: bytes) -> None:
-        self._machine, self._source = machine, areas
+        self._machine = machine
+        self._source = areas
         self.size = size
         self._padding = (pad * (size // len(pad) + 1))[:size]
         self._areas: dict[int, _Area] = {}

@@ -50,7 +50,9 @@ class Survey:
     """Answers what instruction is at an address, and whether its place forbids a probe."""
 
     def __init__(self, arch: Arch, text: Text, symbols: Symbols, executable: Callable[[int], bool]) -> None:
-        self._arch, self._text, self._symbols = arch, text, symbols
+        self._arch = arch
+        self._text = text
+        self._symbols = symbols
         self._source = Source(arch, self._bytes, symbols.data_end, symbols.starts)
         self._walks: dict[tuple[int, int, int], Walk] = {}
         self._most = 64  # when there are so many, the oldest are forgotten if they are too much

@@ -290,7 +290,8 @@ class Text:
         """
         if self._suspected != self.writes.changes:
             self._suspected = self.writes.changes
-            self._suspects, self._suspect_pages = {}, Pages(self._machine.page_size)
+            self._suspects = {}
+            self._suspect_pages = Pages(self._machine.page_size)
             for patch in self._patches.values():
                 self._suspect(patch)
         if len(self._suspects) <= AT_A_TIME:

@@ -91,7 +91,10 @@ class Walk:
     )  # fmt: skip
 
     def __init__(self, source: Source, start: int, end: int, mode: int) -> None:
-        self._source, self.start, self.end, self.mode = source, start, end, mode
+        self._source = source
+        self.start = start
+        self.end = end
+        self.mode = mode
         self.code = bytearray()
         self.literals: dict[int, int] = {}
         # what earlier rounds have found out: data that only its address tells of, by the instruction that works it out;
@@ -103,7 +106,8 @@ class Walk:
 
     def _begin(self) -> None:
         self.marks = bytearray(len(self.code))
-        self.pos, self.stopped = self.start, ""
+        self.pos = self.start
+        self.stopped = ""
         self.exclusive: set[int] = set()
         self.executed: dict[int, Insn] = {}
         self.pointers: dict[int, int] = self._points.copy()
@@ -206,7 +210,8 @@ class Walk:
                 self._made.clear()
             data = self._data_end(self.pos) or self._pointed_end(self.pos)
             if data:
-                self.pos, self._in_slot = -(-data // arch.insn_align) * arch.insn_align, False
+                self.pos = -(-data // arch.insn_align) * arch.insn_align
+                self._in_slot = False
                 self._reached = False
                 self._run.clear()
                 self._known.clear()

@@ -23,7 +23,8 @@ class Writes:
     """Watches the bytes that patches stand for."""
 
     def __init__(self, machine: Machine) -> None:
-        self._machine, self._watching = machine, machine.watching
+        self._machine = machine
+        self._watching = machine.watching
         self._kept: dict[int, int] = {}  # address of a patch -> the end of what it stands for
         self._lines: dict[int, set[int]] = {}  # start of a line -> patches in it
         self._ends: dict[int, Callable[[], None]] = {}  # start of a line -> what ends its watch
@@ -94,7 +95,9 @@ class Writes:
         addrs = set().union(*self._lines.values())
         for end in self._ends.values():
             end()
-        self._lines, self._ends, self._line = {}, {}, line
+        self._lines = {}
+        self._ends = {}
+        self._line = line
         for addr in addrs:
             for start in self._lines_of(addr, self._kept[addr]):
                 self._lines.setdefault(start, set()).add(addr)

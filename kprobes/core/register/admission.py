@@ -24,7 +24,8 @@ class Admission:
     """
 
     def __init__(self, rooms: Rooms) -> None:
-        self._machine, self._survey = rooms.machine, rooms.survey
+        self._machine = rooms.machine
+        self._survey = rooms.survey
         code = partial(extent, rooms.machine, rooms.text)
         self.blacklist = Blacklist(rooms.machine.symbols, code, rooms.ours, rooms.ranges)
 

@@ -27,7 +27,10 @@ class Blacklist:
             ours: address -> whether it is in a page of the library's own, which nobody can take off the list.
             pages: (start, end) of those.
         """
-        self._symbols, self._extent, self.ours, self._pages = symbols, extent, ours, pages
+        self._symbols = symbols
+        self._extent = extent
+        self.ours = ours
+        self._pages = pages
         self._entries: dict[tuple[int, int], str] = {}
 
     def add(self, what: str | tuple[int, int]) -> int:

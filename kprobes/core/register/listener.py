@@ -33,7 +33,8 @@ class Listener:
         before: Listener | None = _CLOSING.get(id(machine))
         if before is not None:
             before._hand_over()
-        self._machine, self.busy = machine, machine.busy
+        self._machine = machine
+        self.busy = machine.busy
         self.rooms: Rooms = Rooms(machine) if before is None else before.rooms
         self.returns: Returns = Returns(self.rooms) if before is None else before.returns
         self.registry = Registry(self.rooms, self.returns)
@@ -41,9 +42,14 @@ class Listener:
         driver.serving.serve_returns()
         self.closing = self._closed = False
         self.services = self.rooms.services
-        self.trap, self.fault, self.home, self.waits = driver.trap, driver.fault, driver.home, driver.waits
+        self.trap = driver.trap
+        self.fault = driver.fault
+        self.home = driver.home
+        self.waits = driver.waits
         self.abandon = driver.leave
-        self.ours, self.stops, self.original = driver.ours, driver.stops, self.rooms.text.original
+        self.ours = driver.ours
+        self.stops = driver.stops
+        self.original = self.rooms.text.original
         machine.report_to(self)
         machine.before_run = None
         for regs in machine.cpu_regs:

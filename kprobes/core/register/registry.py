@@ -32,7 +32,10 @@ class Registry:
     """
 
     def __init__(self, rooms: Rooms, returns: Returns) -> None:
-        self._rooms, self._returns, self._machine, self.busy = rooms, returns, rooms.machine, rooms.machine.busy
+        self._rooms = rooms
+        self._returns = returns
+        self._machine = rooms.machine
+        self.busy = rooms.machine.busy
         self.points: dict[int, Probepoint] = {}
         self.optimizer = Optimizer(rooms)
         self.driver = TrapDriver(rooms, self.optimizer, returns)
@@ -86,8 +89,11 @@ class Registry:
         return point
 
     def _join(self, probe: Probe, point: Probepoint, hook: Callable[[Any, Any], Any] | None) -> None:
-        probe._owner, probe._point, probe._pre = self, point, hook
-        probe._off, probe._gone = probe.disabled, False
+        probe._owner = self
+        probe._point = point
+        probe._pre = hook
+        probe._off = probe.disabled
+        probe._gone = False
         probe._active = not probe.disabled
         probe._nhit = probe._missed = 0
         if isinstance(probe, Kretprobe):
@@ -127,7 +133,8 @@ class Registry:
         """Keep a probe registered, without hits."""
         self.check_mine(probe)
         if not probe._gone:
-            probe._off, probe._active = True, False
+            probe._off = True
+            probe._active = False
             self.handlers_changed(probe)
             self.collect()
 
@@ -142,7 +149,8 @@ class Registry:
         if probe._gone:
             raise Gone("its text was unloaded, or overwritten", address=probe.address, symbol=probe.place(),
                        hint="unregister it and register it again")
-        probe._off, probe._active = False, True
+        probe._off = False
+        probe._active = True
         try:
             self.handlers_changed(probe)
         except KprobeError:
@@ -272,7 +280,8 @@ class Registry:
         point.unload()
         point.give_back_slot()
         for probe in point.probes:
-            probe._gone, probe._active = True, False
+            probe._gone = True
+            probe._active = False
         point.refresh()
 
     def overwritten(self, addrs: list[int], pc: int) -> None:

@@ -21,7 +21,9 @@ class Shorthand(Generic[P]):
     """A probe about to be registered: decorate its handler, or enter it as a context manager."""
 
     def __init__(self, k: Registers, probe: P, role: str) -> None:
-        self._k, self.probe, self._role = k, probe, role
+        self._k = k
+        self.probe = probe
+        self._role = role
 
     def __call__(self, handler: Any) -> Any:
         if getattr(self.probe, self._role) is not None:

@@ -57,8 +57,13 @@ class Verdict:
         return partial(Verdict, **facts | {"line": self.line}), ()
 
     def _repr_html_(self) -> str:
-        cost = ("refused" if not self.probeable else "optimizable" if self.optimizable else "boosted" if self.boostable
-                else self.how)
+        cost = self.how
+        if not self.probeable:
+            cost = "refused"
+        elif self.optimizable:
+            cost = "optimizable"
+        elif self.boostable:
+            cost = "boosted"
         where = f", {self.line}" if self.line is not None else ""
         return table(f"a probe at {self.addr:#x}{where}", ("instruction", "bytes", "probe", "why not (a jump)"),
                      [(self.name, self.raw.hex(" "), cost, self.reason or self.why_not_optimized)])

@@ -37,7 +37,8 @@ class HostReads:
         start = fresh(2 * step)
         self._machine.write(start, function.ljust(step, b"\0") + function)
         self._target.stops.add(start)
-        self._at, self._onward = start, start + step
+        self._at = start
+        self._onward = start + step
         return start, start + 2 * step
 
     def stands(self, pc: int) -> bool:

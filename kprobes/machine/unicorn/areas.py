@@ -35,8 +35,11 @@ class CallAreas:
         self.call_area = CALL_AREA
         self.delays_in_calls = cpu.guest.blocks.hooked_delay_slots
         self.serve_here = here.add
-        self._here, self._services, self._followed = here, services, followed
-        self._memory, self._engine = cpu.memory, cpu.engine
+        self._here = here
+        self._services = services
+        self._followed = followed
+        self._memory = cpu.memory
+        self._engine = cpu.engine
         self._call_hooks: dict[int, list[int]] = {}
         self._on_call: object = None  # the areas' hook, without host code
         # call site -> its hook, and what makes that the next sink's

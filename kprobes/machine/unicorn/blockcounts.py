@@ -42,7 +42,9 @@ class BlockCounts:
             wanted: asked once about each block, by its address; None: all are counted.
             arcs: edges are counted one by one, too.
         """
-        self._memory, self._state, self._wanted = memory, state, wanted
+        self._memory = memory
+        self._state = state
+        self._wanted = wanted
         self.found: list[int] = []
         self._rows: dict[int, int] = {}  # address -> first word of its row
         self._table = memoryview(b"").cast("B").cast("Q")
@@ -106,7 +108,8 @@ class BlockCounts:
         table = (ctypes.c_uint64 * (_ARC * rows))()
         ctypes.memset(table, 0xFF, ctypes.sizeof(table))
         self._memory.engine.keep(table)
-        self._arc_table, self._arc_size = memoryview(table).cast("B").cast("Q"), rows
+        self._arc_table = memoryview(table).cast("B").cast("Q")
+        self._arc_size = rows
         self._arcs = {}
         for edge, before in edges:
             self._put_arc(edge, old[before + 2])
@@ -152,7 +155,9 @@ class BlockCounts:
         table = (ctypes.c_uint64 * (4 * rows))()
         ctypes.memset(table, 0xFF, ctypes.sizeof(table))
         self._memory.engine.keep(table)
-        self._table, self._size, self._mask = memoryview(table).cast("B").cast("Q"), rows, rows - 1
+        self._table = memoryview(table).cast("B").cast("Q")
+        self._size = rows
+        self._mask = rows - 1
         moved: dict[int, int] = {}
         for addr in addresses:
             before, row = self._rows[addr], self._free(addr)

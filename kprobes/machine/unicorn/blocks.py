@@ -50,7 +50,8 @@ class HostBlocks:
         #: the engine needs their host memory as long as it lives: whoever makes this object keeps `held` with the
         #: engine
         self.held: list[HostBlock] = []
-        self._width, self._order = width, order
+        self._width = width
+        self._order = order
         self._forgets: list[Callable[[], None]] = []
         self._changes: list[Callable[[], None]] = []
         self.last = _NOWHERE
@@ -101,7 +102,8 @@ class HostBlocks:
             left.extend(self._part(block, low, high, not block.room)
                         for low, high in ((block.start, start), (end, block.end)) if low < high)
         self.held[:] = left
-        self.last, self._sorted = _NOWHERE, None
+        self.last = _NOWHERE
+        self._sorted = None
         return cut
 
     def _part(self, block: HostBlock, start: int, end: int, code: bool) -> HostBlock:

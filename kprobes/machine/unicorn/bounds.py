@@ -129,7 +129,8 @@ class Bounds:
         if self._hooks:
             for hook in self._hooks:
                 self._cpu.engine.unhook(hook)
-            self._hooks, self._state.hooked = [], False
+            self._hooks = []
+            self._state.hooked = False
             self._cpu.engine.retranslate()
 
     def ended(self) -> None:

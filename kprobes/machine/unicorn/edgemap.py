@@ -157,7 +157,8 @@ class LastBlocks:
         """
         if most < 1:
             raise BadArgument(f"most is {most}", hint="pass 1 or more")
-        self._memory, self._most = memory, most
+        self._memory = memory
+        self._most = most
         self.addresses: list[int] = []
         self._hook: int | None = memory.engine.hook(const.UC_HOOK_BLOCK, CODE(self._executed))
         memory.engine.retranslate()

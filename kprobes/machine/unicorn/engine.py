@@ -99,7 +99,8 @@ class Engine:
         #: guest address -> the engine's own address of that memory, which its functions take; None: they are the same
         self.place: Callable[[int], int] | None = None
         self._piece = ctypes.create_string_buffer(4096)
-        self._begin, self._until = _u64(), _u64()
+        self._begin = _u64()
+        self._until = _u64()
         self.outside: Outside | None = None  #: who hears other threads; None: they stop the engine themselves
 
     # --- registers
@@ -200,7 +201,8 @@ class Engine:
     def start(self, begin: int, until: int) -> int:
         """Run; returns the engine's error number (0: none). See ended()."""
         self.stopped = self._invalid = False
-        self._begin.value, self._until.value = begin, until
+        self._begin.value = begin
+        self._until.value = until
         return _start(self.handle, self._begin, self._until,  # type: ignore[no-any-return]
                       _WITHOUT_TIMEOUT, _WITHOUT_COUNT)
 

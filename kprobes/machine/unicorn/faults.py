@@ -213,7 +213,11 @@ class FaultReports:
         access, signal = ERRORS.get(error, ("engine", 11))
         # else a part of it, or EXECUTE's target
         itself = access == "fetch" and (m.guest.blocks.fetch_fault_kills or not m.memory.executable(pc))
-        address = pc if itself else self._fault_address(pc, access) if access in ("read", "write", "fetch") else None
+        address = None
+        if itself:
+            address = pc
+        elif access in ("read", "write", "fetch"):
+            address = self._fault_address(pc, access)
         return Fault(access=access, address=address, trapnr=signal, text=str(unicorn.UcError(error)))
 
     def _fault_address(self, pc: int, access: str) -> int | None:
@@ -238,14 +242,18 @@ class FaultReports:
         m, state = self._cpu, self._state
         saved, trap, services = m.engine.save(), state.trap, state.services
         # what comes after a store that fails is executed, too
-        state.trial, state.trap, state.services = True, None, {}
+        state.trial = True
+        state.trap = None
+        state.services = {}
         m.engine.uc.ctl_set_tlb_mode(const.UC_TLB_VIRTUAL)
         try:
             with self._sealed() as sealed:
                 seen = self._execute_again(pc)
         finally:
             m.engine.uc.ctl_set_tlb_mode(const.UC_TLB_CPU)
-            state.trial, state.trap, state.services = False, trap, services
+            state.trial = False
+            state.trap = trap
+            state.services = services
             m.engine.restore(saved)
             m.engine.discard(saved)
         return next((s for s in seen if not (s[0] == "write" and any(start <= s[1] < start + size
@@ -267,7 +275,12 @@ class FaultReports:
         return seen
 
     def _tell(self, _uc: int, access: int, address: int, _size: int, _value: int, _user: int) -> bool:
-        self._seen.append(("write" if access in _WRITES else "fetch" if access in _FETCHES else "read", address))
+        kind = "read"
+        if access in _WRITES:
+            kind = "write"
+        elif access in _FETCHES:
+            kind = "fetch"
+        self._seen.append((kind, address))
         return False
 
     @contextmanager

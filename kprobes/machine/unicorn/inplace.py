@@ -34,7 +34,10 @@ class HookedInstructions:
 
     def __init__(self, cpu: Cpu, state: RunState, services: Services, followed: FollowedCalls, owned: bool) -> None:
         """owned: the engine is ours."""
-        self._engine, self._state, self._services, self._followed = cpu.engine, state, services, followed
+        self._engine = cpu.engine
+        self._state = state
+        self._services = services
+        self._followed = followed
         self._possible = owned and cpu.guest.blocks.served_in_place and hostcode.available()
         self._hooks = state.in_place
         self.sites: dict[int, CallSite] = {}

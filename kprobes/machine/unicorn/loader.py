@@ -50,8 +50,11 @@ class Loader:
 
     def __init__(self, memory: GuestMemory, functions: Functions, stubs: Stubs, furniture: Furniture,
                  process: LinuxProcess) -> None:
-        self._memory, self._functions, self._stubs, self._furniture, self._process = (memory, functions, stubs,
-            furniture, process)
+        self._memory = memory
+        self._functions = functions
+        self._stubs = stubs
+        self._furniture = furniture
+        self._process = process
         self.modules: dict[str, list[tuple[int, int]]] = {}
 
     @property

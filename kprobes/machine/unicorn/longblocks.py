@@ -26,7 +26,9 @@ class LongBlocks:
     def __init__(self, engine: Engine, ends: Callable[[int], bool], windows: list[int]) -> None:
         """ends: whether an instruction ends a block, by its word as a number of the host's. windows: where else the
         guest sees all memory."""
-        self._engine, self._ends, self._windows = engine, ends, (0, *windows)
+        self._engine = engine
+        self._ends = ends
+        self._windows = (0, *windows)
         self._hooks: dict[tuple[int, int], list[int]] = {}
 
     def new(self, start: int, end: int) -> None:

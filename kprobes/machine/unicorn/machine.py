@@ -70,9 +70,12 @@ class UnicornMachine(Described):
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""
-        self._uc, self.guest = uc, guest
+        self._uc = uc
+        self.guest = guest
         self.arch = arch if guest.breakpoint.traps is None else evolve(arch, traps=guest.breakpoint.traps)
-        self.page_size, self.cpus, self.call_area = guest.memory.page_size, 1, CALL_AREA
+        self.page_size = guest.memory.page_size
+        self.cpus = 1
+        self.call_area = CALL_AREA
         self.stdin = io.BytesIO()
         self._serving: Callable[[Regs, int], bool] | None = None  # serve_system_calls()'s handler
         self._cpu_task: Callable[[Regs], Any] | None = None
@@ -80,7 +83,8 @@ class UnicornMachine(Described):
         self.symbols = Symbols()
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.parts = parts = Parts(uc, self.arch, guest, self, self.symbols, self.call, owned)
-        self.regs, self.cpu_regs = parts.cpu.regs, [parts.cpu.regs]
+        self.regs = parts.cpu.regs
+        self.cpu_regs = [parts.cpu.regs]
         self._take_members(parts.memory, parts.areas, parts.reports)
         self_test(guest, self.arch)
         if owned:
@@ -89,9 +93,13 @@ class UnicornMachine(Described):
 
     def _take_members(self, memory: GuestMemory, areas: CallAreas, reports: Reports) -> None:
         """Take the parts' own methods for what the core calls of its contract, machine._base.Machine."""
-        self.patch, self.map_code, self.unmap_code = memory.patch, memory.map_code, memory.unmap_code
+        self.patch = memory.patch
+        self.map_code = memory.map_code
+        self.unmap_code = memory.unmap_code
         self.rewritten = memory.rewritten
-        self.map_calls, self.unmap_calls, self.call_at = areas.map_calls, areas.unmap_calls, areas.call_at
+        self.map_calls = areas.map_calls
+        self.unmap_calls = areas.unmap_calls
+        self.call_at = areas.call_at
         self.call_sites: CallsInPlace | None = areas
         self.watching: Watching | None = self.parts.watches
         self.blocks: BlockCounting | None = self.parts
@@ -103,10 +111,16 @@ class UnicornMachine(Described):
         self.hits: Hits | None = self.parts.hits
         self.following: Following | None = self.parts.following
         self.delays_in_calls = self.guest.blocks.hooked_delay_slots
-        self.program_at, self.count, self.ran, self.jumps = areas.program_at, areas.count, areas.ran, areas.jumps
+        self.program_at = areas.program_at
+        self.count = areas.count
+        self.ran = areas.ran
+        self.jumps = areas.jumps
         self.serve_here = self.parts.here.add
-        self.watch_at, self.writable = self.parts.watches.watch_at, self.parts.watches.writable
-        self.stop_at, self.release, self.report_to = reports.stop_at, reports.release, reports.report_to
+        self.watch_at = self.parts.watches.watch_at
+        self.writable = self.parts.watches.writable
+        self.stop_at = reports.stop_at
+        self.release = reports.release
+        self.report_to = reports.report_to
 
     @property
     def uc(self) -> unicorn.Uc:

@@ -56,7 +56,10 @@ class GuestMemory:
         Args:
             shared: others than the library have the engine, and may write its memory.
         """
-        self.uc, self.arch, self.guest, self.page_size = uc, arch, guest, guest.memory.page_size
+        self.uc = uc
+        self.arch = arch
+        self.guest = guest
+        self.page_size = guest.memory.page_size
         self.engine = Engine(uc)
         self.engine.undefined_unrecorded = guest.blocks.undefined_unrecorded
         self.regs: Regs | None = None

@@ -43,7 +43,11 @@ class LinuxProcess:
     """
 
     def __init__(self, cpu: Cpu, state: RunState, functions: Functions, stubs: Stubs, furniture: Furniture) -> None:
-        self._cpu, self._state, self._functions, self._stubs, self._furniture = cpu, state, functions, stubs, furniture
+        self._cpu = cpu
+        self._state = state
+        self._functions = functions
+        self._stubs = stubs
+        self._furniture = furniture
         linux = row(cpu.arch, Linux)
         self._threads = linux.storage if linux is not None else None
         self._main: tuple[Image, Placed] | None = None

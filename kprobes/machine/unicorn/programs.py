@@ -48,7 +48,9 @@ class HostView:
 
     def __init__(self, cpu: Cpu, followed: FollowedCalls, clock: InstructionClock,
                  fail: Callable[[BaseException], None]) -> None:
-        self._cpu, self.arch, self.regs = cpu, cpu.arch, cpu.regs
+        self._cpu = cpu
+        self.arch = cpu.arch
+        self.regs = cpu.regs
         self.fail = fail
         places = [cell.address for cell in (cpu.cells | cpu.windowed).values()]
         self.base = min(places, default=0)

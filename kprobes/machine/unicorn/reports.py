@@ -64,9 +64,18 @@ class Reports:
         """
         self._raised = (Raised(cpu.engine, cpu.arch.mask, cpu.read_pc, cpu.cells.get(cpu.arch.regs.pc))
                         if cpu.guest.interrupts.lost_pc else None)
-        self._cpu, self._state, self._services, self._starts = cpu, state, services, starts
-        self._stubs, self._stops, self._owner, self._clock, self._slots = stubs, stops, owner, clock, delay_slots
-        self._engine, self._guest, self._regs = cpu.engine, cpu.guest, cpu.regs
+        self._cpu = cpu
+        self._state = state
+        self._services = services
+        self._starts = starts
+        self._stubs = stubs
+        self._stops = stops
+        self._owner = owner
+        self._clock = clock
+        self._slots = delay_slots
+        self._engine = cpu.engine
+        self._guest = cpu.guest
+        self._regs = cpu.regs
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
         self._interrupts = interrupts
         self._hooks: list[int] = []

@@ -221,7 +221,8 @@ class RunState:
         """Note that the calling thread uses the CPU from now on."""
         self.runs_in = thread = get_ident()
         if self.in_place and thread != self._clocked:
-            self._clocked, self._clock = thread, _processor_time()
+            self._clocked = thread
+            self._clock = _processor_time()
 
     def finish(self) -> None:
         """Note that no thread uses the CPU, after begin()."""

@@ -285,7 +285,9 @@ class Scratch:
     """An engine that runs some instructions and stops."""
 
     def __init__(self, guest: Guest, arch: Arch) -> None:
-        self.engine, self._guest, self._arch = guest.cpu.fresh(), guest, arch
+        self.engine = guest.cpu.fresh()
+        self._guest = guest
+        self._arch = arch
         self.engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
 
     def run(self, code: str) -> None:

@@ -132,7 +132,8 @@ class Services:
         """Have the run raise what a service has raised; the guest goes where it was sent all the same."""
         if self._regs.target is not None:
             self._send(self._regs.target)
-            self.failed_at, self._sent = self._sent, None
+            self.failed_at = self._sent
+            self._sent = None
             self._regs.target = None
         self._state.park(error)
         self._regs.reported = None

@@ -69,7 +69,10 @@ class _Watcher:
                 unheard = run is not None and run.unheard
             for number in late:
                 _thread.interrupt_main(signal.Signals(number))
-            patience = AGAIN if unheard else PATIENCE if numbers or late or patience == AGAIN else None
+            if unheard:
+                patience = AGAIN
+            else:
+                patience = PATIENCE if numbers or late or patience == AGAIN else None
 
 
 _watcher: _Watcher | None = None

@@ -82,8 +82,14 @@ class Snapshots:
     def __init__(self, cpu: Cpu, state: RunState, runner: Runner, calls: FunctionCalls, owned: bool,
                  books: Sequence[Books]) -> None:
         """owned: the engine is ours, and so is all of its memory."""
-        self._cpu, self._state, self._runner, self._calls = cpu, state, runner, calls
-        self._memory, self._devices, self._owned, self._books = cpu.memory, cpu.memory.devices, owned, list(books)
+        self._cpu = cpu
+        self._state = state
+        self._runner = runner
+        self._calls = calls
+        self._memory = cpu.memory
+        self._devices = cpu.memory.devices
+        self._owned = owned
+        self._books = list(books)
         self.pages: Any = None
         self._version = 0  # of the mappings
         self._known: tuple[int, list[Region], list[HostBlock]] = -1, [], []
@@ -193,8 +199,12 @@ class Snapshots:
 
     def _check_calls(self, snapshot: Snapshot) -> None:
         sink = self._state.sink
-        why = "" if snapshot._calls is None else "calls were under way, and nobody follows them" if sink is None else \
-            sink.cannot_resume(snapshot._calls)
+        if snapshot._calls is None:
+            why = ""
+        elif sink is None:
+            why = "calls were under way, and nobody follows them"
+        else:
+            why = sink.cannot_resume(snapshot._calls)
         if why:
             raise Unsupported(why,
                               hint="restore it while the Kprobes with those return probes is open, or take it between "
@@ -248,7 +258,8 @@ class Snapshots:
         for addr in others:
             if (patch := now.get(addr)) is not None:
                 self._exchange(addr, patch.old, patch.new)
-        snapshot._patched, snapshot._patches = patched, now
+        snapshot._patched = patched
+        snapshot._patches = now
         snapshot._way = None
         snapshot._held = [kept if kept.block.room else self.pages.keep(kept.block) for kept in snapshot._held]
         for addr in others:

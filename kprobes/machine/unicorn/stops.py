@@ -42,7 +42,11 @@ class HookedStops:
 
     def __init__(self, cpu: Cpu, state: RunState, bounds: Bounds, told: ArrivalSink, most: int = MOST) -> None:
         """most: hooks on single instructions."""
-        self._cpu, self._state, self._bounds, self._told, self._most = cpu, state, bounds, told, most
+        self._cpu = cpu
+        self._state = state
+        self._bounds = bounds
+        self._told = told
+        self._most = most
         self._stops: set[int] = set()
         self._callback = MARKED(self._on_stop())
         self._hook: Any = host_function() or CALL(self._on_instruction())
@@ -110,7 +114,8 @@ class HookedStops:
         """Change the length of lines."""
         for start in [*self._hooks]:
             self._unhook(start)
-        self._marks, self._line = {}, line
+        self._marks = {}
+        self._line = line
         for addr in self._stops:
             self._place(addr)
 

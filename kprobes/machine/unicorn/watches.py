@@ -34,7 +34,9 @@ class Watches:
 
     def __init__(self, cpu: Cpu, state: RunState, owned: bool) -> None:
         """owned: the engine is ours."""
-        self._cpu, self._state, self._owned = cpu, state, owned
+        self._cpu = cpu
+        self._state = state
+        self._owned = owned
         self._left: list[int] = []
         #: by number: the first address, the engine's own address of that, and whom to tell
         self._watches: dict[int, tuple[int, int, Watched]] = {}

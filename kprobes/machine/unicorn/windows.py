@@ -22,7 +22,8 @@ class Windows:
 
     def __init__(self, segments: tuple[tuple[int, int], ...], blocks: HostBlocks) -> None:
         """segments: (start, bytes) each."""
-        self._segments, self._blocks = segments, blocks
+        self._segments = segments
+        self._blocks = blocks
         self._used: list[int] = []
         self.home = 0
 

@@ -73,7 +73,8 @@ class Plain:
     """1, 2, 4 and 8 bytes are unsigned integers in the program's byte order, everything else is bytes."""
 
     def __init__(self, size: int, order: str = "little") -> None:
-        self.size, self._order = size, "<" if order == "little" else ">"
+        self.size = size
+        self._order = "<" if order == "little" else ">"
         self._code = {1: "B", 2: "H", 4: "I", 8: "Q"}.get(size)
 
     def load(self, raw: bytes) -> Any:
@@ -164,10 +165,15 @@ class Map:
             if not 0 <= getattr(spec, what) < 1 << 32:
                 raise self.refuse(f"{what} is {shown(getattr(spec, what))}", "it has 32 bits")
         self.type = MapType(spec.type)
-        self.name, self.max_entries = spec.name, spec.max_entries
-        self.key_size, self.value_size = spec.key_size, spec.value_size
-        self.flags, self.cpus, self.readonly = spec.flags, spec.cpus, spec.readonly
-        self.frozen, self.copies = False, list[Callable[[], None]]()
+        self.name = spec.name
+        self.max_entries = spec.max_entries
+        self.key_size = spec.key_size
+        self.value_size = spec.value_size
+        self.flags = spec.flags
+        self.cpus = spec.cpus
+        self.readonly = spec.readonly
+        self.frozen = False
+        self.copies = list[Callable[[], None]]()
         self.key_codec: Codec = spec.key or Plain(spec.key_size, spec.order)
         self.value_codec: Codec = spec.value or Plain(spec.value_size, spec.order)
 

@@ -65,7 +65,8 @@ class Hash(Map, MutableMapping[Any, Any]):
         self._index = whole[HEADER:HEADER + 4 * slots].cast("I")
         self._view = whole
         struct.pack_into("8Q", whole, 0, 0, 0, 0, random.getrandbits(64), slots - 1, 0, HEADER, self.entries)
-        self.lost, self.made = 0, bytes(whole[:HEADER])
+        self.lost = 0
+        self.made = bytes(whole[:HEADER])
         self.span = self.address + self.entries, size - self.entries
         self._words = struct.Struct(f"{(self.key_size + 7) // 8}Q")
         self._pad = bytes(-self.key_size % 8)

@@ -62,7 +62,8 @@ class Btf:
     """The types of an object; an empty one has only void. ValueError, struct.error: damaged."""
 
     def __init__(self, data: bytes, order: Order) -> None:
-        self.order, self._mark = order, "<" if order == "little" else ">"
+        self.order = order
+        self._mark = "<" if order == "little" else ">"
         self.types: list[Type] = [Type(0, "void", 0, False, ())]
         self._strings = b"\0"
         if data:
@@ -134,7 +135,8 @@ class Ext:
     """
 
     def __init__(self, data: bytes, btf: Btf) -> None:
-        self._btf, self._mark = btf, btf._mark
+        self._btf = btf
+        self._mark = btf._mark
         self.lines: dict[str, dict[int, Line]] = {}
         self.relocations: list[str] = []
         if not data:

@@ -68,7 +68,8 @@ class Typed:
     """A codec for a ctypes type."""
 
     def __init__(self, kind: Any, show: Callable[[Any], Any]) -> None:
-        self.kind, self._show = kind, show
+        self.kind = kind
+        self._show = show
 
     def load(self, raw: bytes) -> Any:
         return self._show(self.kind.from_buffer_copy(raw))
@@ -95,7 +96,9 @@ class Number:
 
     def __init__(self, size: int, order: str, form: str, show: Callable[[Any], Any] = lambda value: value) -> None:
         self._struct = struct.Struct(("<" if order == "little" else ">") + form)
-        self._size, self._order, self._show = size, order, show
+        self._size = size
+        self._order = order
+        self._show = show
 
     def load(self, raw: bytes) -> Any:
         return self._show(self._struct.unpack(raw)[0])
@@ -188,7 +191,9 @@ class Values:
             at = start + size
         if t.size > at and (t.kind == b.STRUCT or not fields):
             fields.append((f"_{at}", ctypes.c_ubyte * (t.size - at)))
-        base = _Union if t.kind == b.UNION else _Little if self._btf.order == "little" else _Big
+        base: type = _Little if self._btf.order == "little" else _Big
+        if t.kind == b.UNION:
+            base = _Union
         shown = tuple(name for name, *_ in t.items if name)
         hidden = [name for name, made in fields if name.startswith("anonymous_") and issubclass(made, Record)]
         return type(t.name or "anonymous", (base,), {"_pack_": 1, "_layout_": "ms", "_anonymous_": hidden,

@@ -40,9 +40,11 @@ class _Arguments:
     """
 
     def __init__(self, path: Path, helper: Helper) -> None:
-        self.path, self.helper = path, helper
+        self.path = path
+        self.helper = helper
         self.map: Map | None = None
-        self.size, self.most = 0, 0
+        self.size = 0
+        self.most = 0
         self.given: Region | None = None
         self.texts: dict[int, int] = {}
 

@@ -41,7 +41,8 @@ class _Place:
     def __init__(self) -> None:
         self.done: deque[Checkpoint] = deque(maxlen=_KEPT)
         self.anchor: Checkpoint | None = None
-        self.visits, self.next = 0, 1
+        self.visits = 0
+        self.next = 1
 
 
 class Checkpoints:
@@ -82,7 +83,8 @@ class Checkpoints:
         checkpoint = path.checkpoint = Checkpoint(where, path)
         path.reads = path.writes = 0
         if place.visits >= place.next or anchor is None:
-            place.anchor, place.next = checkpoint, place.visits * 2
+            place.anchor = checkpoint
+            place.next = place.visits * 2
         return False
 
     def _counted(self, pc: int) -> bool:

@@ -43,7 +43,9 @@ class Exploration:
         self._counted = {pc for pc, insn in isa.steps(code.instructions)
                          if insn.is_helper_call and insn.imm == MAY_LOOP}
         self._budget = budget
-        self.findings, self.visited, self._impatient = Findings(), 0, False
+        self.findings = Findings()
+        self.visited = 0
+        self._impatient = False
         self._path = Path(code, _entry(context), self.findings, decided)
         self._checkpoints = Checkpoints(flow)
         self._steps: list[Step | None] = [None] * len(code.instructions)

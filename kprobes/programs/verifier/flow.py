@@ -72,8 +72,10 @@ class Flow:
 
         decided: branches that follow what they compare. stores: other registers than r10 may lead to the stack.
         """
-        self._decided, self._stores = decided, stores
-        self.live, self.exact = [0] * len(self._insns), [0] * len(self._insns)
+        self._decided = decided
+        self._stores = stores
+        self.live = [0] * len(self._insns)
+        self.exact = [0] * len(self._insns)
         slots: dict[int, list[int]] = {start: [] for start in self.starts}
         for pc in sorted(self._heads, reverse=True):
             slots[self._owner[pc]].append(pc)

@@ -48,9 +48,14 @@ class Checkpoint:
     __slots__ = ("before_reads", "before_writes", "open", "parent", "reads", "rounds", "state", "where")
 
     def __init__(self, where: tuple[int, ...], path: Path) -> None:
-        self.where, self.state, self.parent = where, path.state.copy(), path.checkpoint
-        self.before_reads, self.before_writes = path.reads, path.writes
-        self.open, self.reads, self.rounds = 1, 0, path.rounds
+        self.where = where
+        self.state = path.state.copy()
+        self.parent = path.checkpoint
+        self.before_reads = path.reads
+        self.before_writes = path.writes
+        self.open = 1
+        self.reads = 0
+        self.rounds = path.rounds
 
 
 _Pending = tuple[int, State, Checkpoint | None, int, int, frozenset[int], frozenset[int], int]
@@ -71,7 +76,10 @@ class Path:
     """
 
     def __init__(self, code: Code, state: State, findings: Findings, decided: Set[int]) -> None:
-        self.code, self.state, self.findings, self.decided = code, state, findings, decided
+        self.code = code
+        self.state = state
+        self.findings = findings
+        self.decided = decided
         self.pc = self.reads = self.writes = self.rounds = 0
         self.checkpoint: Checkpoint | None = None
         self.assumed: frozenset[int] = frozenset()

@@ -33,9 +33,12 @@ class Scalar:
     __slots__ = ("delta", "lo", "lo32", "mask", "root", "span", "span32", "value")
 
     def __init__(self, value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> None:
-        self.value, self.mask = value, mask
-        self.lo, self.span = lo, span
-        self.lo32, self.span32 = lo32, span32
+        self.value = value
+        self.mask = mask
+        self.lo = lo
+        self.span = span
+        self.lo32 = lo32
+        self.span32 = span32
         self.root: Scalar | None = None
         self.delta = 0
 
@@ -79,7 +82,8 @@ class Scalar:
         if self.mask and other.mask:
             if other.root is None:
                 other.root = other
-            self.root, self.delta = other.root, other.delta + by & M64
+            self.root = other.root
+            self.delta = other.delta + by & M64
 
     def __str__(self) -> str:
         if not self.mask:

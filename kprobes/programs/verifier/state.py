@@ -38,7 +38,12 @@ class Region:
 
     def __init__(self, kind: str, low: int, high: int, writable: bool, map: Map | None = None, frame: int = 0,
                  plain: bool = False) -> None:
-        self.kind, self.low, self.high, self.writable, self.map, self.frame = kind, low, high, writable, map, frame
+        self.kind = kind
+        self.low = low
+        self.high = high
+        self.writable = writable
+        self.map = map
+        self.frame = frame
         self.plain = plain
 
     def like(self, other: Region) -> bool:
@@ -53,7 +58,9 @@ class Pointer:
     __slots__ = ("null", "offset", "region")
 
     def __init__(self, region: Region, offset: Scalar, null: bool = False) -> None:
-        self.region, self.offset, self.null = region, offset, null
+        self.region = region
+        self.offset = offset
+        self.null = null
 
     def __str__(self) -> str:
         return f"{NAMES[self.region.kind]} + {self.offset}{' or null' if self.null else ''}"
@@ -84,7 +91,10 @@ class Frame:
     __slots__ = ("back", "regs", "stack", "start")
 
     def __init__(self, start: int, back: int, regs: list[Value | None], stack: dict[int, Cell]) -> None:
-        self.start, self.back, self.regs, self.stack = start, back, regs, stack
+        self.start = start
+        self.back = back
+        self.regs = regs
+        self.stack = stack
 
     def copy(self) -> Frame:
         return Frame(self.start, self.back, self.regs.copy(), self.stack.copy())
@@ -96,7 +106,8 @@ class State:
     __slots__ = ("frames", "held", "regs")
 
     def __init__(self, frames: list[Frame], held: tuple[Region, ...]) -> None:
-        self.frames, self.held = frames, held
+        self.frames = frames
+        self.held = held
         self.regs = frames[-1].regs
 
     def copy(self) -> State:
@@ -124,7 +135,8 @@ class State:
             self.replace(old, new)
             return
         if new.mask:
-            new.root, new.delta = new, 0
+            new.root = new
+            new.delta = 0
         for value in {v for f in self.frames for cell in (*f.regs, *f.stack.values()) for v in _parts(cell)}:
             if isinstance(value, Scalar) and value.root is root:
                 self.replace(value, _moved(known, value, old, new))

@@ -145,8 +145,9 @@ class FollowedCalls:
             self.skip = linkage.returning.skips(cpu.regs)[0]
         convention = self._convention(cpu, linkage)
         self._set(way=hostcode.address(convention.function("way")), **convention.words)
-        self.enter, self.ask, self.leave = (hostcode.address(convention.function(kind))
-                                            for kind in ("enter", "ask", "leave"))
+        self.enter = hostcode.address(convention.function("enter"))
+        self.ask = hostcode.address(convention.function("ask"))
+        self.leave = hostcode.address(convention.function("leave"))
         return True
 
     def _convention(self, cpu: Cpu, linkage: Linkage) -> hostcode.Convention:

@@ -44,7 +44,8 @@ class Called:
     """
 
     def __init__(self, table: ctypes.Array[ctypes.c_uint64]) -> None:
-        self._table, self.there = table, [*table]
+        self._table = table
+        self.there = [*table]
 
     def places(self, names: list[str]) -> list[int]:
         """Return the positions of functions in the table. Raises ValueError or AttributeError where

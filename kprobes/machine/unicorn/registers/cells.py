@@ -246,7 +246,10 @@ class Spoken:
     """A register that only the API may write, in the shape of a cell."""
 
     def __init__(self, read: Callable[[], int], write: Callable[[int], None]) -> None:
-        self.view, self.index, self._read, self._write = self, 0, read, write
+        self.view = self
+        self.index = 0
+        self._read = read
+        self._write = write
 
     def __getitem__(self, index: int) -> int:
         return self._read()

@@ -27,7 +27,10 @@ class StackRegs(Regs):
     def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], memory: Memory,
                  blocks: HostBlocks, sp: Cell, cells: Mapping[str, tuple[memoryview, int]]) -> None:
         super().__init__(machine, readers, writers, memory=memory, cells=cells)
-        self._sp, self._sp_at, self._blocks, self._shift = sp.view, sp.index, blocks, self._word.bit_length() - 1
+        self._sp = sp.view
+        self._sp_at = sp.index
+        self._blocks = blocks
+        self._shift = self._word.bit_length() - 1
         # number -> what to add to the stack pointer, for the place among the words
         self._distances: dict[int, int] = {}
         self._outside = 0
@@ -70,4 +73,5 @@ class StackRegs(Regs):
 
     def _forget(self) -> None:
         """A block is no more."""
-        self._distances, self._words = {}, ()
+        self._distances = {}
+        self._words = ()
