@@ -38,7 +38,7 @@ class About(ctypes.Structure):
 
     _fields_ = (*((name, ctypes.c_void_p) for name in ("read_register", "read_memory", "ensure", "release", "call",
                                                        "number", "forget", "handler")),
-                ("first", ctypes.c_int), ("second", ctypes.c_int), ("above", ctypes.c_uint64),
+                ("first", ctypes.c_int), ("second", ctypes.c_int), ("stack", ctypes.c_int), ("above", ctypes.c_uint64),
                 ("size", ctypes.c_uint64), ("hits", ctypes.c_uint64), ("seen", ctypes.c_uint64))
 
 
@@ -75,17 +75,18 @@ def address_of(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def in_c(name: str, registers: tuple[int, int], above: int, size: int, handler: Callable[..., object] | None = None
-         ) -> int:
+def in_c(name: str, registers: tuple[int, int], above: int, size: int, handler: Callable[..., object] | None = None,
+         stack: int = 0) -> int:
     """The address of a hook of yardsticks.c, made ready. Raises NoCompiler.
 
     Args:
-        name: c_empty, c_two, api_empty or api_two.
+        name: c_empty, c_two, c_record, c_entered, c_returning, api_empty or api_two.
         registers: the engine's numbers of the arguments' registers; of the stack pointer and -1 where arguments are on
             the stack.
         above: bytes from the stack pointer to the first argument there.
         size: bytes of an argument there.
         handler: of the hooks through the C API. The caller keeps it.
+        stack: the engine's number of the stack pointer, for those that look at it.
     """
     made, python = library(), ctypes.pythonapi
     about = About.in_dll(made, "about")
@@ -96,6 +97,7 @@ def in_c(name: str, registers: tuple[int, int], above: int, size: int, handler: 
     about.number, about.forget = address_of(python.PyLong_FromUnsignedLongLong), address_of(python.Py_DecRef)
     about.handler = id(handler)  # an object's address, in CPython
     about.first, about.second = registers
+    about.stack = stack
     about.above, about.size, about.hits = above, size, 0
     return address_of(getattr(made, name))
 

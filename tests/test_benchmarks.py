@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from host import host_code
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
+import aims  # noqa: E402
 import calls  # noqa: E402
 import instructions  # noqa: E402
 import others  # noqa: E402
@@ -63,6 +65,21 @@ def test_raw_hooks_are_called(arch: str) -> None:
     with bare.loop() as run:
         run(5)
     assert len(calls) == 2 * (worlds.WARM + 5)
+
+
+@pytest.mark.host_code
+def test_aims() -> None:
+    """Each aim names rows that there are, and the table says of each whether it is reached."""
+    wanted = re.compile("^(event|program: count|ro, empty|m.call of)")
+    found, absent = aims.measured("x86_64", 1, wanted)
+    lines = aims.table("x86_64", found, absent, wanted).splitlines()
+    names = [aim.row for aim in aims.AIMS if wanted.search(aim.row)]
+    assert [line.split(" | ")[0].removeprefix("| ") for line in lines[4:4 + len(names)]] == names
+    assert all(line.endswith(("| reached |", "NOT REACHED |")) for line in lines[4:4 + len(names)])
+    assert aims.line(aims.Aim("x", 10), {"x": [9.0, 9.0]}, 1.0)[1]
+    assert not aims.line(aims.Aim("x", 10), {"x": [9.0, 9.0]}, 0.5)[1]
+    assert aims.line(aims.Aim("x", None, "y", 0.9, speed=True), {"x": [10.0], "y": [9.5]}, 1.0)[1]
+    assert not aims.line(aims.Aim("x", None, "y", 0.9, speed=True), {"x": [10.0], "y": [8.0]}, 1.0)[1]
 
 
 @pytest.mark.quick
