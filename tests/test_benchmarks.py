@@ -77,7 +77,7 @@ def test_aims() -> None:
     assert [line.split(" | ")[0].removeprefix("| ") for line in lines[4:4 + len(names)]] == names
     assert all(line.endswith(("| reached |", "NOT REACHED |")) for line in lines[4:4 + len(names)])
     assert aims.line(aims.Aim("x", 10), {"x": [9.0, 9.0]}, 1.0)[1]
-    assert not aims.line(aims.Aim("x", 10), {"x": [9.0, 9.0]}, 0.5)[1]
+    assert not aims.line(aims.Aim("x", 8), {"x": [9.0, 9.0]}, 1.0)[1]
     assert aims.line(aims.Aim("x", None, "y", 0.9, speed=True), {"x": [10.0], "y": [9.5]}, 1.0)[1]
     assert not aims.line(aims.Aim("x", None, "y", 0.9, speed=True), {"x": [10.0], "y": [8.0]}, 1.0)[1]
 

@@ -232,14 +232,14 @@ def test_check_one_instruction_and_all() -> None:
 
 
 def test_check_says_what_makes_records_of_events() -> None:
-    result = run("check", ARM, "-e", "p:crc crc32 len=$arg3:u32 head=+0($arg2):string", "-e", "r:back crc32 $arg1",
+    result = run("check", ARM, "-e", "p:crc crc32 len=$arg3:u32 head=+0($arg2):string", "-e", "r:back crc32 $arg1 $comm",
                  "-e", "p crc32+4")
     assert result.exit_code == 0
     crc, back, inner = result.stdout.splitlines()
     served = "a program" if host_code() else f"Python: {NO_HOST_CODE}"
     assert crc == "p:kprobes/crc crc32 len=$arg3:u32 head=+0($arg2):string: " + served
     assert (back.startswith("r:kprobes/back crc32 ")
-            and back.endswith(": Python: arguments of a return event are kept from the entry on"))
+            and back.endswith(": Python: Python knows the task's name"))
     assert inner.startswith("p:kprobes/p_crc32_4 crc32+4: ")
     wrong = run("check", ARM, "-e", "p nowhere")
     assert wrong.exit_code == 2 and "nowhere" in wrong.stderr and not wrong.stdout

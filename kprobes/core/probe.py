@@ -257,6 +257,7 @@ class Kretprobe(Probe):
     _made: int = field(default=0, init=False)  #: of them, those that were needed so far
     _held: list[KretprobeInstance] = field(factory=list, init=False)  #: of calls that the machine follows
     _follow: Followers | None = field(default=None, init=False)  #: it and others whose calls the machine follows
+    _keeping: Any = field(default=None, init=False)  #: a Keeping: a program that runs at entry; None: none does
     family: ClassVar[str] = "r"
 
     handler = Setting[ReturnHandler | None]("Runs when the function has returned. It may be replaced while registered.",
@@ -313,10 +314,22 @@ class Followers:
         """How many calls have returned without the core's doing."""
         return self.program.returns
 
-    def take(self, frame: int, link: int, trampoline: int) -> Iterator[KretprobeInstance]:
-        """The instances of a call that the machine follows no more: of each probe one, in the order of the entry."""
+    def take(self, frame: int, link: int, trampoline: int, slot: int) -> Iterator[KretprobeInstance]:
+        """The instances of a call that the machine follows no more: of each probe one, in the order of the entry.
+
+        Args:
+            frame: stack pointer at the call's entry.
+            link: where it returns to.
+            trampoline: where the guest believes that it does.
+            slot: how many calls were being followed when this one began.
+        """
         for rp in self.probes:
-            ri = rp._held.pop(0) if rp._held else rp._pool.pop()
+            if rp._held:
+                ri = rp._held.pop(0)
+            else:
+                ri = rp._pool.pop()
+                if rp._keeping is not None:
+                    ri.data = rp._keeping.kept(slot)
             ri.begin(frame, link)
             if rp is not self.probes[0]:
                 ri.link = trampoline  # who comes later finds that there

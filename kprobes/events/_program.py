@@ -20,8 +20,9 @@ from ..errors import ProgramError, Unsupported
 from ..machine._base import Machine
 from ..programs.inguest import RETURNS
 from ..programs.inline import HOST
-from ..programs.maps import Map
-from ..programs.program import Program
+from ..programs.maps import Array, Map, MapType, Spec
+from ..programs.meanings import SLOTS
+from ..programs.program import AtEntry, Program
 from ..symbols import Symbols
 from ._buffer import STATE, Buffer
 from ._counting import Counts
@@ -29,7 +30,7 @@ from ._event import Argument, Event, Scalar, Value
 from ._filter import Filter
 from ._layout import HEAD, Layout, elements, width
 from ._plans import Word, converter
-from ._writer import Part, Writer
+from ._writer import KEPT, Part, Writer
 
 #: bytes of the largest record
 LARGEST: Final = 1 << 16
@@ -44,8 +45,10 @@ def why_not(event: Event, filter: Filter | None = None) -> str:
     trees = [tree for arg in event.args for tree in _walk(arg.source.tree)]
     if any(tree.kind == "variable" for tree in trees):
         return "Python knows where variables are"
-    if any(tree.kind == "saved" for tree in trees):
-        return "arguments of a return event are kept from the entry on"
+    if any(not isinstance(n, int) for n in event.saves):
+        return "Python knows where variables are"
+    if len(event.saves) > KEPT:
+        return f"a return event keeps more than {KEPT} arguments from the entry on"
     if Layout(event).size > LARGEST:
         return f"a record takes more than {LARGEST} bytes"
     return ""
@@ -67,10 +70,13 @@ def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Ca
     if guest is None and (sites is None or not sites.can_run or host is None):
         return "this machine runs no code of the host's at its call sites"
     try:
+        made = make()
         if guest is not None:
-            make().program.in_guest(guest)
+            made.program.in_guest(guest)
         elif host is not None:
-            make().program.at_sites(host, clock)
+            made.program.at_sites(host, clock)
+            if (entry := made.program.at_entry) is not None:
+                entry.program.at_sites(host, clock)
     except (Unsupported, ProgramError) as error:
         return error.reason
     return ""
@@ -177,8 +183,25 @@ def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter:
     if counts is not None:
         first = counts.parts(event, len(maps) + 1)
         maps |= counts.maps
-    code = Writer(arch, layout).write(event, filter, first, STATE + 1 if counts else 0)
+    entry = _at_entry(event, arch)
+    if entry is not None:
+        maps[len(maps)] = entry.kept
+    code = Writer(arch, layout).write(event, filter, first, STATE + 1 if counts else 0,
+                                      0 if entry is None else len(maps) - 1)
     program = Program.from_instructions(code, maps=maps, name=event.name, order=sys.byteorder)
+    program.at_entry = entry
     return EventProgram(event, program, buffer.ring, layout, symbols)
+
+
+def _at_entry(event: Event, arch: Arch) -> AtEntry | None:
+    """The program that keeps a return event's arguments; None: the event has none."""
+    numbers = [n for n in event.saves if isinstance(n, int)]
+    if not numbers:
+        return None
+    kept = Array(Spec(type=MapType.ARRAY, name="kept", key_size=4, value_size=8 * (1 + len(numbers)),
+                      max_entries=SLOTS, order=sys.byteorder))
+    code = Writer(arch, None).keep(numbers)
+    return AtEntry(Program.from_instructions(code, maps={"kept": kept}, name=f"{event.name}_entry",
+                                             order=sys.byteorder), kept)
 
 

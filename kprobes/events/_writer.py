@@ -10,13 +10,18 @@ from ..errors import ProgramError
 from ..programs import isa
 from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM, WORDS
 from ..programs.isa import Instruction, lddw
+from ..programs.meanings import CALL_SLOT
 from ._buffer import ON, SEQ, STATE
 from ._event import Argument, Event, Type
 from ._filter import Filter, Node, Not, Test
 from ._layout import STRING, Layout, elements, width
 from ._plans import Word
 
+_LOOKUP: Final = 1
 _READ, _READ_STRING, _RESERVE, _SUBMIT, _COOKIE, _TIME = 113, 115, 131, 132, 174, 5
+#: arguments of a return event that are kept from the entry on, at most: they are on the program's stack
+KEPT: Final = 32
+_KEY, _FAULTS = -16, -24  #: on the stack: the key of what is kept; its fault bits, in front of which are the arguments
 _UNSIGNED: Final = {"==": isa.JEQ, "!=": isa.JNE, "<": isa.JLT, "<=": isa.JLE, ">": isa.JGT, ">=": isa.JGE,
                     "&": isa.JSET}
 _SIGNED: Final = _UNSIGNED | {"<": isa.JSLT, "<=": isa.JSLE, ">": isa.JSGT, ">=": isa.JSGE}
@@ -29,19 +34,117 @@ Part = Callable[["Writer"], None]
 class Writer:
     """Writes one program. r6: context, r7: record, r8: the buffer's state, r9: address of an argument."""
 
-    def __init__(self, arch: Arch, layout: Layout) -> None:
-        self._arch, self._layout, self._word = arch, layout, arch.bits // 8
+    def __init__(self, arch: Arch, layout: Layout | None) -> None:
+        """
+        Args:
+            arch: the guest's.
+            layout: of records; None: the program makes none.
+        """
+        self._arch, self._word = arch, arch.bits // 8
+        self._records = layout
+        self._saves: tuple[object, ...] = ()
         self.code: list[Instruction] = []
         self._jumps: list[tuple[int, str]] = []
         self._labels: dict[str, int] = {}
         self._tests = 0
 
-    def write(self, event: Event, filter: Filter | None, first: Sequence[Part] = (), switch: int = 0
-              ) -> list[Instruction]:
-        """The program. first: what is done before a record is made; each may end by jumps to labels of its own.
-        switch: number of a map whose first word says whether there are records; 0: there are."""
+    @property
+    def _layout(self) -> Layout:
+        assert self._records is not None
+        return self._records
+
+    def keep(self, numbers: Sequence[int]) -> list[Instruction]:
+        """The program for the entry of a return event's function.
+
+        Args:
+            numbers: arguments to keep, from 0. The program's only map has a value of fault bits and arguments for each
+                call that may be followed.
+        """
         op = self.op
         op(isa.MOV | isa.X | isa.ALU64, 6, 1)
+        self._find_kept(0, "end")
+        op(isa.MOV | isa.X | isa.ALU64, 7, 0)
+        op(isa.MOV | isa.ALU64, 8)
+        for place, number in enumerate(numbers):
+            failed = f"argument {place}"
+            self._call_argument(number, failed)
+            op(isa.MEM | isa.DW | isa.STX, 7, 3, 8 * (1 + place))
+            if self.jumps_to(failed):
+                self.jump(isa.JA | isa.JMP, f"{failed} done")
+                self.label(failed)
+                op(isa.MEM | isa.DW | isa.ST, 7, 0, 8 * (1 + place))
+                self.code += lddw(1, 1 << place)
+                op(isa.OR | isa.X | isa.ALU64, 8, 1)
+                self.label(f"{failed} done")
+        op(isa.MEM | isa.DW | isa.STX, 7, 8)
+        self.label("end")
+        op(isa.MOV | isa.ALU64, 0)
+        op(isa.EXIT | isa.JMP)
+        return self._linked()
+
+    def _find_kept(self, number: int, missing: str) -> None:
+        """r0: address of what is kept of the call that begins here, or has returned.
+
+        Args:
+            number: of the map.
+            missing: label for a call of which nothing is kept.
+        """
+        op = self.op
+        op(isa.CALL | isa.JMP, imm=CALL_SLOT)
+        op(isa.MEM | isa.W | isa.STX, 10, 0, _KEY)
+        self.code += lddw(1, number, isa.MAP, 0)
+        op(isa.MOV | isa.X | isa.ALU64, 2, 10)
+        op(isa.ADD | isa.ALU64, 2, imm=_KEY)
+        op(isa.CALL | isa.JMP, imm=_LOOKUP)
+        self.jump(isa.JEQ | isa.JMP, missing, 0)
+
+    def _take_kept(self, event: Event, number: int) -> None:
+        """Copy to the stack what was kept at the entry: fault bits, and the arguments.
+
+        Args:
+            event: what is kept is for it.
+            number: of the map.
+        """
+        op, self._saves = self.op, event.saves
+        self._find_kept(number, "nothing kept")
+        for place in range(1 + len(event.saves)):
+            op(isa.MEM | isa.DW | isa.LDX, 1, 0, 8 * place)
+            op(isa.MEM | isa.DW | isa.STX, 10, 1, _FAULTS - 8 * place)
+        self.jump(isa.JA | isa.JMP, "kept")
+        self.label("nothing kept")
+        op(isa.MEM | isa.DW | isa.ST, 10, 0, _FAULTS, -1)
+        for place in range(len(event.saves)):
+            op(isa.MEM | isa.DW | isa.ST, 10, 0, _FAULTS - 8 * (1 + place))
+        self.label("kept")
+
+    def _saved(self, number: int, failed: str) -> None:
+        """r3: an argument that was kept.
+
+        Args:
+            number: the argument's, from 0.
+            failed: label for one that could not be had at the entry.
+        """
+        place = self._saves.index(number)
+        self.op(isa.MEM | isa.DW | isa.LDX, 1, 10, _FAULTS)
+        self.code += lddw(2, 1 << place)
+        self.jump(isa.JSET | isa.X | isa.JMP, failed, 1, 2)
+        self.op(isa.MEM | isa.DW | isa.LDX, 3, 10, _FAULTS - 8 * (1 + place))
+
+    def write(self, event: Event, filter: Filter | None, first: Sequence[Part] = (), switch: int = 0,
+              kept: int = 0) -> list[Instruction]:
+        """The program.
+
+        Args:
+            event: what a record has.
+            filter: which hits are recorded; None: all.
+            first: what is done before a record is made; each may end by jumps to labels of its own.
+            switch: number of a map whose first word says whether there are records; 0: there are.
+            kept: number of the map with what was kept at the entry; 0: nothing is.
+        """
+        op = self.op
+        op(isa.MOV | isa.X | isa.ALU64, 6, 1)
+        if kept:
+            self._take_kept(event, kept)
         for part in first:
             part(self)
         if switch:
@@ -216,6 +319,8 @@ class Writer:
             self.context(3, number)
         elif tree.kind == "argument":
             self._call_argument(tree.number, failed)
+        elif tree.kind == "saved":
+            self._saved(tree.number, failed)
         elif tree.kind == "stack":
             self._on_stack(tree.number * self._word, failed)
         else:

@@ -23,8 +23,9 @@ from .fitting import fits, words
 from .host import HostCall
 from .inguest import RETURNS, InGuest
 from .inline import HOST, INSTRUCTIONS
+from .keeping import Keeping
 from .maps import Map
-from .program import Program
+from .program import AtEntry, Program
 from .site import SiteProgram
 
 #: lines of trace_printk that are kept
@@ -242,6 +243,8 @@ class _Site:
             # without host code nothing is compiled for this computer: it has been said
             if why and why not in self.why_python and native.available():
                 self.why_python += f"; the interpreter runs it: {why}"
+        entry = program.at_entry if where.retprobe else None
+        self._keeping = None if entry is None else self._kept(entry, cookie, ticks)
         self.probe = self._probe(where)
         self.probe._host = self._host or self._guest
         self.probe._late = int(where.retprobe)
@@ -251,6 +254,10 @@ class _Site:
     def _probe(self, where: Where) -> Probe:
         named = isinstance(where.symbol, str)
         place: dict[str, Any] = {"symbol_name" if named else "addr": where.symbol, "offset": where.offset}
+        if self._keeping is not None:
+            made = Kretprobe(**place, handler=self._return_kept, entry_handler=self._keep, maxactive=where.maxactive)
+            made._keeping = self._keeping
+            return made
         if where.retprobe:
             return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned,
                              maxactive=where.maxactive)
@@ -293,12 +300,30 @@ class _Site:
         return SiteProgram(code, view, HostCall(code, place, self._print), place.returns, clock, made=made,
                            called=self._owner.program_calls)
 
+    def _kept(self, entry: AtEntry, cookie: int, ticks: Ticks) -> Keeping:
+        """The program that runs at the entry.
+
+        Raises:
+            Unsupported: one of both programs is not compiled for this machine.
+        """
+        view = self._owner.machine.host_view
+        if view is None or self._host is None:
+            raise Unsupported(self.why_python or "this machine runs no code of the host's at its call sites")
+        code = entry.program.code
+        place = AtProbe(self._owner, False, cookie, ticks.now)
+        place.regs = view.regs
+        program = SiteProgram(code, view, HostCall(code, place, self._print), clock=ticks.name,
+                              made=entry.program.at_sites(view, ticks.name), called=self._owner.program_calls)
+        return Keeping(program, entry.kept, view)
+
     def placed(self) -> None:
         """The probe is registered."""
         place, address = self._place, self.probe.address or 0
         place.function = address if place.returns or self._owner.is_entry(address) else 0
         if (made := self._host or self._guest) is not None:
             made.at(address, place.function, place.cookie())
+        if self._keeping is not None:
+            self._keeping.program.at(address, place.function, place.cookie())
         if self._guest is not None:
             self.why_python = str(self.probe._owner.optimizer.never(self.probe._point))
 
@@ -306,6 +331,16 @@ class _Site:
         assert self._host is not None
         self._host.run(regs.pc)
         return 0
+
+    def _keep(self, instance: Any, regs: Regs) -> None:
+        assert self._keeping is not None
+        instance.data = self._keeping.begin(regs.pc)
+
+    def _return_kept(self, instance: Any, regs: Regs) -> None:
+        assert self._keeping is not None
+        assert self._host is not None
+        self._keeping.give(instance.data)
+        self._host.run(regs.pc)
 
     def _hit_in_guest(self, probe: Probe, regs: Regs) -> int:
         assert self._guest is not None

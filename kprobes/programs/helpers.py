@@ -75,6 +75,7 @@ _ALL: Final = (
     Helper(meanings.MAY_LOOP, "may_loop", (), Ret.SCALAR, meanings.may_loop, bounds=(0, 1)),
     Helper(meanings.NEXT_KEY, "map_next_key", (Arg.MAP, Arg.KEY_OUT, Arg.SCALAR), Ret.SCALAR, meanings.next_key,
            frozenset({MapType.HASH, MapType.LRU_HASH}), (0, _U32)),
+    Helper(meanings.CALL_SLOT, "call_slot", (), Ret.SCALAR, meanings.call_slot, bounds=(0, meanings.SLOTS)),
     Helper(182, "strncmp", (Arg.MEM, Arg.SIZE, Arg.CONST_STR), Ret.SCALAR, meanings.strncmp, bounds=(-1, 1)),
 )
 HELPERS: Final[Mapping[int, Helper]] = {helper.number: helper for helper in _ALL}

@@ -17,7 +17,7 @@ from .keyed import COPIED, Table
 from .maps import EXIST, NOEXIST, Map, MapType, Ring
 from .maps._base import E2BIG, EAGAIN, EEXIST, EINVAL, ENOENT
 from .maps.hash import Hash
-from .meanings import EITHER, MAY_LOOP, ROUNDS
+from .meanings import CALL_SLOT, EITHER, MAY_LOOP, ROUNDS
 from .places import Kind
 from .writer import Writer
 
@@ -32,6 +32,7 @@ _WORDS: Final[Mapping[int, str]] = {8: "cpu", 173: "func_ip", 174: "cookie"}
 _READS: Final[Mapping[int, str]] = {4: "read", 112: "read", 113: "read", 45: "read_string", 114: "read_string",
                                     115: "read_string"}
 _CLOCKS: Final = (5, 125)
+FOLLOWED_CALL: Final = 24  # bytes of struct call in kprobes/native/words.h
 HOST, INSTRUCTIONS = "host", "instructions"  # clocks, as users name them
 #: of records: number -> the bit that the record's length gets
 _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
@@ -68,6 +69,8 @@ class Inlined:
             return "0"
         if number == MAY_LOOP:
             return _may_loop(w)
+        if number == CALL_SLOT and self._guest:
+            return _call_slot(w)
         if HELPERS[number].formats and self._calls is not None and pc in self._calls:
             return _format(w, pc, self._calls[pc])
         place = w.module.places.at(pc, 1)
@@ -82,6 +85,13 @@ def _may_loop(w: Writer) -> str:
     left = w.emit(f"load i64, ptr {counter}")
     w.do(f"store i64 {w.emit(f'sub i64 {left}, 1')}, ptr {counter}")
     return w.emit(f"zext i1 {w.emit(f'icmp sgt i64 {left}, 0')} to i64")
+
+
+def _call_slot(w: Writer) -> str:
+    """Count the followed calls, by the end of their stack in memory."""
+    top = w.emit(f"load i64, ptr {w.pointer(w.word(('followed_top', 0)))}")
+    bytes_used = w.emit(f"sub i64 {top}, {w.word(('followed_base', 0))}")
+    return w.emit(f"udiv exact i64 {bytes_used}, {FOLLOWED_CALL}")
 
 
 def _format(w: Writer, pc: int, call: HelperCall) -> str:

@@ -28,6 +28,9 @@ ARGUMENTS: Final = 12
 #: helpers that Linux does not have, for programs that are made here
 MAY_LOOP: Final = 0x4B50_0001
 NEXT_KEY: Final = 0x4B50_0002
+CALL_SLOT: Final = 0x4B50_0003
+#: calls that a machine follows by itself at a time, at most: what call_slot() says is not above
+SLOTS: Final = 1024
 #: how often may_loop() says yes in one run
 ROUNDS: Final = 1 << 23
 _U32: Final = (1 << 32) - 1
@@ -76,6 +79,14 @@ def next_key(call: Call, map_: int, key: int, cursor: int, *_: Any) -> int:
     following, found = m.next_key(cursor & _U32)
     call.write(key, found)
     return following
+
+
+def call_slot(call: Call, *_: Any) -> int:
+    """How many calls the machine follows by itself: the place of the one that begins here, or has returned.
+
+    SLOTS: there is no room for one more. Only compiled programs run where a machine does that.
+    """
+    return 0
 
 
 def may_loop(call: Call, *_: Any) -> int:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from attrs import frozen
+
 from ..arguments import checked, shown
 from ..errors import BadArgument, ProgramError
 from ..machine._views import HostCodeView
@@ -30,6 +32,19 @@ if TYPE_CHECKING:
     from .verifier import Facts
 
 
+@frozen
+class AtEntry:
+    """What runs at a function's entry for a program at its return.
+
+    Attributes:
+        program: writes `kept`, at call_slot().
+        kept: an array of meanings.SLOTS values, of which the other program reads that at its own call_slot().
+    """
+
+    program: Program
+    kept: Map
+
+
 @checked("__init__")
 class Program:
     """A probe program, or all that an object has: then `prog["name"]` is one of them, and iterating
@@ -47,6 +62,8 @@ class Program:
         printed: the lines of trace_printk in test runs.
         why_interpreter: why a run without `engine` was the interpreter's, as one clause; "" where host code ran, or
             the interpreter was asked for.
+        at_entry: for a program at a return, one that runs at the function's entry and keeps something for it; None:
+            there is none.
     """
 
     def __init__(self, name: str, codes: Mapping[str, Code], maps: Mapping[str, Map],
@@ -58,6 +75,7 @@ class Program:
         self.types = Types() if types is None else types
         self.printed: list[str] = []
         self.why_interpreter = ""
+        self.at_entry: AtEntry | None = None
         self._engines: dict[tuple[str | None, bool | None, int], tuple[Engine, str]] = {}
         self._facts: Facts | None = None
         self._sites: WeakKeyDictionary[HostCodeView, dict[str, HostCode]] = WeakKeyDictionary()  # machines may go

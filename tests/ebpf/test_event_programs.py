@@ -27,7 +27,8 @@ ENTRY = [
     "@{bad}", "@{bad}:string", "@{bad}:u8[3]", "+0(+0(@{bad})):u8", "@{edge}:u8[8]", "@{edge}:string", "%{pc}:symbol",
     "@{data}:char", "@{data}+8:char[4]",
 ]
-RETURN = ["$retval", "$retval:s8", "$stack1", "@{data}:u32", "%{pc}:symbol"]
+RETURN = ["$retval", "$retval:s8", "$stack1", "@{data}:u32", "%{pc}:symbol", "$arg1", "$arg12:x32", "$arg2:s16", "+0($arg1):u8",
+          "+0($arg3):string"]
 DATA = bytes.fromhex("89abcdef01234567") + b"some text\0 and more of it\0"
 
 
@@ -70,9 +71,15 @@ def test_programs_fetch_what_handlers_fetch(arch, kind, engine):
         if kind == "p":
             k.register(Kprobe(addr=event.target, pre_handler=lambda p, regs: wanted.append((event.fetch(regs), 0))))
         else:
-            k.register(Kretprobe(symbol_name=g.name,
-                                 handler=lambda ri, regs: wanted.append((event.fetch(regs), regs.pc))))
-        with k.attach(made.program, event.target if kind == "p" else g.name, retprobe=kind == "r", engine=engine) as a:
+            def entered(ri, regs):
+                ri.data["saved"] = event.enter(regs)
+
+            def returned(ri, regs):
+                wanted.append((event.fetch(regs, ri.data["saved"]), regs.pc))
+
+            k.register(Kretprobe(symbol_name=g.name, handler=returned, entry_handler=entered))
+        where = event.target if kind == "p" else g.name
+        with k.attach(made.program, where, retprobe=kind == "r", engine=engine) as a:
             assert [g.call(), g.call()] == [g.want] * 2
             got = [made.decode(record) for record in made.ring]
         assert got == wanted and len(got) == a.runs == 2
@@ -93,9 +100,10 @@ def test_what_needs_python_says_why(guest):
     g, _ = guest
     m = g.machine
     assert why_python(parse_event(f"p {g.name} $arg1", m)) == ""
-    event = parse_event(f"r {g.name} was=+0($arg1):u8", m)
-    assert why_python(event) == "arguments of a return event are kept from the entry on"
-    with pytest.raises(ProgramError, match="kept from the entry on; its hits are fetched by Event"):
+    assert why_python(parse_event(f"r {g.name} was=+0($arg1):u8", m)) == ""
+    event = parse_event(f"r {g.name} was=+0($arg1):u8 who=$comm", m)
+    assert why_python(event) == "Python knows the task's name"
+    with pytest.raises(ProgramError, match="knows the task's name; its hits are fetched by Event"):
         program_of(event, m)
     many = " ".join(f"+0(@0x1000):string[{64}]" for _ in range(3))
     assert "more than 65536 bytes" in why_python(parse_event(f"p {g.name} {many}", m))

@@ -52,11 +52,12 @@ def test_programs_and_python_record_the_same(arch: str) -> None:
                 m.cpu_task = lambda regs: 0
             e = k.event(text, filter="n > 3 && s != 6 || m == 5")
             assert bool(why_python(e)) == python, e.why_python
-            r = k.event(f"r:back {g.name} $retval n=$arg1:u8" if python else f"r:back {g.name} $retval")
+            r = k.event(f"r:back {g.name} $retval n=$arg1:u8")
+            assert bool(why_python(r)) == python, r.why_python
             calls(g, range(12))
             assert (e.hits, e.missed, r.hits) == (12, 0, 12)
             found.append([(x.event, x.seq, x.cpu, x.task, x.address, x.args.get("arg1"), x.args.get("s"),
-                           x.args.get("text")) for x in k.events.buffer])
+                           x.args.get("n"), x.args.get("text")) for x in k.events.buffer])
             assert [x.seq for x in e] == sorted(x.seq for x in e) and len(list(e)) == 7 and len(list(r)) == 12
             assert all(x.caller for x in r) and not any(x.caller for x in e)
     assert found[0] == found[1] and len(found[0]) == 19

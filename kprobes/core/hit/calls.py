@@ -115,8 +115,8 @@ class Calls:
         """Take over the calls that the machine follows: they are the youngest."""
         if self.programs is None or not self.following or self.idle[0][0] == self.idle[1]:
             return
-        for call, frame, link in self.programs.take():
-            self.own += self.following[call].take(frame, link, self.trampoline)
+        for slot, (call, frame, link) in enumerate(self.programs.take()):
+            self.own += self.following[call].take(frame, link, self.trampoline, slot)
 
     # --- entry
 

@@ -72,13 +72,15 @@ class Serving:
         wants it, are the core's. Every probe here is a program, or only counts.
         """
         linkage = self._rooms.arch.linkage
-        programs = [p._host for p in point.active if p._host is not None and not isinstance(p, Kretprobe)]
         probes = point.returning
+        programs = [program for p in point.active
+                    if (program := p._keeping and p._keeping.program if isinstance(p, Kretprobe) else p._host)]
         if not probes:
             self._rooms.sites_in_place.program_at(call, programs)
             return True
         plain = linkage is not None and linkage.returning.plain
-        if len(probes) > 1 or probes[0]._entry_handler is not None or not plain or self._calls.programs is None:
+        asks = probes[0]._entry_handler is not None and probes[0]._keeping is None
+        if len(probes) > 1 or asks or not plain or self._calls.programs is None:
             return False
         if programs:
             self._rooms.services[call] = self._entries.after_programs(point, probes[0], call)

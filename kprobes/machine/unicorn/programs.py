@@ -56,7 +56,8 @@ class HostView:
         self.base = min(places, default=0)
         self.words = {"uc": cpu.engine.handle.value or 0, "uc_reg_read": READ, "uc_mem_read": MEM_READ,
                       "blocks": cpu.memory.block_table.address, "instructions": clock.address,
-                      "returned_to": followed.address + 8 * CALLS["target"]}
+                      "returned_to": followed.address + 8 * CALLS["target"],
+                      "followed_top": followed.address + 8 * CALLS["top"], "followed_base": followed.idle[1]}
 
     def where(self, name: str) -> ProgramPlace:
         """Return the place of a register's value."""

@@ -1,0 +1,81 @@
+"""Programs at entries of functions whose returns another program is attached to: what the first keeps for the second.
+
+It is kept in an array with a value for each call that a machine follows by itself: call_slot() is the same at a call's
+entry and at its return. Of calls that the core follows it is in the call's instance.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import Unsupported
+from .inline import FOLLOWED_CALL
+from .maps import Map
+from .meanings import SLOTS
+
+if TYPE_CHECKING:
+    from ..machine._views import HostCodeView
+    from .site import SiteProgram
+
+_TOP: Final = "followed_top"
+
+
+class Keeping:
+    """A program at one function's entry.
+
+    Attributes:
+        program: runs there.
+    """
+
+    def __init__(self, program: SiteProgram, kept: Map, view: HostCodeView) -> None:
+        """Prepare.
+
+        Args:
+            program: runs at the entry.
+            kept: the array that it writes.
+            view: the machine's.
+
+        Raises:
+            Unsupported: the machine does not tell which calls it follows.
+        """
+        if _TOP not in view.words:
+            raise Unsupported("this machine does not tell which calls it follows")
+        self.program = program
+        self._array: Any = kept
+        self._top = ctypes.c_uint64.from_address(view.words[_TOP])
+        self._base = view.words["followed_base"]
+
+    def kept(self, slot: int) -> bytes:
+        """What was kept of a followed call.
+
+        Args:
+            slot: how many calls were being followed when it began.
+        """
+        start = slot * self._array.stride
+        return bytes(self._array.block.view[start : start + self._array.value_size])
+
+    def begin(self, address: int) -> bytes:
+        """Run the program at an entry that the core serves; what it has kept.
+
+        Args:
+            address: of the function.
+        """
+        self.program.run(address)
+        slot = self._slot
+        return self.kept(slot) if slot < SLOTS else b""
+
+    def give(self, kept: bytes) -> None:
+        """Have the program at a return that the core serves find this.
+
+        Args:
+            kept: what begin() or kept() gave at the entry.
+        """
+        slot = self._slot
+        if slot < SLOTS:
+            start = slot * self._array.stride
+            self._array.block.view[start : start + len(kept)] = kept
+
+    @property
+    def _slot(self) -> int:
+        return (self._top.value - self._base) // FOLLOWED_CALL
