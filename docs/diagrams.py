@@ -160,7 +160,7 @@ def pictures() -> dict[str, str]:
     """File name -> what is to be there."""
     drawn = {f"{name}.svg": story(title, steps) for name, (title, steps) in STORIES.items()}
     popped = {"POP": "the interrupted hit, or IDLE"}
-    drawn["control-block.svg"] = machine("The control block of a CPU", edges(ctlblk.TABLE, ctlblk.State), CONTROL,
+    drawn["control-block.svg"] = machine("The control block of a CPU", edges(ctlblk.TABLE, ctlblk.HitState), CONTROL,
                                          popped)
     patch = {state.name: str(state.value).partition(",")[0] for state in arming.Arming}
     drawn["arming.svg"] = machine("A probepoint's patch", edges(arming.TABLE, arming.Arming), ARMING, patch)

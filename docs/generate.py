@@ -73,8 +73,8 @@ def meanings(kind: type[enum.Enum]) -> str:
 
 def control_block(_: str) -> str:
     """The per-CPU state machine."""
-    return machine(ctlblk.TABLE, ctlblk.State,
-                   ctlblk.Event) + "\n" + meanings(ctlblk.State) + "\n" + meanings(ctlblk.Event)
+    return machine(ctlblk.TABLE, ctlblk.HitState,
+                   ctlblk.HitEvent) + "\n" + meanings(ctlblk.HitState) + "\n" + meanings(ctlblk.HitEvent)
 
 
 def arming_states(_: str) -> str:

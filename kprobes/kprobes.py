@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from .arguments import checked, key
-from .core.hit.ctlblk import State
+from .core.hit.ctlblk import HitState
 from .core.hit.trace import stack_trace
 from .core.patch.probepoint import Probepoint
 from .core.probe import Jprobe, Kprobe, Kretprobe, Probe
@@ -341,7 +341,7 @@ class Kprobes(Uncopied):
     def program_calls(self, begins: bool) -> None:
         """For programs that a machine runs at a call site: one calls Python, or that is done. Meanwhile a hit is going
         on."""
-        self._driver.blocks[0].state = State.HIT_ACTIVE if begins else State.IDLE
+        self._driver.blocks[0].state = HitState.HIT_ACTIVE if begins else HitState.IDLE
 
     def is_entry(self, addr: int) -> bool:
         """True where an address is a function's entry."""

@@ -20,7 +20,7 @@ from kprobes.events._armed import TraceEvent
 from kprobes.events._table import Events
 from kprobes.kprobes import Kprobes
 from kprobes.programs.maps import MapType, Plain, Spec, create
-from kprobes.programs.object.variables import Variable, Variables
+from kprobes.programs.object.variables import GlobalVariable, Variables
 from kprobes.tracing.coverage import Coverage
 
 pytestmark = pytest.mark.quick
@@ -230,7 +230,7 @@ class Eight:
 
 def test_variables_of_programs() -> None:
     made = create(Spec(type=MapType.ARRAY, name=".bss", key_size=4, value_size=8, max_entries=1))
-    variables = Variables({"count": Variable(made, 0, 8, Plain(8))})
+    variables = Variables({"count": GlobalVariable(made, 0, 8, Plain(8))})
     variables["count"] = 5
     for value in (None, 2.5, "5", object(), b"123", 1 << 64):
         with pytest.raises(BadArgument, match="count is"):

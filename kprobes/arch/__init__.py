@@ -1,12 +1,13 @@
 """Architectures by name.
 
-A package here is a family: it says in NAMES what its architectures are called, in MACHINES which files may be for
-them, in DESCRIBED what GDB's target descriptions call them, and its module `isa` has them in ARCHES. That module builds
-decode tables, so it is imported when one of its architectures is asked for. Its other modules have what only some parts
-of the library need (`_rows`). A module here that is no package, and has no leading underscore, has ARCHES itself.
+A package here is a family: it says in NAMES what its architectures are called, in MACHINES which
+files may be for them, in DESCRIBED what GDB's target descriptions call them, and its module `isa`
+has them in ARCHES. That module builds decode tables, so it is imported when one of its
+architectures is asked for. Its other modules have what only some parts of the library need
+(`_rows`). A module here that is no package, and has no leading underscore, has ARCHES itself.
 
-Third parties add theirs through the entry-point group `kprobes.arch`: the entry's name is the architecture's, its value
-an `Arch`.
+Third parties add theirs through the entry-point group `kprobes.arch`: the entry's name is the
+architecture's, its value an `Arch`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def _families() -> dict[str, ModuleType]:
 def _members(family: str) -> dict[str, Arch]:
     """Name -> architecture of a family, whose tables are built now."""
     package = _families()[family]
-    module = importlib.import_module(f"{package.__name__}.isa") if hasattr(package, "NAMES") else package
+    module = (
+        importlib.import_module(f"{package.__name__}.isa") if hasattr(package, "NAMES") else package
+    )
     return {arch.name: arch for arch in module.ARCHES}
 
 
@@ -48,10 +51,16 @@ def _family_of() -> dict[str, str]:
 
 @cache
 def _installed() -> dict[str, EntryPoint]:
-    """Name of each architecture that other distributions bring and we do not have -> its entry point."""
+    """Name of each architecture that other distributions bring and we do not have -> its entry
+    point.
+    """
     from importlib.metadata import entry_points  # it takes longer than all of this module
 
-    return {entry.name: entry for entry in entry_points(group="kprobes.arch") if entry.name not in _family_of()}
+    return {
+        entry.name: entry
+        for entry in entry_points(group="kprobes.arch")
+        if entry.name not in _family_of()
+    }
 
 
 @cache
@@ -68,8 +77,9 @@ def described(description: str) -> str | None:
     """Name the architecture that a target description of GDB's protocol says.
 
     Args:
-        description: the text of its `architecture` element. Where byte orders share one, the little-endian
-            architecture or the usual one is meant, and only a program's file tells more.
+        description: the text of its `architecture` element. Where byte orders share one, the
+            little-endian architecture or the usual one is meant, and only a program's file tells
+            more.
 
     Returns:
         The architecture's name here, or None where no family knows the description.
@@ -79,7 +89,8 @@ def described(description: str) -> str | None:
 
 
 def refresh() -> None:
-    """Look again for what is installed: a distribution has come or gone since this process began."""
+    """Look again for what is installed: a distribution has come or gone since this process began.
+    """
     _installed.cache_clear()
     _load.cache_clear()
 
@@ -98,18 +109,25 @@ def get(name: str) -> Arch:
 
 
 def _running(machine: int, bits: int, order: str) -> list[Arch]:
-    """The architectures of ours that run ELF files of an e_machine, class and byte order; those that other
-    distributions bring where we have none."""
-    ours = [arch for family, module in _families().items()
-            if machine in getattr(module, "MACHINES", (machine,)) for arch in _members(family).values()]
+    """The architectures of ours that run ELF files of an e_machine, class and byte order; those
+    that other distributions bring where we have none.
+    """
+    ours = [
+        arch
+        for family, module in _families().items()
+        if machine in getattr(module, "MACHINES", (machine,))
+        for arch in _members(family).values()
+    ]
     header = machine, bits, order
     return ([arch for arch in ours if header in arch.files.machines]
             or [arch for arch in map(get, _installed()) if header in arch.files.machines])
 
 
-def of_elf(machine: int, bits: int, order: str, flags: int = 0, profile: str = "", name: str | None = None) -> Arch:
-    """The architecture that runs an ELF file of this e_machine, class, byte order ("little" or "big"), e_flags and CPU
-    profile.
+def of_elf(
+    machine: int, bits: int, order: str, flags: int = 0, profile: str = "", name: str | None = None
+) -> Arch:
+    """The architecture that runs an ELF file of this e_machine, class, byte order ("little" or
+    "big"), e_flags and CPU profile.
 
     name: the one to choose of those that run such a header. Unsupported where none does.
     """
@@ -119,8 +137,15 @@ def of_elf(machine: int, bits: int, order: str, flags: int = 0, profile: str = "
         raise Unsupported(f"no architecture for {what}", hint=f"there are: {' '.join(names())}")
     first = running[0]
     if name is None or name == first.name:
-        return first if first.files.choose is None else first.files.choose(flags, profile if name is None else "")
+        return (
+            first
+            if first.files.choose is None
+            else first.files.choose(flags, profile if name is None else "")
+        )
     wanted = get(name)
     if (machine, bits, order) not in wanted.files.machines:
-        raise Unsupported(f"{name} does not run {what}", hint=f"these do: {' '.join(arch.name for arch in running)}")
+        raise Unsupported(
+            f"{name} does not run {what}",
+            hint=f"these do: {' '.join(arch.name for arch in running)}",
+        )
     return wanted

@@ -1,4 +1,6 @@
-"""`Walking.follow` of instruction sets that work out an address in several instructions: what their families share."""
+"""`Walking.follow` of instruction sets that work out an address in several instructions: what their
+families share.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from attrs import frozen
 
 from ._insn import Insn
 
-#: `Use.base` of a constant, or of an offset from pc: one that the next instructions complete, or an address as it is.
+#: `Use.base` of a constant, or of an offset from pc: one that the next instructions complete, or an
+#: address as it is.
 HALF, WHOLE = -1, -2
 
 
@@ -39,7 +42,8 @@ def following(use_of: Callable[[Insn], Use], bits: int,
     Args:
         use_of: (instruction) -> its Use.
         bits: width of an address.
-        begins: (instruction) -> False where its Use is neither HALF nor WHOLE: a quick answer, for most instructions.
+        begins: (instruction) -> False where its Use is neither HALF nor WHOLE: a quick answer, for
+            most instructions.
     """
     mask = (1 << bits) - 1
 

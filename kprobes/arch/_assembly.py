@@ -1,4 +1,6 @@
-"""How an architecture's assembly text is read and written: the row that `arch/<family>/assembly.py` has."""
+"""How an architecture's assembly text is read and written: the row that `arch/<family>/assembly.py`
+has.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,12 @@ class AssemblyText:
 
     Attributes:
         capstone: how Capstone disassembles it; None: it does not.
-        keystone: Keystone's names of the architecture and its modes, as in KS_ARCH_x and KS_MODE_x; (): it has none.
+        keystone: Keystone's names of the architecture and its modes, as in KS_ARCH_x and KS_MODE_x;
+            (): it has none.
         is_register: (operand) -> whether a number in it means a register.
-        register: (a register's name in assembly, bits of a word) -> the name in `Registers` of the one that holds it
-            ("": it is always 0), and how many bits above that one's lowest it begins.
+        register: (a register's name in assembly, bits of a word) -> the name in `Registers` of the
+            one that holds it ("": it is always 0), and how many bits above that one's lowest it
+            begins.
     """
 
     MODULE: ClassVar[str] = "assembly"

@@ -17,8 +17,10 @@ class Results:
 
     Attributes:
         registers: bytes of a structure that surely comes in registers, at most.
-        memory: bytes of a structure beyond which it surely comes in memory; in between it depends on its members.
-        apart: the address has a register of its own; else it is passed as an argument before the first.
+        memory: bytes of a structure beyond which it surely comes in memory; in between it depends
+            on its members.
+        apart: the address has a register of its own; else it is passed as an argument before the
+            first.
         wide: numbers of more than 8 bytes come in registers.
         floats: in between, what has no floating-point member comes in memory.
     """
@@ -41,13 +43,16 @@ class Abi:
     results: Results | None = None  #: of what is no word; None: not known
     stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
     stack_align: int = 16  #: alignment of sp at a call, in bytes
-    reserve: int = 0  #: bytes above sp that the callee may use (home area, back chain), included in stack_args
-    #: the stack grows upwards: these areas lie below sp, and the first word of the arguments highest
+    #: bytes above sp that the callee may use (home area, back chain), included in stack_args
+    reserve: int = 0
+    #: the stack grows upwards: these areas lie below sp, and the first word of the arguments
+    #: highest
     upwards: bool = False
-    #: thread pointer register where ordinary code reads what it points at (x86-64: the stack protector's canary)
+    #: thread pointer register where ordinary code reads what it points at (x86-64: the stack
+    #: protector's canary)
     thread: str = ""
-    #: (regs, function pointer): set the registers besides the arguments that a function finds its data by (t9, r12,
-    #: TOC)
+    #: (regs, function pointer): set the registers besides the arguments that a function finds its
+    #: data by (t9, r12, TOC)
     enter: Callable[[Regs, int], None] | None = None
 
     def argument(self, regs: Regs, n: int) -> int:
@@ -79,10 +84,12 @@ class Frame:
     register: str
     address: int  #: of the return address
     next: int  #: of the caller's frame pointer
-    above: bool = False  #: `address` counts from the caller's frame pointer: functions save it in their caller's frame
+    #: `address` counts from the caller's frame pointer: functions save it in their caller's frame
+    above: bool = False
 
 
-#: (regs) -> (where a function returns to by itself -> where its caller wants it to, and the other way round)
+#: (regs) -> (where a function returns to by itself -> where its caller wants it to, and the other
+#: way round)
 Skips = Callable[[Regs], tuple[Callable[[int], int], Callable[[int], int]]]
 
 
@@ -90,10 +97,11 @@ Skips = Callable[[Regs], tuple[Callable[[int], int], Callable[[int], int]]]
 class Returning:
     """The effects of a return besides going where Linkage.get() says."""
 
-    #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows the
-    #: trampoline
+    #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA
+    #: still shows the trampoline
     restore: Callable[[Regs, int, int], None] | None = None
-    #: the link register is then what it was before the call: restore() need look only where it shows the trampoline
+    #: the link register is then what it was before the call: restore() need look only where it
+    #: shows the trampoline
     reloaded: bool = False
     skips: Skips | None = None  #: it skips something that the caller has there
     shares_frames: bool = False  #: a call needs no stack: sp may be the caller's all along
@@ -101,7 +109,9 @@ class Returning:
 
     @property
     def plain(self) -> bool:
-        """True where it leads by itself where the caller wants it, and leaves the link register alone."""
+        """True where it leads by itself where the caller wants it, and leaves the link register
+        alone.
+        """
         return self.skips is None and not self.reloaded
 
 
@@ -115,23 +125,35 @@ class Linkage:
     set: Callable[[Regs, int], None]  #: at function entry: make it return to this target instead
     register: str = ""  #: the link register, where get() and set() are reads and writes of one
     bias: int = 0  #: where the function returns to, minus what is in that register
-    pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
+    #: bytes of return address that the return instruction pops (0: a link register)
+    pushed: int = 0
     mode: int = 0  #: mode bits of the trampoline's address
-    #: code that goes where get() says (else pc is written), and changes nothing but pc: the trampoline is served in
-    #: place; b"": it is a trap
+    #: code that goes where get() says (else pc is written), and changes nothing but pc: the
+    #: trampoline is served in place; b"": it is a trap
     back: bytes = b""
     returning: Returning = Returning()
     frame: Frame | None = None  #: where older return addresses are
 
     @classmethod
     def in_register(cls, name: str, **rest: Any) -> Linkage:
-        """A link register. At the trampoline the core puts it right where it still shows that: a function may return by
-        another."""
-        return cls(get=lambda regs: regs[name], set=lambda regs, target: regs.__setitem__(name, target), register=name,
-                   **rest)
+        """A link register. At the trampoline the core puts it right where it still shows that: a
+        function may return by another.
+        """
+        return cls(
+            get=lambda regs: regs[name],
+            set=lambda regs, target: regs.__setitem__(name, target),
+            register=name,
+            **rest,
+        )
 
     @classmethod
     def on_stack(cls, size: int, **rest: Any) -> Linkage:
-        """Pushed: a word of `size` bytes, which still stands below the stack pointer at the trampoline."""
-        return cls(get=lambda regs: regs.stack(0), set=lambda regs, target: regs.set_word(regs.sp, target),
-                   pushed=size, **rest)
+        """Pushed: a word of `size` bytes, which still stands below the stack pointer at the
+        trampoline.
+        """
+        return cls(
+            get=lambda regs: regs.stack(0),
+            set=lambda regs, target: regs.set_word(regs.sp, target),
+            pushed=size,
+            **rest,
+        )

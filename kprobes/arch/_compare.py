@@ -1,4 +1,6 @@
-"""Branches that compare two general registers, and the target that they have from their row's `extra`."""
+"""Branches that compare two general registers, and the target that they have from their row's
+`extra`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def taken(insn: Insn) -> int:
     return insn.target
 
 
-def comparing(unsigned: Read, signed: Read) -> tuple[Branch, Branch, Branch, Branch, Branch, Branch]:
+def comparing(
+    unsigned: Read, signed: Read
+) -> tuple[Branch, Branch, Branch, Branch, Branch, Branch]:
     """The simulations of BEQ, BNE, BLT, BGE, BLTU and BGEU, which compare registers `s` and `t`."""
 
     def branch(holds: Callable[[int, int], bool], read: Read) -> Branch:

@@ -18,8 +18,10 @@ class Triple:
         text: as LLVM has it; see https://llvm.org/docs/LangRef.html#target-triple.
         cpu: LLVM's name of the CPU; "": its default.
         features: LLVM's features, as "+m,-relax".
-        relocation: its model; code that refers to nothing is the same in all, but some targets have only one.
-        unused: numbers of relocations (of 64-bit little-endian objects) of values that LLVM computes and does not use.
+        relocation: its model; code that refers to nothing is the same in all, but some targets have
+            only one.
+        unused: numbers of relocations (of 64-bit little-endian objects) of values that LLVM
+            computes and does not use.
     """
 
     text: str
@@ -37,7 +39,8 @@ class Compiling:
         triple: what LLVM compiles for.
         divides: bits of the widest numbers that its CPUs divide; None: of a word.
         shifts: bits of the widest numbers that LLVM shifts without calling a function.
-        described: True where functions are called by descriptors: address, TOC, environment (ELFv1).
+        described: True where functions are called by descriptors: address, TOC, environment
+            (ELFv1).
         attributes: LLVM attributes of the program's function.
         mode: mode bits of the code.
         finish: turns code as LLVM's objects have it into code as the CPU executes it.

@@ -1,9 +1,9 @@
 """Bit pictures -> decode table.
 
-A row is the encoding as the manual prints it, most significant bit first: `0`/`1` fixed, `-` ignored, a letter one bit
-of the field of that name; blanks, `_` and `|` separate. Fields become keyword arguments of the row's functions. Of two
-rows that both match, one must be strictly more specific, and wins; any other overlap is an error when the table is
-made.
+A row is the encoding as the manual prints it, most significant bit first: `0`/`1` fixed, `-`
+ignored, a letter one bit of the field of that name; blanks, `_` and `|` separate. Fields become
+keyword arguments of the row's functions. Of two rows that both match, one must be strictly more
+specific, and wins; any other overlap is an error when the table is made.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Row:
     sends: str = ""
     falls_through: bool = True
     atomic: Atomic | None = None
-    displace: Callable[..., bytes] | None = None  #: (insn, to, **fields) -> Insn.displace's code; see as_it_is
+    #: (insn, to, **fields) -> Insn.displace's code; see as_it_is
+    displace: Callable[..., bytes] | None = None
     extra: Callable[..., Insn] | None = None
     #: a further condition on the fields; the row does not match where it is false
     when: Callable[..., bool] | None = None
@@ -84,7 +85,9 @@ class Row:
         return out
 
     def make(self, insn: Insn, word: int, rest: bytes) -> Insn:
-        """The Insn of a matching encoding; `insn` says where it is, `rest` has the bytes after it (the delay slot)."""
+        """The Insn of a matching encoding; `insn` says where it is, `rest` has the bytes after it
+        (the delay slot).
+        """
         fields = self.extract(word)
         kind = self.body
         if kind is None:
@@ -100,8 +103,14 @@ class Row:
         if self.extra is not None:
             insn = self.extra(insn, **fields)
         if self.simulate is not None and insn.simulate is None and not insn.reject:
-            displace = partial(_displace, self.displace, insn, fields) if self.displace is not None else insn.displace
-            insn = evolve(insn, simulate=partial(_simulate, self.simulate, insn, fields), displace=displace)
+            displace = (
+                partial(_displace, self.displace, insn, fields)
+                if self.displace is not None
+                else insn.displace
+            )
+            insn = evolve(
+                insn, simulate=partial(_simulate, self.simulate, insn, fields), displace=displace
+            )
         return insn
 
 
@@ -114,15 +123,18 @@ def _displace(displace: Callable[..., bytes], insn: Insn, fields: dict[str, int]
 
 
 def as_it_is(insn: Insn, to: int, **_: int) -> bytes:
-    """`Row.displace` of a jump that neither reads nor keeps its own address: the same bytes, and its delay slot's."""
+    """`Row.displace` of a jump that neither reads nor keeps its own address: the same bytes, and
+    its delay slot's.
+    """
     return insn.raw + insn.body
 
 
 class _Buckets(dict[int, list[tuple[int, int, Row]]]):
-    """The first byte of an encoding -> (mask, value, row) of each row that may match it, the most specific first.
+    """The first byte of an encoding -> (mask, value, row) of each row that may match it, the most
+    specific first.
 
-    A bucket is made when a byte is looked up for the first time: a guest's code has few of the 256, and a process makes
-    tables of architectures whose code it never sees.
+    A bucket is made when a byte is looked up for the first time: a guest's code has few of the 256,
+    and a process makes tables of architectures whose code it never sees.
     """
 
     def __init__(self, ordered: list[Row], top: int) -> None:
@@ -163,7 +175,9 @@ class DecodeTable:
                 meet = not (a.value ^ b.value) & a.mask & b.mask
                 specific = (a.mask | b.mask) in (a.mask, b.mask) and a.mask != b.mask
                 if meet and not specific and not (a.when or b.when):
-                    raise ValueError(f"decode rows overlap: {a.name} {a.picture!r} and {b.name} {b.picture!r}")
+                    raise ValueError(
+                        f"decode rows overlap: {a.name} {a.picture!r} and {b.name} {b.picture!r}"
+                    )
 
     def find(self, word: int) -> Row | None:
         """The most specific row that matches `word`."""
@@ -173,7 +187,9 @@ class DecodeTable:
         return None
 
     def decode(self, word: int, insn: Insn, rest: bytes = b"") -> Insn:
-        """The Insn for `word`; `insn` has addr, raw, span and mode. One without a row runs out of line as it is."""
+        """The Insn for `word`; `insn` has addr, raw, span and mode. One without a row runs out of
+        line as it is.
+        """
         row = self.find(word)
         if row is None:
             return Insn(addr=insn.addr, raw=insn.raw, span=insn.span, mode=insn.mode, name=insn.name, body=insn.raw)
@@ -181,7 +197,9 @@ class DecodeTable:
 
 
 def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
-    """`Arch.decode` for an ISA with one instruction width and one byte order for code ("little" or "big")."""
+    """`Arch.decode` for an ISA with one instruction width and one byte order for code ("little" or
+    "big").
+    """
     size = table.bits // 8
 
     def decode(code: bytes, addr: int) -> Insn:
@@ -196,8 +214,8 @@ def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
 
 def with_delay_slots(table: DecodeTable, order: Literal["little", "big"], *, nop: bytes,
                      may_stand: str = "") -> Callable[[bytes, int], Insn]:
-    """`Arch.decode` of an ISA with one instruction width: a branch is refused with what it has in its delay slot,
-    unless that may run anywhere.
+    """`Arch.decode` of an ISA with one instruction width: a branch is refused with what it has in
+    its delay slot, unless that may run anywhere.
 
     may_stand: the row of an instruction that may although it is refused: it faults, and at home.
     """
@@ -214,7 +232,10 @@ def with_delay_slots(table: DecodeTable, order: Literal["little", "big"], *, nop
             return evolve(insn, body=b"")  # it has nothing to run
         row = table.find(int.from_bytes(slot, order))
         if row is not None and (row.simulate is not None or row.reject) and row.name != may_stand:
-            return evolve(insn, reject=f"{row.name} in its delay slot: {row.reject or 'a branch, or it reads pc'}")
+            return evolve(
+                insn,
+                reject=f"{row.name} in its delay slot: {row.reject or 'a branch, or it reads pc'}",
+            )
         return insn if row is None or row.boostable else evolve(insn, displace=None)
 
     return decode

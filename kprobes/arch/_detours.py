@@ -1,8 +1,9 @@
-"""How a guest's registers are saved before it runs code of the library's: the row that `arch/<family>/detours.py` has.
+"""How a guest's registers are saved before it runs code of the library's: the row that
+`arch/<family>/detours.py` has.
 
-They go into a frame on the guest's stack, as Linux's optimized probes make one. Encodings are the architectures'
-manuals'; which registers a called function may change are their ABIs'. Compiled programs use general registers only.
-Nothing here changes a flag before it is saved.
+They go into a frame on the guest's stack, as Linux's optimized probes make one. Encodings are the
+architectures' manuals'; which registers a called function may change are their ABIs'. Compiled
+programs use general registers only. Nothing here changes a flag before it is saved.
 """
 
 from __future__ import annotations
@@ -33,13 +34,15 @@ class Saving:
         move: (bytes) -> code that adds them to the stack pointer, and changes no flags.
         store: (register's number, bytes from the stack pointer) -> code.
         load: the same, of the other direction.
-        special: other registers: name ("": no program reads it), code that brings it into `scratch`, and code that puts
-            it back from there.
-        lock: (address of a word) -> code that takes a lock, and code that gives it back, by registers that functions
-            may change; None: no such code is written.
-        patient: (address of a word) -> code that takes it in a process, and leaves the processor to others meanwhile
-            (sched_yield of Linux): two to three times as many stops where threads wait. None: `lock` does.
-        call: (environment, address of the code) -> a call with the environment and the stack pointer as arguments.
+        special: other registers: name ("": no program reads it), code that brings it into
+            `scratch`, and code that puts it back from there.
+        lock: (address of a word) -> code that takes a lock, and code that gives it back, by
+            registers that functions may change; None: no such code is written.
+        patient: (address of a word) -> code that takes it in a process, and leaves the processor to
+            others meanwhile (sched_yield of Linux): two to three times as many stops where threads
+            wait. None: `lock` does.
+        call: (environment, address of the code) -> a call with the environment and the stack
+            pointer as arguments.
         begin: (environment) -> code that sets these arguments alone.
         returns: the instruction by which programs return; b"": they cannot stand in a detour.
         far: (target, with mode bits) -> code that goes there from anywhere; None: `Arch.jump` does.
@@ -79,7 +82,9 @@ class Saving:
         """Return the byte offset of a register in the frame, or None where it is not saved."""
         number = self.numbers.get(name)
         if number is None and name:
-            number = next((self._first + n for n, row in enumerate(self.special) if row[0] == name), None)
+            number = next(
+                (self._first + n for n, row in enumerate(self.special) if row[0] == name), None
+            )
         return None if number is None else self._room(number)
 
     @property
@@ -103,7 +108,9 @@ class Saving:
         return self.around(b"".join([taking, *bodies, giving]), also)
 
     def turn(self, lock: int) -> tuple[bytes, bytes]:
-        """Return code that takes a lock, and code that gives it back; both empty where none is written."""
+        """Return code that takes a lock, and code that gives it back; both empty where none is
+        written.
+        """
         if self.lock is None:
             return b"", b""
         taking, giving = self.lock(lock)
@@ -111,9 +118,14 @@ class Saving:
 
     def around(self, code: bytes, also: Iterable[str] = ()) -> bytes:
         """Put code between saving and putting back, with the registers `also` saved besides."""
-        numbers = sorted({self.numbers[name] for name in (*self.volatile, *also) if name in self.numbers})
+        numbers = sorted(
+            {self.numbers[name] for name in (*self.volatile, *also) if name in self.numbers}
+        )
         put_back = sorted(self.numbers[name] for name in self.volatile)
-        specials = [(read, write, self._room(self._first + n)) for n, (_, read, write) in enumerate(self.special)]
+        specials = [
+            (read, write, self._room(self._first + n))
+            for n, (_, read, write) in enumerate(self.special)
+        ]
         return b"".join([
             self.move(-self.above), *(self.store(n, self._room(n)) for n in numbers),
             *(read + self.store(self.scratch, at) for read, _, at in specials), code,
@@ -127,8 +139,8 @@ class DetourCode:
 
     Attributes:
         process: in a process; None: no such code is written.
-        kernel: in a kernel, where no interrupt may come between, lest another task come to the same program meanwhile;
-            None: no such code is written.
+        kernel: in a kernel, where no interrupt may come between, lest another task come to the same
+            program meanwhile; None: no such code is written.
     """
 
     MODULE: ClassVar[str] = "detours"

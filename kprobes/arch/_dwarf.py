@@ -15,15 +15,17 @@ class DwarfFacts:
     """The facts in which an ABI's debug information is not as most have it.
 
     Attributes:
-        numbers: registers in the order of DWARF's numbers, None for those that have no name here; None: they are
-            `Registers.names`, in that order.
+        numbers: registers in the order of DWARF's numbers, None for those that have no name here;
+            None: they are `Registers.names`, in that order.
         general: how many of `Registers.names` have numbers, where `numbers` is None.
         others: number of a register -> its name, besides these.
-        call_frame: bytes from the stack pointer register at a call to the canonical frame address; None:
+        call_frame: bytes from the stack pointer register at a call to the canonical frame address;
+            None:
             `Registers.sp_bias`.
-        pairs_reversed: True where LLVM writes the registers of a pair in the other order than the ABI has them.
-        windows: True where DW_CFA_GNU_window_save says that a function has a register window of its own; elsewhere
-            that number stands for something else.
+        pairs_reversed: True where LLVM writes the registers of a pair in the other order than the
+            ABI has them.
+        windows: True where DW_CFA_GNU_window_save says that a function has a register window of its
+            own; elsewhere that number stands for something else.
         long_double: bytes of a `long double` -> its format: "x87" or "quad".
     """
 

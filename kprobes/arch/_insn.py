@@ -13,11 +13,13 @@ from ..regs import Regs
 
 
 class Atomic(enum.Enum):
-    """How an instruction takes part in an exclusive (load-reserved / store-conditional) sequence."""
+    """How an instruction takes part in an exclusive (load-reserved / store-conditional) sequence.
+    """
 
     OPENS = "opens"
     CLOSES = "closes"
-    DROPS = "drops"  #: gives it up: CLREX, and instructions that wait until somebody writes what was loaded
+    #: gives it up: CLREX, and instructions that wait until somebody writes what was loaded
+    DROPS = "drops"
 
 
 class Decoded(enum.Enum):
@@ -37,10 +39,10 @@ class Annul(int):
 #: `Insn.executes` where registers tell.
 COMPUTED = -1
 
-#: Applies the instruction's effect that must happen at its own address and returns the target to go to next. Runs
-#: before the body. `Annul(target)` skips the body (an annulled delay slot). Memory goes through regs.word and
-#: regs.set_word; a GuestFault that escapes is reported to the guest at the instruction's address, so memory is read and
-#: written before any register changes.
+#: Applies the instruction's effect that must happen at its own address and returns the target to go
+#: to next. Runs before the body. `Annul(target)` skips the body (an annulled delay slot). Memory
+#: goes through regs.word and regs.set_word; a GuestFault that escapes is reported to the guest at
+#: the instruction's address, so memory is read and written before any register changes.
 Simulate = Callable[[Regs], int]
 
 
@@ -53,57 +55,89 @@ class Insn:
     raw: bytes  #: original bytes; their length is the instruction's length
     name: str  #: row name (the manual's mnemonic), for messages and tests
     mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)
-    decoded: Decoded = Decoded.WHOLE  #: whether there is an instruction at all; see truncated() and undefined()
-    span: int = 0  #: addresses to the next instruction, where `raw` is a bundle that it shares with others
+    #: whether there is an instruction at all; see truncated() and undefined()
+    decoded: Decoded = Decoded.WHOLE
+    #: addresses to the next instruction, where `raw` is a bundle that it shares with others
+    span: int = 0
 
     # how it is executed, where a probe is
     reject: str = ""  #: why it must not be probed; empty = fine
     simulate: Simulate | None = None  #: effect at the original address; returns where to go next
     body: bytes = b""  #: what runs out of line: the instruction, its delay slot, or nothing
-    conditional: bool = False  #: a breakpoint in its place, or in a bundle a jump, is executed under its condition only
+    #: a breakpoint in its place, or in a bundle a jump, is executed under its condition only
+    conditional: bool = False
     boostable: bool = True  #: the body may be followed by a jump back instead of a trap
-    #: where no jump can lead to `next`, within its bundle: (to) -> code that does there what follows it in the bundle,
-    #: at the same place in a bundle of its own, and goes on behind that. Raises OutOfReach
+    #: where no jump can lead to `next`, within its bundle: (to) -> code that does there what
+    #: follows it in the bundle, at the same place in a bundle of its own, and goes on behind that.
+    #: Raises OutOfReach
     onward: Callable[[int], bytes] | None = None
-    #: where it is simulated: (to) -> code that does there all that it does at home, its delay slot included, and
-    #: nothing else, and falls through to `next`; where it faults, nothing is changed (its delay slot: but the link),
-    #: and it can be executed again from its start. Raises OutOfReach
+    #: where it is simulated: (to) -> code that does there all that it does at home, its delay slot
+    #: included, and nothing else, and falls through to `next`; where it faults, nothing is changed
+    #: (its delay slot: but the link), and it can be executed again from its start. Raises
+    #: OutOfReach
     displace: Callable[[int], bytes] | None = None
 
     # where the guest goes on
     target: int | None = None  #: a direct branch's absolute target, for region checks
     exchanges: bool = False  #: its target is in the other mode (BLX)
-    indirect: bool = False  #: a computed jump within the function (not a call, not a return), for region checks
+    #: a computed jump within the function (not a call, not a return), for region checks
+    indirect: bool = False
     falls_through: bool = True  #: False: it never goes on to `next`, where data may stand
-    links: bool = False  #: it keeps `next` as a return address: what follows it at home must stay there
-    #: bytes of an entry, where the instruction jumps through a table that follows it: offsets from the table
+    #: it keeps `next` as a return address: what follows it at home must stay there
+    links: bool = False
+    #: bytes of an entry, where the instruction jumps through a table that follows it: offsets from
+    #: the table
     table: int = 0
-    table_unit: int = 0  #: bytes that an unsigned entry counts; 0: entries are signed and count bytes
+    #: bytes that an unsigned entry counts; 0: entries are signed and count bytes
+    table_unit: int = 0
 
-    lands: str = ""  #: why no jump may stand here, where pages may be guarded: indirect branches lead to one like it
-    sends: str = ""  #: why it may not be done elsewhere, where pages may be guarded: it would be another kind of branch
+    #: why no jump may stand here, where pages may be guarded: indirect branches lead to one like it
+    lands: str = ""
+    #: why it may not be done elsewhere, where pages may be guarded: it would be another kind of
+    #: branch
+    sends: str = ""
 
     # whom else it concerns
     delay_slot: bool = False  #: the next instruction is its delay slot
     skips: int = 0  #: bytes behind it that it may skip, or nullify: behind its copy as well
-    repeats: bool = False  #: an engine executes it once for each element: a hook on it is called as often
-    together: int = 0  #: so many instructions after it go where it goes, and as they are (Thumb: an IT block)
+    #: an engine executes it once for each element: a hook on it is called as often
+    repeats: bool = False
+    #: so many instructions after it go where it goes, and as they are (Thumb: an IT block)
+    together: int = 0
     atomic: Atomic | None = None  #: opens or closes an exclusive sequence
     operand: int | None = None  #: a pc-relative operand's absolute address
-    data: int = 0  #: bytes that it reads or writes there, at most: no code; 0: the address alone counts
+    #: bytes that it reads or writes there, at most: no code; 0: the address alone counts
+    data: int = 0
     #: address of another instruction, which this one executes in its own place; or COMPUTED
     executes: int | None = None
 
     @classmethod
     def truncated(cls, addr: int, raw: bytes, mode: int = 0) -> Insn:
         """Mapped memory ends within the instruction."""
-        return cls(addr=addr, raw=bytes(raw) or b"\0", mode=mode, name="truncated", decoded=Decoded.TRUNCATED,
-                   reject="half an instruction: mapped memory ends here")
+        return cls(
+            addr=addr,
+            raw=bytes(raw) or b"\0",
+            mode=mode,
+            name="truncated",
+            decoded=Decoded.TRUNCATED,
+            reject="half an instruction: mapped memory ends here",
+        )
 
     @classmethod
-    def undefined(cls, addr: int, raw: bytes, reject: str = "undefined instruction", mode: int = 0) -> Insn:
-        """No instruction has this encoding. `raw`: as much as is passed over where decoding may go on."""
-        return cls(addr=addr, raw=bytes(raw), mode=mode, name="undefined", decoded=Decoded.UNDEFINED, reject=reject)
+    def undefined(
+        cls, addr: int, raw: bytes, reject: str = "undefined instruction", mode: int = 0
+    ) -> Insn:
+        """No instruction has this encoding. `raw`: as much as is passed over where decoding may go
+        on.
+        """
+        return cls(
+            addr=addr,
+            raw=bytes(raw),
+            mode=mode,
+            name="undefined",
+            decoded=Decoded.UNDEFINED,
+            reject=reject,
+        )
 
     @property
     def size(self) -> int:

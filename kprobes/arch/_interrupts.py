@@ -1,7 +1,9 @@
-"""The contract between a machine that delivers interrupts and an architecture's rules of how they are taken.
+"""The contract between a machine that delivers interrupts and an architecture's rules of how they
+are taken.
 
-A machine asks between two instructions of the guest's. An architecture whose CPU has a few lines writes
-`InterruptRules`; one with an interrupt controller in its CPU (Armv7-M) writes an `InterruptController` of its own.
+A machine asks between two instructions of the guest's. An architecture whose CPU has a few lines
+writes `InterruptRules`; one with an interrupt controller in its CPU (Armv7-M) writes an
+`InterruptController` of its own.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ class InterruptController(Protocol):
     state: Any
 
     def line(self, name: int | str) -> int:
-        """Return the number of an interrupt. Raises BadArgument where the CPU has no such interrupt."""
+        """Return the number of an interrupt. Raises BadArgument where the CPU has no such
+        interrupt.
+        """
 
     def pend(self, line: int) -> None:
         """Make an interrupt pending until the CPU takes it."""
@@ -69,21 +73,24 @@ class InterruptController(Protocol):
         """True while any interrupt is pending, masked or not."""
 
     def due(self) -> bool:
-        """Tell whether take() would take one. Asked in front of each instruction while one is pending: only registers
-        that the engine's API has may be read."""
+        """Tell whether take() would take one. Asked in front of each instruction while one is
+        pending: only registers that the engine's API has may be read.
+        """
 
     def take(self) -> int | None:
         """Take the most urgent interrupt that is pending and not masked.
 
         Returns:
-            Where the guest goes on, mode bits included; None where nothing is taken and nothing has changed.
+            Where the guest goes on, mode bits included; None where nothing is taken and nothing has
+            changed.
         """
 
     def wakes(self) -> bool:
         """True where a CPU that waits for an interrupt (WFI, HLT) goes on."""
 
     def call(self) -> int | None:
-        """Take the exception of a supervisor call, regs.pc being behind it. None: left to others."""
+        """Take the exception of a supervisor call, regs.pc being behind it. None: left to others.
+        """
 
     def leave(self, value: int) -> int | None:
         """Return from an exception by a branch to `value`. None: that is no exception return."""
@@ -97,11 +104,12 @@ class InterruptRules:
         numbers: of the lines that there are.
         names: name -> number.
         masked: (cpu, line) -> whether the CPU does not take it now.
-        enter: (cpu, line) -> change the registers as the CPU does, and return the handler's address with mode bits;
-            regs.pc is the next instruction.
+        enter: (cpu, line) -> change the registers as the CPU does, and return the handler's address
+            with mode bits; regs.pc is the next instruction.
         order: (pending lines) -> the most urgent first.
         wakes: (cpu, line) -> whether this one ends WFI.
-        show: (cpu, pending lines) -> put them where the guest reads them; None: such a place there is not.
+        show: (cpu, pending lines) -> put them where the guest reads them; None: such a place there
+            is not.
     """
 
     numbers: range
@@ -119,9 +127,12 @@ def line_number(name: int | str, numbers: range, names: Mapping[str, int]) -> in
     if isinstance(number, int) and not isinstance(number, bool) and number in numbers:
         return number
     near = difflib.get_close_matches(str(name), [*names], 1)
-    raise BadArgument(f"{name!r} is no interrupt of this CPU",
-                      hint=f"did you mean {near[0]!r}?" if near else
-                      f"give {numbers[0]} to {numbers[-1]}{''.join(f', {each!r}' for each in names)}")
+    raise BadArgument(
+        f"{name!r} is no interrupt of this CPU",
+        hint=f"did you mean {near[0]!r}?"
+        if near
+        else f"give {numbers[0]} to {numbers[-1]}{''.join(f', {each!r}' for each in names)}",
+    )
 
 
 @define(eq=False)

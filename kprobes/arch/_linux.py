@@ -55,7 +55,8 @@ class ThreadStorage:
         frame: words below argc that belong to the stack frame of the function called first.
         call: name of the function that programs call for a variable's address.
         read: name of the function that programs call for the thread pointer; "": none.
-        pair: address of the two words (image's number, offset) that `call` was called with; None: its first argument.
+        pair: address of the two words (image's number, offset) that `call` was called with; None:
+            its first argument.
         from_pointer: True where `call` returns the distance from the thread pointer.
         also: register that gets what `read` returns, besides the usual one; "": none.
         platform: AT_PLATFORM of the auxiliary vector.
@@ -87,8 +88,9 @@ class Linux:
         exits: numbers of exit() and exit_group(); (): not known.
         clone: number of clone(); None: not known.
         clone_flags: which argument of clone() has its flags, from 0 on.
-        trap: the signal that `Arch.traps` raises in a process, and bytes from the trap to the pc that it shows; None
-            where a trap in text is no way to stop: with delay slots, and with conditions that skip it (Thumb's IT).
+        trap: the signal that `Arch.traps` raises in a process, and bytes from the trap to the pc
+            that it shows; None where a trap in text is no way to stop: with delay slots, and with
+            conditions that skip it (Thumb's IT).
         storage: thread-local storage; None: no process can be made.
         event_names: registers in Linux's kprobe events, which `Registers` must know.
     """

@@ -49,17 +49,23 @@ class StubFacts:
     """Properties of a stub that are not as the architecture's manual says.
 
     Attributes:
-        file: registers in the order in which a stub sends them that describes none; (): every stub describes them.
+        file: registers in the order in which a stub sends them that describes none; (): every stub
+            describes them.
         parts: register of the architecture -> where the stub has it, where their names differ.
-        nullified: the stub's register, and its bits that say that the next instruction does nothing.
-        taken: register that QEMU's stub (10) does not take as it shows it -> the bytes that it takes for those shown.
-        kinds: bytes of an instruction -> GDB's word for the breakpoint that goes there ("Breakpoint Kinds"); empty:
+        nullified: the stub's register, and its bits that say that the next instruction does
+            nothing.
+        taken: register that QEMU's stub (10) does not take as it shows it -> the bytes that it
+            takes for those shown.
+        kinds: bytes of an instruction -> GDB's word for the breakpoint that goes there ("Breakpoint
+            Kinds"); empty:
             `Arch.insn_align`.
-        nop: an instruction that does nothing, as in memory, where branches may wait for their delay slot; b"": they do
-            not.
+        nop: an instruction that does nothing, as in memory, where branches may wait for their delay
+            slot; b"": they do not.
         kernel: register, its bits, and their value with which QEMU shows a kernel's own memory.
-        program: register, its bits, and their value with which QEMU shows a program's memory to a kernel.
-        takes_pc: True where "c address" of a process writes all that a write of pc does: no npc, mode or delay slot.
+        program: register, its bits, and their value with which QEMU shows a program's memory to a
+            kernel.
+        takes_pc: True where "c address" of a process writes all that a write of pc does: no npc,
+            mode or delay slot.
         qemu: QEMU's name of the architecture; "": the architecture's own.
         qemu_cpu: CPU model without which QEMU does not run what the architecture's compilers make.
     """

@@ -1,4 +1,6 @@
-"""Data in text that is read through a register: values, and jump tables. Part of the contract in _base.py."""
+"""Data in text that is read through a register: values, and jump tables. Part of the contract in
+_base.py.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ class Table:
 
     start: int  #: its address
     size: int  #: bytes of an entry
-    base: int | None = None  #: where the jump goes whose entry is 0; None: there is one entry, a value
+    #: where the jump goes whose entry is 0; None: there is one entry, a value
+    base: int | None = None
     signed: bool = False
     order: Literal["little", "big"] = "little"
 
@@ -22,7 +25,8 @@ class Table:
         """List the targets of the entries, up to the first that leads out of the function, [start,
         end), or to an odd address.
 
-        No entry stands where another one leads. read: gives fewer bytes where memory ends. A value: its own address.
+        No entry stands where another one leads. read: gives fewer bytes where memory ends. A value:
+        its own address.
         """
         if self.base is None:
             return [self.start]

@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 from ..regs import Regs
 
 
-def zero_first(names: Sequence[str]) -> tuple[Callable[[Regs, int], int], Callable[[Regs, int, int], None]]:
-    """(read, write) of the general register of a number: the first one reads as zero, and what is written to it is
-    dropped."""
+def zero_first(
+    names: Sequence[str],
+) -> tuple[Callable[[Regs, int], int], Callable[[Regs, int, int], None]]:
+    """(read, write) of the general register of a number: the first one reads as zero, and what is
+    written to it is dropped.
+    """
 
     def read(regs: Regs, n: int) -> int:
         return regs[names[n]] if n else 0

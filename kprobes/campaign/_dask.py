@@ -1,7 +1,8 @@
 """dask's workers, asked for the state of each task.
 
-The executor that dask has itself resolves a future in a callback. Where a worker dies while its result is on the way,
-that callback raises, and the future is never resolved. Nor does dask tell when a task begins: workers send signs.
+The executor that dask has itself resolves a future in a callback. Where a worker dies while its
+result is on the way, that callback raises, and the future is never resolved. Nor does dask tell
+when a task begins: workers send signs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class Sign:
 
     @contextmanager
     def sent(self) -> Iterator[Callable[[int], None]]:
-        """In a worker: send signs, the first at once. Yields what to call before each item, with its index."""
+        """In a worker: send signs, the first at once. Yields what to call before each item, with
+        its index.
+        """
         from distributed import get_worker
 
         worker, over, at = get_worker(), Event(), [0]
@@ -74,7 +77,8 @@ class DaskStates(Executor):
         self._client = client
         self._options = options
         self._tasks: dict[Future[Any], Any] = {}
-        self._hung: list[Any] = []  # kept: a worker whose task is forgotten is given others, which wait behind it
+        # kept: a worker whose task is forgotten is given others, which wait behind it
+        self._hung: list[Any] = []
         self._topic = f"kprobes-{uuid4().hex}"
         self._begun: dict[int, tuple[int, float]] = {}
         self._where: dict[int, str] = {}
@@ -95,11 +99,15 @@ class DaskStates(Executor):
         return Sign(self._topic, number)
 
     def begun(self, number: int) -> tuple[int, float] | None:
-        """Tell which item of batch `number` is worked at, and since when; None: no worker has begun the batch."""
+        """Tell which item of batch `number` is worked at, and since when; None: no worker has begun
+        the batch.
+        """
         return self._begun.get(number)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Begin a task. Its future says at once that it runs, since dask does not tell when it does."""
+        """Begin a task. Its future says at once that it runs, since dask does not tell when it
+        does.
+        """
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         self._tasks[future] = self._client.submit(fn, *args, **kwargs, **self._options)
@@ -108,7 +116,8 @@ class DaskStates(Executor):
     def give_up(self, future: Future[Any], number: int) -> None:
         """Look at the task of batch `number` no more, and have the worker that does it begin anew.
 
-        A worker without a nanny cannot: it is left to its task, which is kept, as the worker were given others then.
+        A worker without a nanny cannot: it is left to its task, which is kept, as the worker were
+        given others then.
         """
         task = self._tasks.pop(future, None)
         if task is None:
@@ -123,7 +132,9 @@ class DaskStates(Executor):
         self._hung.append(task)
 
     def _restart(self, address: str) -> None:
-        """Have a worker's process killed and another one begun. In a thread of its own: it takes seconds."""
+        """Have a worker's process killed and another one begun. In a thread of its own: it takes
+        seconds.
+        """
         with suppress(Exception):  # the cluster may be closed meanwhile
             self._client.restart_workers([address], raise_for_error=False)
 

@@ -1,8 +1,9 @@
-"""Records of many workers as one data set of Arrow: a file for each worker, and of these what counts.
+"""Records of many workers as one data set of Arrow: a file for each worker, and of these what
+counts.
 
-A worker appends to a stream of its own, which can be read up to where a kill has cut it. An item's outcome says which
-rows of which stream are its; rows of an attempt that never came home are in no outcome, and are left out when the
-streams become files.
+A worker appends to a stream of its own, which can be read up to where a kill has cut it. An item's
+outcome says which rows of which stream are its; rows of an attempt that never came home are in no
+outcome, and are left out when the streams become files.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class Part:
 
     @property
     def there(self) -> bool:
-        """False where the stream has become a file meanwhile, or was removed: then another part goes on."""
+        """False where the stream has become a file meanwhile, or was removed: then another part
+        goes on.
+        """
         return self._path.exists()
 
     def announce(self, item: str, count: int) -> Rows:
@@ -70,7 +73,9 @@ class Part:
         import pyarrow
 
         items, self._items = self._items, []
-        names = pyarrow.array([item for item, count in items for _ in range(count)], pyarrow.string())
+        names = pyarrow.array(
+            [item for item, count in items for _ in range(count)], pyarrow.string()
+        )
         table = table.add_column(0, "item", names)
         try:
             if self._writer is None:
@@ -79,7 +84,9 @@ class Part:
             self._writer.write_table(table.replace_schema_metadata(self._facts))
             self._file.flush()
         except (OSError, pyarrow.ArrowException) as error:
-            raise DatasetError(f"{self._path}: {error}", hint="is there room on the disk?") from None
+            raise DatasetError(
+                f"{self._path}: {error}", hint="is there room on the disk?"
+            ) from None
 
     def close(self) -> None:
         """No more rows come."""
@@ -98,7 +105,8 @@ class Recorded:
         self._recording = k.trace(*events, records=RECORDS)
         self._trace = self._recording.__enter__()
         self._part = Part(folder)
-        self._pending = self._lost = 0  # rows that are announced, and not written; records that were lost, all told
+        # rows that are announced, and not written; records that were lost, all told
+        self._pending = self._lost = 0
         self._failed: DatasetError | None = None
 
     @property
@@ -124,8 +132,9 @@ class Recorded:
         return {"part": self._part.name, "rows": rows}
 
     def flush(self) -> None:
-        """Write what was announced. Raises DatasetError: since the last time the disk was full, or records were lost;
-        all that was announced since then is to be done again."""
+        """Write what was announced. Raises DatasetError: since the last time the disk was full, or
+        records were lost; all that was announced since then is to be done again.
+        """
         self._write()
         if self._failed is not None:
             failed, self._failed = self._failed, None
@@ -133,7 +142,9 @@ class Recorded:
             raise failed
 
     def _write(self) -> None:
-        if self._failed is None and (self._trace.lost != self._lost or len(self._trace) != self._pending):
+        if self._failed is None and (
+            self._trace.lost != self._lost or len(self._trace) != self._pending
+        ):
             self._failed = DatasetError(f"an item has made more than {RECORDS // 2:,} records",
                                         hint="record fewer events")
         if self._failed is None and self._pending:
@@ -155,14 +166,16 @@ class Recorded:
 
 
 def gather(folder: str | os.PathLike[str], results: Iterable[Any]) -> pyarrow.dataset.Dataset:
-    """Make the streams of a campaign's workers files, and these a data set: `gather("out", (o.result for o in
-    outcomes))`.
+    """Make the streams of a campaign's workers files, and these a data set: `gather("out",
+    (o.result for o in outcomes))`.
 
-    results: of all items whose records count, those of a resumed campaign's first part included. For when the campaign
-    has ended. The columns are `item` and those of Trace.to_arrow(); every reader of Arrow opens the folder.
+    results: of all items whose records count, those of a resumed campaign's first part included.
+    For when the campaign has ended. The columns are `item` and those of Trace.to_arrow(); every
+    reader of Arrow opens the folder.
 
     Raises:
-        DatasetError: the folder cannot be read or written. Unsupported: pyarrow is not installed (extra `arrow`).
+        DatasetError: the folder cannot be read or written. Unsupported: pyarrow is not installed
+            (extra `arrow`).
     """
     need("pyarrow", "arrow")
     import pyarrow
@@ -173,7 +186,9 @@ def gather(folder: str | os.PathLike[str], results: Iterable[Any]) -> pyarrow.da
         if isinstance(result, Mapping) and "part" in result:
             kept.setdefault(result["part"], []).append(result["rows"])
     there = {path.stem for path in Path(folder).glob("part-*")}
-    if gone := sorted(part for part, rows in kept.items() if part not in there and any(count for _, count in rows)):
+    if gone := sorted(
+        part for part, rows in kept.items() if part not in there and any(count for _, count in rows)
+    ):
         raise DatasetError(f"{os.fspath(folder)}: {gone[0]} is not there, which outcomes name",
                            hint="give the folder that the campaign wrote")
     try:
@@ -182,11 +197,15 @@ def gather(folder: str | os.PathLike[str], results: Iterable[Any]) -> pyarrow.da
         files = sorted(str(path) for path in Path(folder).glob(f"*{FILE}"))
         return pyarrow.dataset.dataset(files, format="ipc")
     except (OSError, pyarrow.ArrowException) as error:
-        raise DatasetError(f"{os.fspath(folder)}: {error}", hint="give the folder that the campaign wrote") from None
+        raise DatasetError(
+            f"{os.fspath(folder)}: {error}", hint="give the folder that the campaign wrote"
+        ) from None
 
 
 def _to_file(stream: Path, kept: list[Rows]) -> None:
-    """Make a stream a file of the rows that count; nothing, where none do. Raises DatasetError: some are not there."""
+    """Make a stream a file of the rows that count; nothing, where none do. Raises DatasetError:
+    some are not there.
+    """
     import pyarrow
 
     unfinished, made = stream.with_suffix(".unfinished"), 0
@@ -231,7 +250,9 @@ def _tables(source: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
 
 
 def _within(kept: list[Rows], first: int, length: int) -> Iterator[tuple[int, int]]:
-    """Of the rows that count those in a table that begins with row `first`: (start in it, how many), joined."""
+    """Of the rows that count those in a table that begins with row `first`: (start in it, how
+    many), joined.
+    """
     start = end = 0
     for row, count in kept:
         low, high = max(row - first, 0), min(row + count - first, length)

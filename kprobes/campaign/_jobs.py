@@ -36,8 +36,8 @@ def _texts(words: Iterable[str]) -> tuple[str, ...]:
 class Calls:
     """Call one function of an image with each item, from the same state every time.
 
-    The item is bytes, or the path of a file with them. The machine is loaded once in each process, and restored before
-    each item.
+    The item is bytes, or the path of a file with them. The machine is loaded once in each process,
+    and restored before each item.
 
     Attributes:
         image: an ELF file.
@@ -51,11 +51,12 @@ class Calls:
         dataset: a folder that the events' hits are recorded to, where they are to be kept and not
             only counted; see gather().
 
-    Called: {"result": int, "hits": {event: n}, "missed": {event: n}}; with `coverage` also {"blocks": addresses, those
-    that this process has not seen before}; with `dataset` also "part" and "rows": where gather() finds the records.
+    Called: {"result": int, "hits": {event: n}, "missed": {event: n}}; with `coverage` also
+    {"blocks": addresses, those that this process has not seen before}; with `dataset` also "part"
+    and "rows": where gather() finds the records.
 
-    Raises, called: GuestFault, GuestTimeout as `UnicornMachine.call`; EventError for the call or an event; ImageError;
-    DatasetError, Unsupported (`dataset` takes the extra `arrow`).
+    Raises, called: GuestFault, GuestTimeout as `UnicornMachine.call`; EventError for the call or an
+    event; ImageError; DatasetError, Unsupported (`dataset` takes the extra `arrow`).
     """
 
     image: str | os.PathLike[str]
@@ -97,7 +98,9 @@ class _Bench:
         for text in job.before:
             first = parse_call(text)
             first.check(self._machine)
-            self._machine.call(first.function, *first.with_input(), timeout=job.timeout, max_insns=job.max_insns)
+            self._machine.call(
+                first.function, *first.with_input(), timeout=job.timeout, max_insns=job.max_insns
+            )
         self._kprobes = Kprobes(self._machine)
         self._events = (Recorded(self._kprobes, job.events, os.fspath(job.dataset)) if job.dataset
                         else _Counted(self._kprobes, job.events))
@@ -111,14 +114,22 @@ class _Bench:
         events.begin()
         before = events.counts
         try:
-            result = self._machine.call(self._call.function, *self._call.with_input(content), timeout=job.timeout,
-                                        max_insns=job.max_insns)
+            result = self._machine.call(
+                self._call.function,
+                *self._call.with_input(content),
+                timeout=job.timeout,
+                max_insns=job.max_insns,
+            )
         finally:
             where = events.end(name)
         counted = {event: (hits - before[event][0], missed - before[event][1])
                    for event, (hits, missed) in events.counts.items()}
-        said: dict[str, Any] = {"result": result, "hits": {event: hits for event, (hits, _) in counted.items()},
-                                "missed": {event: missed for event, (_, missed) in counted.items()}, **where}
+        said: dict[str, Any] = {
+            "result": result,
+            "hits": {event: hits for event, (hits, _) in counted.items()},
+            "missed": {event: missed for event, (_, missed) in counted.items()},
+            **where,
+        }
         if self._coverage is not None:
             said["blocks"] = sorted(block.address for block in self._coverage.new())
         return said
@@ -154,8 +165,8 @@ def _bench(job: Calls) -> _Bench:
 class Checks:
     """Check every instruction of every function of a file, as `kprobes check` does; nothing runs.
 
-    Called with a path: numbers by "files", "functions", "instructions", how these execute ("step", "simulate",
-    "step+simulate", "refuse"; see Verdict), "boostable", "optimizable".
+    Called with a path: numbers by "files", "functions", "instructions", how these execute ("step",
+    "simulate", "step+simulate", "refuse"; see Verdict), "boostable", "optimizable".
 
     Attributes:
         arch: where files do not tell.
@@ -172,8 +183,19 @@ class Checks:
         from ..kprobes import Kprobes
         from ..machine.unicorn.machine import UnicornMachine
 
-        counts = dict.fromkeys(("functions", "instructions", "step", "simulate", "step+simulate", "refuse",
-                                "boostable", "optimizable"), 0)
+        counts = dict.fromkeys(
+            (
+                "functions",
+                "instructions",
+                "step",
+                "simulate",
+                "step+simulate",
+                "refuse",
+                "boostable",
+                "optimizable",
+            ),
+            0,
+        )
         with UnicornMachine.load(os.fspath(item), arch=self.arch) as machine, Kprobes(machine) as k:
             for function in functions(machine):
                 counts["functions"] += 1

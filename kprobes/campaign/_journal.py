@@ -22,8 +22,10 @@ class JournalError(KprobeError):
 
 
 @frozen
-class Entry:
-    """A line of the journal. item: its name. result: as JSON gives it back, or None. error: a sentence, or empty."""
+class JournalEntry:
+    """A line of the journal. item: its name. result: as JSON gives it back, or None. error: a
+    sentence, or empty.
+    """
 
     item: str
     result: Any
@@ -35,15 +37,16 @@ def _line(content: dict[str, Any]) -> bytes:
     return json.dumps(content).encode() + b"\n"
 
 
-def entry_of(outcome: Outcome[Any, Any]) -> Entry:
+def entry_of(outcome: Outcome[Any, Any]) -> JournalEntry:
     """An outcome in words."""
     said = "" if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
-    return Entry(str(outcome.item), outcome.result, said, round(outcome.seconds, 6))
+    return JournalEntry(str(outcome.item), outcome.result, said, round(outcome.seconds, 6))
 
 
 @checked()
 class Journal:
-    """A file of JSON lines: which campaign it is, then an outcome a line. What stands in it is not done again.
+    """A file of JSON lines: which campaign it is, then an outcome a line. What stands in it is not
+    done again.
 
     A line that a kill has cut is dropped. For use as a context manager.
 
@@ -55,10 +58,12 @@ class Journal:
     """
 
     def __init__(self, path: str | Path, campaign: str) -> None:
-        """path: made where it is not there. campaign: what is done, in words; a journal goes on with the same only."""
+        """path: made where it is not there. campaign: what is done, in words; a journal goes on
+        with the same only.
+        """
         self._path = Path(path)
         self._campaign = campaign
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, JournalEntry] = {}
         whole = self._read()
         self._file = self._path.open("r+b" if whole else "wb")
         self._file.truncate(whole)
@@ -79,9 +84,11 @@ class Journal:
         try:
             first, *others = map(json.loads, lines)
             known = first["campaign"]
-            entries = [Entry(**other) for other in others]
+            entries = [JournalEntry(**other) for other in others]
         except (ValueError, TypeError, KeyError):
-            raise JournalError(f"{self._path} is no journal of a campaign", hint="give another file") from None
+            raise JournalError(
+                f"{self._path} is no journal of a campaign", hint="give another file"
+            ) from None
         if known != self._campaign:
             raise JournalError(f"{self._path} is the journal of another campaign ({known!r})",
                                hint="give another file, or the same words as then")
@@ -96,18 +103,28 @@ class Journal:
         """Yield the items that the journal has not, by `str(item)`."""
         return (item for item in items if str(item) not in self.entries)
 
-    def note(self, outcome: Outcome[Any, Any]) -> Entry:
-        """Write an outcome down, before anything is made of it. Its result must be what JSON can say.
-        Raises JournalError, BadArgument."""
+    def note(self, outcome: Outcome[Any, Any]) -> JournalEntry:
+        """Write an outcome down, before anything is made of it. Its result must be what JSON can
+        say. Raises JournalError, BadArgument.
+        """
         if not isinstance(outcome, Outcome):
             raise BadArgument(f"outcome is {shown(outcome)}", hint="pass what run() gives")
         look("seconds", outcome.seconds, SORTS["float"])
         entry = entry_of(outcome)
         try:
-            self._write({"item": entry.item, "result": entry.result, "error": entry.error, "seconds": entry.seconds})
+            self._write(
+                {
+                    "item": entry.item,
+                    "result": entry.result,
+                    "error": entry.error,
+                    "seconds": entry.seconds,
+                }
+            )
         except (TypeError, ValueError) as error:
-            raise JournalError(f"{self._path}: {shown(entry.item)} is not noted: {error}",
-                               hint="keep the journal open, and let jobs return what JSON can say") from None
+            raise JournalError(
+                f"{self._path}: {shown(entry.item)} is not noted: {error}",
+                hint="keep the journal open, and let jobs return what JSON can say",
+            ) from None
         self.entries[entry.item] = entry
         return entry
 
@@ -124,8 +141,8 @@ class Journal:
 
 @looking
 def merged(results: Iterable[Any]) -> Any:
-    """Results of many items as one: numbers are added, mappings merged key by key, sets united, sequences joined; None
-    counts for nothing.
+    """Results of many items as one: numbers are added, mappings merged key by key, sets united,
+    sequences joined; None counts for nothing.
 
     What has a method `merged(other)` says itself. None: of nothing.
 

@@ -12,7 +12,8 @@ from typing import Any
 from ..arguments import looking
 from ..errors import Unsupported
 
-#: How processes begin: of those of a server, Python 3.14's own choice on Linux, pebble waits for ever for one that dies
+#: How processes begin: of those of a server, Python 3.14's own choice on Linux, pebble waits for
+#: ever for one that dies
 START = "fork" if sys.platform == "linux" else None
 
 
@@ -34,7 +35,9 @@ class Local(Executor):
         self._pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context(START))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = self._pool.schedule(fn, args=args, kwargs=kwargs, timeout=self.timeout)
+        future: Future[Any] = self._pool.schedule(
+            fn, args=args, kwargs=kwargs, timeout=self.timeout
+        )
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -49,8 +52,8 @@ class Local(Executor):
 
 @looking
 def local(jobs: int | None = None, timeout: float | None = None) -> Local:
-    """Processes of this machine, as many as it has processors unless `jobs` says; `timeout` seconds a task. For several
-    run()s in a row.
+    """Processes of this machine, as many as it has processors unless `jobs` says; `timeout` seconds
+    a task. For several run()s in a row.
 
     Raises:
         Unsupported: without pebble.

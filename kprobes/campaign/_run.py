@@ -1,4 +1,6 @@
-"""Items through an executor: a few at a time, in whatever order they finish, each with its own fate."""
+"""Items through an executor: a few at a time, in whatever order they finish, each with its own
+fate.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,15 @@ Result = TypeVar("Result")
 
 BATCH_SECONDS = 0.05  # what a batch is to take: far more than handing it over does
 LARGEST_BATCH = 256
-CLUSTER_SECONDS, CLUSTER_BATCH = 1.0, 8192  # of others' workers: a scheduler takes milliseconds for each
-SHARES = 2  # of what is left each worker has so many batches to come, at least: all end at about the same time
+# of others' workers: a scheduler takes milliseconds for each
+CLUSTER_SECONDS, CLUSTER_BATCH = 1.0, 8192
+# of what is left each worker has so many batches to come, at least: all end at about the same time
+SHARES = 2
 WINDOW = 3  # batches under way for each worker: one that runs, and some that wait for it
 _TICK = 0.2  # seconds between looks at what is overdue
 _LOOK = 0.02  # seconds between looks at the states of dask's tasks
-_SILENCE = 60.0  # seconds, beyond the timeout, in which no worker of dask begins anything: all of them hang
+# seconds, beyond the timeout, in which no worker of dask begins anything: all of them hang
+_SILENCE = 60.0
 
 
 @frozen
@@ -59,30 +64,37 @@ class Outcome(Generic[Item, Result]):
 def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor | None = None,
         timeout: float | None = None, *, jobs: int | None = None, memory: int | None = None
         ) -> Iterator[Outcome[Item, Result]]:
-    """Do `job(item)` for every item; outcomes come as they are ready, one for each item, in no order.
+    """Do `job(item)` for every item; outcomes come as they are ready, one for each item, in no
+    order.
 
-    Items are taken from the iterable as workers become free: it may be endless. Short ones travel in batches; where a
-    batch dies, each of its items is tried alone, so that a crash or a hang of the engine costs the item that caused it.
+    Items are taken from the iterable as workers become free: it may be endless. Short ones travel
+    in batches; where a batch dies, each of its items is tried alone, so that a crash or a hang of
+    the engine costs the item that caused it.
 
     Args:
-        job: a function or object that can be pickled; so must its results. What it raises is that item's `error`. Where
-            it has a method flush(), that is called in the worker after each batch, before outcomes go home.
+        job: a function or object that can be pickled; so must its results. What it raises is that
+            item's `error`. Where it has a method flush(), that is called in the worker after each
+            batch, before outcomes go home.
         items: what can be pickled.
-        executor: any `concurrent.futures.Executor`, for instance dask's `Client.get_executor()`; it is not shut down.
-            None: processes of this machine, by pebble.
-        timeout: seconds that an item may take. On this machine its process is killed then, and dask's worker begins
-            anew where it has a nanny; another executor's worker is left to itself, as it cannot be stopped from here,
-            and the item is given up.
-        jobs: processes, or the executor's workers as far as they are known; None: one for each processor.
-        memory: bytes of memory that an item may take beyond what its worker has before it. What asks for more gets a
-            MemoryError, or ends its process where it cannot go on without; on Linux, and with a thread for each worker.
+        executor: any `concurrent.futures.Executor`, for instance dask's `Client.get_executor()`; it
+            is not shut down. None: processes of this machine, by pebble.
+        timeout: seconds that an item may take. On this machine its process is killed then, and
+            dask's worker begins anew where it has a nanny; another executor's worker is left to
+            itself, as it cannot be stopped from here, and the item is given up.
+        jobs: processes, or the executor's workers as far as they are known; None: one for each
+            processor.
+        memory: bytes of memory that an item may take beyond what its worker has before it. What
+            asks for more gets a MemoryError, or ends its process where it cannot go on without; on
+            Linux, and with a thread for each worker.
 
     Raises:
         BadArgument: a `timeout`, `memory` or number of `jobs` that is not positive.
         Unsupported: neither an executor nor pebble; `memory` on a system that has no such limit.
     """
     if timeout is not None and not timeout > 0:
-        raise BadArgument(f"a timeout of {timeout} seconds leaves no time", hint="give a positive number, or None")
+        raise BadArgument(
+            f"a timeout of {timeout} seconds leaves no time", hint="give a positive number, or None"
+        )
     if jobs is not None and jobs < 1:
         raise BadArgument(f"{jobs} processes do no work", hint="give 1 or more")
     check_limit(memory)
@@ -90,8 +102,15 @@ def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor
     return _outcomes(job, iter(items), executor, timeout, jobs, memory, count)
 
 
-def _outcomes(job: Callable[[Any], Any], items: Iterator[Any], executor: Executor | None, timeout: float | None,
-              jobs: int | None, memory: int | None, left: int | None) -> Iterator[Outcome[Any, Any]]:
+def _outcomes(
+    job: Callable[[Any], Any],
+    items: Iterator[Any],
+    executor: Executor | None,
+    timeout: float | None,
+    jobs: int | None,
+    memory: int | None,
+    left: int | None,
+) -> Iterator[Outcome[Any, Any]]:
     with ExitStack() as stack:
         if executor is None:
             executor = own = local(jobs, timeout)
@@ -102,8 +121,9 @@ def _outcomes(job: Callable[[Any], Any], items: Iterator[Any], executor: Executo
 
 @define(eq=False)
 class _Batch:
-    """Items that travel together. since: when they began to run, as far as one can tell. number: which batch it is.
-    alone: nothing else is under way, so that it is they who ended a worker."""
+    """Items that travel together. since: when they began to run, as far as one can tell. number:
+    which batch it is. alone: nothing else is under way, so that it is they who ended a worker.
+    """
 
     items: list[Any]
     alone: bool = False
@@ -113,8 +133,9 @@ class _Batch:
 
 @frozen(eq=False)
 class Work:
-    """A batch on its way: one object, into which no executor looks. memory: of an item, at most. sign: how its worker
-    says what it does."""
+    """A batch on its way: one object, into which no executor looks. memory: of an item, at most.
+    sign: how its worker says what it does.
+    """
 
     job: Callable[[Any], Any]
     items: list[Any]
@@ -122,7 +143,9 @@ class Work:
     sign: Sign | None = None
 
     def __dask_tokenize__(self) -> str:
-        """dask takes calls with the same arguments for one, and would read every item to see that they are."""
+        """dask takes calls with the same arguments for one, and would read every item to see that
+        they are.
+        """
         return uuid4().hex
 
 
@@ -135,10 +158,11 @@ class Fates:
 
 @define
 class _Run:
-    """The loop. left: items that were not handed over, where that is known. memory: as run() has it. batches: how many
-    were handed over. size: items in the next batch. short: how
-    many are worth handing over, at least. singly: items whose batch died. suspects: those that died singly, where what
-    waits for the same worker dies as well."""
+    """The loop. left: items that were not handed over, where that is known. memory: as run() has
+    it. batches: how many were handed over. size: items in the next batch. short: how many are worth
+    handing over, at least. singly: items whose batch died. suspects: those that died singly, where
+    what waits for the same worker dies as well.
+    """
 
     job: Callable[[Any], Any]
     items: Iterator[Any]
@@ -159,7 +183,8 @@ class _Run:
 
     def __attrs_post_init__(self) -> None:
         self.killed_in_time = isinstance(self.executor, Local)
-        if not self.killed_in_time and self.timeout is None:  # else a large batch were late to be given up
+        # else a large batch were late to be given up
+        if not self.killed_in_time and self.timeout is None:
             self.batch_seconds = CLUSTER_SECONDS
             self.largest = CLUSTER_BATCH
 
@@ -176,8 +201,14 @@ class _Run:
     def _hand_over(self, batch: _Batch) -> None:
         batch.number = self.batches = self.batches + 1
         by_signs = isinstance(self.executor, DaskStates) and self.timeout is not None
-        sign = self.executor.sign_of(batch.number) if by_signs and isinstance(self.executor, DaskStates) else None
-        self.under_way[self.executor.submit(attempt, Work(self.job, batch.items, self.memory, sign))] = batch
+        sign = (
+            self.executor.sign_of(batch.number)
+            if by_signs and isinstance(self.executor, DaskStates)
+            else None
+        )
+        self.under_way[
+            self.executor.submit(attempt, Work(self.job, batch.items, self.memory, sign))
+        ] = batch
 
     def _ended(self) -> set[Future[Any]]:
         """Wait until some batches have ended, or it is time to look at what is overdue."""
@@ -237,7 +268,9 @@ class _Run:
                 patience = self.timeout + SIGNS
                 if batch.since is None and now - self.executor.happened > self.timeout + _SILENCE:
                     batch.since = self.executor.happened
-            elif batch.since is None and (future.done() or (place < self.workers and future.running())):
+            elif batch.since is None and (
+                future.done() or (place < self.workers and future.running())
+            ):
                 batch.since = now
             if batch.since is not None and now - batch.since > patience and not future.done():
                 del self.under_way[future]
@@ -290,7 +323,11 @@ def _portable(error: Exception) -> Exception:
 def _said(error: BaseException, timeout: float | None) -> BaseException:
     """Why a process or a worker has not answered, in words."""
     if isinstance(error, (FutureTimeout, TimeoutError)):
-        return TimeoutError(f"no result within {timeout:g} seconds" if timeout else str(error) or "no result in time")
+        return TimeoutError(
+            f"no result within {timeout:g} seconds"
+            if timeout
+            else str(error) or "no result in time"
+        )
     if type(error).__name__ == "KilledWorker":  # dask's
         return ChildProcessError("its worker died")
     if type(error).__name__ == "ProcessExpired":

@@ -20,7 +20,7 @@ from ._main import GUEST_FAILED
 from ._render import table
 
 if TYPE_CHECKING:
-    from ..campaign._journal import Entry, Journal
+    from ..campaign._journal import Journal, JournalEntry
 
 CONNECT = 10.0  #: seconds until a scheduler must have answered
 LINES = 10.0  #: seconds between lines that say how far it is
@@ -163,7 +163,7 @@ def cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManager
     return connected()
 
 
-def _kept(journal: Journal | None, items: Sequence[Path]) -> list[Entry]:
+def _kept(journal: Journal | None, items: Sequence[Path]) -> list[JournalEntry]:
     return [journal.entries[str(item)] for item in items if str(item) in journal.entries] if journal else []
 
 
@@ -217,7 +217,7 @@ def _countable(result: Any) -> Any:
             if key not in ("result", "part", "rows")}
 
 
-def _show(total: dict[str, Any], count: int, failed: Sequence[Entry], again: str, as_json: bool) -> None:
+def _show(total: dict[str, Any], count: int, failed: Sequence[JournalEntry], again: str, as_json: bool) -> None:
     if "blocks" in total:
         total["blocks"] = len(total["blocks"])
     if as_json:

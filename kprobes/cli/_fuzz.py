@@ -21,7 +21,7 @@ from ._main import GUEST_FAILED
 from ._render import table
 
 if TYPE_CHECKING:
-    from ..campaign._journal import Entry, Journal
+    from ..campaign._journal import Journal, JournalEntry
     from ..fuzz.findings import Findings
     from ..fuzz.target import CallTarget, PythonTarget, Target
 
@@ -215,7 +215,7 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
     most = memory << 20 if sys.platform.startswith("linux") else None  # elsewhere there is no such limit
     job = Replay(named, _stamp(named), timeout, most, map_size or SIZE)
     found = Findings(["kprobes", "fuzz", *named.words], output)
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
     stopped = False
     with contextlib.ExitStack() as stack:
         executor, jobs = stack.enter_context(cluster(dask, jobs)) if dask else (None, jobs)
@@ -247,7 +247,7 @@ def _stamp(named: PythonTarget | CallTarget) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _entries(journal: Journal | None, items: Sequence[Path], found: Findings, path: Path | None) -> list[Entry]:
+def _entries(journal: Journal | None, items: Sequence[Path], found: Findings, path: Path | None) -> list[JournalEntry]:
     """What the journal at `path` has of these inputs; its findings are noted."""
     from ..fuzz.replay import smallest
 
@@ -270,7 +270,7 @@ def _how_to_go_on(output: Path | None) -> str:
     return f"; {output} has what was found: type the same command to go on"
 
 
-def _sum_up(entries: Sequence[Entry], found: Findings, output: Path | None, as_json: bool, sarif: Path | None,
+def _sum_up(entries: Sequence[JournalEntry], found: Findings, output: Path | None, as_json: bool, sarif: Path | None,
             stopped: bool) -> list[str]:
     """Write reports, and say what was found. Returns the minimal corpus."""
     from ..fuzz.findings import write, write_corpus

@@ -1,1 +1,2 @@
-"""The architecture-agnostic core. It drives; an architecture only answers, a machine only reports."""
+"""The architecture-agnostic core. It drives; an architecture only answers, a machine only reports.
+"""

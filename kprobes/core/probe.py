@@ -16,7 +16,8 @@ from .settings import Setting
 if TYPE_CHECKING:
     from ..machine._base import BuiltIn
 
-#: What a pre-handler returns when it has set regs.pc itself: no step, no younger siblings, no post-handlers.
+#: What a pre-handler returns when it has set regs.pc itself: no step, no younger siblings, no
+#: post-handlers.
 DIVERTED: Final = 1
 
 FaultHandler = Callable[[Any, Regs, int], Any]
@@ -27,11 +28,11 @@ AGAIN = "unregister it, set it, and register it again"
 class Probe:
     """The common part of all kinds of probes.
 
-    Exactly one of `symbol_name` ("vfs_read", "module:symbol", "symbol+0x10") and `addr` says where; `offset`, in bytes,
-    is added. None of these is ever changed by the library: a probe that was refused or unregistered can be registered
-    again. What makes no sense is refused where it is set (BadLocation, BadArgument), and so is what a registered probe
-    would ignore (AlreadyRegistered). A copy (copy.copy, pickle) has the same settings, is registered nowhere and has
-    seen nothing.
+    Exactly one of `symbol_name` ("vfs_read", "module:symbol", "symbol+0x10") and `addr` says where;
+    `offset`, in bytes, is added. None of these is ever changed by the library: a probe that was
+    refused or unregistered can be registered again. What makes no sense is refused where it is set
+    (BadLocation, BadArgument), and so is what a registered probe would ignore (AlreadyRegistered).
+    A copy (copy.copy, pickle) has the same settings, is registered nowhere and has seen nothing.
     """
 
     _symbol_name: str | None = None
@@ -42,17 +43,22 @@ class Probe:
     _optimize: bool = True
     _nhit: int = field(default=0, init=False)
     _missed: int = field(default=0, init=False)
-    _point: Any = field(default=None, init=False)  #: its probepoint, which knows this room; None: not registered
+    #: its probepoint, which knows this room; None: not registered
+    _point: Any = field(default=None, init=False)
     _off: bool = field(default=False, init=False)  #: disabled now, whatever it was registered with
     _gone: bool = field(default=False, init=False)
-    _active: bool = field(default=False, init=False)  #: registered, not disabled, not gone: handlers may run
+    #: registered, not disabled, not gone: handlers may run
+    _active: bool = field(default=False, init=False)
     _owner: Any = field(default=None, init=False)  #: the Kprobes it is registered with
-    #: What the aggregate calls: the user's handler, or the core's entry hook of a return probe or jprobe.
+    #: What the aggregate calls: the user's handler, or the core's entry hook of a return probe or
+    #: jprobe.
     _pre: Callable[[Any, Regs], Any] | None = field(default=None, init=False)
     _post: Callable[[Any, Regs, int], Any] | None = field(default=None, init=False)
-    #: What a machine may run at a call site in place of the handler: a program, which does the same.
+    #: What a machine may run at a call site in place of the handler: a program, which does the
+    #: same.
     _host: Any = field(default=None, init=False)  # a HostProgram, or a GuestProgram
-    _late: int = field(default=0, init=False)  # 1: acts behind the others, which see where a call returns; 2: last
+    # 1: acts behind the others, which see where a call returns; 2: last
+    _late: int = field(default=0, init=False)
     family: ClassVar[str] = "?"  #: letter in the debugfs list
 
     symbol_name = Setting[str | None]("Symbol of the place, or None.", settings.text, instead=AGAIN)
@@ -60,12 +66,17 @@ class Probe:
     addr = Setting[int | None]("Address of the place, or None.", settings.place, instead=AGAIN)
     disabled = Setting[bool]("Register without arming.", settings.switch,
                              instead="call its disable_kprobe() or enable_kprobe()")
-    optimize = Setting[bool]("Allow boost and jump optimization. It may be changed while registered.", settings.switch,
-                             told=True)
+    optimize = Setting[bool](
+        "Allow boost and jump optimization. It may be changed while registered.",
+        settings.switch,
+        told=True,
+    )
     fault_handler = Setting[FaultHandler | None](
         """fault_handler(p, regs, trapnr) -> 1 if handled. Asked about a guest fault in the displaced instruction
         (regs.fault; trapnr is a POSIX signal number) and about an exception in the probe's own handlers
-        (regs.exception; trapnr is 0). When handled, the guest goes on where regs.pc says.""", settings.handler)
+        (regs.exception; trapnr is 0). When handled, the guest goes on where regs.pc says.""",
+        settings.handler,
+    )
 
     def __attrs_post_init__(self) -> None:
         for setting in settings.of(type(self)):
@@ -125,7 +136,8 @@ class Probe:
 
     @property
     def boosted(self) -> bool:
-        """True if a hit takes one trap only: the displaced instruction is followed by a jump back."""
+        """True if a hit takes one trap only: the displaced instruction is followed by a jump back.
+        """
         return self._point is not None and self._point.boosted
 
     @property
@@ -139,14 +151,18 @@ class Probe:
         return "not registered" if self._owner is None else str(self._owner.explain(self._point))
 
     def unregister(self) -> None:
-        """Unregister from the subsystem the probe is registered with; NotRegistered where there is none."""
+        """Unregister from the subsystem the probe is registered with; NotRegistered where there is
+        none.
+        """
         if self._owner is None:
             raise self.not_registered()
         self._owner.unregister(self)
 
     def not_registered(self) -> Exception:
         """The error for a probe that is not registered."""
-        return NotRegistered("probe is not registered", symbol=self.place(), hint="register it first")
+        return NotRegistered(
+            "probe is not registered", symbol=self.place(), hint="register it first"
+        )
 
     def place(self) -> str:
         """Return the place in the user's words: symbol and offset, or address."""
@@ -163,10 +179,12 @@ PostHandler = Callable[["Kprobe", Regs, int], Any]
 class Kprobe(Probe):
     """A probe on one instruction (Linux: struct kprobe).
 
-    - pre_handler(p, regs) runs before the instruction; regs.pc is the probepoint. It returns None or 0, or DIVERTED
-      when it has set regs.pc itself (any true value counts): then the instruction, the other probes there and all
-      post-handlers are skipped. Without DIVERTED a changed regs.pc is ignored.
-    - post_handler(p, regs, flags) runs after it; regs.pc is the architecturally next instruction. flags is 0.
+    - pre_handler(p, regs) runs before the instruction; regs.pc is the probepoint. It returns None
+      or 0, or DIVERTED when it has set regs.pc itself (any true value counts): then the
+      instruction, the other probes there and all post-handlers are skipped. Without DIVERTED a
+      changed regs.pc is ignored.
+    - post_handler(p, regs, flags) runs after it; regs.pc is the architecturally next instruction.
+      flags is 0.
     """
 
     _pre_handler: PreHandler | None = None
@@ -175,10 +193,14 @@ class Kprobe(Probe):
 
     pre_handler = Setting[PreHandler | None](
         "Runs before the instruction. It may be replaced while the probe is registered: the next hit uses the new one.",
-        settings.handler, told=True)
+        settings.handler,
+        told=True,
+    )
     post_handler = Setting[PostHandler | None](
-        "Runs after the instruction. It may be replaced while the probe is registered, too.", settings.handler,
-        told=True)
+        "Runs after the instruction. It may be replaced while the probe is registered, too.",
+        settings.handler,
+        told=True,
+    )
 
     @property
     def nmissed(self) -> int:
@@ -211,9 +233,11 @@ class KretprobeInstance:
     frame: int = 0
     args: Any = field(default=None, repr=False)
     _data: Any = field(default=None, repr=False)
-    link: int = field(default=0, repr=False)  #: the return address found at entry; the trampoline's under a sibling
+    #: the return address found at entry; the trampoline's under a sibling
+    link: int = field(default=0, repr=False)
     pool: list[KretprobeInstance] = field(factory=list, repr=False)  #: where it goes when recycled
-    aside: bool = field(default=False, repr=False)  #: it looks left: its pool has another one in its place
+    #: it looks left: its pool has another one in its place
+    aside: bool = field(default=False, repr=False)
 
     def begin(self, frame: int, link: int) -> None:
         """A call that the machine follows; it has only one task."""
@@ -237,8 +261,10 @@ class KretprobeInstance:
 class Kretprobe(Probe):
     """A probe on a function's return (Linux: struct kretprobe). Only at function entry.
 
-    - handler(ri, regs) runs when the function has returned: regs.pc is the return address, regs.return_value its value.
-    - entry_handler(ri, regs) runs at entry and may return non-zero: this call is not followed to its return.
+    - handler(ri, regs) runs when the function has returned: regs.pc is the return address,
+      regs.return_value its value.
+    - entry_handler(ri, regs) runs at entry and may return non-zero: this call is not followed to
+      its return.
 
     Attributes:
         nmissed: calls not followed because no instance was free.
@@ -253,18 +279,28 @@ class Kretprobe(Probe):
     nmissed: int = field(default=0, init=False)
     _nreturned: int = field(default=0, init=False)
     _pool: list[KretprobeInstance] = field(factory=list, init=False)
-    _most: int = field(default=0, init=False)  #: instances that there may be; 0 while not registered
+    #: instances that there may be; 0 while not registered
+    _most: int = field(default=0, init=False)
     _made: int = field(default=0, init=False)  #: of them, those that were needed so far
-    _held: list[KretprobeInstance] = field(factory=list, init=False)  #: of calls that the machine follows
-    _follow: Followers | None = field(default=None, init=False)  #: it and others whose calls the machine follows
-    _keeping: Any = field(default=None, init=False)  #: a Keeping: a program that runs at entry; None: none does
+    #: of calls that the machine follows
+    _held: list[KretprobeInstance] = field(factory=list, init=False)
+    #: it and others whose calls the machine follows
+    _follow: Followers | None = field(default=None, init=False)
+    #: a Keeping: a program that runs at entry; None: none does
+    _keeping: Any = field(default=None, init=False)
     family: ClassVar[str] = "r"
 
-    handler = Setting[ReturnHandler | None]("Runs when the function has returned. It may be replaced while registered.",
-                                            settings.handler, told=True)
-    entry_handler = Setting[ReturnHandler | None]("Runs at function entry. It may be replaced while registered.",
-                                                  settings.handler, told=True)
-    data_size = Setting[int]("Bytes of ri.data, at most 4096; 0: it is a dict.", settings.number, instead=AGAIN)
+    handler = Setting[ReturnHandler | None](
+        "Runs when the function has returned. It may be replaced while registered.",
+        settings.handler,
+        told=True,
+    )
+    entry_handler = Setting[ReturnHandler | None](
+        "Runs at function entry. It may be replaced while registered.", settings.handler, told=True
+    )
+    data_size = Setting[int](
+        "Bytes of ri.data, at most 4096; 0: it is a dict.", settings.number, instead=AGAIN
+    )
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -272,14 +308,19 @@ class Kretprobe(Probe):
 
     @property
     def maxactive(self) -> int:
-        """Calls followed at a time. While registered, the number in use; <= 0 at registration: Kprobes.instances."""
+        """Calls followed at a time. While registered, the number in use; <= 0 at registration:
+        Kprobes.instances.
+        """
         return self._most or self._maxactive
 
     @maxactive.setter
     def maxactive(self, value: int) -> None:
         if self._point is not None and value != self.maxactive:
-            raise AlreadyRegistered("maxactive does not change while the probe is registered", symbol=self.place(),
-                                    hint=AGAIN)
+            raise AlreadyRegistered(
+                "maxactive does not change while the probe is registered",
+                symbol=self.place(),
+                hint=AGAIN,
+            )
         self._maxactive = settings.number("maxactive", value)
 
     @property
@@ -314,8 +355,11 @@ class Followers:
         """How many calls have returned without the core's doing."""
         return self.program.returns
 
-    def take(self, frame: int, link: int, trampoline: int, slot: int) -> Iterator[KretprobeInstance]:
-        """The instances of a call that the machine follows no more: of each probe one, in the order of the entry.
+    def take(
+        self, frame: int, link: int, trampoline: int, slot: int
+    ) -> Iterator[KretprobeInstance]:
+        """The instances of a call that the machine follows no more: of each probe one, in the order
+        of the entry.
 
         Args:
             frame: stack pointer at the call's entry.
@@ -338,18 +382,22 @@ class Followers:
 
 @define(eq=False, kw_only=True, repr=False)
 class Jprobe(Probe):
-    """A probe on a function's entry whose handler mirrors the function (Linux up to 4.14: struct jprobe).
+    """A probe on a function's entry whose handler mirrors the function (Linux up to 4.14: struct
+    jprobe).
 
-    entry is a Python callable that gets the function's first arguments, as many as it takes positionally (annotations
-    such as ctypes.c_int32 or ctypes.c_char_p convert), or a guest function (address or symbol name) that runs on a copy
-    of registers and stack. Either way the target's own arguments stay as they are.
+    entry is a Python callable that gets the function's first arguments, as many as it takes
+    positionally (annotations such as ctypes.c_int32 or ctypes.c_char_p convert), or a guest
+    function (address or symbol name) that runs on a copy of registers and stack. Either way the
+    target's own arguments stay as they are.
     """
 
     _entry: Mirror = None
     _late: int = field(default=2, init=False)
     family: ClassVar[str] = "j"
 
-    entry = Setting[Mirror]("The mirror. It does not change while registered.", settings.mirror, instead=AGAIN)
+    entry = Setting[Mirror](
+        "The mirror. It does not change while registered.", settings.mirror, instead=AGAIN
+    )
 
     @property
     def nmissed(self) -> int:

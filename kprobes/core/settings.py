@@ -1,6 +1,7 @@
 """Settings of probes: checked where they are set, and never ignored.
 
-Descriptors, not attrs' on_setattr: that would put a Python call on every attribute that a hit writes.
+Descriptors, not attrs' on_setattr: that would put a Python call on every attribute that a hit
+writes.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ Check = Callable[[str, Any], Any]  # (name, value) -> the value as it is kept; r
 class Setting(Generic[T]):
     """An attribute of a probe, kept in the field of its name with an underscore.
 
-    check: see Check. instead: what to do in place of setting it while the probe is registered; None: it may be set
-    then, too, and
-    `told` says whether the probepoint is to be told.
+    check: see Check. instead: what to do in place of setting it while the probe is registered;
+    None: it may be set then, too, and `told` says whether the probepoint is to be told.
     """
 
-    def __init__(self, doc: str, check: Check, *, instead: str | None = None, told: bool = False) -> None:
+    def __init__(
+        self, doc: str, check: Check, *, instead: str | None = None, told: bool = False
+    ) -> None:
         self.__doc__ = doc
         self._check = check
         self._instead = instead
@@ -44,10 +46,15 @@ class Setting(Generic[T]):
         return self if probe is None else getattr(probe, self._field)
 
     def __set__(self, probe: Any, value: T) -> None:
-        """Raises BadLocation or BadArgument for what makes no sense, and AlreadyRegistered where it cannot change
-        now."""
+        """Raises BadLocation or BadArgument for what makes no sense, and AlreadyRegistered where it
+        cannot change now.
+        """
         value = self._check(self._name, value)
-        if probe._point is not None and self._instead is not None and value != getattr(probe, self._field):
+        if (
+            probe._point is not None
+            and self._instead is not None
+            and value != getattr(probe, self._field)
+        ):
             raise AlreadyRegistered(f"{self._name} does not change while the probe is registered",
                                     address=probe.address, symbol=probe.place(), hint=self._instead)
         before = getattr(probe, self._field)
@@ -68,7 +75,9 @@ def of(kind: type) -> tuple[Setting[Any], ...]:
     """Return the settings of a class of probes."""
     found = _OF.get(kind)
     if found is None:
-        found = _OF[kind] = tuple(one for name in dir(kind) if isinstance(one := getattr(kind, name), Setting))
+        found = _OF[kind] = tuple(
+            one for name in dir(kind) if isinstance(one := getattr(kind, name), Setting)
+        )
     return found
 
 
@@ -78,7 +87,9 @@ _OF: dict[type, tuple[Setting[Any], ...]] = {}
 def handler(name: str, value: Any) -> Any:
     """A Check: a callable, or None."""
     if value is not None and not callable(value):
-        raise BadArgument(f"{name} is {value!r}, which cannot be called", hint="pass a function, or None")
+        raise BadArgument(
+            f"{name} is {value!r}, which cannot be called", hint="pass a function, or None"
+        )
     return value
 
 
@@ -86,7 +97,10 @@ def mirror(name: str, value: Any) -> Any:
     """A Check: a callable, or a guest function's address or name."""
     if value is None or callable(value) or isinstance(value, int | str):
         return value
-    raise BadLocation(f"{name} is {value!r}, no mirror", hint="pass a Python function, or a guest symbol or address")
+    raise BadLocation(
+        f"{name} is {value!r}, no mirror",
+        hint="pass a Python function, or a guest symbol or address",
+    )
 
 
 def switch(name: str, value: Any) -> bool:
@@ -124,7 +138,9 @@ def text(name: str, value: Any) -> str | None:
 
 
 def remade(kind: Any, values: dict[str, Any], more: dict[str, Any]) -> Any:
-    """A probe like another one, by its settings alone: a copy is registered nowhere and has seen nothing."""
+    """A probe like another one, by its settings alone: a copy is registered nowhere and has seen
+    nothing.
+    """
     probe = kind.__new__(kind)
     for one in fields(kind):
         default = one.default.factory() if hasattr(one.default, "factory") else one.default

@@ -1,4 +1,6 @@
-"""ELF files -> segments, relocations, symbols. `read_elf` is the door; `Image.place` gives the image an address."""
+"""ELF files -> segments, relocations, symbols. `read_elf` is the door; `Image.place` gives the
+image an address.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,17 @@ from ._placing import Image
 from ._relocatable import relocatable
 from ._symbol import LoadedFile, Symbol
 from ._unlinked import linked
-from ._values import TLSDESC, Copy, Import, Placed, Resolve, ResolveIfunc, Segment, TlsBlock, page_size
+from ._values import (
+    TLSDESC,
+    Copy,
+    Import,
+    Placed,
+    Resolve,
+    ResolveIfunc,
+    Segment,
+    TlsBlock,
+    page_size,
+)
 
 __all__ = [
     "EXPORTS",
@@ -46,14 +58,18 @@ __all__ = [
 def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) -> Image:
     """Parse an ELF file, or the bytes of one. name: of the module; default: the file's base name.
 
-    Raises ImageError: not found, unreadable, truncated, damaged, not ELF, a core file, nothing to load, too big.
+    Raises ImageError: not found, unreadable, truncated, damaged, not ELF, a core file, nothing to
+    load, too big.
     """
     data, name = _contents(source, name)
     with damage_is_error(name), collector_paused():
         elf = Elf(data, name)
         if elf.type not in ("ET_EXEC", "ET_DYN", "ET_REL"):
             what = "a core file" if elf.type == "ET_CORE" else f"an ELF file of type {elf.type}"
-            raise ImageError(f"{name}: {what}", hint="executables, shared objects and relocatable files are loaded")
+            raise ImageError(
+                f"{name}: {what}",
+                hint="executables, shared objects and relocatable files are loaded",
+            )
         return relocatable(elf) if elf.type == "ET_REL" else loadable(elf)
 
 
@@ -69,9 +85,11 @@ def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple
         raise ImageError(f"{path}: {reason}", hint="give the path of an ELF file") from error
 
 
-def read_names(source: str | os.PathLike[str], format: str | None = None) -> tuple[Iterable[Symbol], bytes]:
-    """(what a file says of names and addresses: see Symbols.load(); the file, where it says more). Addresses of text
-    files keep their mode bits.
+def read_names(
+    source: str | os.PathLike[str], format: str | None = None
+) -> tuple[Iterable[Symbol], bytes]:
+    """(what a file says of names and addresses: see Symbols.load(); the file, where it says more).
+    Addresses of text files keep their mode bits.
 
     Raises ImageError.
     """
@@ -83,13 +101,16 @@ def read_names(source: str | os.PathLike[str], format: str | None = None) -> tup
         return image.symbols, image.file
     found = list(names_in(data.decode("utf-8", "replace"), format))
     if not found:
-        raise ImageError(f"{name}: names no address", hint=f"give format=, one of {', '.join(FORMATS)}")
+        raise ImageError(
+            f"{name}: names no address", hint=f"give format=, one of {', '.join(FORMATS)}"
+        )
     return found, b""
 
 
 def raw_bytes(source: str | os.PathLike[str] | bytes, name: str | None = None) -> tuple[bytes, str]:
-    """(the bytes of a raw image, its name). name: default: the file's base name. Raises ImageError: unreadable,
-    empty."""
+    """(the bytes of a raw image, its name). name: default: the file's base name. Raises ImageError:
+    unreadable, empty.
+    """
     data, name = _contents(source, name)
     if not data:
         raise ImageError(f"{name}: is empty", hint="give the image's bytes")

@@ -1,7 +1,8 @@
 """ELF files, as pyelftools reads them, with every kind of damage turned into ImageError.
 
-What a loader needs comes from the program headers and the dynamic tags; sections are trusted only where there is
-nothing else (relocatable files, .symtab), because files without them, or with a wrong table, run all the same.
+What a loader needs comes from the program headers and the dynamic tags; sections are trusted only
+where there is nothing else (relocatable files, .symtab), because files without them, or with a
+wrong table, run all the same.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ _EXTENDED: Final = 0xFFFF  # SHN_XINDEX: the section's index is in a table of it
 #: number -> name, of those that have one: st_info's low and high half, st_shndx
 _TYPES, _BINDS, _SECTIONS = ({number: name for name, number in names.items() if name != "_default_"}
                              for names in (ENUM_ST_INFO_TYPE, ENUM_ST_INFO_BIND, ENUM_ST_SHNDX))
-_M_PROFILE = (11, 12, 13, 16, 17, 21)  # Tag_CPU_arch: v6-M, v6S-M, v7E-M, v8-M baseline and mainline, v8.1-M
+# Tag_CPU_arch: v6-M, v6S-M, v7E-M, v8-M baseline and mainline, v8.1-M
+_M_PROFILE = (11, 12, 13, 16, 17, 21)
 _FOREIGN = {  # first bytes -> (what it is, what to do)
     b"MZ": ("a Windows executable", "only ELF files are loaded"),
     b"\xcf\xfa\xed\xfe": ("a Mach-O file", "only ELF files are loaded"),
@@ -53,8 +55,21 @@ _FOREIGN = {  # first bytes -> (what it is, what to do)
     b"/* GNU ld": ("a linker script", "load the library that it names"),
 }
 _FETCH = "the file is damaged or cut off: build or fetch it again"
-_DAMAGE = (ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError,
-           AssertionError, MemoryError, EOFError, RecursionError, struct.error, zlib.error)
+_DAMAGE = (
+    ELFError,
+    ConstructError,
+    ArithmeticError,
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    MemoryError,
+    EOFError,
+    RecursionError,
+    struct.error,
+    zlib.error,
+)
 
 
 @contextmanager
@@ -78,9 +93,10 @@ class Load(NamedTuple):
     offset: int = 0
 
 
-class Entry(NamedTuple):
-    """A row of a symbol table. section: an index, or "SHN_UNDEF", "SHN_ABS", "SHN_COMMON". local: bits 5-7 of st_other.
-    version: of a symbol whose version is not the default one."""
+class SymbolEntry(NamedTuple):
+    """A row of a symbol table. section: an index, or "SHN_UNDEF", "SHN_ABS", "SHN_COMMON". local:
+    bits 5-7 of st_other. version: of a symbol whose version is not the default one.
+    """
 
     name: str
     value: int
@@ -93,7 +109,9 @@ class Entry(NamedTuple):
 
 
 class Relocation(NamedTuple):
-    """offset: a link address (in relocatable files: within the section). addend: None where it stands in place."""
+    """offset: a link address (in relocatable files: within the section). addend: None where it
+    stands in place.
+    """
 
     offset: int
     type: int
@@ -102,8 +120,9 @@ class Relocation(NamedTuple):
 
 
 class Elf:
-    """An ELF file. Constructing it and every method raise ImageError or, inside damage_is_error, whatever pyelftools
-    raises."""
+    """An ELF file. Constructing it and every method raise ImageError or, inside damage_is_error,
+    whatever pyelftools raises.
+    """
 
     def __init__(self, data: bytes, name: str) -> None:
         _refuse_foreign(data, name)
@@ -121,8 +140,9 @@ class Elf:
         self.entry: int = self._file["e_entry"]
 
     def _profile(self) -> str:
-        """The CPU's profile by Arm's build attributes: "A", "R", "M", "S" (A or R); "" where they do not tell, or
-        cannot be read."""
+        """The CPU's profile by Arm's build attributes: "A", "R", "M", "S" (A or R); "" where they
+        do not tell, or cannot be read.
+        """
         try:
             tags = {attribute.tag: attribute.value for section in self._file.iter_sections()
                     if isinstance(section, ARMAttributesSection)
@@ -140,7 +160,9 @@ class Elf:
     @cached_property
     def headers(self) -> list[Container]:
         """The program headers."""
-        step, first, count = self._file["e_phentsize"], self._file["e_phoff"], self._file.num_segments()
+        step = self._file["e_phentsize"]
+        first = self._file["e_phoff"]
+        count = self._file.num_segments()
         if count and step < self._structs.Elf_Phdr.sizeof():
             raise ImageError(f"{self.name}: program headers of {step} bytes", hint=_FETCH)
         return [self._parse(self._structs.Elf_Phdr, first + n * step) for n in range(count)]
@@ -153,20 +175,32 @@ class Elf:
             raise ImageError(f"{self.name}: {len(found) or 'no'} LOAD segments",
                              hint="link it into an executable or a shared object")
         if sum(h["p_memsz"] for h in found) > LIMIT:
-            raise ImageError(f"{self.name}: its segments need more than {LIMIT >> 20} MiB", hint=_FETCH)
+            raise ImageError(
+                f"{self.name}: its segments need more than {LIMIT >> 20} MiB", hint=_FETCH
+            )
         return [self._load(h) for h in found]
 
     def _load(self, h: Container) -> Load:
         if h["p_filesz"] > h["p_memsz"] or h["p_vaddr"] + h["p_memsz"] > 1 << self.bits:
-            raise ImageError(f"{self.name}: a segment does not fit in memory", address=h["p_vaddr"], hint=_FETCH)
+            raise ImageError(
+                f"{self.name}: a segment does not fit in memory", address=h["p_vaddr"], hint=_FETCH
+            )
         perms = "".join(p for bit, p in ((4, "r"), (2, "w"), (1, "x")) if h["p_flags"] & bit)
-        return Load(h["p_vaddr"], self.bytes_at(h["p_offset"], h["p_filesz"]), h["p_memsz"], perms, h["p_offset"])
+        return Load(
+            h["p_vaddr"],
+            self.bytes_at(h["p_offset"], h["p_filesz"]),
+            h["p_memsz"],
+            perms,
+            h["p_offset"],
+        )
 
     def bytes_at(self, offset: int, size: int) -> bytes:
         """Bytes of the file; raises ImageError where it is too short."""
         if offset + size > len(self.data):
-            raise ImageError(f"{self.name}: truncated: it needs {offset + size} bytes and has {len(self.data)}",
-                             hint=_FETCH)
+            raise ImageError(
+                f"{self.name}: truncated: it needs {offset + size} bytes and has {len(self.data)}",
+                hint=_FETCH,
+            )
         return self.data[offset:offset + size]
 
     def has(self, segment_type: str) -> bool:
@@ -177,17 +211,28 @@ class Elf:
         """The template of thread-local storage."""
         for h in self.headers:
             if h["p_type"] == "PT_TLS":
-                if h["p_filesz"] > h["p_memsz"] or h["p_memsz"] > LIMIT or h["p_align"] > _MAX_TLS_ALIGNMENT:
-                    raise ImageError(f"{self.name}: thread-local storage of {h['p_memsz']:#x} bytes, aligned to "
-                                     f"{h['p_align']:#x}", hint=_FETCH)
-                return TlsBlock(addr=h["p_vaddr"], filesz=h["p_filesz"], memsz=h["p_memsz"], align=h["p_align"])
+                if (
+                    h["p_filesz"] > h["p_memsz"]
+                    or h["p_memsz"] > LIMIT
+                    or h["p_align"] > _MAX_TLS_ALIGNMENT
+                ):
+                    raise ImageError(
+                        f"{self.name}: thread-local storage of {h['p_memsz']:#x} bytes, aligned to "
+                        f"{h['p_align']:#x}",
+                        hint=_FETCH,
+                    )
+                return TlsBlock(
+                    addr=h["p_vaddr"], filesz=h["p_filesz"], memsz=h["p_memsz"], align=h["p_align"]
+                )
         return None
 
     def header_table(self) -> tuple[int, int, int] | None:
         """Find the program headers in memory: (link address, bytes of each, how many); None where
         no segment has them.
         """
-        first, size, count = self._file["e_phoff"], self._file["e_phentsize"], self._file.num_segments()
+        first = self._file["e_phoff"]
+        size = self._file["e_phentsize"]
+        count = self._file.num_segments()
         for load in self.loads:
             if load.offset <= first and first + size * count <= load.offset + len(load.data):
                 return load.vaddr + first - load.offset, size, count
@@ -214,7 +259,9 @@ class Elf:
         for load in self.loads:
             if load.vaddr <= vaddr < load.vaddr + len(load.data):
                 return vaddr - load.vaddr + load.offset
-        raise ImageError(f"{self.name}: {tag} points outside every segment", address=vaddr, hint=_FETCH)
+        raise ImageError(
+            f"{self.name}: {tag} points outside every segment", address=vaddr, hint=_FETCH
+        )
 
     def dynamic_relocations(self) -> list[Relocation]:
         """Of all tables that the dynamic tags name; in RELR's form, type -1."""
@@ -223,13 +270,18 @@ class Elf:
             if tags.get(tag) and tags.get(size):
                 found += self._relocations(self._offset(tag), tags[size], rela)
         if tags.get("DT_RELR") and tags.get("DT_RELRSZ"):
-            table = RelrRelocationTable(self._file, self._offset("DT_RELR"), tags["DT_RELRSZ"], tags["DT_RELRENT"])
+            table = RelrRelocationTable(
+                self._file, self._offset("DT_RELR"), tags["DT_RELRSZ"], tags["DT_RELRENT"]
+            )
             found += [Relocation(r["r_offset"], -1, 0, None) for r in table.iter_relocations()]
         if tags.get("DT_JMPREL") and tags.get("DT_PLTRELSZ"):
             rela = tags.get("DT_PLTREL") == _DT_RELA
             known = set(found)  # some linkers count the PLT's table in the other one too
-            found += [r for r in self._relocations(self._offset("DT_JMPREL"), tags["DT_PLTRELSZ"], rela)
-                      if r not in known]
+            found += [
+                r
+                for r in self._relocations(self._offset("DT_JMPREL"), tags["DT_PLTRELSZ"], rela)
+                if r not in known
+            ]
         return found
 
     def _relocations(self, offset: int, size: int, rela: bool) -> list[Relocation]:
@@ -245,43 +297,76 @@ class Elf:
         info = "I4B" if mips64 else address
         shape = self._struct(address + info + (addend if rela else ""))
         raw = self.bytes_at(offset, size)[:size // shape.size * shape.size]
-        if mips64:  # for r_info a symbol, a second one, and three composed types, the last one first
-            return [Relocation(where, third << 16 | second << 8 | first, symbol, addends[0] if addends else None)
-                    for where, symbol, _, third, second, first, *addends in shape.iter_unpack(raw)]
+        # for r_info a symbol, a second one, and three composed types, the last one first
+        if mips64:
+            return [
+                Relocation(
+                    where,
+                    third << 16 | second << 8 | first,
+                    symbol,
+                    addends[0] if addends else None,
+                )
+                for where, symbol, _, third, second, first, *addends in shape.iter_unpack(raw)
+            ]
         shift = 32 if self.bits == 64 else 8
         kinds = (1 << shift) - 1
         if rela:
             return [Relocation(where, info & kinds, info >> shift, addend)
                     for where, info, addend in shape.iter_unpack(raw)]
-        return [Relocation(where, info & kinds, info >> shift, None) for where, info in shape.iter_unpack(raw)]
+        return [
+            Relocation(where, info & kinds, info >> shift, None)
+            for where, info in shape.iter_unpack(raw)
+        ]
 
     def _struct(self, fields: str) -> struct.Struct:
         """Fields of struct's notation in the file's byte order, without padding."""
         return struct.Struct(("<" if self.order == "little" else ">") + fields)
 
-    def dynamic_symbols(self, at_least: int) -> list[Entry]:
-        """The dynamic symbol table; at_least: entries that the relocations use, for no tag tells the number."""
+    def dynamic_symbols(self, at_least: int) -> list[SymbolEntry]:
+        """The dynamic symbol table; at_least: entries that the relocations use, for no tag tells
+        the number.
+        """
         if "DT_SYMTAB" not in self.tags:
             return []
         size = self._structs.Elf_Sym.sizeof()
         count = max(at_least, self._symbol_count())
         self.bytes_at(offset := self._offset("DT_SYMTAB"), count * size)
         entries = self._symbols(offset, count, size, self._offset("DT_STRTAB"))
-        return [e._replace(version=v) if v else e for e, v in zip(entries, self._versions(count), strict=True)]
+        return [
+            e._replace(version=v) if v else e
+            for e, v in zip(entries, self._versions(count), strict=True)
+        ]
 
     @cached_property
     def _strings(self) -> StringTableSection:
-        return StringTableSection(_header(sh_type="SHT_STRTAB", sh_offset=self._offset("DT_STRTAB")), ".dynstr",
-                                  self._file)
+        return StringTableSection(
+            _header(sh_type="SHT_STRTAB", sh_offset=self._offset("DT_STRTAB")),
+            ".dynstr",
+            self._file,
+        )
 
     def _symbol_count(self) -> int:
-        """The section header tells; without it the hash tables do, where linkers leave imports out of GNU's."""
-        counts = [s["sh_size"] // self._structs.Elf_Sym.sizeof() for s in self.sections if s["sh_type"] == "SHT_DYNSYM"]
+        """The section header tells; without it the hash tables do, where linkers leave imports out
+        of GNU's.
+        """
+        counts = [
+            s["sh_size"] // self._structs.Elf_Sym.sizeof()
+            for s in self.sections
+            if s["sh_type"] == "SHT_DYNSYM"
+        ]
         symbols: Any = None  # the hash tables look names up in it; we only count
         if not counts and "DT_GNU_HASH" in self.tags:
-            counts.append(GNUHashTable(self._file, self._offset("DT_GNU_HASH"), symbols).get_number_of_symbols())
+            counts.append(
+                GNUHashTable(
+                    self._file, self._offset("DT_GNU_HASH"), symbols
+                ).get_number_of_symbols()
+            )
         if not counts and "DT_HASH" in self.tags:
-            counts.append(ELFHashTable(self._file, self._offset("DT_HASH"), symbols, symbols).get_number_of_symbols())
+            counts.append(
+                ELFHashTable(
+                    self._file, self._offset("DT_HASH"), symbols, symbols
+                ).get_number_of_symbols()
+            )
         return int(max([self.tags.get("DT_MIPS_SYMTABNO", 0), *counts]))
 
     def _versions(self, count: int) -> list[str]:
@@ -293,7 +378,10 @@ class Elf:
                          sh_info=self.tags["DT_VERDEFNUM"])
         defined = GNUVerDefSection(header, ".gnu.version_d", self._file, self._strings)
         # a damaged list may be a ring
-        names = {v["vd_ndx"]: next(iter(aux)).name for v, aux in itertools.islice(defined.iter_versions(), 0x1000)}
+        names = {
+            v["vd_ndx"]: next(iter(aux)).name
+            for v, aux in itertools.islice(defined.iter_versions(), 0x1000)
+        }
         return [names.get(i & 0x7FFF, "") if i & 0x8000 else "" for i in indexes]
 
     # sections
@@ -306,7 +394,9 @@ class Elf:
 
     @cached_property
     def sections(self) -> list[Section]:
-        """All sections; none where a file that runs without them has a damaged table (`sections_damaged`)."""
+        """All sections; none where a file that runs without them has a damaged table
+        (`sections_damaged`).
+        """
         try:
             return list(self._file.iter_sections())
         except _DAMAGE:
@@ -319,12 +409,12 @@ class Elf:
         """True where there should be sections and they cannot be read."""
         return bool(self._file["e_shoff"] and self._file["e_shnum"] and not self.sections)
 
-    def symbols(self, table: SymbolTableSection) -> list[Entry]:
+    def symbols(self, table: SymbolTableSection) -> list[SymbolEntry]:
         """The rows of a symbol table."""
         return self._symbols(table["sh_offset"], table.num_symbols(), table["sh_entsize"],
                              table.stringtable["sh_offset"])
 
-    def _symbols(self, offset: int, count: int, step: int, strings: int) -> list[Entry]:
+    def _symbols(self, offset: int, count: int, step: int, strings: int) -> list[SymbolEntry]:
         """The rows of a symbol table: Elf32_Sym or Elf64_Sym.
 
         Args:
@@ -348,8 +438,17 @@ class Elf:
             section: str | int = _SECTIONS.get(index, index)
             if index == _EXTENDED and wide is not None:
                 section = wide.get_section_index(n)
-            found.append(Entry(self._name(strings + at), value, size, _TYPES.get(info & 15, info & 15),
-                               _BINDS.get(info >> 4, info >> 4), section, other >> 5))
+            found.append(
+                SymbolEntry(
+                    self._name(strings + at),
+                    value,
+                    size,
+                    _TYPES.get(info & 15, info & 15),
+                    _BINDS.get(info >> 4, info >> 4),
+                    section,
+                    other >> 5,
+                )
+            )
         return found
 
     def _name(self, offset: int) -> str:
@@ -357,15 +456,23 @@ class Elf:
         end = self.data.find(0, offset)
         return self.data[offset:end].decode("utf-8", "replace") if end >= 0 else ""
 
-    def symbol_table(self) -> list[Entry]:
+    def symbol_table(self) -> list[SymbolEntry]:
         """The rows of .symtab; empty where it was stripped."""
         return next((self.symbols(s) for s in self.sections if s["sh_type"] == "SHT_SYMTAB"
                      and isinstance(s, SymbolTableSection)), [])
 
-    def section_relocations(self, wanted: Callable[[Section], bool]) -> list[tuple[int, list[Relocation]]]:
+    def section_relocations(
+        self, wanted: Callable[[Section], bool]
+    ) -> list[tuple[int, list[Relocation]]]:
         """(index of the section they are for, relocations), of every wanted relocation section."""
-        return [(s["sh_info"], self._relocations(s["sh_offset"], s["sh_size"], s["sh_type"] == "SHT_RELA"))
-                for s in self.sections if s["sh_type"] in ("SHT_REL", "SHT_RELA") and wanted(s)]
+        return [
+            (
+                s["sh_info"],
+                self._relocations(s["sh_offset"], s["sh_size"], s["sh_type"] == "SHT_RELA"),
+            )
+            for s in self.sections
+            if s["sh_type"] in ("SHT_REL", "SHT_RELA") and wanted(s)
+        ]
 
     def _parse(self, shape: Any, offset: int) -> Any:
         return struct_parse(shape, self._file.stream, offset)
@@ -373,7 +480,9 @@ class Elf:
 
 def _header(**known: Any) -> Container:
     """A section header for a table that only the dynamic tags know."""
-    return Container(**{"sh_flags": 0, "sh_size": 0, "sh_addralign": 1, "sh_entsize": 0, "sh_info": 0, **known})
+    return Container(
+        **{"sh_flags": 0, "sh_size": 0, "sh_addralign": 1, "sh_entsize": 0, "sh_info": 0, **known}
+    )
 
 
 def _refuse_foreign(data: bytes, name: str) -> None:
@@ -382,4 +491,7 @@ def _refuse_foreign(data: bytes, name: str) -> None:
     for magic, (what, hint) in _FOREIGN.items():
         if data.startswith(magic):
             raise ImageError(f"{name}: {what}, not an ELF file", hint=hint)
-    raise ImageError(f"{name}: not an ELF file", python="raw machine code is loaded with from_code(code, arch=...)")
+    raise ImageError(
+        f"{name}: not an ELF file",
+        python="raw machine code is loaded with from_code(code, arch=...)",
+    )

@@ -1,4 +1,5 @@
-"""Names of functions and data, as other tools read them. Each format is read here, too: see _names."""
+"""Names of functions and data, as other tools read them. Each format is read here, too: see _names.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +11,11 @@ from ._symbol import Symbol
 
 
 def _ghidra(symbols: list[Symbol]) -> str:
-    """Lines for Ghidra's ImportSymbolsScript: name, address, and f for a function or l for a label."""
-    return "".join(f"{_word(s.name)} {s.address:#x} {'f' if s.kind != 'object' else 'l'}\n" for s in symbols)
+    """Lines for Ghidra's ImportSymbolsScript: name, address, and f for a function or l for a label.
+    """
+    return "".join(
+        f"{_word(s.name)} {s.address:#x} {'f' if s.kind != 'object' else 'l'}\n" for s in symbols
+    )
 
 
 def _ida(symbols: list[Symbol]) -> str:
@@ -27,22 +31,36 @@ def _ida(symbols: list[Symbol]) -> str:
 
 def _binja(symbols: list[Symbol]) -> str:
     """A list in JSON; a line of Binary Ninja's Python console reads it, see docs/discover.md."""
-    rows = [{"name": s.name, "address": s.address, "size": s.size, "type": "function" if s.kind != "object" else "data"}
-            for s in symbols]
+    rows = [
+        {
+            "name": s.name,
+            "address": s.address,
+            "size": s.size,
+            "type": "function" if s.kind != "object" else "data",
+        }
+        for s in symbols
+    ]
     return json.dumps(rows, indent=1) + "\n"
 
 
 def _map(symbols: list[Symbol]) -> str:
     """Lines as nm -S prints them."""
-    return "".join(f"{s.address:016x} {s.size:016x} {'T' if s.kind != 'object' else 'D'} {_word(s.name)}\n"
-                   for s in symbols)
+    return "".join(
+        f"{s.address:016x} {s.size:016x} {'T' if s.kind != 'object' else 'D'} {_word(s.name)}\n"
+        for s in symbols
+    )
 
 
 def _word(name: str) -> str:
     return "_".join(name.split()) or "_"
 
 
-_WRITERS: dict[str, Callable[[list[Symbol]], str]] = {"ghidra": _ghidra, "ida": _ida, "binja": _binja, "map": _map}
+_WRITERS: dict[str, Callable[[list[Symbol]], str]] = {
+    "ghidra": _ghidra,
+    "ida": _ida,
+    "binja": _binja,
+    "map": _map,
+}
 EXPORTS = tuple(_WRITERS)  #: what write_names() knows
 
 

@@ -6,13 +6,15 @@ import re
 
 from attrs import frozen
 
-from ._sites import NEARER, Field, Memory, Site, signed
+from ._sites import NEARER, ImageMemory, RelocationField, RelocationSite, signed
 from ._types import AARCH64
 
 
 @frozen
 class Picture:
-    """Value bits (high, low) at a unit's bit; relocation_types has the notation. bits: of an address."""
+    """Value bits (high, low) at a unit's bit; relocation_types has the notation. bits: of an
+    address.
+    """
 
     unit: str
     parts: tuple[tuple[int, int, int], ...]
@@ -29,24 +31,24 @@ class Picture:
     def _little(self) -> bool | None:
         return True if self.insn_little and self.unit == "i" else None
 
-    def _load(self, memory: Memory, p: int) -> int:
+    def _load(self, memory: ImageMemory, p: int) -> int:
         if self.unit == "t":
             return memory.read(p, 2) << 16 | memory.read(p + 2, 2)
         return memory.read(p, {"b": 1, "h": 2, "d": 8}.get(self.unit, 4), self._little())
 
-    def _store(self, memory: Memory, p: int, unit: int) -> None:
+    def _store(self, memory: ImageMemory, p: int, unit: int) -> None:
         if self.unit == "t":
             memory.write(p, 2, unit >> 16)
             memory.write(p + 2, 2, unit)
         else:
             memory.write(p, {"b": 1, "h": 2, "d": 8}.get(self.unit, 4), unit, self._little())
 
-    def read(self, memory: Memory, p: int) -> int:
+    def read(self, memory: ImageMemory, p: int) -> int:
         unit = self._load(memory, p)
         value = sum((unit >> at & (1 << high - low + 1) - 1) << low for high, low, at in self.parts)
         return signed(value, self.top) >> self.scale
 
-    def write(self, x: Site, value: int) -> None:
+    def write(self, x: RelocationSite, value: int) -> None:
         self._refuse_misfit(x, value)
         unit = self._load(x.binder.memory, x.p)
         for high, low, at in self.parts:
@@ -54,14 +56,17 @@ class Picture:
             unit = unit & ~(mask << at) | (value >> low & mask) << at
         self._store(x.binder.memory, x.p, unit)
 
-    def _refuse_misfit(self, x: Site, value: int) -> None:
+    def _refuse_misfit(self, x: RelocationSite, value: int) -> None:
         lost = (1 << min(low for _, low, _ in self.parts)) - 1
         if ("a" in self.check or "c" in self.check) and value & lost:
             raise x.refuse(f"is not a multiple of {lost + 1}", "its target must be aligned")
         if not self._in_range(x, signed(value, self.bits)):
-            raise x.refuse(f"is out of reach: {signed(value, self.bits):#x} does not fit in {self.top} bits", NEARER)
+            raise x.refuse(
+                f"is out of reach: {signed(value, self.bits):#x} does not fit in {self.top} bits",
+                NEARER,
+            )
 
-    def _in_range(self, x: Site, value: int) -> bool:
+    def _in_range(self, x: RelocationSite, value: int) -> bool:
         if "r" in self.check:
             return (value ^ x.p + 4) & (1 << self.bits) - 1 < 1 << self.top
         lowest = -1 << self.top - 1 if self.check[0] in "scx" else 0
@@ -74,13 +79,14 @@ def _within(value: int, bits: int) -> bool:
 
 
 class ArmBranch:
-    """A32 BL, BLX, B: imm24. A BL to Thumb code becomes BLX and the other way round; a B to Thumb code needs a
-    veneer."""
+    """A32 BL, BLX, B: imm24. A BL to Thumb code becomes BLX and the other way round; a B to Thumb
+    code needs a veneer.
+    """
 
-    def read(self, memory: Memory, p: int) -> int:
+    def read(self, memory: ImageMemory, p: int) -> int:
         return signed(memory.read(p, 4) << 2, 26)
 
-    def write(self, x: Site, value: int) -> None:
+    def write(self, x: RelocationSite, value: int) -> None:
         word = x.binder.memory.read(x.p, 4)
         links = word >> 24 in (0xEB, 0xFA, 0xFB)
         if (value & 1 and not links) or not _within(value, 26):
@@ -93,58 +99,75 @@ class ArmBranch:
 
 
 class ThumbBranch:
-    """T32 BL, BLX, B.W: S:I1:I2:imm10:imm11 with J = NOT(I XOR S). A BL to ARM code becomes BLX; a B.W to it needs a
-    veneer."""
+    """T32 BL, BLX, B.W: S:I1:I2:imm10:imm11 with J = NOT(I XOR S). A BL to ARM code becomes BLX; a
+    B.W to it needs a veneer.
+    """
 
-    def read(self, memory: Memory, p: int) -> int:
+    def read(self, memory: ImageMemory, p: int) -> int:
         first, second = memory.read(p, 2), memory.read(p + 2, 2)
         sign = first >> 10 & 1
         i1, i2 = (second >> 13 ^ sign ^ 1) & 1, (second >> 11 ^ sign ^ 1) & 1
-        return signed(sign << 24 | i1 << 23 | i2 << 22 | (first & 0x3FF) << 12 | (second & 0x7FF) << 1, 25)
+        return signed(
+            sign << 24 | i1 << 23 | i2 << 22 | (first & 0x3FF) << 12 | (second & 0x7FF) << 1, 25
+        )
 
-    def write(self, x: Site, value: int) -> None:
+    def write(self, x: RelocationSite, value: int) -> None:
         memory, second = x.binder.memory, x.binder.memory.read(x.p + 2, 2)
         if (not second & 0x4000 and not value & 1) or not _within(value, 25):
             value = x.binder.veneer(x.thumb_sum + 4, "thumb") + 1 - 4 - x.p
         thumb = value & 1
-        value = signed(value - 1 if thumb else value + (x.p & 2), 32)  # BLX counts from Align(PC, 4)
+        # BLX counts from Align(PC, 4)
+        value = signed(value - 1 if thumb else value + (x.p & 2), 32)
         if not _within(value, 25):
             raise x.refuse("is out of reach (16 MiB)", NEARER)
         sign = value >> 24 & 1
         j1, j2 = (value >> 23 ^ sign ^ 1) & 1, (value >> 22 ^ sign ^ 1) & 1
         memory.write(x.p, 2, 0xF000 | sign << 10 | value >> 12 & 0x3FF)
-        memory.write(x.p + 2, 2, second & 0xC000 | thumb << 12 | j1 << 13 | j2 << 11 | value >> 1 & 0x7FF)
+        memory.write(
+            x.p + 2, 2, second & 0xC000 | thumb << 12 | j1 << 13 | j2 << 11 | value >> 1 & 0x7FF
+        )
 
 
 class Uleb128:
     """A number of 7-bit groups that keeps its length."""
 
-    def _length(self, memory: Memory, p: int) -> int:
+    def _length(self, memory: ImageMemory, p: int) -> int:
         return next((n + 1 for n in range(10) if not memory.read(p + n, 1) & 0x80), 10)
 
-    def read(self, memory: Memory, p: int) -> int:
+    def read(self, memory: ImageMemory, p: int) -> int:
         return sum((memory.read(p + n, 1) & 0x7F) << 7 * n for n in range(self._length(memory, p)))
 
-    def write(self, x: Site, value: int) -> None:
+    def write(self, x: RelocationSite, value: int) -> None:
         length = self._length(x.binder.memory, x.p)
         for n in range(length):
-            x.binder.memory.write(x.p + n, 1, value >> 7 * n & 0x7F | (0x80 if n + 1 < length else 0))
+            x.binder.memory.write(
+                x.p + n, 1, value >> 7 * n & 0x7F | (0x80 if n + 1 < length else 0)
+            )
 
 
 @frozen
 class SparcPlt:
-    """A PLT entry is code: sethi %hi(S), %g1; jmpl %g1 + %lo(S), %g0, and for high addresses V9's six instructions."""
+    """A PLT entry is code: sethi %hi(S), %g1; jmpl %g1 + %lo(S), %g0, and for high addresses V9's
+    six instructions.
+    """
 
     bits: int
 
-    def read(self, memory: Memory, p: int) -> int:
+    def read(self, memory: ImageMemory, p: int) -> int:
         return 0
 
-    def write(self, x: Site, value: int) -> None:
+    def write(self, x: RelocationSite, value: int) -> None:
         value &= (1 << self.bits) - 1
         low = (0x03000000 | value >> 10 & 0x3FFFFF, 0x81C06000 | value & 0x3FF, 0x01000000)
-        high = (0x03000000 | value >> 42, 0x0B000000 | value >> 10 & 0x3FFFFF, 0x82106000 | value >> 32 & 0x3FF,
-                0x83287020, 0x82104005, 0x81C06000 | value & 0x3FF, 0x01000000)
+        high = (
+            0x03000000 | value >> 42,
+            0x0B000000 | value >> 10 & 0x3FFFFF,
+            0x82106000 | value >> 32 & 0x3FF,
+            0x83287020,
+            0x82104005,
+            0x81C06000 | value & 0x3FF,
+            0x01000000,
+        )
         for n, word in enumerate(high if value >> 32 else low):
             x.binder.memory.write(x.p + 4 * n, 4, word)
 
@@ -152,8 +175,13 @@ class SparcPlt:
 _PICTURE = re.compile(r"([bhwdit])([\d:@,]+)(?:/(\d+))?")
 
 
-def field_of(text: str, check: str, bits: int, machine: int) -> Field:
-    special: dict[str, Field] = {"a32": ArmBranch(), "t32": ThumbBranch(), "uleb": Uleb128(), "plt": SparcPlt(bits)}
+def field_of(text: str, check: str, bits: int, machine: int) -> RelocationField:
+    special: dict[str, RelocationField] = {
+        "a32": ArmBranch(),
+        "t32": ThumbBranch(),
+        "uleb": Uleb128(),
+        "plt": SparcPlt(bits),
+    }
     if text in special:
         return special[text]
     text = {"n": "d63:0" if bits == 64 else "w31:0", "-": "b7:0"}.get(text, text)

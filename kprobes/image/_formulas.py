@@ -5,80 +5,111 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ._sites import Site
+from ._sites import RelocationSite
 
 
-def _call_pair(x: Site) -> int:
+def _call_pair(x: RelocationSite) -> int:
     """RISC-V auipc + jalr: the low part is signed, so the high part is rounded."""
     value = x.sum - x.p
     return value + 0x800 & ~0xFFF | value & 0xFFF
 
 
-def _hi20(x: Site, value: int) -> int:
+def _hi20(x: RelocationSite, value: int) -> int:
     """RISC-V: the low part names the auipc and not the symbol; keep the value for it."""
     x.binder.hi20[x.p] = value
     return value + 0x800
 
 
-def _lo12(x: Site) -> int:
+def _lo12(x: RelocationSite) -> int:
     if x.target.address not in x.binder.hi20:
-        raise x.refuse("has no high part, or a thread-local one", "link it into an executable or a shared object")
+        raise x.refuse(
+            "has no high part, or a thread-local one",
+            "link it into an executable or a shared object",
+        )
     return x.binder.hi20[x.target.address]
 
 
-def _i386_got(x: Site) -> int:
-    """Without a base register (ModRM 00 xxx 101) the operand is the slot's address, else its distance from the GOT."""
+def _i386_got(x: RelocationSite) -> int:
+    """Without a base register (ModRM 00 xxx 101) the operand is the slot's address, else its
+    distance from the GOT.
+    """
     slot = x.binder.slot(x.target.address) + x.a
     return slot if x.binder.memory.read(x.p - 1, 1) & 0xC7 == 5 else slot - x.binder.got
 
 
-def _m68k_got(x: Site) -> int:
+def _m68k_got(x: RelocationSite) -> int:
     """Compute R_68K_GOT*: the GOT itself for its own symbol, and a slot for any other."""
     own = x.target.name == "_GLOBAL_OFFSET_TABLE_"
     return (x.target.address if own else x.binder.slot(x.target.address)) + x.a - x.p
 
 
-def _mips_high(x: Site) -> int:
+def _mips_high(x: RelocationSite) -> int:
     return (x.binder.gp + x.a - x.p if x.target.name == "_gp_disp" else x.sum) + 0x8000
 
 
-def _mips_low(x: Site) -> int:
+def _mips_low(x: RelocationSite) -> int:
     # the low half stands 4 bytes behind the high half, and the distance is measured from that one
     return x.binder.gp + x.a - x.p + 4 if x.target.name == "_gp_disp" else x.sum
 
 
-def _mips_rel32(x: Site) -> int:
+def _mips_rel32(x: RelocationSite) -> int:
     return x.sum if x.target.name else x.binder.bias + x.a
 
 
-def _page_slot(x: Site) -> int:
+def _page_slot(x: RelocationSite) -> int:
     return x.binder.slot(x.sum + 0x8000 & ~0xFFFF)
 
 
-def _mips_got16(x: Site) -> int:
+def _mips_got16(x: RelocationSite) -> int:
     """Local symbols share slots that hold 64 KiB pages; the low half is the LO16 of the pair."""
     return (_page_slot(x) if x.target.local else x.binder.slot(x.sum)) - x.binder.gp
 
 
-_WHOLE: dict[str, Callable[[Site], int]] = {
-    "-": lambda x: 0, "COPY": lambda x: 0, "TLS": lambda x: 0, "TLS0": lambda x: x.binder.tls[0],
-    "TLSA": lambda x: x.sum - x.binder.tls[2], "TLSP": lambda x: x.sum + x.binder.tls[1],
-    "TLSD": lambda x: x.binder.describe(x), "TLSN": lambda x: -x.sum - x.binder.tls[1],
-    "PAIR": _call_pair, "HI20": lambda x: _hi20(x, x.sum - x.p), "LO12": _lo12,
+_WHOLE: dict[str, Callable[[RelocationSite], int]] = {
+    "-": lambda x: 0,
+    "COPY": lambda x: 0,
+    "TLS": lambda x: 0,
+    "TLS0": lambda x: x.binder.tls[0],
+    "TLSA": lambda x: x.sum - x.binder.tls[2],
+    "TLSP": lambda x: x.sum + x.binder.tls[1],
+    "TLSD": lambda x: x.binder.describe(x),
+    "TLSN": lambda x: -x.sum - x.binder.tls[1],
+    "PAIR": _call_pair,
+    "HI20": lambda x: _hi20(x, x.sum - x.p),
+    "LO12": _lo12,
     "GHI20": lambda x: _hi20(x, x.binder.slot(x.target.address) + x.a - x.p),
-    "G386": _i386_got, "G68K": _m68k_got, "HI": _mips_high, "LO": _mips_low, "REL32": _mips_rel32, "GOT16": _mips_got16,
-    "HIX": lambda x: ~x.sum, "LOX": lambda x: x.sum & 0x3FF | 0x1C00, "OLO": lambda x: (x.sum & 0x3FF) + x.extra,
+    "G386": _i386_got,
+    "G68K": _m68k_got,
+    "HI": _mips_high,
+    "LO": _mips_low,
+    "REL32": _mips_rel32,
+    "GOT16": _mips_got16,
+    "HIX": lambda x: ~x.sum,
+    "LOX": lambda x: x.sum & 0x3FF | 0x1C00,
+    "OLO": lambda x: (x.sum & 0x3FF) + x.extra,
     "GOP": lambda x: x.binder.slot(x.target.address) - x.binder.got & 0x3FF,
 }
-_TERMS: dict[str, Callable[[Site], int]] = {
-    "S": lambda x: x.target.address, "T": lambda x: x.target.thumb, "A": lambda x: x.a, "P": lambda x: x.p,
-    "N": lambda x: x.thumb_sum, "B": lambda x: x.binder.bias, "Z": lambda x: x.target.size,
-    "L": lambda x: x.binder.code(x), "I": lambda x: x.binder.ifunc(x.binder.bias + x.a),
-    "V": lambda x: x.row.field.read(x.binder.memory, x.p), "P8": lambda x: x.p & ~7,
-    "G": lambda x: x.binder.slot(x.target.address | x.target.thumb), "D": lambda x: x.binder.slot(x.sum),
+_TERMS: dict[str, Callable[[RelocationSite], int]] = {
+    "S": lambda x: x.target.address,
+    "T": lambda x: x.target.thumb,
+    "A": lambda x: x.a,
+    "P": lambda x: x.p,
+    "N": lambda x: x.thumb_sum,
+    "B": lambda x: x.binder.bias,
+    "Z": lambda x: x.target.size,
+    "L": lambda x: x.binder.code(x),
+    "I": lambda x: x.binder.ifunc(x.binder.bias + x.a),
+    "V": lambda x: x.row.field.read(x.binder.memory, x.p),
+    "P8": lambda x: x.p & ~7,
+    "G": lambda x: x.binder.slot(x.target.address | x.target.thumb),
+    "D": lambda x: x.binder.slot(x.sum),
     "Q": _page_slot,
-    "GOT": lambda x: x.binder.got, "GP": lambda x: x.binder.gp, "TOC": lambda x: x.binder.toc,
-    "PS": lambda x: x.sum & ~0xFFF, "PP": lambda x: x.p & ~0xFFF, "PD": lambda x: x.binder.slot(x.sum) & ~0xFFF,
+    "GOT": lambda x: x.binder.got,
+    "GP": lambda x: x.binder.gp,
+    "TOC": lambda x: x.binder.toc,
+    "PS": lambda x: x.sum & ~0xFFF,
+    "PP": lambda x: x.p & ~0xFFF,
+    "PD": lambda x: x.binder.slot(x.sum) & ~0xFFF,
     "PGOT": lambda x: x.binder.got & ~0xFFF,
 }
 SLOTS = {"G", "D", "Q", "PD", "GHI20", "G386", "G68K", "GOT16", "GOP"}
@@ -87,10 +118,12 @@ LATE = {"L", "LO12"}  # they need what the others leave: code addresses in descr
 
 def terms(formula: str) -> list[tuple[int, str]]:
     """[(sign, term)] of `S+A-P`."""
-    return [(-1 if sign == "-" else 1, term) for sign, term in re.findall(r"([+-]?)([^+-]+)", formula)]
+    return [
+        (-1 if sign == "-" else 1, term) for sign, term in re.findall(r"([+-]?)([^+-]+)", formula)
+    ]
 
 
-def formula_of(text: str) -> Callable[[Site], int]:
+def formula_of(text: str) -> Callable[[RelocationSite], int]:
     if text in _WHOLE:
         return _WHOLE[text]
     constant = sum(sign * int(term, 16) for sign, term in terms(text) if term not in _TERMS)

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the collector where hundreds of thousands of objects are made that all stay: it would walk over them again
-    and again, for a third of the time that a large library takes."""
+    """Pause the collector where hundreds of thousands of objects are made that all stay: it would
+    walk over them again and again, for a third of the time that a large library takes.
+    """
     if not gc.isenabled():
         yield
         return

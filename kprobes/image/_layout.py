@@ -7,7 +7,8 @@ from attrs import evolve, frozen
 from ._elf import Elf, Relocation
 
 _EXECUTABLE, _ALLOC = 4, 2  # section flags
-_STUBS = (".plt", ".iplt", ".MIPS.stubs", ".glink")  # sections whose names begin so: code that calls go through
+# sections whose names begin so: code that calls go through
+_STUBS = (".plt", ".iplt", ".MIPS.stubs", ".glink")
 
 
 @frozen
@@ -18,8 +19,10 @@ class CodeLayout:
         text: (start, end) of each stretch of code, without stubs.
         frames: (address, bytes) of `.eh_frame`; (0, 0) where there is none.
         index: (address, bytes) of `.ARM.exidx`; (0, 0) where there is none.
-        words: addresses of words that may point to code: the image's relocations put addresses there.
-        starts: addresses of functions that the headers name, mode bits included: entry, initialisation.
+        words: addresses of words that may point to code: the image's relocations put addresses
+            there.
+        starts: addresses of functions that the headers name, mode bits included: entry,
+            initialisation.
         module: of the symbols.
         raw: the image is a plain piece of memory, with data anywhere in `text`.
     """
@@ -59,9 +62,18 @@ def code_layout(elf: Elf, relocations: tuple[Relocation, ...]) -> CodeLayout:
     text = [(s["sh_addr"], s["sh_addr"] + s["sh_size"]) for s in sections
             if s["sh_flags"] & _EXECUTABLE and not s.name.startswith(_STUBS)]
     if not text:
-        text = [(load.vaddr, load.vaddr + len(load.data)) for load in elf.loads if "x" in load.perms]
+        text = [
+            (load.vaddr, load.vaddr + len(load.data)) for load in elf.loads if "x" in load.perms
+        ]
     frames = next(((s["sh_addr"], s["sh_size"]) for s in sections if s.name == ".eh_frame"), (0, 0))
-    index = next(((h["p_vaddr"], h["p_memsz"]) for h in elf.headers if h["p_type"] == "PT_ARM_EXIDX"), (0, 0))
+    index = next(
+        ((h["p_vaddr"], h["p_memsz"]) for h in elf.headers if h["p_type"] == "PT_ARM_EXIDX"), (0, 0)
+    )
     starts = [elf.entry, *(elf.tags[tag] for tag in ("DT_INIT", "DT_FINI") if elf.tags.get(tag))]
-    return CodeLayout(tuple(sorted((start, end) for start, end in text if start < end)), frames, index,
-                      tuple(r.offset for r in relocations if not r.symbol), tuple(filter(None, starts)))
+    return CodeLayout(
+        tuple(sorted((start, end) for start, end in text if start < end)),
+        frames,
+        index,
+        tuple(r.offset for r in relocations if not r.symbol),
+        tuple(filter(None, starts)),
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..errors import ImageError
-from ._elf import Elf, Entry, Relocation
+from ._elf import Elf, Relocation, SymbolEntry
 from ._layout import code_layout
 from ._pclntab import GoFunction, go_functions
 from ._placing import Image
 from ._plt import plt_symbols
 from ._segments import merge, with_addends
-from ._sites import Memory
+from ._sites import ImageMemory
 from ._symbol import Symbol
 from ._symbols import data_of, imports_of, local_entries, symbols_of
 from ._types import MIPS, PPC
@@ -31,24 +31,52 @@ def loadable(elf: Elf) -> Image:
     _refuse_code_plt(elf, relocations)
     everything = [*elf.symbol_table(), *entries]
     return Image(
-        name=elf.name, machine=elf.machine, flags=elf.flags, profile=elf.profile, bits=elf.bits, order=elf.order,
+        name=elf.name,
+        machine=elf.machine,
+        flags=elf.flags,
+        profile=elf.profile,
+        bits=elf.bits,
+        order=elf.order,
         kind="exec" if elf.type == "ET_EXEC" else "dyn",
         segments=segments,
-        symbols=_symbols(elf, everything, segments, relocations,
-                         plt_symbols(elf, relocations, entries, everything)),
-        relocations=relocations, entries=tuple(entries), imports=imports_of(entries), entry=elf.entry or None,
-        init=_init(elf), tls=elf.has("PT_TLS"), tls_block=elf.tls_block(), headers=elf.header_table(),
-        relocates_itself=_relocates_itself(elf), own_words=_own_words(elf, raw, memory),
+        symbols=_symbols(
+            elf,
+            everything,
+            segments,
+            relocations,
+            plt_symbols(elf, relocations, entries, everything),
+        ),
+        relocations=relocations,
+        entries=tuple(entries),
+        imports=imports_of(entries),
+        entry=elf.entry or None,
+        init=_init(elf),
+        tls=elf.has("PT_TLS"),
+        tls_block=elf.tls_block(),
+        headers=elf.header_table(),
+        relocates_itself=_relocates_itself(elf),
+        own_words=_own_words(elf, raw, memory),
         local_entries=local_entries(elf, everything),
-        data=data_of(elf, everything, segments), file=elf.data if elf.has_debug else b"",
-        in_file=tuple((load.offset, load.vaddr, len(load.data))
-                      for load in sorted(elf.loads, key=lambda load: "x" not in load.perms)),
+        data=data_of(elf, everything, segments),
+        file=elf.data if elf.has_debug else b"",
+        in_file=tuple(
+            (load.offset, load.vaddr, len(load.data))
+            for load in sorted(elf.loads, key=lambda load: "x" not in load.perms)
+        ),
         layout=code_layout(elf, relocations),
-        warnings=("the section headers are damaged: only dynamic symbols are known",) if elf.sections_damaged else ())
+        warnings=("the section headers are damaged: only dynamic symbols are known",)
+        if elf.sections_damaged
+        else (),
+    )
 
 
-def _symbols(elf: Elf, everything: list[Entry], segments: tuple[Segment, ...],
-             relocations: Iterable[Relocation], stubs: Iterable[Symbol]) -> tuple[Symbol, ...]:
+def _symbols(
+    elf: Elf,
+    everything: list[SymbolEntry],
+    segments: tuple[Segment, ...],
+    relocations: Iterable[Relocation],
+    stubs: Iterable[Symbol],
+) -> tuple[Symbol, ...]:
     """Return the symbols of the symbol tables, and stubs; and of a stripped Go program the
     functions that its own table names.
     """
@@ -62,7 +90,11 @@ def _symbols(elf: Elf, everything: list[Entry], segments: tuple[Segment, ...],
 
 def _is_code(segments: tuple[Segment, ...], f: GoFunction) -> bool:
     segment = segment_at(segments, f.address)
-    return segment is not None and "x" in segment.perms and f.address + f.size <= segment.addr + segment.memsz
+    return (
+        segment is not None
+        and "x" in segment.perms
+        and f.address + f.size <= segment.addr + segment.memsz
+    )
 
 
 def _static_relocations(elf: Elf) -> list[Relocation]:
@@ -73,21 +105,32 @@ def _static_relocations(elf: Elf) -> list[Relocation]:
     return [r for _, relocations in found for r in relocations if r.symbol == 0]
 
 
-def _mips_got(elf: Elf, memory: Memory, symbols: int) -> Iterator[Relocation]:
-    """The GOT's entries have no relocations: local ones are moved, the rest stand for the last symbols, in order."""
-    if elf.machine != MIPS or not {"DT_PLTGOT", "DT_MIPS_LOCAL_GOTNO", "DT_MIPS_GOTSYM"} <= elf.tags.keys():
+def _mips_got(elf: Elf, memory: ImageMemory, symbols: int) -> Iterator[Relocation]:
+    """The GOT's entries have no relocations: local ones are moved, the rest stand for the last
+    symbols, in order.
+    """
+    if (
+        elf.machine != MIPS
+        or not {"DT_PLTGOT", "DT_MIPS_LOCAL_GOTNO", "DT_MIPS_GOTSYM"} <= elf.tags.keys()
+    ):
         return
-    got, local, first = (elf.tags[tag] for tag in ("DT_PLTGOT", "DT_MIPS_LOCAL_GOTNO", "DT_MIPS_GOTSYM"))
+    got, local, first = (
+        elf.tags[tag] for tag in ("DT_PLTGOT", "DT_MIPS_LOCAL_GOTNO", "DT_MIPS_GOTSYM")
+    )
     word = elf.bits // 8
-    reserved = 2 if memory.read(got + word, word) >> elf.bits - 1 else 1  # the resolver, and GNU's module pointer
+    # the resolver, and GNU's module pointer
+    reserved = 2 if memory.read(got + word, word) >> elf.bits - 1 else 1
     for n in range(reserved, local):
-        yield Relocation(got + n * word, 3 if word == 4 else 3 | 18 << 8, 0, memory.read(got + n * word, word))
+        yield Relocation(
+            got + n * word, 3 if word == 4 else 3 | 18 << 8, 0, memory.read(got + n * word, word)
+        )
     for n, symbol in enumerate(range(first, symbols)):
         yield Relocation(got + (local + n) * word, 51, symbol, 0)
 
 
 def _refuse_code_plt(elf: Elf, relocations: Iterable[Relocation]) -> None:
-    """Old 32-bit PowerPC PLTs are code that the dynamic linker writes; DT_PPC_GOT marks the others."""
+    """Old 32-bit PowerPC PLTs are code that the dynamic linker writes; DT_PPC_GOT marks the others.
+    """
     marked = {"DT_LOPROC", "DT_PPC_GOT", 0x70000000} & elf.tags.keys()
     if elf.machine == PPC and not marked and any(r.type == 21 for r in relocations):
         raise ImageError(f"{elf.name}: its PLT is of the old kind, written at run time",
@@ -95,12 +138,18 @@ def _refuse_code_plt(elf: Elf, relocations: Iterable[Relocation]) -> None:
 
 
 def _init(elf: Elf) -> tuple[tuple[int, int], ...]:
-    due = (("DT_PREINIT_ARRAY", "DT_PREINIT_ARRAYSZ"), ("DT_INIT", ""), ("DT_INIT_ARRAY", "DT_INIT_ARRAYSZ"))
+    due = (
+        ("DT_PREINIT_ARRAY", "DT_PREINIT_ARRAYSZ"),
+        ("DT_INIT", ""),
+        ("DT_INIT_ARRAY", "DT_INIT_ARRAYSZ"),
+    )
     return tuple((elf.tags[tag], elf.tags.get(size, 0)) for tag, size in due
                  if elf.tags.get(tag) and (not size or elf.tags.get(size)))
 
 
-def _own_words(elf: Elf, raw: Iterable[Relocation], memory: Memory) -> tuple[tuple[int, int], ...]:
+def _own_words(
+    elf: Elf, raw: Iterable[Relocation], memory: ImageMemory
+) -> tuple[tuple[int, int], ...]:
     """Return the words that a static program's start-up code relocates itself, where the addends
     stand in place (REL): (address, addend).
 
@@ -110,7 +159,9 @@ def _own_words(elf: Elf, raw: Iterable[Relocation], memory: Memory) -> tuple[tup
     if elf.has("PT_INTERP") or not (elf.type == "ET_EXEC" or _relocates_itself(elf)):
         return ()
     word = elf.bits // 8
-    return tuple((r.offset, memory.read(r.offset, word)) for r in raw if r.addend is None and r.type)
+    return tuple(
+        (r.offset, memory.read(r.offset, word)) for r in raw if r.addend is None and r.type
+    )
 
 
 def _relocates_itself(elf: Elf) -> bool:

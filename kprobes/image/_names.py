@@ -1,4 +1,5 @@
-"""Files that only say what is where: nm's output and what looks like it, linkers' maps, lists that other tools export.
+"""Files that only say what is where: nm's output and what looks like it, linkers' maps, lists that
+other tools export.
 
 Formats are recognised line by line; a line that says nothing is passed over.
 """
@@ -14,15 +15,21 @@ from collections.abc import Callable, Iterator
 from ._symbol import Symbol
 
 FUNCTIONS, OBJECTS = "tTwWiuV", "dDbBrRgGsScCnNvA"
-_NM = re.compile(r"\s*(?:[^:\s]+:)?([0-9a-fA-F]{4,16})\s+(?:([0-9a-fA-F]{4,16})\s+)?([A-Za-z])\s+(\S+)"
-                 r"(?:\s+\[(\S+)\])?\s*$")
+_NM = re.compile(
+    r"\s*(?:[^:\s]+:)?([0-9a-fA-F]{4,16})\s+(?:([0-9a-fA-F]{4,16})\s+)?([A-Za-z])\s+(\S+)"
+    r"(?:\s+\[(\S+)\])?\s*$"
+)
 _MAP_SECTION = re.compile(r"\s?(\.[\w.$-]+)\s*(?:0x[0-9a-fA-F]+\s+0x[0-9a-fA-F]+.*)?$")
 _MAP_SYMBOL = re.compile(r"\s+0x([0-9a-fA-F]{4,16})\s+([A-Za-z_.$][^\s=()]*)\s*$")
 _LLD = re.compile(r"\s*([0-9a-fA-F]+)\s+[0-9a-fA-F]+\s+([0-9a-fA-F]+)\s+\d+ (\s*)(\S.*)$")
-_IDA_SEGMENT = re.compile(r"\s*([0-9A-Fa-f]{4}):([0-9A-Fa-f]{8,16})\s+[0-9A-Fa-f]+H\s+(\S+)\s+(CODE|DATA|BSS|CONST)\b")
+_IDA_SEGMENT = re.compile(
+    r"\s*([0-9A-Fa-f]{4}):([0-9A-Fa-f]{8,16})\s+[0-9A-Fa-f]+H\s+(\S+)\s+(CODE|DATA|BSS|CONST)\b"
+)
 _IDA_NAME = re.compile(r"\s*([0-9A-Fa-f]{4}):([0-9A-Fa-f]{8,16})\s+(\S+)\s*$")
 _IDC_FUNCTION = re.compile(r"\s*add_func\((0x[0-9A-Fa-f]{1,16})[,)]")
-_IDC_NAME = re.compile(r'\s*(?:set_name|MakeName|MakeNameEx)\((0x[0-9A-Fa-f]{1,16}),\s*("(?:[^"\\]|\\.)*")')
+_IDC_NAME = re.compile(
+    r'\s*(?:set_name|MakeName|MakeNameEx)\((0x[0-9A-Fa-f]{1,16}),\s*("(?:[^"\\]|\\.)*")'
+)
 _NUMBER = re.compile(r"(?:0x)?([0-9a-fA-F]{3,16})h?$")
 _COLUMNS = {"name": ("name", "function name", "label", "symbol"),
             "address": ("address", "location", "start", "entry point", "offset"),
@@ -38,10 +45,14 @@ def _nm(lines: list[str]) -> Iterator[Symbol]:
 
 
 def _linker(lines: list[str]) -> Iterator[Symbol]:
-    """GNU ld's map: input sections, and below each the symbols in it; lld's: addresses, sizes and names in columns."""
+    """GNU ld's map: input sections, and below each the symbols in it; lld's: addresses, sizes and
+    names in columns.
+    """
     code = False
     for line in lines:
-        section, symbol, columns = _MAP_SECTION.match(line), _MAP_SYMBOL.match(line), _LLD.match(line)
+        section = _MAP_SECTION.match(line)
+        symbol = _MAP_SYMBOL.match(line)
+        columns = _LLD.match(line)
         if section:
             code = section[1].startswith((".text", ".init", ".fini", ".plt"))
         elif symbol:
@@ -49,7 +60,9 @@ def _linker(lines: list[str]) -> Iterator[Symbol]:
         elif columns and not columns[3]:
             code = columns[4].startswith((".text", ".init", ".fini", ".plt"))
         elif columns and len(columns[3]) >= 16:
-            yield Symbol(columns[4].strip(), int(columns[1], 16), int(columns[2], 16), kind=_kind(code))
+            yield Symbol(
+                columns[4].strip(), int(columns[1], 16), int(columns[2], 16), kind=_kind(code)
+            )
 
 
 def _ida(lines: list[str]) -> Iterator[Symbol]:
@@ -90,14 +103,20 @@ def _json(lines: list[str]) -> Iterator[Symbol]:
             continue
         address, size = (_whole(row.get(key, 0)) for key in ("address", "size"))
         if address is not None:
-            yield Symbol(row["name"], address, size or 0, kind=_kind(row.get("type", "function") != "data"))
+            yield Symbol(
+                row["name"], address, size or 0, kind=_kind(row.get("type", "function") != "data")
+            )
 
 
 def _whole(value: object) -> int | None:
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             value = int(value[:40], 0)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64 else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
+        else None
+    )
 
 
 def _table(lines: list[str]) -> Iterator[Symbol]:
@@ -129,7 +148,8 @@ def _row(row: list[str], columns: dict[str, int]) -> Iterator[Symbol]:
         at = columns[key]
         return row[at] if 0 <= at < len(row) else ""
 
-    address, size = _NUMBER.match(cell("address").rpartition(":")[2]), re.match(r"(?:0x)?([0-9a-fA-F]+)$", cell("size"))
+    address = _NUMBER.match(cell("address").rpartition(":")[2])
+    size = re.match(r"(?:0x)?([0-9a-fA-F]+)$", cell("size"))
     if address and cell("name"):
         ten = cell("size").isdigit() and not cell("size").startswith("0")
         length = 0 if size is None else int(size[1], 10 if ten else 16)
@@ -154,6 +174,9 @@ def names_in(text: str, format: str | None) -> Iterator[Symbol]:
     lines = text.splitlines()
     if format is None:
         found = next((name for name, sign in _SIGNS if sign in text[:100_000]), None)
-        format = found or ("nm" if sum(bool(_NM.match(line)) for line in lines[:200]) > len(lines[:200]) // 3
-                           else "table")
+        format = found or (
+            "nm"
+            if sum(bool(_NM.match(line)) for line in lines[:200]) > len(lines[:200]) // 3
+            else "table"
+        )
     yield from _READERS[format](lines)

@@ -1,7 +1,9 @@
-"""Go's table of functions, `.gopclntab`, which stays in stripped programs: names, addresses and where functions end.
+"""Go's table of functions, `.gopclntab`, which stays in stripped programs: names, addresses and
+where functions end.
 
-Its first word tells its version: that of the first Go with it. Go's package debug/gosym reads the same. All that the
-table says is checked, since a file may say anything; what is damaged ends the list.
+Its first word tells its version: that of the first Go with it. Go's package debug/gosym reads the
+same. All that the table says is checked, since a file may say anything; what is damaged ends the
+list.
 
     1.2    nfunc, then (pc, offset) of each function in words, and the end; names are offsets from the header
     1.16   nfunc, nfiles, offsets of the names, of the units, files and pc tables, and of the functions
@@ -25,7 +27,8 @@ LONGEST = 4096  #: bytes of a name
 
 @frozen
 class GoFunction:
-    """A function of a Go program: its name, link address and bytes, alignment behind it included."""
+    """A function of a Go program: its name, link address and bytes, alignment behind it included.
+    """
 
     name: str
     address: int
@@ -33,23 +36,29 @@ class GoFunction:
 
 
 def go_functions(elf: Elf, relocations: Iterable[Relocation]) -> Iterator[GoFunction]:
-    """The functions that a Go program's table names, by address; none where there is no table that can be read.
+    """The functions that a Go program's table names, by address; none where there is no table that
+    can be read.
 
     Args:
         elf: the program.
-        relocations: of the program, with their addends: in a PIE the table's addresses are among them.
+        relocations: of the program, with their addends: in a PIE the table's addresses are among
+            them.
     """
     section = next((s for s in elf.sections if s.name in SECTIONS), None)
     if section is None or section["sh_type"] == "SHT_NOBITS":
         return
     offset, size = section["sh_offset"], section["sh_size"]
     text = next((s["sh_addr"] for s in elf.sections if s.name == ".text"), 0)
-    table, word, first = bytearray(elf.data[offset : offset + size]), elf.bits // 8, section["sh_addr"]
+    table = bytearray(elf.data[offset : offset + size])
+    word = elf.bits // 8
+    first = section["sh_addr"]
     for r in relocations:
         at = r.offset - first
         if not r.symbol and r.addend and 0 <= at <= len(table) - word:
             value = r.addend & (1 << elf.bits) - 1
-            table[at : at + word] = value.to_bytes(word, "little" if elf.order == "little" else "big")
+            table[at : at + word] = value.to_bytes(
+                word, "little" if elf.order == "little" else "big"
+            )
     yield from functions(bytes(table), elf.order, text)
 
 
@@ -61,7 +70,7 @@ def functions(table: bytes, order: str, text: int) -> Iterator[GoFunction]:
         order: "little" or "big".
         text: where the program's text begins, for tables that do not say.
     """
-    reader = _Reader(table, order)
+    reader = _TableReader(table, order)
     magic, word = reader.number(0, 4), reader.number(7, 1)
     sound = table[4:6] == b"\0\0" and reader.number(6, 1) in (1, 2, 4) and word in (4, 8)
     if magic not in (V2, V16, V18, V20) or not sound:
@@ -88,7 +97,7 @@ def functions(table: bytes, order: str, text: int) -> Iterator[GoFunction]:
         yield GoFunction(name, start + (text if magic in (V18, V20) else 0), end - start)
 
 
-class _Reader:
+class _TableReader:
     """Numbers and names of a table; 0 and "" outside of it."""
 
     def __init__(self, table: bytes, order: str) -> None:

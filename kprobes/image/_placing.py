@@ -2,9 +2,9 @@
 
 `Image.place` only computes: nothing here maps memory or runs code.
 
-Thread-local storage is not set up here. Without `tls` words that hold offsets from the thread pointer are bound as if
-the storage were where that points at, so that code which uses them faults at a small address; `Placed.warnings` says
-so.
+Thread-local storage is not set up here. Without `tls` words that hold offsets from the thread
+pointer are bound as if the storage were where that points at, so that code which uses them faults
+at a small address; `Placed.warnings` says so.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from attrs import field, frozen
 
 from ..errors import ImageError
-from ._elf import Entry, Relocation, damage_is_error
+from ._elf import Relocation, SymbolEntry, damage_is_error
 from ._layout import CodeLayout
 from ._relocations import apply, rows
-from ._sites import Row, Site, Target, signed
+from ._sites import RelocationRow, RelocationSite, RelocationTarget, signed
 from ._symbol import Symbol
 from ._types import ARM, MIPS, PPC64, SPARCV9
 from ._values import (
@@ -46,18 +46,21 @@ class Image:
     """A parsed file. Addresses are link addresses; `place` moves them.
 
     Attributes:
-        name: module name, the file's base name. machine, flags: the file's e_machine and e_flags. bits: 32 or 64.
+        name: module name, the file's base name. machine, flags: the file's e_machine and e_flags.
+            bits: 32 or 64.
         profile: of the CPU ("M": a microcontroller), where the file names one.
-        order: "little" or "big"; of ARM files whose flags have 0x00800000 (BE8), code is little-endian all the same.
-        kind: "exec" (fixed addresses), "dyn" (shared object or PIE), "rel" (.o, .ko; laid out here from address 0).
+        order: "little" or "big"; of ARM files whose flags have 0x00800000 (BE8), code is
+            little-endian all the same.
+        kind: "exec" (fixed addresses), "dyn" (shared object or PIE), "rel" (.o, .ko; laid out here
+            from address 0).
         entry: None where there is none. symbols: functions and objects, a PLT stub of f as `f@plt`.
         imports: undefined symbols by name. tls: it has thread-local storage.
-        init: (address, 0) of an initialisation function, (address, bytes) of a table of them, in the order in which
-            they are due.
+        init: (address, 0) of an initialisation function, (address, bytes) of a table of them, in
+            the order in which they are due.
         local_entries: see Placed. descriptors: PPC64 ELFv1: function symbols are descriptors.
-        relocates_itself: a static PIE with addends in place, see `place`. own_words: (link address, value in the file)
-            of words that a static program's start-up code relocates, and whose addends stand in place: placing
-            has put something else there.
+        relocates_itself: a static PIE with addends in place, see `place`. own_words: (link address,
+            value in the file) of words that a static program's start-up code relocates, and whose
+            addends stand in place: placing has put something else there.
         warnings: what could not be read.
     """
 
@@ -69,26 +72,33 @@ class Image:
     kind: str
     segments: tuple[Segment, ...]
     symbols: tuple[Symbol, ...] = field(repr=lambda symbols: f"<{len(symbols)} symbols>")
-    relocations: tuple[Relocation, ...] = field(repr=lambda relocations: f"<{len(relocations)} relocations>")
-    entries: tuple[Entry, ...] = field(repr=False)  #: the symbol table that relocations count in
+    relocations: tuple[Relocation, ...] = field(
+        repr=lambda relocations: f"<{len(relocations)} relocations>"
+    )
+    #: the symbol table that relocations count in
+    entries: tuple[SymbolEntry, ...] = field(repr=False)
     imports: dict[str, Import] = field(repr=lambda imports: f"<{len(imports)} imports>")
     entry: int | None = None
     init: tuple[tuple[int, int], ...] = ()
     tls: bool = False
     tls_block: TlsBlock | None = None  #: its template, where it is no relocatable file
-    headers: tuple[int, int, int] | None = None  #: the program headers in memory: link address, bytes of each, how many
+    #: the program headers in memory: link address, bytes of each, how many
+    headers: tuple[int, int, int] | None = None
     relocates_itself: bool = False
     own_words: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     local_entries: dict[int, int] = field(factory=dict)
     data: tuple[tuple[int, int], ...] = field(default=(), repr=False)  #: see Placed
     profile: str = ""
     got: int = 0  #: relocatable files: where the slots are that relocations ask for
-    veneers: int = 0  #: relocatable files: where the code stands that calls of other images go through
+    #: relocatable files: where the code stands that calls of other images go through
+    veneers: int = 0
     warnings: tuple[str, ...] = ()
-    file: bytes = field(default=b"", repr=False)  #: all of it, where it says anything of its source; b"": it does not
+    #: all of it, where it says anything of its source; b"": it does not
+    file: bytes = field(default=b"", repr=False)
     #: (offset in the file, link address, bytes) of what is loaded, code first
     in_file: tuple[tuple[int, int, int], ...] = ()
-    layout: CodeLayout | None = field(default=None, repr=False)  #: where it has code; None: relocatable files
+    #: where it has code; None: relocatable files
+    layout: CodeLayout | None = field(default=None, repr=False)
 
     @property
     def lowest(self) -> int:
@@ -97,16 +107,28 @@ class Image:
 
     @property
     def span(self) -> int:
-        """Bytes from the lowest address to the end of the highest segment, a multiple of the page size."""
+        """Bytes from the lowest address to the end of the highest segment, a multiple of the page
+        size.
+        """
         return self.segments[-1].addr + self.segments[-1].memsz - self.lowest
 
     @property
     def descriptors(self) -> bool:
-        """PPC64 ELFv1: function symbols are descriptors. Old files do not say so; little-endian ones never are."""
+        """PPC64 ELFv1: function symbols are descriptors. Old files do not say so; little-endian
+        ones never are.
+        """
         return self.machine == PPC64 and self.flags & 3 != 2 and self.order == "big"
 
-    def place(self, base: int, resolve: Resolve, resolve_ifunc: ResolveIfunc | None = None, *,
-              module: str | None = None, relocate: bool = True, tls: tuple[int, int, int] = (0, 0, 0)) -> Placed:
+    def place(
+        self,
+        base: int,
+        resolve: Resolve,
+        resolve_ifunc: ResolveIfunc | None = None,
+        *,
+        module: str | None = None,
+        relocate: bool = True,
+        tls: tuple[int, int, int] = (0, 0, 0),
+    ) -> Placed:
         """Compute the memory of the image, loaded `base` bytes above its link addresses.
 
         Args:
@@ -121,9 +143,16 @@ class Image:
                 thread pointer, and what words that hold offsets in it leave out.
         """
         end, page = base + self.lowest + self.span, page_size(self.machine)
-        if base % page or base + self.lowest < 0 or end > 1 << self.bits or (self.kind == "exec" and base):
-            raise ImageError(f"{self.name}: cannot be moved by {base:#x}",
-                             hint=f"the base is a multiple of {page:#x}, and 0 for executables with fixed addresses")
+        if (
+            base % page
+            or base + self.lowest < 0
+            or end > 1 << self.bits
+            or (self.kind == "exec" and base)
+        ):
+            raise ImageError(
+                f"{self.name}: cannot be moved by {base:#x}",
+                hint=f"the base is a multiple of {page:#x}, and 0 for executables with fixed addresses",
+            )
         with damage_is_error(self.name):
             return _Placing(self, base, resolve, resolve_ifunc,
                             tls).placed(self.name if module is None else module, relocate)
@@ -132,8 +161,14 @@ class Image:
 class _Placing:
     """An image while it gets its address; the Binder of its relocations."""
 
-    def __init__(self, image: Image, base: int, resolve: Resolve, resolve_ifunc: ResolveIfunc | None,
-                 tls: tuple[int, int, int]) -> None:
+    def __init__(
+        self,
+        image: Image,
+        base: int,
+        resolve: Resolve,
+        resolve_ifunc: ResolveIfunc | None,
+        tls: tuple[int, int, int],
+    ) -> None:
         self._of = image
         self._resolve = resolve
         self._resolve_ifunc = resolve_ifunc
@@ -148,7 +183,7 @@ class _Placing:
         self.hi20: dict[int, int] = {}
         self._slots: dict[int, int] = {}
         self._veneers: dict[tuple[int, str], int] = {}
-        self._targets: dict[int, Target] = {}
+        self._targets: dict[int, RelocationTarget] = {}
         self._thread_local: list[str] = []
         self._ifuncs = 0
         self._copies: list[Copy] = []
@@ -158,14 +193,22 @@ class _Placing:
         if relocate:
             self._relocate()
         image, base = self._of, self.bias
-        segments = tuple(Segment(addr=addr, data=bytes(data), memsz=size, perms=s.perms)
-                         for (addr, size, data), s in zip(self.memory.regions, image.segments, strict=True))
+        segments = tuple(
+            Segment(addr=addr, data=bytes(data), memsz=size, perms=s.perms)
+            for (addr, size, data), s in zip(self.memory.regions, image.segments, strict=True)
+        )
         return Placed(
-            name=image.name, base=base, segments=segments, symbols=tuple(self._symbols(module)),
-            entry=None if image.entry is None else image.entry + base, init=tuple(self._init()) if relocate else (),
+            name=image.name,
+            base=base,
+            segments=segments,
+            symbols=tuple(self._symbols(module)),
+            entry=None if image.entry is None else image.entry + base,
+            init=tuple(self._init()) if relocate else (),
             local_entries={addr + base: offset for addr, offset in image.local_entries.items()},
-            data=tuple((start + base, end + base) for start, end in image.data), copies=tuple(self._copies),
-            warnings=tuple(self._warnings))
+            data=tuple((start + base, end + base) for start, end in image.data),
+            copies=tuple(self._copies),
+            warnings=tuple(self._warnings),
+        )
 
     def _relocate(self) -> None:
         known = {kind: self._rows(kind) for kind in {r.type for r in self._of.relocations}}
@@ -179,36 +222,48 @@ class _Placing:
                         self._apply(r, known[r.type])
         if self._thread_local and not self.tls[0]:
             words = f"{len(self._thread_local)} thread-local words (the first: {self._thread_local[0] or 'unnamed'})"
-            self._warnings.append(f"{words} are bound as if the thread pointer were 0: code that uses them faults")
+            self._warnings.append(
+                f"{words} are bound as if the thread pointer were 0: code that uses them faults"
+            )
         if self._ifuncs:
-            self._warnings.append(f"{self._ifuncs} ifuncs are bound to 0: place() was given no resolve_ifunc")
+            self._warnings.append(
+                f"{self._ifuncs} ifuncs are bound to 0: place() was given no resolve_ifunc"
+            )
         if self._of.relocates_itself:
-            self._warnings.append("its start-up code relocates it again: to run it from its entry, place it with "
-                                  "relocate=False")
+            self._warnings.append(
+                "its start-up code relocates it again: to run it from its entry, place it with "
+                "relocate=False"
+            )
 
-    def _rows(self, kind: int) -> list[Row]:
+    def _rows(self, kind: int) -> list[RelocationRow]:
         found = rows(self._of.machine, self._of.bits, kind)
         if not found:
-            raise ImageError(f"{self.image}: relocation type {kind & 0xFFFF} of e_machine {self._of.machine} is not "
-                             "supported",
-                             hint="link it into an executable or a shared object, with fewer kinds of relocations")
+            raise ImageError(
+                f"{self.image}: relocation type {kind & 0xFFFF} of e_machine {self._of.machine} is not "
+                "supported",
+                hint="link it into an executable or a shared object, with fewer kinds of relocations",
+            )
         return found
 
-    def _apply(self, r: Relocation, found: list[Row]) -> None:
+    def _apply(self, r: Relocation, found: list[RelocationRow]) -> None:
         row, p = found[-1], r.offset + self.bias
         if row.formula == "-":
             return
         if row.tls:
             self.hi20[p] = 0  # RISC-V: the low part, which names this place, has nothing to add
-            self._thread_local.append(self._of.entries[r.symbol].name if r.symbol < len(self._of.entries) else "")
+            self._thread_local.append(
+                self._of.entries[r.symbol].name if r.symbol < len(self._of.entries) else ""
+            )
         if row.formula == "COPY":
             self._copy(self._entry(r.symbol), p)
         elif row.name == COPIED and self._of.descriptors:
             if not self._target(r.symbol).absent:
-                self._copies.append(Copy(to=p, frm=self._target(r.symbol).address, size=_DESCRIPTOR))
+                self._copies.append(
+                    Copy(to=p, frm=self._target(r.symbol).address, size=_DESCRIPTOR)
+                )
         else:
             extra = signed(r.type >> 8, 24) if self._of.machine == SPARCV9 else 0
-            apply(found, Site(p, r.addend or 0, self._target(r.symbol), self, row, extra))
+            apply(found, RelocationSite(p, r.addend or 0, self._target(r.symbol), self, row, extra))
 
     def _apply_plain(self, r: Relocation, formula: str) -> None:
         """Apply a relocation whose row is `plain`, in a tenth of the time of _apply()."""
@@ -217,47 +272,63 @@ class _Placing:
         addend = 0 if formula == "S" else r.addend or 0
         self.memory.write(r.offset + self.bias, self._of.bits // 8, value + addend)
 
-    def _copy(self, e: Entry, p: int) -> None:
-        """The program's own copy of a library's object; its symbol is defined here, so ask for the original."""
+    def _copy(self, e: SymbolEntry, p: int) -> None:
+        """The program's own copy of a library's object; its symbol is defined here, so ask for the
+        original.
+        """
         original = self._resolve(e.name)
         if original:
             self._copies.append(Copy(to=p, frm=original, size=e.size))
         else:
             self._warnings.append(f"nobody has the original of {e.name}: its copy is zero")
 
-    def _entry(self, index: int) -> Entry:
+    def _entry(self, index: int) -> SymbolEntry:
         if index >= len(self._of.entries):
-            raise ImageError(f"{self.image}: a relocation names symbol {index} of {len(self._of.entries)}",
-                             hint="the file is damaged: build or fetch it again")
+            raise ImageError(
+                f"{self.image}: a relocation names symbol {index} of {len(self._of.entries)}",
+                hint="the file is damaged: build or fetch it again",
+            )
         return self._of.entries[index]
 
-    def _target(self, index: int) -> Target:
+    def _target(self, index: int) -> RelocationTarget:
         if index not in self._targets:
-            self._targets[index] = self._bind(self._entry(index)) if index else Target()
+            self._targets[index] = self._bind(self._entry(index)) if index else RelocationTarget()
         return self._targets[index]
 
-    def _bind(self, e: Entry) -> Target:
+    def _bind(self, e: SymbolEntry) -> RelocationTarget:
         if e.type == "STT_TLS":
-            return Target(e.name, e.value)
+            return RelocationTarget(e.name, e.value)
         if e.section == "SHN_UNDEF":
             return self._undefined(e)
         address = e.value + (0 if e.section in ("SHN_ABS", "none") else self.bias)
         if e.type == "STT_LOOS":
             address = self.ifunc(address)
         thumb = address & 1 if self._of.machine == ARM and e.type in FUNCTIONS else 0
-        return Target(e.name or "a section", address - thumb, thumb, e.size, local=e.bind == "STB_LOCAL")
+        return RelocationTarget(
+            e.name or "a section", address - thumb, thumb, e.size, local=e.bind == "STB_LOCAL"
+        )
 
-    def _undefined(self, e: Entry) -> Target:
+    def _undefined(self, e: SymbolEntry) -> RelocationTarget:
         if e.name in SPECIAL and self._of.kind == "rel":
-            return Target(e.name, {"_GLOBAL_OFFSET_TABLE_": self.got, ".TOC.": self.toc}.get(e.name, self.gp),
-                          local=False)
+            return RelocationTarget(
+                e.name,
+                {"_GLOBAL_OFFSET_TABLE_": self.got, ".TOC.": self.toc}.get(e.name, self.gp),
+                local=False,
+            )
         address = self._resolve(e.name) if e.name else 0
         if address is None and e.bind != "STB_WEAK":
             raise ImageError(f"{self.image}: undefined symbol", symbol=e.name,
                              hint="load what has it, or let resolve give an address")
         thumb = (address or 0) & 1 if self._of.machine == ARM else 0
-        return Target(e.name, (address or 0) - thumb, thumb, e.size, local=False, imported=bool(address),
-                      absent=not address)
+        return RelocationTarget(
+            e.name,
+            (address or 0) - thumb,
+            thumb,
+            e.size,
+            local=False,
+            imported=bool(address),
+            absent=not address,
+        )
 
     def slot(self, content: int) -> int:
         """Address of a GOT slot that holds `content`."""
@@ -272,8 +343,9 @@ class _Placing:
         """Address of code that goes on to a target."""
         if (target, kind) not in self._veneers:
             self._refuse_linked()
-            at = self._veneers[target,
-                               kind] = self.bias + self._of.veneers + len(self._veneers) * SIZES[self._of.machine]
+            at = self._veneers[target, kind] = (
+                self.bias + self._of.veneers + len(self._veneers) * SIZES[self._of.machine]
+            )
             for size, value in CODE[kind](target):
                 self.memory.write(at, size, value)
                 at += size
@@ -281,17 +353,23 @@ class _Placing:
 
     def _refuse_linked(self) -> None:
         if self._of.kind != "rel":
-            raise ImageError(f"{self.image}: a relocation that only a relocatable file can have", hint="link it again")
+            raise ImageError(
+                f"{self.image}: a relocation that only a relocatable file can have",
+                hint="link it again",
+            )
 
-    def code(self, x: Site) -> int:
+    def code(self, x: RelocationSite) -> int:
         """Return the address where a direct call lands: functions of other images want their
         address (MIPS) or their TOC (PPC64) in a register, PPC64 has local entry points (ELFv2) and
         descriptors (ELFv1).
         """
         target, machine = x.target, self._of.machine
         if machine == MIPS:
-            return (self.veneer(target.address, "mips") if target.imported and target.address < 1 << 31
-                    else target.address)
+            return (
+                self.veneer(target.address, "mips")
+                if target.imported and target.address < 1 << 31
+                else target.address
+            )
         if machine != PPC64 or target.absent or (target.imported and target.name.startswith(".")):
             return target.address
         if target.imported:
@@ -299,16 +377,25 @@ class _Placing:
         if not self._of.descriptors:
             return target.address + self._of.local_entries.get(target.address - self.bias, 0)
         segment = segment_at(self._of.segments, target.address - self.bias)
-        return target.address if segment is None or "x" in segment.perms else self.memory.read(target.address, 8)
+        return (
+            target.address
+            if segment is None or "x" in segment.perms
+            else self.memory.read(target.address, 8)
+        )
 
-    def _toc_veneer(self, x: Site) -> int:
-        """The veneer saves r2; compilers leave a nop behind the call for the instruction that restores it."""
+    def _toc_veneer(self, x: RelocationSite) -> int:
+        """The veneer saves r2; compilers leave a nop behind the call for the instruction that
+        restores it.
+        """
         if self.memory.read(x.p, 4) & 1 and self.memory.read(x.p + 4, 4) == 0x60000000:
-            self.memory.write(x.p + 4, 4, 0xE8410028 if self._of.descriptors else 0xE8410018)  # ld r2, 40(r1) or 24(r1)
+            # ld r2, 40(r1) or 24(r1)
+            self.memory.write(x.p + 4, 4, 0xE8410028 if self._of.descriptors else 0xE8410018)
         return self.veneer(x.target.address, "elfv1" if self._of.descriptors else "elfv2")
 
-    def describe(self, x: Site) -> int:
-        """The function that is asked; behind it, what it answers: the offset from the thread pointer."""
+    def describe(self, x: RelocationSite) -> int:
+        """The function that is asked; behind it, what it answers: the offset from the thread
+        pointer.
+        """
         word = self._of.bits // 8
         self.memory.write(x.p + word, word, x.sum + self.tls[1] & (1 << self._of.bits) - 1)
         return self._resolve(TLSDESC) or 0
@@ -338,6 +425,8 @@ class _Placing:
     def _init(self) -> Iterator[int]:
         word = self._of.bits // 8
         for addr, size in self._of.init:
-            table = [self.memory.read(at + self.bias, word) for at in range(addr, addr + size, word)]
+            table = [
+                self.memory.read(at + self.bias, word) for at in range(addr, addr + size, word)
+            ]
             nobody = (0, (1 << self._of.bits) - 1)
             yield from (f for f in table if f not in nobody) if size else (addr + self.bias,)

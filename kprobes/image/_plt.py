@@ -1,7 +1,8 @@
 """Stubs of procedure linkage tables: which of a file's own code leads to which import, as `f@plt`.
 
-A stub reads an import's address from a slot and goes there. Where its code names the slot the code is read; linkers for
-PowerPC leave names; SPARC's slots are the stubs; on MIPS an undefined symbol's value is its stub.
+A stub reads an import's address from a slot and goes there. Where its code names the slot the code
+is read; linkers for PowerPC leave names; SPARC's slots are the stubs; on MIPS an undefined symbol's
+value is its stub.
 """
 
 from __future__ import annotations
@@ -12,10 +13,24 @@ from itertools import pairwise
 
 from attrs import frozen
 
-from ._elf import Elf, Entry, Relocation
+from ._elf import Elf, Relocation, SymbolEntry
 from ._sites import signed
 from ._symbol import Symbol
-from ._types import AARCH64, ARM, I386, M68K, MIPS, PPC, PPC64, RISCV, S390, SPARC, SPARC32PLUS, SPARCV9, X86_64
+from ._types import (
+    AARCH64,
+    ARM,
+    I386,
+    M68K,
+    MIPS,
+    PPC,
+    PPC64,
+    RISCV,
+    S390,
+    SPARC,
+    SPARC32PLUS,
+    SPARCV9,
+    X86_64,
+)
 
 Stubs = Iterator[tuple[int, int, int]]  # address, bytes, slot
 _LINKERS_NAMES = re.compile(r"(?:[0-9a-f]{8}\.(?:got2\.)?plt_(?:call|call32|pic32)\.|__plt_)"
@@ -24,9 +39,10 @@ _MIPS_STUB = 16  # bytes
 
 
 @frozen
-class Table:
-    """A section of stubs. start: its address. size: bytes of an entry, as its header says. got: what DT_PLTGOT says.
-    wide: 64 bits."""
+class PltTable:
+    """A section of stubs. start: its address. size: bytes of an entry, as its header says. got:
+    what DT_PLTGOT says. wide: 64 bits.
+    """
 
     code: bytes
     start: int
@@ -41,76 +57,117 @@ class Table:
                 for at in range(0, len(self.code) - 3, 4)]
 
 
-def plt_symbols(elf: Elf, relocations: Iterable[Relocation], entries: Sequence[Entry],
-                everything: Iterable[Entry]) -> Iterator[Symbol]:
+def plt_symbols(
+    elf: Elf,
+    relocations: Iterable[Relocation],
+    entries: Sequence[SymbolEntry],
+    everything: Iterable[SymbolEntry],
+) -> Iterator[Symbol]:
     """`f@plt` for the stubs that jump through f's slot."""
-    names = {r.offset: entries[r.symbol].name for r in relocations if r.symbol and r.symbol < len(entries)}
+    names = {
+        r.offset: entries[r.symbol].name
+        for r in relocations
+        if r.symbol and r.symbol < len(entries)
+    }
     if elf.machine in (SPARC, SPARC32PLUS, SPARCV9):
         yield from _slots_that_are_stubs(elf, relocations, entries)
     elif elf.machine == MIPS:
-        yield from (_symbol(e.name, e.value, _MIPS_STUB, e.value & 1) for e in entries if e.section == "SHN_UNDEF"
-                    and e.value and e.name)
+        yield from (
+            _symbol(e.name, e.value, _MIPS_STUB, e.value & 1)
+            for e in entries
+            if e.section == "SHN_UNDEF" and e.value and e.name
+        )
     elif elf.machine in (PPC, PPC64):
-        found = ((_LINKERS_NAMES.fullmatch(e.name), e) for e in everything if e.section != "SHN_UNDEF")
+        found = (
+            (_LINKERS_NAMES.fullmatch(e.name), e) for e in everything if e.section != "SHN_UNDEF"
+        )
         yield from (_symbol(match["name"], e.value, e.size, 0) for match, e in found if match)
     elif elf.machine in _FINDERS:
         for table in _tables(elf):
-            yield from (_symbol(names[slot], addr, size, 0) for addr, size, slot in _FINDERS[elf.machine](table)
-                        if names.get(slot))
+            yield from (
+                _symbol(names[slot], addr, size, 0)
+                for addr, size, slot in _FINDERS[elf.machine](table)
+                if names.get(slot)
+            )
 
 
 def _symbol(name: str, address: int, size: int, mode: int) -> Symbol:
     return Symbol(f"{name}@plt", address - mode, size, mode=mode)
 
 
-def _tables(elf: Elf) -> Iterator[Table]:
-    order = "little" if elf.machine == AARCH64 or (elf.machine == ARM and elf.flags & 0x00800000) else elf.order
+def _tables(elf: Elf) -> Iterator[PltTable]:
+    order = (
+        "little"
+        if elf.machine == AARCH64 or (elf.machine == ARM and elf.flags & 0x00800000)
+        else elf.order
+    )
     for section in elf.sections:
         if section.name.startswith((".plt", ".iplt")) and section["sh_type"] == "SHT_PROGBITS":
             code = elf.bytes_at(section["sh_offset"], section["sh_size"])
-            yield Table(code, section["sh_addr"], section["sh_entsize"], elf.tags.get("DT_PLTGOT", 0), order,
-                        elf.bits == 64)
+            yield PltTable(
+                code,
+                section["sh_addr"],
+                section["sh_entsize"],
+                elf.tags.get("DT_PLTGOT", 0),
+                order,
+                elf.bits == 64,
+            )
 
 
-def _slots_that_are_stubs(elf: Elf, relocations: Iterable[Relocation], entries: Sequence[Entry]) -> Iterator[Symbol]:
+def _slots_that_are_stubs(
+    elf: Elf, relocations: Iterable[Relocation], entries: Sequence[SymbolEntry]
+) -> Iterator[Symbol]:
     jump_slot, size = 21, 32 if elf.machine == SPARCV9 else 12
     for r in relocations:
         if r.type & 0xFF == jump_slot and 0 < r.symbol < len(entries) and entries[r.symbol].name:
             yield _symbol(entries[r.symbol].name, r.offset, size, 0)
 
 
-def _x86_64(t: Table) -> Stubs:
+def _x86_64(t: PltTable) -> Stubs:
     """[endbr64] [bnd] jmp *slot(%rip)"""
     size = t.size if t.size in (8, 16) else 16
     for at in range(0, len(t.code), size):
         jump = t.code[at : at + size].find(b"\xff\x25")
         if jump in (0, 1, 4, 5):
             behind = at + jump + 6
-            yield t.start + at, size, t.start + behind + int.from_bytes(t.code[behind - 4 : behind], "little",
-                signed=True)
+            yield (
+                t.start + at,
+                size,
+                t.start
+                + behind
+                + int.from_bytes(t.code[behind - 4 : behind], "little", signed=True),
+            )
 
 
-def _i386(t: Table) -> Stubs:
+def _i386(t: PltTable) -> Stubs:
     """[endbr32] jmp *slot, or jmp *distance(%ebx) with the GOT in ebx"""
     size = t.size if t.size in (8, 16) else 16
     for at in range(0, len(t.code), size):
-        found = re.match(rb"(?:\xf3\x0f\x1e\xfb)?\xff([\x25\xa3])(.{4})", t.code[at : at + size], re.DOTALL)
+        found = re.match(
+            rb"(?:\xf3\x0f\x1e\xfb)?\xff([\x25\xa3])(.{4})", t.code[at : at + size], re.DOTALL
+        )
         if found:
-            yield t.start + at, size, int.from_bytes(found[2],
-                                                     "little") + (t.got if found[1] == b"\xa3" else 0) & 0xFFFFFFFF
+            yield (
+                t.start + at,
+                size,
+                int.from_bytes(found[2], "little") + (t.got if found[1] == b"\xa3" else 0)
+                & 0xFFFFFFFF,
+            )
 
 
-def _aarch64(t: Table) -> Stubs:
+def _aarch64(t: PltTable) -> Stubs:
     """[bti c] adrp x16, page; ldr x17, [x16, #offset]"""
     words = t.words()
     for n, (adrp, ldr) in enumerate(pairwise(words)):
         if adrp & 0x9F00001F == 0x90000010 and ldr & 0xFFC003FF == 0xF9400211:
-            page = (t.start + 4 * n & ~0xFFF) + signed((adrp >> 5 & 0x7FFFF) << 2 | adrp >> 29 & 3, 21) * 0x1000
+            page = (t.start + 4 * n & ~0xFFF) + signed(
+                (adrp >> 5 & 0x7FFFF) << 2 | adrp >> 29 & 3, 21
+            ) * 0x1000
             marked = n > 0 and words[n - 1] == 0xD503245F
             yield t.start + 4 * n - 4 * marked, 16 + 4 * marked, page + (ldr >> 10 & 0xFFF) * 8
 
 
-def _arm(t: Table) -> Stubs:
+def _arm(t: PltTable) -> Stubs:
     """add ip, pc, #a; add ip, ip, #b; [add ip, ip, #c;] ldr pc, [ip, #d]!, a to c rotated bytes"""
     words = t.words()
     for n, first in enumerate(words):
@@ -128,7 +185,7 @@ def _rotated(word: int) -> int:
     return (value >> by | value << 32 - by) & 0xFFFFFFFF
 
 
-def _riscv(t: Table) -> Stubs:
+def _riscv(t: PltTable) -> Stubs:
     """auipc t3, high; l[wd] t3, low(t3); jalr t1, t3"""
     words = t.words()
     for n, (auipc, load) in enumerate(pairwise(words)):
@@ -137,19 +194,26 @@ def _riscv(t: Table) -> Stubs:
             yield t.start + 4 * n, 16, slot & (1 << (64 if t.wide else 32)) - 1
 
 
-def _s390x(t: Table) -> Stubs:
+def _s390x(t: PltTable) -> Stubs:
     """larl %r1, slot; lg %r1, 0(%r1); br %r1"""
     for found in re.finditer(rb"\xc0\x10(.{4})\xe3\x10\x10\x00\x00\x04\x07\xf1", t.code, re.DOTALL):
         at = t.start + found.start()
         yield at, 32, at + 2 * int.from_bytes(found[1], "big", signed=True)
 
 
-def _m68k(t: Table) -> Stubs:
+def _m68k(t: PltTable) -> Stubs:
     """jmp ([slot, %pc])"""
     for found in re.finditer(rb"\x4e\xfb\x01\x71(.{4})", t.code, re.DOTALL):
         at = t.start + found.start()
         yield at, 20, at + 2 + int.from_bytes(found[1], "big", signed=True) & 0xFFFFFFFF
 
 
-_FINDERS: dict[int, Callable[[Table], Stubs]] = {
-    X86_64: _x86_64, I386: _i386, AARCH64: _aarch64, ARM: _arm, RISCV: _riscv, S390: _s390x, M68K: _m68k}
+_FINDERS: dict[int, Callable[[PltTable], Stubs]] = {
+    X86_64: _x86_64,
+    I386: _i386,
+    AARCH64: _aarch64,
+    ARM: _arm,
+    RISCV: _riscv,
+    S390: _s390x,
+    M68K: _m68k,
+}

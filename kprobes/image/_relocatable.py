@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ImageError
-from ._elf import LIMIT, Elf, Entry, Load, Relocation
+from ._elf import LIMIT, Elf, Load, Relocation, SymbolEntry
 from ._placing import Image
 from ._relocations import rows
 from ._segments import merge, up, with_addends
@@ -37,13 +37,30 @@ def relocatable(elf: Elf) -> Image:
         paired = elf.machine == MIPS and any(r.addend is None for r in found)
         relocations += _mips_pairs(explicit, entries) if paired else explicit
     return Image(
-        name=elf.name, machine=elf.machine, flags=elf.flags, profile=elf.profile, bits=elf.bits, order=elf.order,
-        kind="rel", segments=segments,
-        symbols=symbols_of(elf, entries, segments), relocations=tuple(relocations), entries=tuple(entries),
-        imports=imports_of(entries), local_entries=local_entries(elf, entries), data=data_of(elf, entries, segments),
-        got=layout.got, veneers=layout.veneers_at, tls=layout.tls,
+        name=elf.name,
+        machine=elf.machine,
+        flags=elf.flags,
+        profile=elf.profile,
+        bits=elf.bits,
+        order=elf.order,
+        kind="rel",
+        segments=segments,
+        symbols=symbols_of(elf, entries, segments),
+        relocations=tuple(relocations),
+        entries=tuple(entries),
+        imports=imports_of(entries),
+        local_entries=local_entries(elf, entries),
+        data=data_of(elf, entries, segments),
+        got=layout.got,
+        veneers=layout.veneers_at,
+        tls=layout.tls,
         file=renumbered(elf, entries),
-        init=tuple((layout.at[n], s["sh_size"]) for n, s in layout.members.items() if s["sh_type"] == "SHT_INIT_ARRAY"))
+        init=tuple(
+            (layout.at[n], s["sh_size"])
+            for n, s in layout.members.items()
+            if s["sh_type"] == "SHT_INIT_ARRAY"
+        ),
+    )
 
 
 class _Layout:
@@ -64,14 +81,18 @@ class _Layout:
             raise ImageError(f"{elf.name}: nothing in it is to be loaded",
                              hint="compile it again: it has no code and no data")
 
-    def arrange(self, entries: list[Entry]) -> list[Entry]:
+    def arrange(self, entries: list[SymbolEntry]) -> list[SymbolEntry]:
         """Lay out; return the symbols at their addresses."""
         for perms in ("rx", "r", "rwx", "rw"):
             self._group(perms, entries)
         return [self._moved(n, e) for n, e in enumerate(entries)]
 
-    def _group(self, perms: str, entries: list[Entry]) -> None:
-        start = end = up(self.loads[-1].vaddr + self.loads[-1].memsz, page_size(self._elf.machine)) if self.loads else 0
+    def _group(self, perms: str, entries: list[SymbolEntry]) -> None:
+        start = end = (
+            up(self.loads[-1].vaddr + self.loads[-1].memsz, page_size(self._elf.machine))
+            if self.loads
+            else 0
+        )
         data = bytearray()
         if perms == "rw":
             self.got, end = start, start + self.slots * self._elf.bits // 8
@@ -81,7 +102,10 @@ class _Layout:
             self.at[n] = up(end, self._alignment(s["sh_addralign"]))
             end = self._checked(self.at[n] + s["sh_size"])
             if s["sh_type"] != "SHT_NOBITS":
-                data.extend(bytes(self.at[n] - start - len(data)) + self._elf.bytes_at(s["sh_offset"], s["sh_size"]))
+                data.extend(
+                    bytes(self.at[n] - start - len(data))
+                    + self._elf.bytes_at(s["sh_offset"], s["sh_size"])
+                )
         if perms == "rx" and self.veneers:
             size = SIZES[self._elf.machine]
             self.veneers_at = up(end, size)
@@ -93,19 +117,23 @@ class _Layout:
         if end > start:
             self.loads.append(Load(start, bytes(data), end - start, perms))
 
-    def _moved(self, n: int, e: Entry) -> Entry:
+    def _moved(self, n: int, e: SymbolEntry) -> SymbolEntry:
         if n in self._commons:
             return e._replace(value=self._commons[n], section="common")
         if isinstance(e.section, str):
             return e
         if e.section not in self.at:
             return e._replace(section="none")
-        return e._replace(name=e.name or str(self.members[e.section].name), value=e.value + self.at[e.section])
+        return e._replace(
+            name=e.name or str(self.members[e.section].name), value=e.value + self.at[e.section]
+        )
 
     def _alignment(self, asked: int) -> int:
         if asked > _MAX_ALIGNMENT:
-            raise ImageError(f"{self._elf.name}: a section asks for an alignment of {asked:#x} bytes",
-                             hint="is the file damaged?")
+            raise ImageError(
+                f"{self._elf.name}: a section asks for an alignment of {asked:#x} bytes",
+                hint="is the file damaged?",
+            )
         return max(1, asked)
 
     def _checked(self, end: int) -> int:
@@ -120,14 +148,18 @@ def _perms(section: Any) -> str:
 
 
 def _small_data_first(member: tuple[int, Any]) -> tuple[bool, bool, int]:
-    """Data that code reaches with 16 bits from the GOT stands next to it; what has no bytes in the file comes last."""
+    """Data that code reaches with 16 bits from the GOT stands next to it; what has no bytes in the
+    file comes last.
+    """
     n, section = member
     small = section.name.startswith((".toc", ".got", ".sdata", ".sbss", ".lit"))
     return section["sh_type"] == "SHT_NOBITS", not small, n
 
 
-def _mips_pairs(relocations: list[Relocation], entries: list[Entry]) -> list[Relocation]:
-    """An addend in place is cut in two: the high half's other half is the next low half's for the same symbol."""
+def _mips_pairs(relocations: list[Relocation], entries: list[SymbolEntry]) -> list[Relocation]:
+    """An addend in place is cut in two: the high half's other half is the next low half's for the
+    same symbol.
+    """
     low: dict[int, int] = {}
     found = []
     for r in reversed(relocations):

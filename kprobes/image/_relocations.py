@@ -6,52 +6,84 @@ import functools
 
 from ._fields import ArmBranch, ThumbBranch, field_of
 from ._formulas import LATE, SLOTS, formula_of, terms
-from ._sites import Field, Row, Site, Target
+from ._sites import RelocationField, RelocationRow, RelocationSite, RelocationTarget
 from ._types import MIPS, PPC64, SPARCV9, TABLES
 
-PLAIN = ("B+A", "S+A", "S")  #: formulas whose value is the symbol's address or the bias, plus an addend
-WHOLE = {32: ("n", "w31:0"), 64: ("n", "d63:0")}  #: fields that are an address: every value fits, whatever is checked
-_CALLS_BY_VENEER = (MIPS, PPC64)  # machines on which code of another image expects more than its address in pc
+#: formulas whose value is the symbol's address or the bias, plus an addend
+PLAIN = ("B+A", "S+A", "S")
+#: fields that are an address: every value fits, whatever is checked
+WHOLE = {32: ("n", "w31:0"), 64: ("n", "d63:0")}
+# machines on which code of another image expects more than its address in pc
+_CALLS_BY_VENEER = (MIPS, PPC64)
 
 
-def apply(rows: list[Row], x: Site) -> None:
-    """Compute and store. Of MIPS's composed types each takes the result of the one before as its addend."""
+def apply(rows: list[RelocationRow], x: RelocationSite) -> None:
+    """Compute and store. Of MIPS's composed types each takes the result of the one before as its
+    addend.
+    """
     for row in rows[:-1]:
         x.a = row.compute(x)
-        x.target = Target()
+        x.target = RelocationTarget()
     last = rows[-1]
     if last.formula not in ("-", "TLS", "COPY") and not (x.target.absent and last.calls):
         last.field.write(x, last.compute(x))
 
 
-def _row(name: str, formula: str, picture: str, where: Field, check: str, machine: int, bits: int) -> Row:
+def _row(
+    name: str,
+    formula: str,
+    picture: str,
+    where: RelocationField,
+    check: str,
+    machine: int,
+    bits: int,
+) -> RelocationRow:
     used = {term for _, term in terms(formula)}
     branch = isinstance(where, ArmBranch | ThumbBranch)
-    return Row(name, formula, where, formula_of(formula), calls=check == "c" or branch, late=bool(used & LATE),
-               slots=bool(used & SLOTS), veneers=branch or ("L" in used and machine in _CALLS_BY_VENEER),
-               tls=formula.startswith("TLS"),
-               # some of PPC64's copy descriptors
-               plain=formula in PLAIN and picture in WHOLE[bits] and check != "c" and machine != PPC64)
+    return RelocationRow(
+        name,
+        formula,
+        where,
+        formula_of(formula),
+        calls=check == "c" or branch,
+        late=bool(used & LATE),
+        slots=bool(used & SLOTS),
+        veneers=branch or ("L" in used and machine in _CALLS_BY_VENEER),
+        tls=formula.startswith("TLS"),
+        # some of PPC64's copy descriptors
+        plain=formula in PLAIN and picture in WHOLE[bits] and check != "c" and machine != PPC64,
+    )
 
 
 @functools.cache
-def table(machine: int, bits: int) -> dict[int, Row]:
-    """Relocation types of an e_machine whose addresses have `bits` bits; empty for a machine not known here."""
+def table(machine: int, bits: int) -> dict[int, RelocationRow]:
+    """Relocation types of an e_machine whose addresses have `bits` bits; empty for a machine not
+    known here.
+    """
     prefix, text = TABLES.get(machine, ("", ""))
-    known: dict[int, Row] = {}
+    known: dict[int, RelocationRow] = {}
     for line in filter(None, text.splitlines()):
         formula, picture, check, *names = line.split()
         where = field_of(picture, check, bits, machine)
         for name, numbers in (name.split("=") for name in names):
             first, _, last = numbers.partition("..")
             for number in range(int(first), int(last or first) + 1):
-                known[number] = _row(prefix + name + (f" ({number})" if last else ""), formula, picture, where, check,
-                                     machine, bits)
+                known[number] = _row(
+                    prefix + name + (f" ({number})" if last else ""),
+                    formula,
+                    picture,
+                    where,
+                    check,
+                    machine,
+                    bits,
+                )
     return known
 
 
-def rows(machine: int, bits: int, kind: int) -> list[Row]:
-    """The rows of a relocation's type: one, or up to three where MIPS composes them. Empty: not known."""
+def rows(machine: int, bits: int, kind: int) -> list[RelocationRow]:
+    """The rows of a relocation's type: one, or up to three where MIPS composes them. Empty: not
+    known.
+    """
     known = table(machine, bits)
     kinds = [kind & 0xFF if machine == SPARCV9 else kind]
     if machine == MIPS:

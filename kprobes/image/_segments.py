@@ -7,13 +7,16 @@ from itertools import pairwise
 
 from ._elf import Elf, Load, Relocation
 from ._relocations import rows, table
-from ._sites import Memory, Row
+from ._sites import ImageMemory, RelocationRow
 from ._values import Segment
 
 
 def merge(loads: Sequence[Load], page: int) -> tuple[Segment, ...]:
-    """Page-aligned, disjoint segments; a page that two of them share has the permissions of both."""
-    spans = [(load.vaddr // page * page, up(load.vaddr + load.memsz, page), load.perms) for load in loads]
+    """Page-aligned, disjoint segments; a page that two of them share has the permissions of both.
+    """
+    spans = [
+        (load.vaddr // page * page, up(load.vaddr + load.memsz, page), load.perms) for load in loads
+    ]
     runs: list[tuple[int, int, set[str]]] = []
     for start, end in pairwise(sorted({edge for low, high, _ in spans for edge in (low, high)})):
         here = [perms for low, high, perms in spans if low <= start < high]
@@ -22,8 +25,15 @@ def merge(loads: Sequence[Load], page: int) -> tuple[Segment, ...]:
             runs[-1] = (runs[-1][0], end, perms)
         elif here:
             runs.append((start, end, perms))
-    return tuple(Segment(addr=start, data=_bytes(loads, start, end), memsz=end - start,
-                         perms="".join(p for p in "rwx" if p in perms)) for start, end, perms in runs)
+    return tuple(
+        Segment(
+            addr=start,
+            data=_bytes(loads, start, end),
+            memsz=end - start,
+            perms="".join(p for p in "rwx" if p in perms),
+        )
+        for start, end, perms in runs
+    )
 
 
 def _bytes(loads: Iterable[Load], start: int, end: int) -> bytes:
@@ -41,10 +51,17 @@ def up(value: int, align: int) -> int:
     return -(-value // align) * align
 
 
-def with_addends(raw: Iterable[Relocation], memory: Memory, elf: Elf) -> Iterator[Relocation]:
+def with_addends(raw: Iterable[Relocation], memory: ImageMemory, elf: Elf) -> Iterator[Relocation]:
     """Every addend made explicit, whatever form the tables have."""
-    relative = next((kind for kind, row in table(elf.machine, elf.bits).items() if row.formula in ("B+A", "REL32")), 0)
-    of_kind: dict[int, list[Row]] = {}
+    relative = next(
+        (
+            kind
+            for kind, row in table(elf.machine, elf.bits).items()
+            if row.formula in ("B+A", "REL32")
+        ),
+        0,
+    )
+    of_kind: dict[int, list[RelocationRow]] = {}
     for r in raw:
         if r.addend is not None and r.type >= 0:
             yield r

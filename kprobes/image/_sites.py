@@ -13,8 +13,10 @@ from ..errors import ImageError
 NEARER = "place the image and what it imports nearer to each other, or build it with -fPIC"
 
 
-class Memory:
-    """The image's bytes at their addresses. `regions`: (address, size in memory, bytes from the file)."""
+class ImageMemory:
+    """The image's bytes at their addresses. `regions`: (address, size in memory, bytes from the
+    file).
+    """
 
     def __init__(self, regions: Iterable[tuple[int, int, bytes]], order: str, image: str) -> None:
         self.regions = [(start, size, bytearray(data)) for start, size, data in sorted(regions)]
@@ -25,27 +27,34 @@ class Memory:
     def read(self, addr: int, size: int, little: bool | None = None) -> int:
         """The unsigned number of `size` bytes at `addr`; raises ImageError outside the image."""
         data, at = self._find(addr, size)
-        return int.from_bytes(data[at:at + size], "little" if (self.little if little is None else little) else "big")
+        return int.from_bytes(
+            data[at : at + size], "little" if (self.little if little is None else little) else "big"
+        )
 
     def write(self, addr: int, size: int, value: int, little: bool | None = None) -> None:
         """Store the low `size` bytes of `value`; raises ImageError outside the image."""
         data, at = self._find(addr, size)
         number = value & (1 << 8 * size) - 1
-        data[at:at + size] = number.to_bytes(size, "little" if (self.little if little is None else little) else "big")
+        data[at : at + size] = number.to_bytes(
+            size, "little" if (self.little if little is None else little) else "big"
+        )
 
     def _find(self, addr: int, size: int) -> tuple[bytearray, int]:
         i = bisect.bisect_right(self._starts, addr) - 1
         start, room, data = self.regions[i] if i >= 0 else (0, 0, bytearray())
         if addr + size > start + room:
-            raise ImageError(f"{self._image}: a relocation or table lies outside every segment", address=addr,
-                             hint="the file is damaged: build or fetch it again")
+            raise ImageError(
+                f"{self._image}: a relocation or table lies outside every segment",
+                address=addr,
+                hint="the file is damaged: build or fetch it again",
+            )
         if (end := addr - start + size) > len(data):  # in BSS
             data.extend(bytes(end - len(data)))
         return data, addr - start
 
 
 @frozen
-class Target:
+class RelocationTarget:
     """The meaning of a relocation's symbol at run time.
 
     Attributes:
@@ -74,14 +83,15 @@ class Binder(Protocol):
         hi20: address of a RISC-V high part -> the value that it holds.
     """
 
-    memory: Memory
+    memory: ImageMemory
     image: str
     bias: int
     got: int
     gp: int
     toc: int
     hi20: dict[int, int]
-    #: the image's number, where its thread-local storage is from the thread pointer, what offsets in it leave out
+    #: the image's number, where its thread-local storage is from the thread pointer, what offsets
+    #: in it leave out
     tls: tuple[int, int, int]
 
     def slot(self, content: int) -> int:
@@ -90,10 +100,10 @@ class Binder(Protocol):
     def veneer(self, target: int, kind: str) -> int:
         """Address of code that goes on to a target; kinds are in _veneers."""
 
-    def code(self, x: Site) -> int:
+    def code(self, x: RelocationSite) -> int:
         """Return the address where a direct call of the site's symbol lands."""
 
-    def describe(self, x: Site) -> int:
+    def describe(self, x: RelocationSite) -> int:
         """First word of the descriptor of a thread-local variable; it writes the second one."""
 
     def ifunc(self, resolver: int) -> int:
@@ -101,14 +111,14 @@ class Binder(Protocol):
 
 
 @define
-class Site:
+class RelocationSite:
     """A relocation being computed: place p, addend a; extra is SPARC's second addend."""
 
     p: int
     a: int
-    target: Target
+    target: RelocationTarget
     binder: Binder
-    row: Row
+    row: RelocationRow
     extra: int = 0
 
     @property
@@ -124,29 +134,35 @@ class Site:
     def refuse(self, reason: str, hint: str) -> ImageError:
         """The error for this relocation."""
         to = f" to {self.target.name!r}" if self.target.name else ""
-        return ImageError(f"{self.binder.image}: relocation {self.row.name}{to} {reason}", address=self.p, hint=hint)
+        return ImageError(
+            f"{self.binder.image}: relocation {self.row.name}{to} {reason}",
+            address=self.p,
+            hint=hint,
+        )
 
 
-class Field(Protocol):
+class RelocationField(Protocol):
     """The bits in memory that a value goes to."""
 
-    def read(self, memory: Memory, p: int) -> int:
+    def read(self, memory: ImageMemory, p: int) -> int:
         """The value in place."""
 
-    def write(self, x: Site, value: int) -> None:
+    def write(self, x: RelocationSite, value: int) -> None:
         """Put the value in place; raises ImageError where it does not fit."""
 
 
 @frozen
-class Row:
-    """A relocation type. name: as the supplement prints it. calls: it is a direct call or jump. late: it is computed
-    after the others. slots: it makes a GOT slot. veneers: it may need a veneer. tls: it is thread-local. plain: it
-    makes a whole address the sum of two or three numbers, which is all that most entries of a large library do."""
+class RelocationRow:
+    """A relocation type. name: as the supplement prints it. calls: it is a direct call or jump.
+    late: it is computed after the others. slots: it makes a GOT slot. veneers: it may need a
+    veneer. tls: it is thread-local. plain: it makes a whole address the sum of two or three
+    numbers, which is all that most entries of a large library do.
+    """
 
     name: str
     formula: str
-    field: Field
-    compute: Callable[[Site], int]
+    field: RelocationField
+    compute: Callable[[RelocationSite], int]
     calls: bool
     late: bool
     slots: bool

@@ -33,8 +33,8 @@ class LoadedFile:
     """A file that is in guest memory, for what it says beyond symbols.
 
     Attributes:
-        data: the file. bias: guest address less link address. module: as of its symbols. cache: what readers made of
-            it.
+        data: the file. bias: guest address less link address. module: as of its symbols. cache:
+            what readers made of it.
     """
 
     data: bytes = field(repr=False)

@@ -6,18 +6,26 @@ import bisect
 from collections.abc import Iterable
 from itertools import pairwise
 
-from ._elf import Elf, Entry
+from ._elf import Elf, SymbolEntry
 from ._symbol import Symbol
 from ._types import AARCH64, ARM, MIPS, PPC64, RISCV, SPARC, SPARC32PLUS, SPARCV9
 from ._values import FUNCTIONS, SPECIAL, Import, Segment, segment_at
 
-_KINDS: dict[str | int, str] = {"STT_FUNC": "func", "STT_LOOS": "ifunc", "STT_OBJECT": "object", "STT_COMMON": "object"}
+_KINDS: dict[str | int, str] = {
+    "STT_FUNC": "func",
+    "STT_LOOS": "ifunc",
+    "STT_OBJECT": "object",
+    "STT_COMMON": "object",
+}
 MARKED = (ARM, AARCH64, RISCV)  #: their symbol tables tell code from data
 
 
-def symbols_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]) -> tuple[Symbol, ...]:
-    """Functions and objects, each (name, address) once; of several versions only the default one keeps the plain
-    name."""
+def symbols_of(
+    elf: Elf, entries: Iterable[SymbolEntry], segments: tuple[Segment, ...]
+) -> tuple[Symbol, ...]:
+    """Functions and objects, each (name, address) once; of several versions only the default one
+    keeps the plain name.
+    """
     entries = list(entries)
     marks = _arm_marks(elf, entries)
     found: dict[tuple[str, int], Symbol] = {}
@@ -27,11 +35,13 @@ def symbols_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]
         n = bisect.bisect_right(starts, e.value) - 1
         if n < 0 or e.value >= segments[n].addr + segments[n].memsz or _hidden(elf, e):
             continue
-        name, at, version = e.name.partition("@")  # .symtab has name@VERSION, and name@@VERSION for the default one
+        # .symtab has name@VERSION, and name@@VERSION for the default one
+        name, at, version = e.name.partition("@")
         kind = _KINDS.get(e.type) or ("func" if "x" in segments[n].perms else "object")
         mode = _mode(elf, e, kind, marks)
         key = name, e.value & ~1 if mode else e.value
-        room = segments[n].addr + segments[n].memsz - e.value  # a damaged size would be walked for hours
+        # a damaged size would be walked for hours
+        room = segments[n].addr + segments[n].memsz - e.value
         size = min(e.size, room)
         if key not in found or size > found[key].size:
             found[key] = Symbol(name, key[1], size, "", mode, kind)
@@ -44,22 +54,30 @@ def symbols_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]
                  if versions[key] and addresses[s.name] > 1 else s for key, s in found.items())
 
 
-def _hidden(elf: Elf, e: Entry) -> bool:
+def _hidden(elf: Elf, e: SymbolEntry) -> bool:
     """Return True for what is no name of code or data: sections, files, registers, marks of the
     assembler, addresses of elsewhere.
     """
     marks = elf.machine in MARKED and _is_mark(e)
     register = elf.machine in (SPARC, SPARC32PLUS, SPARCV9) and e.type == "STT_LOPROC"
-    elsewhere = e.section in ("SHN_UNDEF", "none") or (e.section == "SHN_ABS" and elf.type != "ET_EXEC")
-    unnamed = not e.name or e.name.startswith(".L") or e.type in ("STT_SECTION", "STT_FILE", "STT_TLS")
+    elsewhere = e.section in ("SHN_UNDEF", "none") or (
+        e.section == "SHN_ABS" and elf.type != "ET_EXEC"
+    )
+    unnamed = (
+        not e.name or e.name.startswith(".L") or e.type in ("STT_SECTION", "STT_FILE", "STT_TLS")
+    )
     return marks or register or elsewhere or unnamed
 
 
-def data_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]) -> tuple[tuple[int, int], ...]:
+def data_of(
+    elf: Elf, entries: Iterable[SymbolEntry], segments: tuple[Segment, ...]
+) -> tuple[tuple[int, int], ...]:
     """Data amid code, as (start, end): from a mark $d to the next mark of code."""
     if elf.machine not in MARKED:
         return ()
-    marks = sorted((e.value, e.name[1] != "d") for e in entries if _is_mark(e) and e.section != "none")
+    marks = sorted(
+        (e.value, e.name[1] != "d") for e in entries if _is_mark(e) and e.section != "none"
+    )
     found: list[tuple[int, int]] = []
     for (start, code), (end, _) in pairwise([*marks, (1 << elf.bits, True)]):
         segment = segment_at(segments, start)
@@ -68,11 +86,11 @@ def data_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]) -
     return tuple((start, end) for start, end in found if start < end)
 
 
-def _is_mark(e: Entry) -> bool:
+def _is_mark(e: SymbolEntry) -> bool:
     return e.name[:2] in ("$a", "$t", "$d", "$x") and e.type == "STT_NOTYPE"
 
 
-def _mode(elf: Elf, e: Entry, kind: str, marks: list[tuple[int, str]]) -> int:
+def _mode(elf: Elf, e: SymbolEntry, kind: str, marks: list[tuple[int, str]]) -> int:
     """Mode bits of the code at a symbol: 1 for Thumb, MIPS16 and microMIPS."""
     if elf.machine in (ARM, MIPS) and e.type in FUNCTIONS:
         return e.value & 1
@@ -82,25 +100,35 @@ def _mode(elf: Elf, e: Entry, kind: str, marks: list[tuple[int, str]]) -> int:
     return 0
 
 
-def _arm_marks(elf: Elf, entries: Iterable[Entry]) -> list[tuple[int, str]]:
+def _arm_marks(elf: Elf, entries: Iterable[SymbolEntry]) -> list[tuple[int, str]]:
     """List the addresses where ARM code ($a), Thumb code ($t) and data ($d) begin: the only sign
     for labels that are not typed.
     """
     if elf.machine != ARM:
         return []
-    return sorted((e.value, e.name[1]) for e in entries if e.name[:2] in ("$a", "$t", "$d") and e.type == "STT_NOTYPE")
+    return sorted(
+        (e.value, e.name[1])
+        for e in entries
+        if e.name[:2] in ("$a", "$t", "$d") and e.type == "STT_NOTYPE"
+    )
 
 
-def imports_of(entries: Iterable[Entry]) -> dict[str, Import]:
+def imports_of(entries: Iterable[SymbolEntry]) -> dict[str, Import]:
     """Undefined symbols by name."""
     kinds: dict[str | int, str] = {"STT_FUNC": "func", "STT_LOOS": "func", "STT_OBJECT": "object"}
-    return {e.name: Import(name=e.name, weak=e.bind == "STB_WEAK", kind=kinds.get(e.type, ""), size=e.size)
-            for e in entries
-            if e.name and e.section == "SHN_UNDEF" and e.type not in ("STT_TLS", "STT_LOPROC")
-            and e.name not in SPECIAL}
+    return {
+        e.name: Import(
+            name=e.name, weak=e.bind == "STB_WEAK", kind=kinds.get(e.type, ""), size=e.size
+        )
+        for e in entries
+        if e.name
+        and e.section == "SHN_UNDEF"
+        and e.type not in ("STT_TLS", "STT_LOPROC")
+        and e.name not in SPECIAL
+    }
 
 
-def local_entries(elf: Elf, entries: Iterable[Entry]) -> dict[int, int]:
+def local_entries(elf: Elf, entries: Iterable[SymbolEntry]) -> dict[int, int]:
     """ELFv2: st_other's top bits say 2 ** n bytes; 0 and 1 mean that both entries are one."""
     if elf.machine != PPC64:
         return {}

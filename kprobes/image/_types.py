@@ -2,27 +2,42 @@
 
 A line is: formula, field, check, then NAME=number for each type of that shape.
 
-Formula, terms in the supplements' letters: S symbol, A addend, P place (P8: rounded down to 8), T the Thumb bit, N
-(S+A)|T, B load bias, L where a call of S lands (in another image: at a veneer), Z symbol size, V what the field holds
-now, I what the ifunc resolver at B+A chose; GOT, GP, TOC the bases; G address of a GOT slot that holds S (D: that holds
-S+A; Q: the 64 KiB page of S+A); PS, PP, PD, PGOT the 4 KiB pages of S+A, P, D, GOT; numbers are hexadecimal. TLS0 (the
-image's number), TLSA (S+A, S the offset in the image's block), TLSP (the same from the thread pointer; TLSN: negated)
-and TLS (code: left alone) are thread-local; TLSD is two words, the function that is asked and TLSP. Other words are
-functions of _formulas.
+Formula, terms in the supplements' letters: S symbol, A addend, P place (P8: rounded down to 8), T
+the Thumb bit, N (S+A)|T, B load bias, L where a call of S lands (in another image: at a veneer), Z
+symbol size, V what the field holds now, I what the ifunc resolver at B+A chose; GOT, GP, TOC the
+bases; G address of a GOT slot that holds S (D: that holds S+A; Q: the 64 KiB page of S+A); PS, PP,
+PD, PGOT the 4 KiB pages of S+A, P, D, GOT; numbers are hexadecimal. TLS0 (the image's number), TLSA
+(S+A, S the offset in the image's block), TLSP (the same from the thread pointer; TLSN: negated) and
+TLS (code: left alone) are thread-local; TLSD is two words, the function that is asked and TLSP.
+Other words are functions of _formulas.
 
-Field: unit (b h w d: 1, 2, 4, 8 bytes; n: a native word; i: an instruction word; t: two halfwords, the first one high),
-then
-which value bits go where, highest first: 20:2@5 puts value bits 20..2 at unit bit 5; /16: an addend in place is not
-scaled.
+Field: unit (b h w d: 1, 2, 4, 8 bytes; n: a native word; i: an instruction word; t: two halfwords,
+the first one high), then which value bits go where, highest first: 20:2@5 puts value bits 20..2 at
+unit bit 5; /16: an addend in place is not scaled.
 
-Check: s signed, u unsigned, x either; a: the bits below the field are zero; c: s and a, and it is a call (calls of
-absent weak symbols are left alone, guarded code never runs them); r: MIPS's 256 MiB region; -: none.
+Check: s signed, u unsigned, x either; a: the bits below the field are zero; c: s and a, and it is a
+call (calls of absent weak symbols are left alone, guarded code never runs them); r: MIPS's 256 MiB
+region; -: none.
 """
 
 from __future__ import annotations
 
-SPARC, I386, M68K, MIPS, SPARC32PLUS, PPC, PPC64, S390, ARM, SPARCV9, TRICORE, X86_64, AARCH64, RISCV = (
-    2, 3, 4, 8, 18, 20, 21, 22, 40, 43, 44, 62, 183, 243)
+(
+    SPARC,
+    I386,
+    M68K,
+    MIPS,
+    SPARC32PLUS,
+    PPC,
+    PPC64,
+    S390,
+    ARM,
+    SPARCV9,
+    TRICORE,
+    X86_64,
+    AARCH64,
+    RISCV,
+) = (2, 3, 4, 8, 18, 20, 21, 22, 40, 43, 44, 62, 183, 243)
 
 _PPC = """
 -          -          -  NONE=0 PLTSEQ=119 PLTCALL=120 ENTRY=118 TOCSAVE=109

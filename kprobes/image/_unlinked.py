@@ -8,10 +8,10 @@ from typing import Any, Final
 from attrs import define, field
 
 from ..errors import ImageError
-from ._elf import Elf, Entry, Relocation, damage_is_error
+from ._elf import Elf, Relocation, SymbolEntry, damage_is_error
 from ._relocations import apply, rows
 from ._segments import with_addends
-from ._sites import Memory, Site, Target
+from ._sites import ImageMemory, RelocationSite, RelocationTarget
 
 NAMES: Final = (".debug_", ".zdebug_", ".eh_frame", ".note.stapsdt")
 _COMPRESSED: Final = 0x800  # section flag
@@ -19,9 +19,10 @@ _COMPRESSED: Final = 0x800  # section flag
 
 @define
 class _Binder:
-    """Formulas of such sections need symbols, places and addends only: there is no GOT, and so on."""
+    """Formulas of such sections need symbols, places and addends only: there is no GOT, and so on.
+    """
 
-    memory: Memory
+    memory: ImageMemory
     image: str
     bias: int = 0
     got: int = 0
@@ -31,23 +32,28 @@ class _Binder:
     tls: tuple[int, int, int] = (0, 0, 0)
 
     def slot(self, content: int) -> int:
-        raise ImageError(f"{self.image}: debug information asks for a slot or for code", hint="is the file damaged?")
+        raise ImageError(
+            f"{self.image}: debug information asks for a slot or for code",
+            hint="is the file damaged?",
+        )
 
     def veneer(self, target: int, kind: str) -> int:
         return self.slot(target)
 
-    def code(self, x: Site) -> int:
+    def code(self, x: RelocationSite) -> int:
         return x.sum
 
-    def describe(self, x: Site) -> int:
+    def describe(self, x: RelocationSite) -> int:
         return self.slot(0)
 
     def ifunc(self, resolver: int) -> int:
         return resolver
 
 
-def renumbered(elf: Elf, entries: list[Entry]) -> bytes:
-    """A relocatable file, its symbols at the addresses that `entries` have; b"" where it says nothing of its source."""
+def renumbered(elf: Elf, entries: list[SymbolEntry]) -> bytes:
+    """A relocatable file, its symbols at the addresses that `entries` have; b"" where it says
+    nothing of its source.
+    """
     section = next((s for s in elf.sections if s["sh_type"] == "SHT_SYMTAB"), None)
     if section is None or not elf.has_debug:
         return b""
@@ -60,8 +66,8 @@ def renumbered(elf: Elf, entries: list[Entry]) -> bytes:
 
 
 def linked(data: bytes) -> bytes:
-    """A file of renumbered(), or any other, as a linker leaves its debug information. Raises ImageError where it is
-    damaged.
+    """A file of renumbered(), or any other, as a linker leaves its debug information. Raises
+    ImageError where it is damaged.
 
     Sections stay at address 0, and what is relative to a place in them counts from there.
     """
@@ -71,22 +77,32 @@ def linked(data: bytes) -> bytes:
             return data
         out, entries = bytearray(data), elf.symbol_table()
         sections = elf.sections
-        for n, found in elf.section_relocations(lambda s: sections[s["sh_info"]].name.startswith(NAMES)):
+        for n, found in elf.section_relocations(
+            lambda s: sections[s["sh_info"]].name.startswith(NAMES)
+        ):
             if sections[n].name.startswith(".zdebug"):
-                raise ImageError(f"{elf.name}: it is compressed in the way of before 2015", hint="build with -gz=none")
+                raise ImageError(
+                    f"{elf.name}: it is compressed in the way of before 2015",
+                    hint="build with -gz=none",
+                )
             _replace(out, elf, n, _relocated(elf, bytes(sections[n].data()), found, entries))
         return bytes(out)
 
 
-def _relocated(elf: Elf, data: bytes, found: list[Relocation], entries: list[Entry]) -> bytes:
-    memory = Memory([(0, len(data), data)], elf.order, elf.name)
+def _relocated(elf: Elf, data: bytes, found: list[Relocation], entries: list[SymbolEntry]) -> bytes:
+    memory = ImageMemory([(0, len(data), data)], elf.order, elf.name)
     binder = _Binder(memory, elf.name)
     known = {kind: rows(elf.machine, elf.bits, kind) for kind in {r.type for r in found}}
     for r in with_addends(found, memory, elf):
         if not known.get(r.type):
-            raise ImageError(f"{elf.name}: its relocations of type {r.type} are not known", hint="link the file")
-        target = Target(address=entries[r.symbol].value)
-        apply(known[r.type], Site(r.offset, r.addend or 0, target, binder, known[r.type][-1]))
+            raise ImageError(
+                f"{elf.name}: its relocations of type {r.type} are not known", hint="link the file"
+            )
+        target = RelocationTarget(address=entries[r.symbol].value)
+        apply(
+            known[r.type],
+            RelocationSite(r.offset, r.addend or 0, target, binder, known[r.type][-1]),
+        )
     return bytes(memory.regions[0][2])
 
 
@@ -96,7 +112,8 @@ def _replace(out: bytearray, elf: Elf, n: int, content: bytes) -> None:
     if not section["sh_flags"] & _COMPRESSED:
         out[section["sh_offset"]:section["sh_offset"] + len(content)] = content
         return
-    head, order = int(elf.header["e_shoff"] + n * elf.header["e_shentsize"]), "<" if elf.order == "little" else ">"
+    head = int(elf.header["e_shoff"] + n * elf.header["e_shentsize"])
+    order = "<" if elf.order == "little" else ">"
     word, size = ("Q", 8) if elf.bits == 64 else ("I", 4)
     flags = section["sh_flags"] & ~_COMPRESSED
     struct.pack_into(f"{order}{word}", out, head + 8, flags)

@@ -6,25 +6,30 @@ from collections.abc import Callable, Iterable
 
 from attrs import field, frozen
 
-from ._sites import Memory
+from ._sites import ImageMemory
 from ._symbol import Symbol
 from ._types import SPARCV9, TRICORE
 
 _PAGES = {SPARCV9: 0x2000, TRICORE: 0x4000}  # bytes; 0x1000 elsewhere
-FUNCTIONS = ("STT_FUNC", "STT_LOOS", "STT_LOPROC")  #: STT_LOOS: an ifunc; STT_LOPROC: Thumb code in old ARM files
-TLSDESC = "_dl_tlsdesc"  #: what is asked for the function that descriptors of thread-local variables begin with
-SPECIAL = ("_GLOBAL_OFFSET_TABLE_", "_gp_disp", "_gp", "__gnu_local_gp", ".TOC.")  #: the linker's own; of a .o, ours
+#: STT_LOOS: an ifunc; STT_LOPROC: Thumb code in old ARM files
+FUNCTIONS = ("STT_FUNC", "STT_LOOS", "STT_LOPROC")
+#: what is asked for the function that descriptors of thread-local variables begin with
+TLSDESC = "_dl_tlsdesc"
+#: the linker's own; of a .o, ours
+SPECIAL = ("_GLOBAL_OFFSET_TABLE_", "_gp_disp", "_gp", "__gnu_local_gp", ".TOC.")
 
 
 def page_size(machine: int) -> int:
-    """Bytes of the smallest page of an e_machine; segments are cut and merged at multiples of it."""
+    """Bytes of the smallest page of an e_machine; segments are cut and merged at multiples of it.
+    """
     return _PAGES.get(machine, 0x1000)
 
 
 @frozen(kw_only=True)
 class Segment:
-    """Memory to map. addr and memsz (bytes) are multiples of the page size; what is beyond `data` is zero. perms: of
-    "rwx"."""
+    """Memory to map. addr and memsz (bytes) are multiples of the page size; what is beyond `data`
+    is zero. perms: of "rwx".
+    """
 
     addr: int
     data: bytes = field(repr=lambda data: f"<{len(data)} bytes>")
@@ -34,7 +39,9 @@ class Segment:
 
 @frozen(kw_only=True)
 class TlsBlock:
-    """An image's template of thread-local storage: `filesz` bytes at link address `addr`, then zeroes up to `memsz`."""
+    """An image's template of thread-local storage: `filesz` bytes at link address `addr`, then
+    zeroes up to `memsz`.
+    """
 
     addr: int
     filesz: int
@@ -44,7 +51,9 @@ class TlsBlock:
 
 @frozen(kw_only=True)
 class Import:
-    """An undefined symbol. kind: "func", "object" or "" where the file does not say. size: bytes, of objects, or 0."""
+    """An undefined symbol. kind: "func", "object" or "" where the file does not say. size: bytes,
+    of objects, or 0.
+    """
 
     name: str
     weak: bool
@@ -54,15 +63,17 @@ class Import:
 
 @frozen(kw_only=True)
 class Copy:
-    """Bytes of another image: after everything is mapped, copy `size` bytes from address `frm` to `to`."""
+    """Bytes of another image: after everything is mapped, copy `size` bytes from address `frm` to
+    `to`.
+    """
 
     to: int
     frm: int
     size: int
 
 
-#: name of an undefined symbol -> its address (of Thumb code with bit 0 set; of functions on PPC64 ELFv1 the
-#: descriptor's), or None where nobody has it
+#: name of an undefined symbol -> its address (of Thumb code with bit 0 set; of functions on PPC64
+#: ELFv1 the descriptor's), or None where nobody has it
 Resolve = Callable[[str], int | None]
 #: address of an ifunc's resolver function -> the address to use for the function
 ResolveIfunc = Callable[[int], int]
@@ -73,11 +84,14 @@ class Placed:
     """An image at its address.
 
     Attributes:
-        segments: disjoint, in order, relocated. symbols: at run addresses. entry: where a program starts, or None.
-        init: addresses of initialisation functions in the order in which they are due; nobody has called them.
-        local_entries: PPC64 ELFv2: function address -> bytes from it to the entry for callers of the same image.
-        data: (start, end) of data amid code. copies: to be done after mapping. warnings: what will not work, one
-            sentence each.
+        segments: disjoint, in order, relocated. symbols: at run addresses. entry: where a program
+            starts, or None.
+        init: addresses of initialisation functions in the order in which they are due; nobody has
+            called them.
+        local_entries: PPC64 ELFv2: function address -> bytes from it to the entry for callers of
+            the same image.
+        data: (start, end) of data amid code. copies: to be done after mapping. warnings: what will
+            not work, one sentence each.
     """
 
     name: str
@@ -92,9 +106,9 @@ class Placed:
     warnings: tuple[str, ...]
 
 
-def memory_of(segments: Iterable[Segment], base: int, order: str, name: str) -> Memory:
+def memory_of(segments: Iterable[Segment], base: int, order: str, name: str) -> ImageMemory:
     """The segments' bytes, `base` bytes above their addresses."""
-    return Memory(((s.addr + base, s.memsz, s.data) for s in segments), order, name)
+    return ImageMemory(((s.addr + base, s.memsz, s.data) for s in segments), order, name)
 
 
 def segment_at(segments: Iterable[Segment], addr: int) -> Segment | None:

@@ -24,8 +24,12 @@ def _thumb(target: int) -> list[tuple[int, int]]:
 
 def _mips(target: int) -> list[tuple[int, int]]:
     """lui t9; addiu t9; jr t9; nop: position-independent functions find their GOT from t9."""
-    return [(4, 0x3C190000 | (target + 0x8000 >> 16 & 0xFFFF)), (4, 0x27390000 | target & 0xFFFF), (4, 0x03200008),
-            (4, 0)]
+    return [
+        (4, 0x3C190000 | (target + 0x8000 >> 16 & 0xFFFF)),
+        (4, 0x27390000 | target & 0xFFFF),
+        (4, 0x03200008),
+        (4, 0),
+    ]
 
 
 def _load_r12(value: int) -> list[int]:
@@ -35,14 +39,27 @@ def _load_r12(value: int) -> list[int]:
 
 
 def _elfv2(target: int) -> list[tuple[int, int]]:
-    """std r2, 24(r1); r12 = target; mtctr r12; bctr: the global entry point makes its TOC from r12."""
+    """std r2, 24(r1); r12 = target; mtctr r12; bctr: the global entry point makes its TOC from r12.
+    """
     return [(4, word) for word in (0xF8410018, *_load_r12(target), 0x7D8903A6, 0x4E800420)]
 
 
 def _elfv1(target: int) -> list[tuple[int, int]]:
-    """std r2, 40(r1); r12 = descriptor; ld r0, 0(r12); mtctr r0; ld r2, 8(r12); ld r11, 16(r12); bctr"""
-    return [(4, word) for word in (0xF8410028, *_load_r12(target), 0xE80C0000, 0x7C0903A6, 0xE84C0008, 0xE96C0010,
-                                   0x4E800420)]
+    """std r2, 40(r1); r12 = descriptor; ld r0, 0(r12); mtctr r0; ld r2, 8(r12); ld r11, 16(r12);
+    bctr
+    """
+    return [
+        (4, word)
+        for word in (
+            0xF8410028,
+            *_load_r12(target),
+            0xE80C0000,
+            0x7C0903A6,
+            0xE84C0008,
+            0xE96C0010,
+            0x4E800420,
+        )
+    ]
 
 
 #: kind -> its code

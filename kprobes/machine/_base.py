@@ -1,8 +1,8 @@
 """The contract between the core and an execution engine.
 
-The core never runs the guest. The engine runs it, and delivers reports to the Sink; at a report regs.pc is the address
-of the site, whatever the engine's own idea of pc was. `Machine` is what every engine has; `Powers` is what only some
-have, each a value or None. Begin there.
+The core never runs the guest. The engine runs it, and delivers reports to the Sink; at a report
+regs.pc is the address of the site, whatever the engine's own idea of pc was. `Machine` is what
+every engine has; `Powers` is what only some have, each a value or None. Begin there.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ class Fault:
     """A guest fault, as the engine saw it.
 
     Attributes:
-        access: "read", "write", "fetch", "undefined", "trap", "interrupt", "arithmetic" or "engine".
+        access: "read", "write", "fetch", "undefined", "trap", "interrupt", "arithmetic" or
+            "engine".
         address: address accessed, or None where the engine does not say.
-        trapnr: POSIX signal number that an operating system would send (4 SIGILL, 5 SIGTRAP, 8 SIGFPE, 11 SIGSEGV).
+        trapnr: POSIX signal number that an operating system would send (4 SIGILL, 5 SIGTRAP, 8
+            SIGFPE, 11 SIGSEGV).
         number: the engine's interrupt number, where there is one.
         text: what the engine calls it.
     """
@@ -52,8 +54,8 @@ class Sink(Protocol):
     """Receives an engine's reports: the core.
 
     Attributes:
-        services: address in a call area -> what to call, in place, before the instruction there. Afterwards the guest
-            goes to regs.target, if that is set.
+        services: address in a call area -> what to call, in place, before the instruction there.
+            Afterwards the guest goes to regs.target, if that is set.
     """
 
     services: dict[int, Callable[[Regs], None]]
@@ -76,11 +78,14 @@ class Sink(Protocol):
         """
 
     def starting(self, target: int) -> None:
-        """Prepare for an outermost run, which begins at `target`. Nothing runs: text may be changed."""
+        """Prepare for an outermost run, which begins at `target`. Nothing runs: text may be
+        changed.
+        """
 
     def sent(self, target: int) -> None:
-        """Note that in the middle of a run the guest is sent to `target`: by a nested run, or otherwise, but not by a
-        handler of a hit."""
+        """Note that in the middle of a run the guest is sent to `target`: by a nested run, or
+        otherwise, but not by a handler of a hit.
+        """
 
     def ended(self) -> None:
         """Note that the outermost run has ended, for whatever reason: nothing runs."""
@@ -89,18 +94,24 @@ class Sink(Protocol):
         """Handle a fault of the guest's at regs.pc.
 
         Returns:
-            True where it is handled, and the guest goes on at regs.pc. False: the engine reports it; regs.pc is then
-            the original address.
+            True where it is handled, and the guest goes on at regs.pc. False: the engine reports
+            it; regs.pc is then the original address.
         """
 
     def abandon(self, regs: Regs, pc: int) -> None:
-        """Note that the guest leaves the displaced instruction at `pc`, which is not executed: that hit never ends."""
+        """Note that the guest leaves the displaced instruction at `pc`, which is not executed: that
+        hit never ends.
+        """
 
     def home(self, pc: int) -> int | None:
-        """Return the original address of the instruction that runs in a slot at `pc`; None: `pc` is in no slot."""
+        """Return the original address of the instruction that runs in a slot at `pc`; None: `pc` is
+        in no slot.
+        """
 
     def waits(self, regs: Regs) -> int | None:
-        """Return the target of a branch whose delay slot runs out of line at regs.pc, until fault(); None: none."""
+        """Return the target of a branch whose delay slot runs out of line at regs.pc, until
+        fault(); None: none.
+        """
 
     def ours(self, pc: int) -> bool:
         """Tell whether `pc` lies in one of the core's own pages."""
@@ -112,7 +123,9 @@ class Sink(Protocol):
         """Return `data`, read at `addr`, without the core's own patches in it."""
 
     def copied(self, pc: int) -> str:
-        """Say what of the core's the guest has copied with its text, and has failed for at `pc`; "": nothing."""
+        """Say what of the core's the guest has copied with its text, and has failed for at `pc`;
+        "": nothing.
+        """
 
     def in_turn(self) -> None:
         """Note that the machine is `in_turn` from now on."""
@@ -133,22 +146,26 @@ class Sink(Protocol):
         """Return the core's patches in guest text now: address -> patch."""
 
     def under_way(self) -> Any | None:
-        """Return the calls being followed now, for resume(), by task, and their `trampoline`; None: there are none."""
+        """Return the calls being followed now, for resume(), by task, and their `trampoline`; None:
+        there are none.
+        """
 
     def cannot_resume(self, calls: object | None) -> str:
         """Say why resume() is refused for these calls; "": it is not."""
 
     def resume(self, calls: object | None) -> None:
-        """Follow these calls, and no others: the guest is again what it was when under_way() returned them."""
+        """Follow these calls, and no others: the guest is again what it was when under_way()
+        returned them.
+        """
 
 
 class HostProgram(Protocol):
     """Code of this process's own machine that a call site may run.
 
     Attributes:
-        address: of its environment, 64-bit words in host memory: the first is the address of the code, which is called
-            with the environment's address by the host's C ABI; the second is the machine's while the program is at a
-            call site. Nobody else has the same environment.
+        address: of its environment, 64-bit words in host memory: the first is the address of the
+            code, which is called with the environment's address by the host's C ABI; the second is
+            the machine's while the program is at a call site. Nobody else has the same environment.
     """
 
     @property
@@ -170,8 +187,8 @@ class BuiltIn(Protocol):
         """
 
 
-#: The rest of a hit whose handler the machine has called, where it was not the usual one: (registers, the call's
-#: instance or None, what the handler returned, what it raised or None).
+#: The rest of a hit whose handler the machine has called, where it was not the usual one:
+#: (registers, the call's instance or None, what the handler returned, what it raised or None).
 Rest = Callable[[Regs, Any, Any, "BaseException | None"], None]
 
 
@@ -182,7 +199,8 @@ class UsualHit:
     Attributes:
         address: what regs.pc shows meanwhile.
         probe: the first argument of `handler`.
-        handler: handler(probe, regs); usually it returns something false, and changes no probe here.
+        handler: handler(probe, regs); usually it returns something false, and changes no probe
+            here.
         rest: what to do if it did otherwise.
     """
 
@@ -194,10 +212,12 @@ class UsualHit:
 
 @frozen(kw_only=True)
 class UsualEntry(UsualHit):
-    """A function's entry whose handler is asked whether the call is followed: a false result says yes.
+    """A function's entry whose handler is asked whether the call is followed: a false result says
+    yes.
 
     Attributes:
-        pool: instances that no call has; the last one becomes this call's, and the first argument of `handler`.
+        pool: instances that no call has; the last one becomes this call's, and the first argument
+            of `handler`.
         held: instances of calls that the machine follows, the youngest last.
     """
 
@@ -235,7 +255,8 @@ class UsualTrap:
         slot_end: address of the breakpoint behind it; None: the slot goes back by itself.
         next: where the guest goes on, mode bits included.
         before: the pre-handler; None: there is none.
-        after: the post-handler, called as handler(probe, regs, 0); its `address` is that of the next instruction.
+        after: the post-handler, called as handler(probe, regs, 0); its `address` is that of the
+            next instruction.
         point, probes: what the control block shows while the slot runs.
     """
 
@@ -274,7 +295,9 @@ class Hits(Protocol):
     paused: Sequence[int]
     traps: bool
 
-    def begin(self, block: Any, idle: object, active: object, stepped: object, settled: object) -> None:
+    def begin(
+        self, block: Any, idle: object, active: object, stepped: object, settled: object
+    ) -> None:
         """Serve hits for a control block.
 
         Args:
@@ -292,33 +315,48 @@ class Hits(Protocol):
         """For a call site."""
 
     def pause(self, now: bool) -> None:
-        """Leave every hit, and every call that is followed, to the services (True), or do so no more."""
+        """Leave every hit, and every call that is followed, to the services (True), or do so no
+        more.
+        """
 
 
 class Following(Protocol):
-    """Built-in programs that follow calls from a function's entry to its return, and the calls that they share."""
+    """Built-in programs that follow calls from a function's entry to its return, and the calls that
+    they share.
+    """
 
-    idle: tuple[Sequence[int], int]  # a number, and what it is while no call is followed: looked at on every hit
+    # a number, and what it is while no call is followed: looked at on every hit
+    idle: tuple[Sequence[int], int]
 
-    def enter(self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None) -> BuiltIn:
-        """For a call site at which a function begins: its calls are made to return to leave()'s call site.
+    def enter(
+        self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None
+    ) -> BuiltIn:
+        """For a call site at which a function begins: its calls are made to return to leave()'s
+        call site.
 
         Args:
-            returned: served at the return, or the programs that run there; the return address is back where it was.
+            returned: served at the return, or the programs that run there; the return address is
+                back where it was.
             entered: asked first whether the call is followed; None: every call is.
 
         What is out of the ordinary is left to the service.
         """
 
     def leave(self, target: int) -> BuiltIn:
-        """For the call site where followed calls return, `target` with mode bits. Its service gets the rest."""
+        """For the call site where followed calls return, `target` with mode bits. Its service gets
+        the rest.
+        """
 
     def take(self) -> list[tuple[int, int, int]]:
-        """Take over the calls being followed, oldest first: (call site, stack pointer at entry, return address)."""
+        """Take over the calls being followed, oldest first: (call site, stack pointer at entry,
+        return address).
+        """
 
 
 class Clock(Protocol):
-    """A number that grows by one with each instruction of the guest's own, from a start() to as many stop()."""
+    """A number that grows by one with each instruction of the guest's own, from a start() to as
+    many stop().
+    """
 
     @property
     def address(self) -> int:
@@ -350,8 +388,8 @@ class Books(Protocol):
     books: Any
 
 
-#: Bits of a byte's mark in memory that is watched by marks: accesses are reported where any is set. UNWRITTEN goes by
-#: itself with the first write.
+#: Bits of a byte's mark in memory that is watched by marks: accesses are reported where any is set.
+#: UNWRITTEN goes by itself with the first write.
 UNWRITTEN = 0x80
 
 
@@ -363,12 +401,16 @@ class MarkedMemory(Protocol):
         """Why accesses cannot be reported; "": they can."""
 
     def map(self, size: int) -> int:
-        """Map zeroed memory that the guest may read and write, and return its address. Raises NoMemory."""
+        """Map zeroed memory that the guest may read and write, and return its address. Raises
+        NoMemory.
+        """
 
     def watch(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
-        """Report each access of the guest's that touches a byte whose mark is not 0, before it happens.
+        """Report each access of the guest's that touches a byte whose mark is not 0, before it
+        happens.
 
-        A write of bytes that are marked as UNWRITTEN only is not reported; it takes these marks away.
+        A write of bytes that are marked as UNWRITTEN only is not reported; it takes these marks
+        away.
 
         Args:
             start: address of the first byte that has a mark.
@@ -383,7 +425,8 @@ class MarkedMemory(Protocol):
         """
 
     def keep_books(self, books: Books) -> Callable[[], None]:
-        """Have books go back with the guest, when it goes back to a snapshot. Returns what ends it."""
+        """Have books go back with the guest, when it goes back to a snapshot. Returns what ends it.
+        """
 
 
 class Busy(Protocol):
@@ -394,9 +437,11 @@ class Busy(Protocol):
 
 
 class CallsInPlace(Protocol):
-    """The power to call the core where an instruction is executed, in place: no trap, and no write of pc.
+    """The power to call the core where an instruction is executed, in place: no trap, and no write
+    of pc.
 
-    Such instructions stand in call areas: memory of the library's own, to which jumps lead from text.
+    Such instructions stand in call areas: memory of the library's own, to which jumps lead from
+    text.
 
     Attributes:
         call_area: bytes of an area.
@@ -421,7 +466,8 @@ class CallsInPlace(Protocol):
     def map_calls(self, near: int) -> int:
         """Map an executable area near an address, aligned to its size, and return its address.
 
-        Each instruction executed there is reported by Sink.services first; the sink may move the guest.
+        Each instruction executed there is reported by Sink.services first; the sink may move the
+        guest.
 
         Raises:
             NoMemory: there is no room.
@@ -431,20 +477,23 @@ class CallsInPlace(Protocol):
         """Unmap an area from map_calls()."""
 
     def call_at(self, addr: int) -> None:
-        """Call Sink.services at a call site, an address in an area that is a multiple of 8, and run no programs there.
+        """Call Sink.services at a call site, an address in an area that is a multiple of 8, and run
+        no programs there.
 
         The service is there, or about to be.
         """
 
     def program_at(self, addr: int, programs: Sequence[Any], last: BuiltIn | None = None) -> None:
-        """Count a call site's executions and run programs there, in turn, calling nobody, until call_at().
+        """Count a call site's executions and run programs there, in turn, calling nobody, until
+        call_at().
 
-        Executions in a run inside another one, and those that are out of the ordinary, are left to the service.
+        Executions in a run inside another one, and those that are out of the ordinary, are left to
+        the service.
 
         Args:
             addr: the call site.
-            programs: HostPrograms, or what else was compiled for the machine's view; empty: executions are only
-                counted.
+            programs: HostPrograms, or what else was compiled for the machine's view; empty:
+                executions are only counted.
             last: one of `Following`'s or `Hits`', which runs after them.
         """
 
@@ -452,8 +501,9 @@ class CallsInPlace(Protocol):
         """Tell how often a call site was executed without its service being called."""
 
     def ran(self, addr: int) -> bool:
-        """Tell whether the service of a call site, which is called now, is called for a hit whose programs have run
-        already, as the call is not to be followed."""
+        """Tell whether the service of a call site, which is called now, is called for a hit whose
+        programs have run already, as the call is not to be followed.
+        """
 
     def serve_here(self, addr: int, programs: Sequence[Any]) -> Callable[[], None] | None:
         """Make an instruction in text a call site itself, for these programs: no jump leads there.
@@ -492,14 +542,17 @@ class Watching(Protocol):
     def rewritten(self) -> Collection[int] | None:
         """Return the pages of text that the machine's user has written since this was asked last.
 
-        What the guest writes, and patch(), does not count. None: others may write memory, too, and it is not known.
+        What the guest writes, and patch(), does not count. None: others may write memory, too, and
+        it is not known.
         """
 
 
 class BlockCounting(Protocol):
     """The power to tell of the blocks of guest code that are executed."""
 
-    def count_blocks(self, wanted: Callable[[int], bool] | None = None, arcs: bool = False) -> BlockCounts:
+    def count_blocks(
+        self, wanted: Callable[[int], bool] | None = None, arcs: bool = False
+    ) -> BlockCounts:
         """Count the blocks that are executed from now on.
 
         Args:
@@ -528,7 +581,9 @@ class GuestText(Protocol):
         """Tell whether the guest may execute at an address."""
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
-        """Map executable pages, one behind the other, as close to `near` as there is room, and return their address."""
+        """Map executable pages, one behind the other, as close to `near` as there is room, and
+        return their address.
+        """
 
     def unmap_code(self, page: int, pages: int = 1) -> None:
         """Unmap pages from map_code()."""
@@ -576,15 +631,17 @@ class Reporting(Protocol):
 
     @property
     def in_turn(self) -> bool:
-        """True where threads stop at jumps of the core's alone, one at a time, and it is not known where the others
-        are."""
+        """True where threads stop at jumps of the core's alone, one at a time, and it is not known
+        where the others are.
+        """
 
     def report_to(self, sink: Sink | None) -> None:
         """Deliver reports to `sink` from now on; None: deliver none."""
 
     def stop_at(self, addr: int) -> None:
-        """Report trap() when the guest is about to execute the breakpoint at `addr`, until release(): something else
-        takes its place."""
+        """Report trap() when the guest is about to execute the breakpoint at `addr`, until
+        release(): something else takes its place.
+        """
 
     def release(self, addr: int) -> None:
         """Stop reporting an address that stop_at() named."""
@@ -600,7 +657,9 @@ class Running(Protocol):
         """
 
     def invoke(self, target: int) -> None:
-        """Run guest code at `target` with the registers as they are until it returns; then put all registers back."""
+        """Run guest code at `target` with the registers as they are until it returns; then put all
+        registers back.
+        """
 
 
 class Powers(Protocol):
@@ -623,7 +682,8 @@ class Powers(Protocol):
 
     @property
     def host_view(self) -> HostCodeView | None:
-        """The guest as code of the host's sees it; None: only built-in programs run at call sites."""
+        """The guest as code of the host's sees it; None: only built-in programs run at call sites.
+        """
 
     @property
     def guest_view(self) -> GuestCodeView | None:
@@ -647,7 +707,8 @@ class Powers(Protocol):
 
 
 class Machine(GuestText, Processors, Reporting, Running, Powers, Protocol):
-    """An execution engine: guest memory, its processors, what is reported, and the powers that only some have.
+    """An execution engine: guest memory, its processors, what is reported, and the powers that only
+    some have.
 
     Attributes:
         arch: the guest's architecture.

@@ -22,7 +22,9 @@ class BlockCounts(Protocol):
         """65,536 counters of a byte."""
 
     def arcs(self) -> list[tuple[int, int, int]]:
-        """(block left, block entered, how often) of edges; none where edges are not counted one by one."""
+        """(block left, block entered, how often) of edges; none where edges are not counted one by
+        one.
+        """
 
     def rows(self, addresses: list[int]) -> list[tuple[int, int, int]]:
         """(address, bytes, how often) of blocks that were found."""

@@ -9,8 +9,10 @@ class GuestProgram(Protocol):
     """Code of the guest's own that the detour of a machine without call sites in place may run.
 
     Attributes:
-        entry: address of the code, a function of (environment, frame); see machine.detours. environment: its address.
-        reads: registers that must be in the frame. runs: how often it has run. text: the code; it may run elsewhere.
+        entry: address of the code, a function of (environment, frame); see machine.detours.
+            environment: its address.
+        reads: registers that must be in the frame. runs: how often it has run. text: the code; it
+            may run elsewhere.
     """
 
     @property

@@ -14,8 +14,9 @@ SymbolList = str | os.PathLike[str] | Where
 
 
 def add_symbols(table: Symbols, symbols: SymbolList | None) -> None:
-    """Enter symbols: name -> address or (address, size), mode bits included; or a file that Symbols.load() takes.
-    BadArgument, ImageError."""
+    """Enter symbols: name -> address or (address, size), mode bits included; or a file that
+    Symbols.load() takes. BadArgument, ImageError.
+    """
     if isinstance(symbols, (str, os.PathLike)):
         table.load(symbols)
         return

@@ -1,12 +1,13 @@
-"""PAPER, the instruction set of the toy engine: 1 to 3 bytes, a link register, one delayed branch, an exclusive pair.
+"""PAPER, the instruction set of the toy engine: 1 to 3 bytes, a link register, one delayed branch,
+an exclusive pair.
 
     01 d i  add d, i      02      nop          03 o    jmp o        04 o    call o       05      ret
     06 d a  load d, [a]   07 s a  store s, [a] 08 a o  brz a, o     09 o 00 djmp o (the next add is its delay slot)
     0a d    ll d          0b d    sc d         0d d a  div d, a     0e a    jr a         0f      sys
     cc      trap
 
-`i` is a signed byte, `o` one counted from the instruction's own address; `d`, `a`, `s` number registers (sp is 8, lr is
-9).
+`i` is a signed byte, `o` one counted from the instruction's own address; `d`, `a`, `s` number
+registers (sp is 8, lr is 9).
 """
 
 from __future__ import annotations
@@ -14,13 +15,42 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..arch._base import Abi, Arch, Atomic, Insn, Jump, Linkage, Order, Registers, Returning, Traps, signed
+from ..arch._base import (
+    Abi,
+    Arch,
+    Atomic,
+    Insn,
+    Jump,
+    Linkage,
+    Order,
+    Registers,
+    Returning,
+    Traps,
+    signed,
+)
 from ..errors import GuestFault, OutOfReach
 from ..regs import Regs
 
 NAMES = (*(f"r{n}" for n in range(8)), "sp", "lr", "pc", "flags")
 TRAP = 0xCC
-LENGTHS = {1: 3, 2: 1, 3: 2, 4: 2, 5: 1, 6: 3, 7: 3, 8: 3, 9: 3, 10: 2, 11: 2, 13: 3, 14: 2, 15: 1, TRAP: 1, 0x10: 3}
+LENGTHS = {
+    1: 3,
+    2: 1,
+    3: 2,
+    4: 2,
+    5: 1,
+    6: 3,
+    7: 3,
+    8: 3,
+    9: 3,
+    10: 2,
+    11: 2,
+    13: 3,
+    14: 2,
+    15: 1,
+    TRAP: 1,
+    0x10: 3,
+}
 
 
 def _jump(regs: Regs, insn: Insn) -> int:
@@ -46,8 +76,13 @@ def _jr(regs: Regs, insn: Insn) -> int:
 
 _SIMULATED = {3: _jump, 4: _call, 5: _ret, 8: _brz, 9: _jump, 14: _jr}
 _DIRECT = {3, 4, 8, 9}
-_REJECTED = {10: "part of an exclusive sequence", 11: "part of an exclusive sequence", 15: "a system call",
-             TRAP: "a breakpoint", 16: "a slot's jump"}
+_REJECTED = {
+    10: "part of an exclusive sequence",
+    11: "part of an exclusive sequence",
+    15: "a system call",
+    TRAP: "a breakpoint",
+    16: "a slot's jump",
+}
 _ATOMIC = {10: Atomic.OPENS, 11: Atomic.CLOSES}
 
 
@@ -59,8 +94,14 @@ def decode(code: bytes, addr: int) -> Insn:
     if not length:
         return Insn.undefined(addr, code[:1])
     op, raw = code[0], bytes(code[:length])
-    insn = Insn(addr=addr, raw=raw, name=f"op{op:02x}", reject=_REJECTED.get(op, ""), atomic=_ATOMIC.get(op),
-                delay_slot=op == 9)
+    insn = Insn(
+        addr=addr,
+        raw=raw,
+        name=f"op{op:02x}",
+        reject=_REJECTED.get(op, ""),
+        atomic=_ATOMIC.get(op),
+        delay_slot=op == 9,
+    )
     if insn.reject:
         return insn
     simulate = _SIMULATED.get(op)
@@ -68,10 +109,18 @@ def decode(code: bytes, addr: int) -> Insn:
     if op == 9:
         body = bytes(code[3:6])
     target = addr + signed(raw[2 if op == 8 else 1], 8) if op in _DIRECT else None
-    return Insn(addr=addr, raw=raw, name=insn.name, delay_slot=insn.delay_slot, body=body, target=target,
-                indirect=op == 14, links=op == 4,
-                falls_through=simulate is None or op in (4, 8),
-                simulate=None if simulate is None else partial(_simulate, simulate, insn))
+    return Insn(
+        addr=addr,
+        raw=raw,
+        name=insn.name,
+        delay_slot=insn.delay_slot,
+        body=body,
+        target=target,
+        indirect=op == 14,
+        links=op == 4,
+        falls_through=simulate is None or op in (4, 8),
+        simulate=None if simulate is None else partial(_simulate, simulate, insn),
+    )
 
 
 def _simulate(simulate: Callable[[Regs, Insn], int], insn: Insn, regs: Regs) -> int:
@@ -93,17 +142,31 @@ def _restore_lr(regs: Regs, sp: int, target: int) -> None:
 
 
 PAPER = Arch(
-    name="paper", bits=32, order=Order.LITTLE, insn_align=1, max_insn=3,
+    name="paper",
+    bits=32,
+    order=Order.LITTLE,
+    insn_align=1,
+    max_insn=3,
     regs=Registers(names=NAMES, pc="pc", sp="sp", flags="flags", aliases={"ip": "pc"}),
-    traps=Traps(probe={1: bytes([TRAP])}, end={0: bytes([TRAP])}), decode=decode,
+    traps=Traps(probe={1: bytes([TRAP])}, end={0: bytes([TRAP])}),
+    decode=decode,
     abi=Abi(args=("r0", "r1", "r2", "r3"), returns=("r0",), stack_args=0, stack_align=8),
-    linkage=Linkage(get=lambda regs: regs["lr"], set=_set_lr, back=b"\x05", returning=Returning(restore=_restore_lr)),
+    linkage=Linkage(
+        get=lambda regs: regs["lr"],
+        set=_set_lr,
+        back=b"\x05",
+        returning=Returning(restore=_restore_lr),
+    ),
     jump=Jump(size=3, encode=_back),
 )
 
 
-def execute(regs: Regs, values: dict[str, int], fetch: Callable[[int], bytes], pc: int, op: bytes) -> int:
-    """Effect of an instruction on registers and their values; the next pc. fetch: gives the bytes of another one."""
+def execute(
+    regs: Regs, values: dict[str, int], fetch: Callable[[int], bytes], pc: int, op: bytes
+) -> int:
+    """Effect of an instruction on registers and their values; the next pc. fetch: gives the bytes
+    of another one.
+    """
     insn = decode(op + b"\x02\x02\x02", pc)
     kind, a = op[0], NAMES[op[1] % 12] if len(op) > 1 else ""
     if kind == 1:

@@ -27,25 +27,35 @@ class ArgumentMemory(Protocol):
 
 
 class Passing:
-    """The arguments of one call: checked when it is made, copied by set_up(), given back by finish()."""
+    """The arguments of one call: checked when it is made, copied by set_up(), given back by
+    finish().
+    """
 
     def __init__(self, memory: ArgumentMemory, arguments: Sequence[Argument]) -> None:
         """Raises BadArgument."""
         self._memory = memory
         self._arch = memory.arch
-        self._arguments = [_checked(self._arch, place, value) for place, value in enumerate(arguments, 1)]
+        self._arguments = [
+            _checked(self._arch, place, value) for place, value in enumerate(arguments, 1)
+        ]
         self._copies: list[tuple[int, bytearray | None, int]] = []
 
     def set_up(self, regs: Regs) -> None:
-        """Registers and stack as at function entry, but for the return address. Raises Unsupported, NoMemory."""
+        """Registers and stack as at function entry, but for the return address. Raises Unsupported,
+        NoMemory.
+        """
         abi, linkage = self._arch.abi, self._arch.linkage
         if abi is None or linkage is None:
-            raise Unsupported(f"{self._arch.name} has no calling convention", python="set registers and use run()")
+            raise Unsupported(
+                f"{self._arch.name} has no calling convention", python="set registers and use run()"
+            )
         if not self._arguments:
             self._make_room(regs, abi, linkage.pushed, 0)
             return
         pointers, words = self._sorted(abi)
-        self._make_room(regs, abi, linkage.pushed, max(len(words) - len(abi.args), 0) * (self._arch.bits // 8))
+        self._make_room(
+            regs, abi, linkage.pushed, max(len(words) - len(abi.args), 0) * (self._arch.bits // 8)
+        )
         for n, word in enumerate(words):
             abi.set_argument(regs, n, word)
         for name, pointer in zip(abi.pointers, pointers, strict=False):
@@ -59,16 +69,21 @@ class Passing:
         else:
             regs.sp = (regs.sp - room) // align * align - pushed
         if abi.reserve:  # a back chain ends here
-            self._memory.write(regs.sp - abi.reserve if abi.upwards else regs.sp + pushed, bytes(abi.reserve))
+            self._memory.write(
+                regs.sp - abi.reserve if abi.upwards else regs.sp + pushed, bytes(abi.reserve)
+            )
 
     def _sorted(self, abi: Abi) -> tuple[list[int], list[int]]:
-        """Arguments for the registers that take pointers only, where there are such, and all others; copied where they
-        are bytes."""
+        """Arguments for the registers that take pointers only, where there are such, and all
+        others; copied where they are bytes.
+        """
         apart = (bytes, bytearray) if abi.pointers else ()
         pointers = [self._word(a) for a in self._arguments if isinstance(a, apart)]
         if len(pointers) > len(abi.pointers):
-            raise Unsupported(f"{len(pointers)} pointer arguments",
-                              hint=f"only {len(abi.pointers)} go in registers: copy the others yourself")
+            raise Unsupported(
+                f"{len(pointers)} pointer arguments",
+                hint=f"only {len(abi.pointers)} go in registers: copy the others yourself",
+            )
         return pointers, [self._word(a) for a in self._arguments if not isinstance(a, apart)]
 
     def finish(self) -> None:
@@ -94,14 +109,18 @@ def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray
         try:
             return value.encode()
         except UnicodeEncodeError:
-            raise BadArgument(f"argument {place}, {shown(value)}, is no text", hint="pass bytes") from None
+            raise BadArgument(
+                f"argument {place}, {shown(value)}, is no text", hint="pass bytes"
+            ) from None
     if isinstance(value, (bytes, bytearray)):
         return value
     try:
         number = index(0 if value is None else value)
     except TypeError:
-        raise BadArgument(f"argument {place} is a {type(value).__name__}",
-                          hint="pass integers, bytes or text; floating point goes into m.regs, for run()") from None
+        raise BadArgument(
+            f"argument {place} is a {type(value).__name__}",
+            hint="pass integers, bytes or text; floating point goes into m.regs, for run()",
+        ) from None
     if not ~(arch.mask >> 1) <= number <= arch.mask:
         raise BadArgument(f"argument {place}, {number:#x}, does not fit into {arch.bits} bits",
                           hint="pass a wide one in two halves")
@@ -113,7 +132,9 @@ def code_pointer(value: int, bits: int) -> int:
     if type(value) is not int:
         look("the address", value)
     if not 0 <= value < 1 << bits:
-        raise BadArgument(f"{value:#x} is no address of {bits} bits", hint="pass an address, or a symbol's name")
+        raise BadArgument(
+            f"{value:#x} is no address of {bits} bits", hint="pass an address, or a symbol's name"
+        )
     return value
 
 
@@ -123,7 +144,10 @@ def check_bounds(timeout: float | None, max_insns: int | None) -> None:
         if timeout is not None and not timeout >= 0:  # NaN is neither
             raise BadArgument(f"timeout={timeout!r} is no time", hint="pass seconds, 0 or more")
         if max_insns is not None and index(max_insns) < 0:
-            raise BadArgument(f"max_insns={max_insns!r} is negative", hint="pass a number of instructions, 0 or more")
+            raise BadArgument(
+                f"max_insns={max_insns!r} is negative",
+                hint="pass a number of instructions, 0 or more",
+            )
     except TypeError as error:
         if isinstance(error, BadArgument):
             raise

@@ -1,5 +1,6 @@
-"""How compilers of programs see a guest: where its registers and memory are, for code of the host's and of the guest's
-own."""
+"""How compilers of programs see a guest: where its registers and memory are, for code of the host's
+and of the guest's own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ class RegisterPlace(Protocol):
     """The place of a register's value, for code of the host's.
 
     Attributes:
-        way: "cell", "window", "api", "pc", "none" or "python"; what the others mean with each is said at the engine's.
+        way: "cell", "window", "api", "pc", "none" or "python"; what the others mean with each is
+            said at the engine's.
         place: a distance in bytes, or the engine's number of the register.
         index: bytes behind where a pointer points.
         bits: of the value there.

@@ -8,11 +8,21 @@ from typing import Any, NoReturn
 
 from ..errors import MachineClosed
 
-OPERATORS = ("__getitem__", "__setitem__", "__contains__", "__iter__", "__len__", "__call__", "__enter__")
+OPERATORS = (
+    "__getitem__",
+    "__setitem__",
+    "__contains__",
+    "__iter__",
+    "__len__",
+    "__call__",
+    "__enter__",
+)
 
 
 def close(thing: object, keeps: frozenset[str] = frozenset()) -> None:
-    """From now on every public attribute of `thing` but those in `keeps`, and every operator, raises MachineClosed."""
+    """From now on every public attribute of `thing` but those in `keeps`, and every operator,
+    raises MachineClosed.
+    """
     kind: Any = type(thing)  # hashable, as classes are
     thing.__class__ = _closed(kind, keeps)
 
@@ -24,7 +34,11 @@ def _closed(kind: type, keeps: frozenset[str]) -> type:
 
     def guarded(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         def access(self: object, attribute: str, *value: Any) -> Any:
-            return refuse() if attribute[0] != "_" and attribute not in keeps else otherwise(self, attribute, *value)
+            return (
+                refuse()
+                if attribute[0] != "_" and attribute not in keeps
+                else otherwise(self, attribute, *value)
+            )
 
         access.__name__ = name
         return access

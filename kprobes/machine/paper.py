@@ -1,4 +1,6 @@
-"""PaperMachine: a deterministic toy engine, for tests of the core and for reading. PAPER is in _paper_isa.py."""
+"""PaperMachine: a deterministic toy engine, for tests of the core and for reading. PAPER is in
+_paper_isa.py.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class PaperCalls:
     Attributes:
         call_area: bytes of an area: a page.
         delays_in_calls: True: in an area an instruction may have a delay slot.
-        can_run: True: executions can be counted. There is nothing that a program of the host's could see here.
+        can_run: True: executions can be counted. There is nothing that a program of the host's
+            could see here.
         areas: pages in which each instruction is reported to Sink.services first.
     """
 
@@ -64,7 +67,9 @@ class PaperCalls:
         """Call the service at a call site again: it is looked up when it is due."""
         self._counting.discard(addr)
 
-    def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
+    def program_at(
+        self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None
+    ) -> None:
         """Only count a call site's executions from now on."""
         assert not programs and last is None
         self._counting.add(addr)
@@ -91,11 +96,13 @@ class PaperCalls:
 class PaperMachine:
     """The toy engine: of PAPER, or of an instruction set that no other engine has.
 
-    arch: the instruction set; execute(regs, insn): the effect of those of its instructions that have no simulation;
-    breaks(regs, insn): whether an instruction is a breakpoint, and executed; None: the bytes of its breakpoints are.
+    arch: the instruction set; execute(regs, insn): the effect of those of its instructions that
+    have no simulation; breaks(regs, insn): whether an instruction is a breakpoint, and executed;
+    None: the bytes of its breakpoints are.
 
     Attributes:
-        before: called with (machine, cpu) before each instruction; may change registers (an interrupt, say).
+        before: called with (machine, cpu) before each instruction; may change registers (an
+            interrupt, say).
         steps: instructions executed.
     """
 
@@ -104,9 +111,17 @@ class PaperMachine:
     # powers of other engines
     hits = following = host_view = guest_view = watching = blocks = marked_memory = clock = None
 
-    def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None,
-                 cpus: int = 1, arch: Arch = PAPER, execute: Callable[[Regs, Insn], object] | None = None,
-                 breaks: Callable[[Regs, Insn], bool] | None = None) -> None:
+    def __init__(
+        self,
+        code: bytes,
+        *,
+        base: int = 0x1000,
+        symbols: dict[str, int | tuple[int, int]] | None = None,
+        cpus: int = 1,
+        arch: Arch = PAPER,
+        execute: Callable[[Regs, Insn], object] | None = None,
+        breaks: Callable[[Regs, Insn], bool] | None = None,
+    ) -> None:
         self.arch = arch
         self.cpus = cpus
         self._effect = execute
@@ -126,7 +141,8 @@ class PaperMachine:
         self._values = [dict.fromkeys(arch.regs.names, 0) for _ in range(cpus)]
         self._regs = [self._view(cpu) for cpu in range(cpus)]
         self._cpu = self._depth = 0
-        self._abandoned: dict[int, dict[str, int]] = {}  # CPU -> registers before a call that failed
+        # CPU -> registers before a call that failed
+        self._abandoned: dict[int, dict[str, int]] = {}
         for page in range(base & -PAGE, base + max(len(code), 1), PAGE):
             self._map(page, executable=True)
         self._map(EXIT, executable=True)
@@ -141,8 +157,12 @@ class PaperMachine:
     def _view(self, cpu: int) -> Regs:
         values = self._values[cpu]
         readers = {name: partial(values.__getitem__, name) for name in values}
-        writers = {name: partial(self._set, values, name, (1 << self.arch.regs.widths.get(name, self.arch.bits)) - 1)
-                   for name in values}
+        writers = {
+            name: partial(
+                self._set, values, name, (1 << self.arch.regs.widths.get(name, self.arch.bits)) - 1
+            )
+            for name in values
+        }
         return Regs(self, readers, writers, cpu)
 
     def _set(self, values: dict[str, int], name: str, mask: int, value: int) -> None:
@@ -247,7 +267,9 @@ class PaperMachine:
     # --- running
 
     def call(self, function: str | int, *args: int, cpu: int | None = None) -> int:
-        """Call guest code; registers are put back afterwards, or left where it failed until the next call."""
+        """Call guest code; registers are put back afterwards, or left where it failed until the
+        next call.
+        """
         target = self.symbols[function].address if isinstance(function, str) else function
         cpu = self._cpu if cpu is None else cpu
         regs, values = self._regs[cpu], self._values[cpu]
@@ -288,11 +310,16 @@ class PaperMachine:
             values.update(saved)
             regs.reported, regs.target = outer
 
-    def run(self, start: int | None = None, until: int = EXIT, *, cpu: int = 0, limit: int = 100_000) -> None:
-        """Execute until `until`. GuestFault for a fault, GuestTimeout after `limit` steps, ReentryError beyond 16
-        nested runs."""
+    def run(
+        self, start: int | None = None, until: int = EXIT, *, cpu: int = 0, limit: int = 100_000
+    ) -> None:
+        """Execute until `until`. GuestFault for a fault, GuestTimeout after `limit` steps,
+        ReentryError beyond 16 nested runs.
+        """
         if self._depth >= 16:
-            raise ReentryError("16 guest runs are nested", hint="a handler's guest call leads back to that handler")
+            raise ReentryError(
+                "16 guest runs are nested", hint="a handler's guest call leads back to that handler"
+            )
         before, self._cpu = self._cpu, cpu
         values = self._values[cpu]
         self._moved(cpu)
@@ -338,8 +365,12 @@ class PaperMachine:
             self._faulted(cpu, error)
             return
         if not self._report(cpu, pc):  # what handlers raise is no fault of the guest's
-            self._faulted(cpu, GuestFault("breakpoint instruction of the guest's own", address=pc, pc=pc,
-                                          access="trap"))
+            self._faulted(
+                cpu,
+                GuestFault(
+                    "breakpoint instruction of the guest's own", address=pc, pc=pc, access="trap"
+                ),
+            )
 
     def _moved(self, cpu: int) -> None:
         """pc was written outside of any report."""
@@ -376,7 +407,9 @@ class PaperMachine:
         elif insn.reject and self._effect is not None:
             self._effect(regs, insn)
         elif body:
-            raise GuestFault(f"nobody says what {insn.name} does", address=pc, pc=pc, access="undefined")
+            raise GuestFault(
+                f"nobody says what {insn.name} does", address=pc, pc=pc, access="undefined"
+            )
         return int(target)
 
     @contextmanager
@@ -414,5 +447,10 @@ class PaperMachine:
         with self._reporting(cpu, values[self._pc]) as regs:
             handled = self.sink is not None and self.sink.fault(regs, fault)
         if not handled:
-            raise GuestFault(error.reason, address=error.address, pc=values[self._pc], access=error.access,
-                             symbol=self.symbols.describe(values[self._pc])) from None
+            raise GuestFault(
+                error.reason,
+                address=error.address,
+                pc=values[self._pc],
+                access=error.access,
+                symbol=self.symbols.describe(values[self._pc]),
+            ) from None

@@ -1,6 +1,7 @@
 """Probe programs: eBPF at probes of any guest.
 
-A program is eBPF code (RFC 9669), made by a compiler or by hand, that runs at a probe instead of a Python handler.
+A program is eBPF code (RFC 9669), made by a compiler or by hand, that runs at a probe instead of a
+Python handler.
 
 Rooms, each importing only those before it:
 

@@ -1,7 +1,7 @@
 """An assembler of programs: labels, registers, helpers by name, maps by number.
 
-What writes eBPF writes it here. `finish()` gives the instructions, its jumps bound to their labels, and the source
-lines that were named on the way.
+What writes eBPF writes it here. `finish()` gives the instructions, its jumps bound to their labels,
+and the source lines that were named on the way.
 """
 
 from __future__ import annotations
@@ -11,15 +11,37 @@ from typing import Final
 from attrs import evolve
 
 from . import isa
-from .code import Line
+from .code import CodeLine
 from .helpers import HELPERS
 from .isa import Instruction, lddw
 
 _HELPERS: Final = {helper.name: helper.number for helper in HELPERS.values()}
-_OPERATIONS: Final = {"+": isa.ADD, "-": isa.SUB, "*": isa.MUL, "/": isa.DIV, "%": isa.MOD, "|": isa.OR, "&": isa.AND,
-                      "^": isa.XOR, "<<": isa.LSH, ">>": isa.RSH, "s>>": isa.ARSH}
-_CONDITIONS: Final = {"==": isa.JEQ, "!=": isa.JNE, "<": isa.JLT, "<=": isa.JLE, ">": isa.JGT, ">=": isa.JGE,
-                      "s<": isa.JSLT, "s<=": isa.JSLE, "s>": isa.JSGT, "s>=": isa.JSGE, "&": isa.JSET}
+_OPERATIONS: Final = {
+    "+": isa.ADD,
+    "-": isa.SUB,
+    "*": isa.MUL,
+    "/": isa.DIV,
+    "%": isa.MOD,
+    "|": isa.OR,
+    "&": isa.AND,
+    "^": isa.XOR,
+    "<<": isa.LSH,
+    ">>": isa.RSH,
+    "s>>": isa.ARSH,
+}
+_CONDITIONS: Final = {
+    "==": isa.JEQ,
+    "!=": isa.JNE,
+    "<": isa.JLT,
+    "<=": isa.JLE,
+    ">": isa.JGT,
+    ">=": isa.JGE,
+    "s<": isa.JSLT,
+    "s<=": isa.JSLE,
+    "s>": isa.JSGT,
+    "s>=": isa.JSGE,
+    "&": isa.JSET,
+}
 _SIZES: Final = {1: isa.B, 2: isa.H, 4: isa.W, 8: isa.DW}
 _I32: Final = range(-(1 << 31), 1 << 31)
 
@@ -27,15 +49,16 @@ _I32: Final = range(-(1 << 31), 1 << 31)
 class Assembler:
     """Instructions of one program, one after the other.
 
-    Registers are numbers, 0 to 10. Operations are written as in C: `+ - * / % | & ^ << >>`, with `s>>` for the shift
-    that keeps the sign, and conditions `== != < <= > >= &` with `s<` and its like for signed numbers.
+    Registers are numbers, 0 to 10. Operations are written as in C: `+ - * / % | & ^ << >>`, with
+    `s>>` for the shift that keeps the sign, and conditions `== != < <= > >= &` with `s<` and its
+    like for signed numbers.
     """
 
     def __init__(self) -> None:
         self._code: list[Instruction] = []
         self._labels: dict[str, int] = {}
         self._jumps: list[tuple[int, str]] = []
-        self._lines: dict[int, Line] = {}
+        self._lines: dict[int, CodeLine] = {}
         self._count = 0
 
     # --- numbers
@@ -138,21 +161,24 @@ class Assembler:
         self._put(opcode | isa.JMP, register, source, imm=number)
 
     def call(self, helper: str) -> None:
-        """Call a helper, by its name without `bpf_`; its arguments are in r1 to r5, its result in r0."""
+        """Call a helper, by its name without `bpf_`; its arguments are in r1 to r5, its result in
+        r0.
+        """
         self._put(isa.CALL | isa.JMP, imm=_HELPERS[helper])
 
     def exit(self) -> None:
         """End the program, with r0."""
         self._put(isa.EXIT | isa.JMP)
 
-    def line(self, line: Line) -> None:
+    def line(self, line: CodeLine) -> None:
         """Note that the instructions that follow were made of this line."""
         self._lines[len(self._code)] = line
 
-    def finish(self) -> tuple[tuple[Instruction, ...], dict[int, Line]]:
+    def finish(self) -> tuple[tuple[Instruction, ...], dict[int, CodeLine]]:
         """The instructions, and slot -> line from there on.
 
-        A conditional jump reaches 32,767 instructions; one that leads farther is turned around to pass over a far jump.
+        A conditional jump reaches 32,767 instructions; one that leads farther is turned around to
+        pass over a far jump.
         """
         self._prune()
         while self._widen():

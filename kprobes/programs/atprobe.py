@@ -22,7 +22,7 @@ class Traced(Protocol):
 
 
 class AtProbe:
-    """The place of a program that runs at a hit (a call.Place).
+    """The place of a program that runs at a hit (a call.RunPlace).
 
     Attributes:
         regs: of the hit that is going on.
@@ -34,7 +34,9 @@ class AtProbe:
 
     regs: Regs
 
-    def __init__(self, kprobes: Traced, returns: bool, cookie: int, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, kprobes: Traced, returns: bool, cookie: int, clock: Callable[[], int]
+    ) -> None:
         self._kprobes = kprobes
         self.returns = returns
         self._cookie = cookie
@@ -80,11 +82,13 @@ class AtProbe:
         return self._cookie
 
 
-class Contexts:
+class ContextReader:
     """Makes contexts: those words that a program reads, and zeros for all others."""
 
     def __init__(self, arch: Arch, words: Sequence[int]) -> None:
-        self._readers: list[tuple[int, Callable[[Regs], int]]] = [(word, reader(arch, word)) for word in words]
+        self._readers: list[tuple[int, Callable[[Regs], int]]] = [
+            (word, reader(arch, word)) for word in words
+        ]
 
     def of(self, regs: Regs) -> bytes:
         """The context of a hit, in the host's byte order."""

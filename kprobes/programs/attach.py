@@ -16,7 +16,7 @@ from ..errors import BadArgument, ProgramError, Unsupported
 from ..machine._base import Clock, Machine
 from ..machine._views import GuestCodeView
 from ..regs import Regs
-from .atprobe import AtProbe, Contexts
+from .atprobe import AtProbe, ContextReader
 from .code import Code
 from .engines import check
 from .fitting import fits, words
@@ -30,10 +30,12 @@ from .site import SiteProgram
 
 #: lines of trace_printk that are kept
 LINES: Final = 10_000
-_SECTION: Final = re.compile(r"\??(k(?:ret)?probe)/([^+]+)(?:\+(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*))?")
+_SECTION: Final = re.compile(
+    r"\??(k(?:ret)?probe)/([^+]+)(?:\+(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*))?"
+)
 
 
-class Owner(Protocol):
+class ProgramOwner(Protocol):
     """The Kprobes."""
 
     machine: Machine
@@ -59,13 +61,17 @@ class Attachment:
     """Programs that run at probes, until detach(). A context manager.
 
     Attributes:
-        program: what was attached. maps: its maps, by name. probes: program name -> the probe that runs it.
-        printed: lines of trace_printk, the last 10,000. why_python: program name -> why each of its hits goes through
-        Python, as one clause; "" where it is run without asking anybody once its probe is optimized.
+        program: what was attached. maps: its maps, by name. probes: program name -> the probe that
+            runs it.
+        printed: lines of trace_printk, the last 10,000. why_python: program name -> why each of its
+        hits goes through Python, as one clause; "" where it is run without asking anybody once its
+        probe is optimized.
         print: takes a line of trace_printk.
     """
 
-    def __init__(self, owner: Owner, program: Program, printed: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, owner: ProgramOwner, program: Program, printed: Callable[[str], None] | None = None
+    ) -> None:
         """
         Args:
             owner: the Kprobes.
@@ -90,12 +96,19 @@ class Attachment:
     @property
     def runs(self) -> int:
         """How often the programs ran."""
-        return sum(p.nreturned if isinstance(p, Kretprobe) else p.nhit for p in self.probes.values())
+        return sum(
+            p.nreturned if isinstance(p, Kretprobe) else p.nhit for p in self.probes.values()
+        )
 
     @property
     def missed(self) -> int:
-        """How often one did not run: another probe was running, or too many calls were being followed."""
-        return sum(p.nmissed + p.entry_nmissed if isinstance(p, Kretprobe) else p._missed for p in self.probes.values())
+        """How often one did not run: another probe was running, or too many calls were being
+        followed.
+        """
+        return sum(
+            p.nmissed + p.entry_nmissed if isinstance(p, Kretprobe) else p._missed
+            for p in self.probes.values()
+        )
 
     def _start(self, ticks: Ticks) -> None:
         """Have the guest's instructions counted until detach(), if the clock goes by them."""
@@ -105,7 +118,8 @@ class Attachment:
             self._counts = clock
 
     def detach(self) -> None:
-        """The programs run no more; maps and counters stay. No effect on what is detached already."""
+        """The programs run no more; maps and counters stay. No effect on what is detached already.
+        """
         for probe in self.probes.values():
             if probe.registered:
                 self._owner.unregister(probe)
@@ -129,9 +143,19 @@ class Attachment:
         return f"<Attachment {places}: {self.runs} runs, {self.missed} missed{reasons}>"
 
 
-def attach(owner: Owner, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, *,
-           cookie: int = 0, clock: Callable[[], int] | str = HOST, engine: str | None = None,
-           maxactive: int = 0, printed: Callable[[str], None] | None = None) -> Attachment:
+def attach(
+    owner: ProgramOwner,
+    program: Program,
+    where: str | int | None = None,
+    offset: int = 0,
+    retprobe: bool = False,
+    *,
+    cookie: int = 0,
+    clock: Callable[[], int] | str = HOST,
+    engine: str | None = None,
+    maxactive: int = 0,
+    printed: Callable[[str], None] | None = None,
+) -> Attachment:
     """Run a program's entry functions at probes; the arguments are those of Kprobes.attach()."""
     if not isinstance(program, Program):
         raise ProgramError(f"a {type(program).__name__} is no Program",
@@ -154,11 +178,17 @@ def attach(owner: Owner, program: Program, where: str | int | None = None, offse
     return attachment
 
 
-def _places(program: Program, where: str | int | None, offset: int, retprobe: bool, maxactive: int) -> dict[str, Where]:
+def _places(
+    program: Program, where: str | int | None, offset: int, retprobe: bool, maxactive: int
+) -> dict[str, Where]:
     """Program name -> where it goes. ProgramError: nowhere."""
     if where is not None:
         return {program.code.name: Where(where, offset, retprobe, maxactive)}
-    places = {name: found for name, code in program.codes.items() if (found := by_section(code)) is not None}
+    places = {
+        name: found
+        for name, code in program.codes.items()
+        if (found := by_section(code)) is not None
+    }
     if not places:
         raise ProgramError("says nowhere where it belongs", program=program.name,
                            hint="say where: k.attach(prog, 'function')")
@@ -204,12 +234,16 @@ def by_section(code: Code) -> Where | None:
         return None
     match = _SECTION.fullmatch(section)
     if match is None:
-        raise code.error("is for something else than a probe of an instruction or a return",
-                         hint='use SEC("kprobe/function+offset") or SEC("kretprobe/function"), or attach it by hand')
+        raise code.error(
+            "is for something else than a probe of an instruction or a return",
+            hint='use SEC("kprobe/function+offset") or SEC("kretprobe/function"), or attach it by hand',
+        )
     kind, symbol, offset = match.groups()
     number = int(offset, 8 if offset.isdigit() and offset.startswith("0") else 0) if offset else 0
     if kind == "kretprobe" and number:
-        raise code.error("is for a return at an offset", hint="returns are probed by the function's name alone")
+        raise code.error(
+            "is for a return at an offset", hint="returns are probed by the function's name alone"
+        )
     return Where(symbol, number, kind == "kretprobe")
 
 
@@ -221,14 +255,22 @@ class _Site:
         why_python: why the program runs after a stop, in Python; see Attachment.
     """
 
-    def __init__(self, owner: Owner, program: Program, where: Where, attachment: Attachment, cookie: int,
-                 ticks: Ticks, engine: str | None) -> None:
+    def __init__(
+        self,
+        owner: ProgramOwner,
+        program: Program,
+        where: Where,
+        attachment: Attachment,
+        cookie: int,
+        ticks: Ticks,
+        engine: str | None,
+    ) -> None:
         machine = owner.machine
         check(engine, program.code)
         fits(program.code, machine)
         self._owner = owner
         self._place = AtProbe(owner, where.retprobe, cookie, ticks.now)
-        self._contexts = Contexts(machine.arch, words(program, machine))
+        self._contexts = ContextReader(machine.arch, words(program, machine))
         self._print = attachment.print
         self._maps = program.code.maps
         self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
@@ -253,9 +295,17 @@ class _Site:
 
     def _probe(self, where: Where) -> Probe:
         named = isinstance(where.symbol, str)
-        place: dict[str, Any] = {"symbol_name" if named else "addr": where.symbol, "offset": where.offset}
+        place: dict[str, Any] = {
+            "symbol_name" if named else "addr": where.symbol,
+            "offset": where.offset,
+        }
         if self._keeping is not None:
-            made = Kretprobe(**place, handler=self._return_kept, entry_handler=self._keep, maxactive=where.maxactive)
+            made = Kretprobe(
+                **place,
+                handler=self._return_kept,
+                entry_handler=self._keep,
+                maxactive=where.maxactive,
+            )
             made._keeping = self._keeping
             return made
         if where.retprobe:
@@ -279,7 +329,8 @@ class _Site:
         return None
 
     def _compiled(self, program: Program, clock: str) -> SiteProgram | None:
-        """The program for a machine that runs it without asking Python; None: the handler runs it."""
+        """The program for a machine that runs it without asking Python; None: the handler runs it.
+        """
         machine, code, place = self._owner.machine, program.code, self._place
         view = machine.host_view
         if view is None:
@@ -293,12 +344,21 @@ class _Site:
             return None
         linkage = machine.arch.linkage
         if place.returns and linkage is not None and not linkage.returning.plain:
-            self.why_python = (f"a return on {machine.arch.name} does not always lead by itself where the caller "
-                               "wants it")
+            self.why_python = (
+                f"a return on {machine.arch.name} does not always lead by itself where the caller "
+                "wants it"
+            )
         elif place.returns and machine.following is None:
             self.why_python = "this machine does not follow calls by itself"
-        return SiteProgram(code, view, HostCall(code, place, self._print), place.returns, clock, made=made,
-                           called=self._owner.program_calls)
+        return SiteProgram(
+            code,
+            view,
+            HostCall(code, place, self._print),
+            place.returns,
+            clock,
+            made=made,
+            called=self._owner.program_calls,
+        )
 
     def _kept(self, entry: AtEntry, cookie: int, ticks: Ticks) -> Keeping:
         """The program that runs at the entry.
@@ -308,12 +368,20 @@ class _Site:
         """
         view = self._owner.machine.host_view
         if view is None or self._host is None:
-            raise Unsupported(self.why_python or "this machine runs no code of the host's at its call sites")
+            raise Unsupported(
+                self.why_python or "this machine runs no code of the host's at its call sites"
+            )
         code = entry.program.code
         place = AtProbe(self._owner, False, cookie, ticks.now)
         place.regs = view.regs
-        program = SiteProgram(code, view, HostCall(code, place, self._print), clock=ticks.name,
-                              made=entry.program.at_sites(view, ticks.name), called=self._owner.program_calls)
+        program = SiteProgram(
+            code,
+            view,
+            HostCall(code, place, self._print),
+            clock=ticks.name,
+            made=entry.program.at_sites(view, ticks.name),
+            called=self._owner.program_calls,
+        )
         return Keeping(program, entry.kept, view)
 
     def placed(self) -> None:

@@ -24,7 +24,8 @@ class Arg(Enum):
     VALUE = "value"  # initialised memory of the map's value_size bytes
     VALUE_OUT = "value out"  # writable memory of the map's value_size bytes; initialised afterwards
     MEM = "memory"  # initialised memory; the next argument is its size
-    ARGUMENTS = "arguments of a format"  # as MEM: words of 64 bits, some of which may be addresses of the program's own
+    # as MEM: words of 64 bits, some of which may be addresses of the program's own
+    ARGUMENTS = "arguments of a format"
     MEM_OUT = "memory out"  # writable memory; the next argument is its size; initialised afterwards
     SIZE = "size"  # of the argument before: 1 or more
     SIZE_OR_ZERO = "size or zero"  # of the argument before; if it is 0, the memory is not looked at
@@ -40,11 +41,12 @@ class Ret(Enum):
 
     SCALAR = "scalar"
     MAP_VALUE_OR_NULL = "map value or null"  # of the map's value_size bytes
-    RECORD_OR_NULL = "record or null"  # memory of CONST_SIZE bytes, to be submitted or discarded on every path
+    # memory of CONST_SIZE bytes, to be submitted or discarded on every path
+    RECORD_OR_NULL = "record or null"
     VOID = "void"  # r0 is not initialised
 
 
-class Place(Protocol):
+class RunPlace(Protocol):
     """The place where a program runs: the guest at a probe, or none at all (a test run)."""
 
     @property
@@ -69,16 +71,18 @@ class Place(Protocol):
         """The probed function is not run; it returns `value`. KprobeError: not here."""
 
     def func_ip(self) -> int:
-        """Address of the function that was probed at its entry or return; 0 for a probe inside a function."""
+        """Address of the function that was probed at its entry or return; 0 for a probe inside a
+        function.
+        """
 
     def cookie(self) -> int:
         """The number given when the program was attached; 0 if none was."""
 
 
-class Call(Protocol):
+class ProgramRun(Protocol):
     """A run of a program, as helpers see it."""
 
-    place: Place
+    place: RunPlace
     maps: Mapping[int, Map]  # Map.address -> map
     order: Order  # of the program's memory
     rounds: int  # of loops that asked whether they may go on
@@ -88,7 +92,8 @@ class Call(Protocol):
 
     def write(self, addr: int, data: bytes) -> None: ...
     def own(self, addr: int, size: int) -> bytes | None:
-        """Up to `size` bytes of the program's memory from an address on, as far as what it points into goes.
+        """Up to `size` bytes of the program's memory from an address on, as far as what it points
+        into goes.
 
         None: the address is none of the program's.
         """

@@ -1,4 +1,6 @@
-"""A program ready to be verified and run: what the loader makes, and what verifier, interpreter and compilers read."""
+"""A program ready to be verified and run: what the loader makes, and what verifier, interpreter and
+compilers read.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,13 @@ from .disassembly import disassemble
 from .isa import Instruction, Order
 from .maps import Map
 
-#: bytes of a context: engines give every program this much memory at r1, zeroed behind what there is
+#: bytes of a context: engines give every program this much memory at r1, zeroed behind what there
+#: is
 CONTEXT_SIZE: Final = 1024
 
 
 @frozen
-class Line:
+class CodeLine:
     """A line of source: file name, number from 1, column from 1 (0: unknown), its text."""
 
     file: str
@@ -35,13 +38,17 @@ class Code:
 
     Attributes:
         name: of its entry function. section: of the object, or "".
-        instructions: one for each slot, entry function first, then each function that is called locally, once. Linked:
+        instructions: one for each slot, entry function first, then each function that is called
+            locally, once. Linked:
             calls are of kind HELPER or LOCAL, LDDW of kind VALUE64, CODE, MAP or MAP_VALUE.
         maps: what LDDW's MAP and MAP_VALUE count.
-        functions: first slot -> name, of each function; 0 is the entry. A function ends where the next begins.
+        functions: first slot -> name, of each function; 0 is the entry. A function ends where the
+            next begins.
         lines: slot -> source line from there on, where the object has them.
-        names: registers that it names, as "arm64_x19"; the context's words are others on other guests.
-        foreign: what it takes its context for, where that is a kernel's registers: "x86's struct pt_regs"; or "".
+        names: registers that it names, as "arm64_x19"; the context's words are others on other
+            guests.
+        foreign: what it takes its context for, where that is a kernel's registers: "x86's struct
+            pt_regs"; or "".
         license: as the object says. order: byte order of the memory that its instructions access.
     """
 
@@ -50,13 +57,13 @@ class Code:
     maps: tuple[Map, ...] = ()
     section: str = ""
     functions: Mapping[int, str] = field(factory=lambda: {0: "main"})
-    lines: Mapping[int, Line] = field(factory=dict)
+    lines: Mapping[int, CodeLine] = field(factory=dict)
     names: frozenset[str] = frozenset()
     foreign: str = ""
     license: str = "GPL"
     order: Order = "little"
 
-    def line(self, pc: int) -> Line | None:
+    def line(self, pc: int) -> CodeLine | None:
         """The source line of a slot: of the nearest before it in the same function that has one."""
         start = max((s for s in self.functions if s <= pc), default=0)
         at = max((s for s in self.lines if start <= s <= pc), default=None)
@@ -67,5 +74,12 @@ class Code:
         inside = pc is not None and 0 <= pc < len(self.instructions)
         line = self.line(pc) if pc is not None and inside else None
         text = disassemble(self.instructions[pc]) if pc is not None and inside else ""
-        return ProgramError(reason, program=self.name, section=self.section or None, instruction=pc, text=text,
-                            line=str(line) if line else None, hint=hint)
+        return ProgramError(
+            reason,
+            program=self.name,
+            section=self.section or None,
+            instruction=pc,
+            text=text,
+            line=str(line) if line else None,
+            hint=hint,
+        )

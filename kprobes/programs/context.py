@@ -1,14 +1,15 @@
 """The context of a probe: 128 words of 64 bits at r1, the same for every architecture.
 
-Words 0 to 103 are the guest's first 104 registers in the order of `Registers.names`, zero-extended; of wider ones the
-lower 64 bits. Words 104 to 127 mean the same on every architecture, so that one object serves all guests:
+Words 0 to 103 are the guest's first 104 registers in the order of `Registers.names`, zero-extended;
+of wider ones the lower 64 bits. Words 104 to 127 mean the same on every architecture, so that one
+object serves all guests:
 
     104 PC   105 SP   106 return value   107 return address   108 frame pointer (0 where there is none)
     109 bits of a word of the guest (32, 64)   110 1 where the guest is big-endian   111 number of registers
     112 .. 127 integer arguments 1 to 16 at function entry, by the calling convention: registers or stack words
 
-Words between the last register and 104 are of no architecture: a program that reads them is refused where it is
-attached.
+Words between the last register and 104 are of no architecture: a program that reads them is refused
+where it is attached.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 @frozen
-class Source:
+class WordSource:
     """The source of a word: exactly one of these is given.
 
     Attributes:
@@ -45,28 +46,32 @@ class Source:
     linkage: bool = False
 
 
-def source(arch: Arch, word: int) -> Source | None:
+def source(arch: Arch, word: int) -> WordSource | None:
     """Return the source of a word of the context; None: this architecture has none."""
     names, abi = arch.regs.names, arch.abi
     if word < UNIFORM:
-        return Source(register=names[word]) if word < len(names) else None
+        return WordSource(register=names[word]) if word < len(names) else None
     if word >= ARGUMENT:
         n = word - ARGUMENT
         if abi is None:
             return None
-        return Source(register=abi.args[n]) if n < len(abi.args) else Source(argument=n)
+        return WordSource(register=abi.args[n]) if n < len(abi.args) else WordSource(argument=n)
     constants = {BITS: arch.bits, BIG: int(arch.order is Order.BIG), COUNT: len(names)}
     if word in constants:
-        return Source(value=constants[word])
+        return WordSource(value=constants[word])
     if word == RETURN:
-        return Source(linkage=True) if arch.linkage else None
+        return WordSource(linkage=True) if arch.linkage else None
     if word == FRAME:
-        return Source(register=arch.linkage.frame.register) if arch.linkage and arch.linkage.frame else Source(value=0)
+        return (
+            WordSource(register=arch.linkage.frame.register)
+            if arch.linkage and arch.linkage.frame
+            else WordSource(value=0)
+        )
     if word == RESULT:
-        return Source(register=abi.returns[0]) if abi else None
+        return WordSource(register=abi.returns[0]) if abi else None
     if word == SP and arch.regs.sp_bias:
-        return Source(register="sp")
-    return Source(register=arch.regs.pc if word == PC else arch.regs.sp)
+        return WordSource(register="sp")
+    return WordSource(register=arch.regs.pc if word == PC else arch.regs.sp)
 
 
 def reader(arch: Arch, word: int) -> Callable[[Regs], int]:
@@ -87,7 +92,8 @@ def reader(arch: Arch, word: int) -> Callable[[Regs], int]:
 
 
 def _quietly(read: Callable[[Regs], int]) -> Callable[[Regs], int]:
-    """A guest whose stack pointer is bad has no arguments there; that is not the program's failure."""
+    """A guest whose stack pointer is bad has no arguments there; that is not the program's failure.
+    """
     def quiet(regs: Regs) -> int:
         try:
             return read(regs) & _MASK

@@ -1,7 +1,8 @@
 """Maps in a guest's memory: who has changed them, and what goes over.
 
-While the guest runs its copies are the true ones. Between runs Python's maps are, and at a stop those that somebody has
-settled. A guest can write over its copies: what comes of a ring or a hash table is looked at before it is believed.
+While the guest runs its copies are the true ones. Between runs Python's maps are, and at a stop
+those that somebody has settled. A guest can write over its copies: what comes of a ring or a hash
+table is looked at before it is believed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .maps.sound import sound
 PAGE: Final = 4096
 
 
-class Memory(Protocol):
+class CopiedMemory(Protocol):
     """A guest's."""
 
     read: Callable[[int, int], bytes]
@@ -33,7 +34,7 @@ class Memory(Protocol):
 class Whole:
     """A copy that is compared, and read, as a whole."""
 
-    def __init__(self, memory: Memory, at: int, m: Map) -> None:
+    def __init__(self, memory: CopiedMemory, at: int, m: Map) -> None:
         self._memory = memory
         self._at = at
         self._map = m
@@ -64,7 +65,7 @@ class Whole:
 class Records:
     """A ring's copy: the header, and the records that are new."""
 
-    def __init__(self, memory: Memory, at: int, m: Ring) -> None:
+    def __init__(self, memory: CopiedMemory, at: int, m: Ring) -> None:
         self._memory = memory
         self._at = at
         self._map = m
@@ -113,16 +114,20 @@ class Records:
         length = min(max(new[PRODUCER] - start, 0), size)
         first = start & size - 1
         beyond = max(first + length - size, 0)
-        return [(RING + at, RING + at + many) for at, many in ((first, length), (0, beyond)) if many]
+        return [
+            (RING + at, RING + at + many) for at, many in ((first, length), (0, beyond)) if many
+        ]
 
 
-class Copy:
+class MapCopy:
     """A map in the guest. at: its address there. theirs: the guest has what is true."""
 
-    def __init__(self, memory: Memory, m: Map) -> None:
+    def __init__(self, memory: CopiedMemory, m: Map) -> None:
         self._memory = memory
         self.at = memory.fresh(m.block.size)
-        self._copy = Records(memory, self.at, m) if isinstance(m, Ring) else Whole(memory, self.at, m)
+        self._copy = (
+            Records(memory, self.at, m) if isinstance(m, Ring) else Whole(memory, self.at, m)
+        )
         self.theirs = False
         m.copies.append(self.pull)
 
@@ -133,7 +138,9 @@ class Copy:
             self.theirs = True
 
     def pull(self) -> None:
-        """Python has, as long as the guest stands still; while it runs for another thread, nothing changes."""
+        """Python has, as long as the guest stands still; while it runs for another thread, nothing
+        changes.
+        """
         if self.theirs and self._memory.there:
             with suppress(MachineBusy):
                 self._copy.pull()

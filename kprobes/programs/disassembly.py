@@ -6,12 +6,32 @@ from . import isa
 from .isa import Instruction
 
 _ALU_NAMES = {
-    isa.ADD: "add", isa.SUB: "sub", isa.MUL: "mul", isa.DIV: "div", isa.OR: "or", isa.AND: "and", isa.LSH: "lsh",
-    isa.RSH: "rsh", isa.NEG: "neg", isa.MOD: "mod", isa.XOR: "xor", isa.MOV: "mov", isa.ARSH: "arsh",
+    isa.ADD: "add",
+    isa.SUB: "sub",
+    isa.MUL: "mul",
+    isa.DIV: "div",
+    isa.OR: "or",
+    isa.AND: "and",
+    isa.LSH: "lsh",
+    isa.RSH: "rsh",
+    isa.NEG: "neg",
+    isa.MOD: "mod",
+    isa.XOR: "xor",
+    isa.MOV: "mov",
+    isa.ARSH: "arsh",
 }
 _JMP_NAMES = {
-    isa.JEQ: "jeq", isa.JGT: "jgt", isa.JGE: "jge", isa.JSET: "jset", isa.JNE: "jne", isa.JSGT: "jsgt",
-    isa.JSGE: "jsge", isa.JLT: "jlt", isa.JLE: "jle", isa.JSLT: "jslt", isa.JSLE: "jsle",
+    isa.JEQ: "jeq",
+    isa.JGT: "jgt",
+    isa.JGE: "jge",
+    isa.JSET: "jset",
+    isa.JNE: "jne",
+    isa.JSGT: "jsgt",
+    isa.JSGE: "jsge",
+    isa.JLT: "jlt",
+    isa.JLE: "jle",
+    isa.JSLT: "jslt",
+    isa.JSLE: "jsle",
 }
 _SIZE_NAMES = {isa.W: "w", isa.H: "h", isa.B: "b", isa.DW: "dw"}
 _ATOMIC_NAMES = {isa.ADD: "add", isa.OR: "or", isa.AND: "and", isa.XOR: "xor"}

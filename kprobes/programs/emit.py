@@ -7,18 +7,43 @@ from typing import Final
 from ..errors import Unsupported
 from . import isa, support
 from .isa import Instruction
-from .places import Kind
-from .writer import FAILED, Writer
+from .places import PlaceKind
+from .writer import FAILED, IrWriter
 
-_OPS: Final = {isa.ADD: "add", isa.SUB: "sub", isa.MUL: "mul", isa.OR: "or", isa.AND: "and", isa.XOR: "xor",
-               isa.LSH: "shl", isa.RSH: "lshr", isa.ARSH: "ashr"}
+_OPS: Final = {
+    isa.ADD: "add",
+    isa.SUB: "sub",
+    isa.MUL: "mul",
+    isa.OR: "or",
+    isa.AND: "and",
+    isa.XOR: "xor",
+    isa.LSH: "shl",
+    isa.RSH: "lshr",
+    isa.ARSH: "ashr",
+}
 _SHIFTS: Final = (isa.LSH, isa.RSH, isa.ARSH)
-_CONDITIONS: Final = {isa.JEQ: "eq", isa.JNE: "ne", isa.JGT: "ugt", isa.JGE: "uge", isa.JLT: "ult", isa.JLE: "ule",
-                      isa.JSGT: "sgt", isa.JSGE: "sge", isa.JSLT: "slt", isa.JSLE: "sle"}
-_ATOMICS: Final = {isa.ADD: "add", isa.OR: "or", isa.AND: "and", isa.XOR: "xor", isa.XCHG & ~isa.FETCH: "xchg"}
+_CONDITIONS: Final = {
+    isa.JEQ: "eq",
+    isa.JNE: "ne",
+    isa.JGT: "ugt",
+    isa.JGE: "uge",
+    isa.JLT: "ult",
+    isa.JLE: "ule",
+    isa.JSGT: "sgt",
+    isa.JSGE: "sge",
+    isa.JSLT: "slt",
+    isa.JSLE: "sle",
+}
+_ATOMICS: Final = {
+    isa.ADD: "add",
+    isa.OR: "or",
+    isa.AND: "and",
+    isa.XOR: "xor",
+    isa.XCHG & ~isa.FETCH: "xchg",
+}
 
 
-def instruction(w: Writer, pc: int, i: Instruction) -> None:
+def instruction(w: IrWriter, pc: int, i: Instruction) -> None:
     """Write one instruction; of a jump, the way to where it leads, too."""
     if i.cls in (isa.ALU, isa.ALU64):
         _swaps(w, i) if i.op == isa.END else _arithmetic(w, i)
@@ -37,7 +62,7 @@ def instruction(w: Writer, pc: int, i: Instruction) -> None:
 
 # --- arithmetic
 
-def _arithmetic(w: Writer, i: Instruction) -> None:
+def _arithmetic(w: IrWriter, i: Instruction) -> None:
     bits = 64 if i.cls == isa.ALU64 else 32
     if i.op == isa.MOV:
         w.put(i.dst, _moved(w, i, bits), bits)
@@ -52,33 +77,42 @@ def _arithmetic(w: Writer, i: Instruction) -> None:
         if i.op in _SHIFTS:
             operand = w.emit(f"and i{bits} {operand}, {bits - 1}")
         in_steps = i.op in _SHIFTS and bits > w.module.target.shifts and i.by_register
-        value = _shifted(w, _OPS[i.op], old, operand) if in_steps else w.emit(f"{_OPS[i.op]} i{bits} {old}, {operand}")
+        value = (
+            _shifted(w, _OPS[i.op], old, operand)
+            if in_steps
+            else w.emit(f"{_OPS[i.op]} i{bits} {old}, {operand}")
+        )
     w.put(i.dst, value, bits)
 
 
-def _shifted(w: Writer, op: str, value: str, by: str) -> str:
-    """A shift of 64 bits by a register, in halves. By 31 less the distance modulo 32 and by 1: by 32 is no shift of a
-    half."""
+def _shifted(w: IrWriter, op: str, value: str, by: str) -> str:
+    """A shift of 64 bits by a register, in halves. By 31 less the distance modulo 32 and by 1: by
+    32 is no shift of a half.
+    """
     def half(bits: str) -> str:
         return w.emit(f"trunc i64 {bits} to i32")
 
     left = op == "shl"
     low, high, distance = half(value), half(w.emit(f"lshr i64 {value}, 32")), half(by)
-    first, second = (high, low) if left else (low, high)  # the half that gets bits of the other, and that
+    # the half that gets bits of the other, and that
+    first, second = (high, low) if left else (low, high)
     inside = w.emit(f"and i32 {distance}, 31")
     once, onward = ("lshr", "shl") if left else ("shl", "lshr")
-    across = w.emit(f"{once} i32 {w.emit(f'{once} i32 {second}, 1')}, {w.emit(f'xor i32 {inside}, 31')}")
+    across = w.emit(
+        f"{once} i32 {w.emit(f'{once} i32 {second}, 1')}, {w.emit(f'xor i32 {inside}, 31')}"
+    )
     near = w.emit(f"or i32 {w.emit(f'{onward} i32 {first}, {inside}')}, {across}")
     rest = w.emit(f"{op} i32 {second}, {inside}")
     fill = w.emit(f"ashr i32 {high}, 31") if op == "ashr" else "0"
     far = w.emit(f"icmp ugt i32 {distance}, 31")
-    one, other = w.emit(f"select i1 {far}, i32 {rest}, i32 {near}"), w.emit(f"select i1 {far}, i32 {fill}, i32 {rest}")
+    one = w.emit(f"select i1 {far}, i32 {rest}, i32 {near}")
+    other = w.emit(f"select i1 {far}, i32 {fill}, i32 {rest}")
     up, down = (one, other) if left else (other, one)
     upper = w.emit(f"shl i64 {w.emit(f'zext i32 {up} to i64')}, 32")
     return w.emit(f"or i64 {upper}, {w.emit(f'zext i32 {down} to i64')}")
 
 
-def _moved(w: Writer, i: Instruction, bits: int) -> str:
+def _moved(w: IrWriter, i: Instruction, bits: int) -> str:
     if not i.by_register:
         return str(i.imm)
     if not i.offset:
@@ -86,8 +120,10 @@ def _moved(w: Writer, i: Instruction, bits: int) -> str:
     return w.emit(f"sext i{i.offset} {w.get(i.src, i.offset)} to i{bits}")
 
 
-def _divided(w: Writer, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
-    """RFC 9669: by zero the quotient is 0 and the remainder the dividend; the least number by -1 wraps."""
+def _divided(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
+    """RFC 9669: by zero the quotient is 0 and the remainder the dividend; the least number by -1
+    wraps.
+    """
     name = f"{sign}{'rem' if remainder else 'div'}"
     zero = w.emit(f"icmp eq i{bits} {by}, 0")
     special = zero
@@ -103,30 +139,38 @@ def _divided(w: Writer, bits: int, sign: str, remainder: bool, old: str, by: str
     return w.emit(f"select i1 {zero}, i{bits} {old if remainder else 0}, i{bits} {value}")
 
 
-def _by_hand(w: Writer, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
+def _by_hand(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
     """Emit a division or remainder where the target has no instruction for it, and LLVM would call
     a function of a library's.
     """
     support.need(w.module, "rest" if remainder else "quotient")
     wide = []
     for number in (old, by):
-        value = w.emit(f"{'sext' if sign == 's' else 'zext'} i{bits} {number} to i64") if bits < 64 else number
+        value = (
+            w.emit(f"{'sext' if sign == 's' else 'zext'} i{bits} {number} to i64")
+            if bits < 64
+            else number
+        )
         wide.append((value, w.emit(f"ashr i64 {value}, 63") if sign == "s" else "0"))
-    sizes = [w.emit(f"sub i64 {w.emit(f'xor i64 {value}, {minus}')}, {minus}") for value, minus in wide]
-    value = w.emit(f"call i64 @{'rest' if remainder else 'quotient'}(i64 {sizes[0]}, i64 {sizes[1]})")
+    sizes = [
+        w.emit(f"sub i64 {w.emit(f'xor i64 {value}, {minus}')}, {minus}") for value, minus in wide
+    ]
+    value = w.emit(
+        f"call i64 @{'rest' if remainder else 'quotient'}(i64 {sizes[0]}, i64 {sizes[1]})"
+    )
     minus = wide[0][1] if remainder else w.emit(f"xor i64 {wide[0][1]}, {wide[1][1]}")
     value = w.emit(f"sub i64 {w.emit(f'xor i64 {value}, {minus}')}, {minus}")
     return value if bits == 64 else w.emit(f"trunc i64 {value} to i{bits}")
 
 
-def _swaps(w: Writer, i: Instruction) -> None:
+def _swaps(w: IrWriter, i: Instruction) -> None:
     value, to_big = w.get(i.dst, i.imm), i.by_register
     if i.cls == isa.ALU64 or to_big != (w.module.target.program_order == "big"):
         value = w.reversed(value, i.imm)
     w.put(i.dst, value, i.imm)
 
 
-def _constant(w: Writer, pc: int, i: Instruction) -> str:
+def _constant(w: IrWriter, pc: int, i: Instruction) -> str:
     if i.src == isa.VALUE64:
         return str(i.value)
     if i.src == isa.MAP:
@@ -134,13 +178,14 @@ def _constant(w: Writer, pc: int, i: Instruction) -> str:
     if i.src == isa.MAP_VALUE:
         return w.emit(f"add nuw i64 {w.word(('value', i.imm))}, {i.high & isa.U32}")
     if i.src == isa.CODE:
-        return "0"  # only helpers that are emitted as code take functions, and they look at the instruction
+        # only helpers that are emitted as code take functions, and they look at the instruction
+        return "0"
     raise Unsupported(f"instruction {pc} loads what only an operating system has (kind {i.src})")
 
 
 # --- jumps and calls
 
-def _jump(w: Writer, pc: int, i: Instruction) -> None:
+def _jump(w: IrWriter, pc: int, i: Instruction) -> None:
     if i.is_exit:
         w.do(f"ret i64 {w.get(0)}")
     elif i.op == isa.CALL:
@@ -159,7 +204,7 @@ def _jump(w: Writer, pc: int, i: Instruction) -> None:
         w.do(f"br i1 {true}, label %i{i.target(pc)}, label %i{pc + 1}")
 
 
-def _called(w: Writer, pc: int, i: Instruction) -> str:
+def _called(w: IrWriter, pc: int, i: Instruction) -> str:
     if i.src == isa.BTF_CALL:
         raise Unsupported(f"instruction {pc} calls a function of an operating system's")
     if i.src == isa.LOCAL:
@@ -168,7 +213,7 @@ def _called(w: Writer, pc: int, i: Instruction) -> str:
     return value if value is not None else call_helper(w, i.imm)
 
 
-def call_local(w: Writer, entry: int, arguments: list[str]) -> str:
+def call_local(w: IrWriter, entry: int, arguments: list[str]) -> str:
     """Call another function of the program's."""
     value = w.emit(f"call i64 @f{entry}({', '.join(f'i64 {a}' for a in arguments)}, ptr %env)")
     if not w.module.target.alone:  # where there is nobody to call that could fail
@@ -176,7 +221,7 @@ def call_local(w: Writer, entry: int, arguments: list[str]) -> str:
     return value
 
 
-def call_helper(w: Writer, number: int, what: str = "call") -> str:
+def call_helper(w: IrWriter, number: int, what: str = "call") -> str:
     """Call a helper by the environment."""
     function = w.pointer(w.word((what, number)))
     value = w.emit(f"call i64 {function}({', '.join(f'i64 {w.get(n)}' for n in range(1, 6))})")
@@ -184,8 +229,10 @@ def call_helper(w: Writer, number: int, what: str = "call") -> str:
     return value
 
 
-def end_if_failed(w: Writer) -> None:
-    """End the run where Python has raised something: behind each call of it, and of functions that may call it."""
+def end_if_failed(w: IrWriter) -> None:
+    """End the run where Python has raised something: behind each call of it, and of functions that
+    may call it.
+    """
     failed, onward = w.label(), w.label()
     word = w.emit(f"getelementptr i8, ptr %env, i64 {w.module.slot(FAILED)}")
     flag = w.emit(f"load i64, ptr {word}")
@@ -200,10 +247,10 @@ def end_if_failed(w: Writer) -> None:
 
 # --- memory
 
-def _loads(w: Writer, pc: int, i: Instruction) -> None:
+def _loads(w: IrWriter, pc: int, i: Instruction) -> None:
     place, bits = w.module.places.at(pc, i.src), 8 * i.size
     context = w.module.context
-    if place.kind is Kind.CONTEXT and context is not None:
+    if place.kind is PlaceKind.CONTEXT and context is not None:
         value = context.load(w, place.offset + i.offset, i.size)
         bits, low = 64, bits
         if i.mode == isa.MEMSX:
@@ -215,7 +262,7 @@ def _loads(w: Writer, pc: int, i: Instruction) -> None:
     w.put(i.dst, value, bits)
 
 
-def _atomic(w: Writer, pc: int, i: Instruction) -> None:
+def _atomic(w: IrWriter, pc: int, i: Instruction) -> None:
     bits = 8 * i.size
     pointer, operand = w.address(pc, i.dst, i.offset), w.get(i.src, bits)
     at_once = w.module.target.atomic and not w.module.target.swapped
@@ -224,15 +271,19 @@ def _atomic(w: Writer, pc: int, i: Instruction) -> None:
         w.put(0 if i.imm == isa.CMPXCHG else i.src, old, bits)
 
 
-def _at_once(w: Writer, i: Instruction, bits: int, pointer: str, operand: str) -> str:
+def _at_once(w: IrWriter, i: Instruction, bits: int, pointer: str, operand: str) -> str:
     if i.imm == isa.CMPXCHG:
-        pair = w.emit(f"cmpxchg ptr {pointer}, i{bits} {w.get(0, bits)}, i{bits} {operand} seq_cst seq_cst")
+        pair = w.emit(
+            f"cmpxchg ptr {pointer}, i{bits} {w.get(0, bits)}, i{bits} {operand} seq_cst seq_cst"
+        )
         return w.emit(f"extractvalue {{ i{bits}, i1 }} {pair}, 0")
     ordering = "seq_cst" if i.imm & isa.FETCH else "monotonic"
-    return w.emit(f"atomicrmw {_ATOMICS[i.imm & ~isa.FETCH]} ptr {pointer}, i{bits} {operand} {ordering}")
+    return w.emit(
+        f"atomicrmw {_ATOMICS[i.imm & ~isa.FETCH]} ptr {pointer}, i{bits} {operand} {ordering}"
+    )
 
 
-def _in_steps(w: Writer, i: Instruction, bits: int, pointer: str, operand: str) -> str:
+def _in_steps(w: IrWriter, i: Instruction, bits: int, pointer: str, operand: str) -> str:
     old = w.load(pointer, bits)
     if i.imm == isa.CMPXCHG:
         same = w.emit(f"icmp eq i{bits} {old}, {w.get(0, bits)}")

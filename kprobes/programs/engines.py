@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..errors import ProgramError, Unsupported
-from .call import Place
+from .call import RunPlace
 from .code import CONTEXT_SIZE, Code
 from .host import HostEngine
 from .interpreter import Interpreter
@@ -15,22 +15,27 @@ if TYPE_CHECKING:
     from .verifier import Facts
 
 
-class Engine(Protocol):
+class ProgramEngine(Protocol):
     """Runs one program."""
 
-    def run(self, context: bytes | bytearray, place: Place, printed: Callable[[str], None] = ...) -> int:
+    def run(
+        self, context: bytes | bytearray, place: RunPlace, printed: Callable[[str], None] = ...
+    ) -> int:
         """r0 at the end, unsigned.
 
-        r1 is the context's address, r2 its length; behind it there are zeros up to CONTEXT_SIZE bytes.
+        r1 is the context's address, r2 its length; behind it there are zeros up to CONTEXT_SIZE
+        bytes.
         """
 
 
 #: name -> engine, the best first. Only the interpreter takes code that was not verified.
-ENGINES: Final[dict[str, Callable[[Code, Facts | None, int], Engine]]] = {
-    "host": HostEngine, "interpreter": lambda code, facts, size: Interpreter(code, facts)}
+ENGINES: Final[dict[str, Callable[[Code, Facts | None, int], ProgramEngine]]] = {
+    "host": HostEngine,
+    "interpreter": lambda code, facts, size: Interpreter(code, facts),
+}
 
 
-def named(name: str, code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) -> Engine:
+def named(name: str, code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) -> ProgramEngine:
     """Make an engine by its name.
 
     Args:
@@ -54,7 +59,7 @@ def check(name: str | None, code: Code) -> None:
                            hint=f"use one of {', '.join(ENGINES)}")
 
 
-def best(code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) -> tuple[Engine, str]:
+def best(code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) -> tuple[ProgramEngine, str]:
     """Make the best engine that there is for verified code.
 
     Args:

@@ -16,7 +16,7 @@ from .maps import PER_CPU
 from .program import Program
 
 
-class Guest(Protocol):
+class FittedGuest(Protocol):
     """The machine, as far as programs need it."""
 
     arch: Arch
@@ -26,26 +26,36 @@ class Guest(Protocol):
     def cpu_regs(self) -> list[Regs]: ...
 
 
-def fits(code: Code, machine: Guest) -> None:
+def fits(code: Code, machine: FittedGuest) -> None:
     """ProgramError: the program is for other contexts, or for fewer CPUs."""
     if code.order != sys.byteorder:
         mine = "el" if sys.byteorder == "little" else "eb"
-        raise code.error(f"is a {code.order}-endian object, and contexts are {sys.byteorder}-endian here",
-                         hint=f"compile it with -target bpf{mine}; the guest's byte order does not matter")
-    other = min((name for name in code.names if not header.has(machine.arch.regs.names, name)), default=None)
+        raise code.error(
+            f"is a {code.order}-endian object, and contexts are {sys.byteorder}-endian here",
+            hint=f"compile it with -target bpf{mine}; the guest's byte order does not matter",
+        )
+    other = min(
+        (name for name in code.names if not header.has(machine.arch.regs.names, name)), default=None
+    )
     if other is not None:
         raise code.error(f"names register {other}, and the guest is {machine.arch.name}",
                          hint="attach it to that architecture's guests; PT_REGS_* are there on all")
     few = next((m for m in code.maps if m.type in PER_CPU and m.cpus < machine.cpus), None)
     if few is not None:
-        raise code.error(f"map {few.name} has values for {few.cpus} CPUs, and the machine has {machine.cpus}",
-                         hint=f"load the program with cpus={machine.cpus}")
+        raise code.error(
+            f"map {few.name} has values for {few.cpus} CPUs, and the machine has {machine.cpus}",
+            hint=f"load the program with cpus={machine.cpus}",
+        )
 
 
-def words(program: Program, machine: Guest) -> list[int]:
-    """The words of the context that a program reads. ProgramError: one of them is of no register of this guest."""
+def words(program: Program, machine: FittedGuest) -> list[int]:
+    """The words of the context that a program reads. ProgramError: one of them is of no register of
+    this guest.
+    """
     facts, code, arch = program.verify(), program.code, machine.arch
-    hidden = {n: name for n, name in enumerate(arch.regs.names) if name not in machine.cpu_regs[0].names}
+    hidden = {
+        n: name for n, name in enumerate(arch.regs.names) if name not in machine.cpu_regs[0].names
+    }
     if facts.whole_context:
         return [word for word in range(WORDS) if word not in hidden]
     reads = {pc: access.offset // 8 for pc, access in facts.accesses.items()
@@ -53,11 +63,18 @@ def words(program: Program, machine: Guest) -> list[int]:
     missing = absent(arch, reads.values())
     if missing:
         pc = next(pc for pc, word in reads.items() if word == missing[0])
-        raise code.error(f"reads word {missing[0]} of the context, which {arch.name} has not: "
-                         f"it has {len(arch.regs.names)} registers", pc, "is it for another architecture? "
-                         "PT_REGS_* and KPROBES_REG(ctx, <arch>_<name>) name what there is")
+        raise code.error(
+            f"reads word {missing[0]} of the context, which {arch.name} has not: "
+            f"it has {len(arch.regs.names)} registers",
+            pc,
+            "is it for another architecture? "
+            "PT_REGS_* and KPROBES_REG(ctx, <arch>_<name>) name what there is",
+        )
     at = next((pc for pc, word in reads.items() if word in hidden), None)
     if at is not None:
-        raise code.error(f"reads register {hidden[reads[at]]}, which this machine does not show", at,
-                         "regs.names has those that it shows")
+        raise code.error(
+            f"reads register {hidden[reads[at]]}, which this machine does not show",
+            at,
+            "regs.names has those that it shows",
+        )
     return sorted(set(reads.values()))

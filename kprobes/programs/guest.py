@@ -1,11 +1,12 @@
-"""Programs as code of the guest's own: compiled for its architecture, put into its memory with their maps, and run
-there.
+"""Programs as code of the guest's own: compiled for its architecture, put into its memory with
+their maps, and run there.
 
-For guests that must not stop at every hit, such as remote ones. What lies in maps and in the context is the same bytes
-as on the host, in the program's byte order; where the guest's is another its code swaps. Only the environment is in the
-guest's. The program has its maps to itself: push() and pull() copy them. Helpers that are not machine code are the
-host's, and programs with them are refused; guest memory is read where `readable` says that there is some, since a fault
-there would be the guest's.
+For guests that must not stop at every hit, such as remote ones. What lies in maps and in the
+context is the same bytes as on the host, in the program's byte order; where the guest's is another
+its code swaps. Only the environment is in the guest's. The program has its maps to itself: push()
+and pull() copy them. Helpers that are not machine code are the host's, and programs with them are
+refused; guest memory is read where `readable` says that there is some, since a fault there would be
+the guest's.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .helpers import HELPERS
 from .inline import Inlined
 from .isa import Order
 from .llvm import generate
-from .writer import HEADER, Context, Slot, Target
+from .writer import HEADER, CodeTarget, ContextSource, Slot
 
 if TYPE_CHECKING:
     from .verifier import Facts
@@ -34,7 +35,7 @@ _CONTEXT, _SIZE, _RESULT = ("context", 0), ("size", 0), ("result", 0)
 _PARAMETERS: Final = (_CONTEXT, _SIZE, _RESULT)  # the first words of the environment
 
 
-class Machine(Protocol):
+class ProgramMachine(Protocol):
     """The part of a guest's machine that is needed to run a program in it."""
 
     arch: Arch
@@ -47,11 +48,15 @@ class Machine(Protocol):
     def call(self, function: int, *args: int) -> int: ...
 
 
-def compiled(code: Code, arch: Arch, facts: Facts | None = None) -> tuple[bytes, tuple[tuple[str, int], ...]]:
-    """(machine code, words of the environment after the header) of a program for guests of an architecture.
+def compiled(
+    code: Code, arch: Arch, facts: Facts | None = None
+) -> tuple[bytes, tuple[tuple[str, int], ...]]:
+    """(machine code, words of the environment after the header) of a program for guests of an
+    architecture.
 
-    It is called with the address of the environment. facts: of the verifier, which is asked if they are not given.
-    ProgramError: it is not safe. Unsupported: LLVM has no such target, or the program does what only the host can.
+    It is called with the address of the environment. facts: of the verifier, which is asked if they
+    are not given. ProgramError: it is not safe. Unsupported: LLVM has no such target, or the
+    program does what only the host can.
     """
     if facts is None:
         from .verifier import verify
@@ -60,18 +65,40 @@ def compiled(code: Code, arch: Arch, facts: Facts | None = None) -> tuple[bytes,
     return _compiled(code, arch, facts.cleared, parameters=_PARAMETERS)
 
 
-def _compiled(code: Code, arch: Arch, cleared: Mapping[int, int], context: Context | None = None,
-              parameters: Sequence[Slot] = (), asks: bool = False) -> tuple[bytes, tuple[Slot, ...]]:
+def _compiled(
+    code: Code,
+    arch: Arch,
+    cleared: Mapping[int, int],
+    context: ContextSource | None = None,
+    parameters: Sequence[Slot] = (),
+    asks: bool = False,
+) -> tuple[bytes, tuple[Slot, ...]]:
     llvm = known(arch)
-    target = Target(bits=arch.bits, order=arch.order.value, program_order=code.order,
-                    divides=arch.bits if llvm.divides is None else llvm.divides,
-                    shifts=llvm.shifts, atomic=False, alone=True, asks=asks)
-    text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True), context, cleared,
-                           parameters, framed=context is not None)
+    target = CodeTarget(
+        bits=arch.bits,
+        order=arch.order.value,
+        program_order=code.order,
+        divides=arch.bits if llvm.divides is None else llvm.divides,
+        shifts=llvm.shifts,
+        atomic=False,
+        alone=True,
+        asks=asks,
+    )
+    text, slots = generate(
+        code.instructions,
+        target,
+        Inlined(code.maps, guest=True),
+        context,
+        cleared,
+        parameters,
+        framed=context is not None,
+    )
     outside = [number for kind, number in slots if kind == "call"]
     if outside:
-        raise Unsupported(f"bpf_{HELPERS[outside[0]].name} is not there in the guest (helper {outside[0]})",
-                          hint="programs with it run on the host")
+        raise Unsupported(
+            f"bpf_{HELPERS[outside[0]].name} is not there in the guest (helper {outside[0]})",
+            hint="programs with it run on the host",
+        )
     return machine_code(text, arch), slots
 
 
@@ -83,7 +110,9 @@ def known(arch: Arch) -> Compiling:
     """
     found = row(arch, Compiling)
     if found is None:
-        raise Unsupported(f"LLVM does not compile for {arch.name}", hint="programs run on the host there")
+        raise Unsupported(
+            f"LLVM does not compile for {arch.name}", hint="programs run on the host there"
+        )
     return found
 
 
@@ -99,14 +128,19 @@ def machine_code(text: str, arch: Arch) -> bytes:
     return target.finish(native.compiled(text, target.triple))
 
 
-class GuestProgram:
+class PlacedProgram:
     """A program in a guest's memory.
 
     readable: (first address, bytes) of guest memory that the program may read by probe_read.
     """
 
-    def __init__(self, code: Code, machine: Machine, facts: Facts | None = None,
-                 readable: Sequence[tuple[int, int]] = ()) -> None:
+    def __init__(
+        self,
+        code: Code,
+        machine: ProgramMachine,
+        facts: Facts | None = None,
+        readable: Sequence[tuple[int, int]] = (),
+    ) -> None:
         self._code = code
         self._machine = machine
         text, self._slots = compiled(code, machine.arch, facts)
@@ -114,11 +148,17 @@ class GuestProgram:
         self.entry = self._place(text)
         self.maps = [machine.alloc(m.block.size) for m in code.maps]
         self._table = machine.alloc(16 + 24 * len(readable))
-        words = [len(readable), self._table + 16, *(word for start, size in readable for word in (start, size, start))]
+        words = [
+            len(readable),
+            self._table + 16,
+            *(word for start, size in readable for word in (start, size, start)),
+        ]
         machine.write(self._table, self._words(words))
         self._context = machine.alloc(CONTEXT_SIZE)
         self.environment = machine.alloc(8 * (HEADER + len(self._slots)))
-        machine.write(self.environment, self._words([self.entry, 0, *map(self._value, self._slots)]))
+        machine.write(
+            self.environment, self._words([self.entry, 0, *map(self._value, self._slots)])
+        )
         self.push()
 
     def _place(self, text: bytes) -> int:

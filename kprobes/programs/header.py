@@ -19,7 +19,9 @@ def bpf_header() -> str:
 
 
 def registers() -> str:
-    """The text of <kprobes/registers.h>: the number of each register of each architecture in struct pt_regs."""
+    """The text of <kprobes/registers.h>: the number of each register of each architecture in struct
+    pt_regs.
+    """
     out = ["enum {"]
     for name in arch.names():
         seen = arch.get(name).regs.names[:UNIFORM]
@@ -29,7 +31,10 @@ def registers() -> str:
 
 
 def has(names: Sequence[str], register: str) -> bool:
-    """True where a register, as KPROBES_REG() names it, is what it is on the guest with these registers: one of the
-    same."""
-    owner = max((name for name in arch.names() if register.startswith(f"{name}_")), key=len, default=None)
+    """True where a register, as KPROBES_REG() names it, is what it is on the guest with these
+    registers: one of the same.
+    """
+    owner = max(
+        (name for name in arch.names() if register.startswith(f"{name}_")), key=len, default=None
+    )
     return owner is not None and arch.get(owner).regs.names == tuple(names)

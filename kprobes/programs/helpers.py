@@ -1,13 +1,14 @@
 """Helpers: what programs may call, by Linux's numbers.
 
-`HELPERS[number]` is a `Helper`: the kinds of its arguments (what a verifier checks), what it returns, and its meaning
-in Python, `run(call, r1 .. r5) -> int`. All engines end up there: the interpreter calls it, compiled code has it as a
-callback, or does the same by itself. Arguments are registers: unsigned 64-bit integers. The result is any int; engines
-keep its lower 64 bits (errors are negative errno).
+`HELPERS[number]` is a `Helper`: the kinds of its arguments (what a verifier checks), what it
+returns, and its meaning in Python, `run(call, r1 .. r5) -> int`. All engines end up there: the
+interpreter calls it, compiled code has it as a callback, or does the same by itself. Arguments are
+registers: unsigned 64-bit integers. The result is any int; engines keep its lower 64 bits (errors
+are negative errno).
 
-`Call` is one run of a program, as helpers see it: memory of the program's own through `read` and `write` at host
-addresses (in the interpreter they check, in compiled code the verifier has), maps by the address that LDDW loaded, and
-`place`: the guest.
+`ProgramRun` is one run of a program, as helpers see it: memory of the program's own through `read`
+and `write` at host addresses (in the interpreter they check, in compiled code the verifier has),
+maps by the address that LDDW loaded, and `place`: the guest.
 """
 
 from __future__ import annotations
@@ -16,12 +17,20 @@ from collections.abc import Mapping
 from typing import Final
 
 from . import meanings
-from .call import Arg, Call, Helper, Place, Ret
+from .call import Arg, Helper, ProgramRun, Ret, RunPlace
 from .maps import MapType
 
 _U32: Final = (1 << 32) - 1
-_KEYED: Final = frozenset({MapType.HASH, MapType.ARRAY, MapType.PERCPU_HASH, MapType.PERCPU_ARRAY, MapType.LRU_HASH,
-                           MapType.LRU_PERCPU_HASH})
+_KEYED: Final = frozenset(
+    {
+        MapType.HASH,
+        MapType.ARRAY,
+        MapType.PERCPU_HASH,
+        MapType.PERCPU_ARRAY,
+        MapType.LRU_HASH,
+        MapType.LRU_PERCPU_HASH,
+    }
+)
 _LISTS: Final = frozenset({MapType.QUEUE, MapType.STACK})
 _RINGS: Final = frozenset({MapType.RINGBUF})
 _ERROR: Final = -4095
@@ -80,4 +89,4 @@ _ALL: Final = (
 )
 HELPERS: Final[Mapping[int, Helper]] = {helper.number: helper for helper in _ALL}
 
-__all__ = ["HELPERS", "Arg", "Call", "Helper", "Place", "Ret"]
+__all__ = ["HELPERS", "Arg", "Helper", "ProgramRun", "Ret", "RunPlace"]

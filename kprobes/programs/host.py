@@ -1,8 +1,8 @@
 """Programs as code of this process's own machine.
 
-`compiled(code)` gives a `HostCode`, whose bytes are shared by all programs with the same content. To run it needs an
-*environment* (see `llvm`), made by `Environment`: addresses of maps, and callbacks for the helpers that it does not do
-by itself.
+`compiled(code)` gives a `HostCode`, whose bytes are shared by all programs with the same content.
+To run it needs an *environment* (see `llvm`), made by `Environment`: addresses of maps, and
+callbacks for the helpers that it does not do by itself.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from attrs import frozen
 from ..arch._compiling import Triple
 from ..errors import Unsupported
 from . import native
-from .call import Call, Place
+from .call import ProgramRun, RunPlace
 from .code import CONTEXT_SIZE, Code
 from .helpers import HELPERS
 from .inline import Inlined
 from .isa import U64
 from .llvm import generate
 from .maps import Block, Map, Ring
-from .writer import FAILED, HEADER, Slot, Target
+from .writer import FAILED, HEADER, CodeTarget, Slot
 
 if TYPE_CHECKING:
     from .verifier import Facts, HelperCall
@@ -42,8 +42,11 @@ _RUN = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctype
 _HOSTS: Final = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
 CODE: Final = 0  # the first word of an environment: address of the code
 #: words of the environment that tell where a program runs
-_PLACES: Final[Mapping[str, Callable[[Place], int]]] = {
-    "cpu": lambda place: place.cpu, "func_ip": lambda place: place.func_ip(), "cookie": lambda place: place.cookie()}
+_PLACES: Final[Mapping[str, Callable[[RunPlace], int]]] = {
+    "cpu": lambda place: place.cpu,
+    "func_ip": lambda place: place.func_ip(),
+    "cookie": lambda place: place.cookie(),
+}
 _SWITCH: Final = "KPROBES_HOST_CODE"  # see machine.unicorn.host.hostcode, whose switch it is
 _pages: list[mmap.mmap] = []  # where the code is
 
@@ -73,8 +76,10 @@ def triple() -> Triple:
         raise Unsupported(f"{_SWITCH}=0 switches machine code of this computer's off",
                           hint="programs run in the interpreter")
     if platform.system() != "Linux" or platform.machine() not in _HOSTS:
-        raise Unsupported(f"there are no compiled programs on {platform.system()} {platform.machine()}",
-                          hint="they run in the interpreter")
+        raise Unsupported(
+            f"there are no compiled programs on {platform.system()} {platform.machine()}",
+            hint="they run in the interpreter",
+        )
     return Triple(_HOSTS[platform.machine()], relocation="pic")
 
 
@@ -84,11 +89,16 @@ def compiled(code: Code, facts: Facts) -> HostCode:
     Raises:
         Unsupported: it cannot be compiled, or not here.
     """
-    if code.order != sys.byteorder:  # Python's side of a map, which this code shares, is in the host's
-        raise Unsupported(f"a {code.order}-endian program is not compiled on a {sys.byteorder}-endian host",
-                          hint="programs of the other byte order run in the interpreter")
-    target = Target(order=sys.byteorder, program_order=code.order)
-    text, slots = generate(code.instructions, target, Inlined(code.maps, calls=facts.calls), cleared=facts.cleared)
+    # Python's side of a map, which this code shares, is in the host's
+    if code.order != sys.byteorder:
+        raise Unsupported(
+            f"a {code.order}-endian program is not compiled on a {sys.byteorder}-endian host",
+            hint="programs of the other byte order run in the interpreter",
+        )
+    target = CodeTarget(order=sys.byteorder, program_order=code.order)
+    text, slots = generate(
+        code.instructions, target, Inlined(code.maps, calls=facts.calls), cleared=facts.cleared
+    )
     return HostCode(load(native.compiled(text, triple())), slots, facts.calls)
 
 
@@ -98,8 +108,11 @@ def load(code: bytes) -> int:
     page = mmap.mmap(-1, -(-len(code) // mmap.PAGESIZE) * mmap.PAGESIZE)
     page.write(code)
     start = ctypes.addressof(ctypes.c_char.from_buffer(page))
-    # Writable first, executable then: an ARM host's kernel makes the instruction cache coherent when it maps a page so.
-    if ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), ctypes.c_size_t(len(page)), mmap.PROT_READ | mmap.PROT_EXEC):
+    # Writable first, executable then: an ARM host's kernel makes the instruction cache coherent
+    # when it maps a page so.
+    if ctypes.CDLL(None).mprotect(
+        ctypes.c_void_p(start), ctypes.c_size_t(len(page)), mmap.PROT_READ | mmap.PROT_EXEC
+    ):
         raise Unsupported("this process may not have executable memory of its own",
                           hint="programs run in the interpreter")
     _pages.append(page)
@@ -112,9 +125,10 @@ def address_of(function: Any) -> int:
 
 
 class HostCall:
-    """A run as helpers see it, of code that the verifier has seen: its memory is not checked again."""
+    """A run as helpers see it, of code that the verifier has seen: its memory is not checked again.
+    """
 
-    def __init__(self, code: Code, place: Place, printed: Callable[[str], None]) -> None:
+    def __init__(self, code: Code, place: RunPlace, printed: Callable[[str], None]) -> None:
         self.maps: Mapping[int, Map] = {m.address: m for m in code.maps}
         self.order = code.order
         self.place = place
@@ -139,7 +153,7 @@ class HostCall:
 
 
 class HostEngine:
-    """Runs one program as host code. See engines.Engine."""
+    """Runs one program as host code. See engines.ProgramEngine."""
 
     def __init__(self, code: Code, facts: Facts | None = None, size: int = CONTEXT_SIZE) -> None:
         """
@@ -161,11 +175,18 @@ class HostEngine:
         self._host = compiled(code, facts)
         self._idle: list[tuple[Environment, Block]] = []
 
-    def run(self, context: bytes | bytearray, place: Place, printed: Callable[[str], None] = lambda text: None) -> int:
+    def run(
+        self,
+        context: bytes | bytearray,
+        place: RunPlace,
+        printed: Callable[[str], None] = lambda text: None,
+    ) -> int:
         """r0 at the end, unsigned. Raises what helpers raise."""
         size = self._size
         assert len(context) <= size, "r2 would be more than the verifier has walked with"
-        environment, block = self._idle.pop() if self._idle else (Environment(self._code, self._host), Block(size))
+        environment, block = (
+            self._idle.pop() if self._idle else (Environment(self._code, self._host), Block(size))
+        )
         environment.call = HostCall(self._code, place, printed)
         for name, tell in _PLACES.items():
             environment.set((name, 0), tell(place))
@@ -190,9 +211,15 @@ class Environment:
         report: called with True and False before and after each helper in Python.
     """
 
-    def __init__(self, code: Code, host: HostCode, words: Mapping[Slot, int] | None = None, call: Call | None = None,
-                 failed: Callable[[BaseException], None] | None = None,
-                 report: Callable[[bool], None] = lambda begins: None) -> None:
+    def __init__(
+        self,
+        code: Code,
+        host: HostCode,
+        words: Mapping[Slot, int] | None = None,
+        call: ProgramRun | None = None,
+        failed: Callable[[BaseException], None] | None = None,
+        report: Callable[[bool], None] = lambda begins: None,
+    ) -> None:
         self.call: Any = call
         self.error: BaseException | None = None
         self._failed = failed
@@ -202,7 +229,9 @@ class Environment:
         self._kept: list[Any] = [code]
         self._rings = [m for m in code.maps if isinstance(m, Ring)]
         given = words or {}
-        values = [given[slot] if slot in given else self._value(code, host, slot) for slot in host.slots]
+        values = [
+            given[slot] if slot in given else self._value(code, host, slot) for slot in host.slots
+        ]
         self.words = (ctypes.c_uint64 * (HEADER + len(values)))(host.address, 0, *values)
         self.address = ctypes.addressof(self.words)
 
@@ -252,7 +281,9 @@ class Environment:
             self.words[HEADER + self._slots.index(slot)] = value
 
     def fail(self, error: BaseException) -> None:
-        """A helper has raised something: the run ends where it is, and gives back what it has reserved."""
+        """A helper has raised something: the run ends where it is, and gives back what it has
+        reserved.
+        """
         self.set(FAILED, 1)
         for ring in self._rings:
             ring.abandon()

@@ -1,7 +1,8 @@
-"""Programs at probes of machines that run them in the guest: their code, environments and maps in its memory.
+"""Programs at probes of machines that run them in the guest: their code, environments and maps in
+its memory.
 
-Guest code is one thread's idea of memory: two threads of a process that add to one number at once may lose one of
-them; a kernel's processors take turns.
+Guest code is one thread's idea of memory: two threads of a process that add to one number at once
+may lose one of them; a kernel's processors take turns.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from ..machine._views import GuestCodeView
 from . import framed
-from .copies import Copy
+from .copies import MapCopy
 from .guest import known
 from .maps import Map
 from .program import Program
@@ -24,19 +25,25 @@ RUNS: Final = 2  # whole ones, after which nobody is in the code of a program wh
 
 
 class GuestMaps:
-    """The maps of all programs in one guest, and the code of those programs; told when the guest runs."""
+    """The maps of all programs in one guest, and the code of those programs; told when the guest
+    runs.
+    """
 
     def __init__(self, view: GuestCodeView) -> None:
         self._view = view
-        self._maps: dict[int, Copy] = {}  # by address here
-        self._used: list[Copy] = []  # of programs whose code somebody may be in
+        self._maps: dict[int, MapCopy] = {}  # by address here
+        self._used: list[MapCopy] = []  # of programs whose code somebody may be in
         self._codes: dict[bytes, int] = {}
         self.environments: list[InGuest] = []
         self.running = False
         self._ask = 0
         blocks = view.readable()
         self.table = view.alloc(16 + 24 * len(blocks))
-        words = [len(blocks), self.table + 16, *(word for start, size in blocks for word in (start, size, start))]
+        words = [
+            len(blocks),
+            self.table + 16,
+            *(word for start, size in blocks for word in (start, size, start)),
+        ]
         view.write(self.table, b"".join(self.word(word) for word in words))
 
     def word(self, value: int) -> bytes:
@@ -45,7 +52,7 @@ class GuestMaps:
     def at(self, m: Map) -> int:
         """Address of a map's copy."""
         if m.address not in self._maps:
-            self._maps[m.address] = Copy(self._view, m)
+            self._maps[m.address] = MapCopy(self._view, m)
         return self._maps[m.address].at
 
     @property
@@ -78,7 +85,9 @@ class GuestMaps:
     def push(self) -> None:
         """The guest's maps are the true ones from now on."""
         if not self.running:
-            self._used = list(dict.fromkeys(copy for one in self.environments if one.used for copy in one.copies))
+            self._used = list(
+                dict.fromkeys(copy for one in self.environments if one.used for copy in one.copies)
+            )
         self.running = True
         for copy in self._used:
             copy.push()
@@ -111,7 +120,7 @@ class InGuest:
     def __init__(self, program: Program, view: GuestCodeView) -> None:
         self.probe: Any = None
         self.idle = 0
-        self.copies = list[Copy]()
+        self.copies = list[MapCopy]()
         made = program.in_guest(view)
         self._view = view
         self._maps = program.code.maps

@@ -1,7 +1,7 @@
 """Helpers that compiled code does by itself: those that a probe needs often and that are short.
 
-Each does what its Python in `meanings` does, on the same memory: see `maps` for how maps lie in it. What is not here is
-called.
+Each does what its Python in `meanings` does, on the same memory: see `maps` for how maps lie in it.
+What is not here is called.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ..errors import Unsupported
 from . import keyed, support
 from .emit import call_helper
 from .helpers import HELPERS
-from .keyed import COPIED, Table
+from .keyed import COPIED, KeyedTable
 from .maps import EXIST, NOEXIST, Map, MapType, Ring
 from .maps._base import E2BIG, EAGAIN, EEXIST, EINVAL, ENOENT
 from .maps.hash import Hash
 from .meanings import CALL_SLOT, EITHER, MAY_LOOP, ROUNDS
-from .places import Kind
-from .writer import Writer
+from .places import PlaceKind
+from .writer import IrWriter
 
 if TYPE_CHECKING:
     from .verifier import HelperCall
@@ -29,8 +29,14 @@ _U32: Final = (1 << 32) - 1
 #: helpers that are a word of the environment: number -> the word's name
 _WORDS: Final[Mapping[int, str]] = {8: "cpu", 173: "func_ip", 174: "cookie"}
 #: helpers that read the guest's memory: number -> support function
-_READS: Final[Mapping[int, str]] = {4: "read", 112: "read", 113: "read", 45: "read_string", 114: "read_string",
-                                    115: "read_string"}
+_READS: Final[Mapping[int, str]] = {
+    4: "read",
+    112: "read",
+    113: "read",
+    45: "read_string",
+    114: "read_string",
+    115: "read_string",
+}
 _CLOCKS: Final = (5, 125)
 FOLLOWED_CALL: Final = 24  # bytes of struct call in kprobes/native/words.h
 HOST, INSTRUCTIONS = "host", "instructions"  # clocks, as users name them
@@ -41,9 +47,10 @@ _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
 class Inlined:
     """The helpers of a program with these maps.
 
-    calls: what the verifier has found out about helpers' calls; formats are called by the slot of their call then.
-    guest: the environment tells where the guest's memory is. clock: what ktime_get_ns is. HOST: the environment tells
-    where the host's clock is, see hostclock; INSTRUCTIONS: and where their number is; "": Python tells.
+    calls: what the verifier has found out about helpers' calls; formats are called by the slot of
+    their call then. guest: the environment tells where the guest's memory is. clock: what
+    ktime_get_ns is. HOST: the environment tells where the host's clock is, see hostclock;
+    INSTRUCTIONS: and where their number is; "": Python tells.
     """
 
     def __init__(self, maps: Sequence[Map], guest: bool = False, clock: str = "",
@@ -53,7 +60,7 @@ class Inlined:
         self._clock = clock
         self._calls = calls
 
-    def __call__(self, w: Writer, pc: int, number: int, /) -> str | None:
+    def __call__(self, w: IrWriter, pc: int, number: int, /) -> str | None:
         if number in _WORDS:
             return w.word((_WORDS[number], 0))
         if number in _READS and self._guest:
@@ -74,12 +81,12 @@ class Inlined:
         if HELPERS[number].formats and self._calls is not None and pc in self._calls:
             return _format(w, pc, self._calls[pc])
         place = w.module.places.at(pc, 1)
-        if number not in _ON_MAPS or place.kind is not Kind.MAP:
+        if number not in _ON_MAPS or place.kind is not PlaceKind.MAP:
             return None
         return _ON_MAPS[number](w, pc, self._maps[place.offset])
 
 
-def _may_loop(w: Writer) -> str:
+def _may_loop(w: IrWriter) -> str:
     """Count the rounds of all loops of one function together."""
     counter = w.counter(ROUNDS)
     left = w.emit(f"load i64, ptr {counter}")
@@ -87,32 +94,36 @@ def _may_loop(w: Writer) -> str:
     return w.emit(f"zext i1 {w.emit(f'icmp sgt i64 {left}, 0')} to i64")
 
 
-def _call_slot(w: Writer) -> str:
+def _call_slot(w: IrWriter) -> str:
     """Count the followed calls, by the end of their stack in memory."""
     top = w.emit(f"load i64, ptr {w.pointer(w.word(('followed_top', 0)))}")
     bytes_used = w.emit(f"sub i64 {top}, {w.word(('followed_base', 0))}")
     return w.emit(f"udiv exact i64 {bytes_used}, {FOLLOWED_CALL}")
 
 
-def _format(w: Writer, pc: int, call: HelperCall) -> str:
-    """Emit a call that has a format: which of its arguments are addresses goes by the place of the call."""
+def _format(w: IrWriter, pc: int, call: HelperCall) -> str:
+    """Emit a call that has a format: which of its arguments are addresses goes by the place of the
+    call.
+    """
     mixed = min((n for n, most in call.texts.items() if most == EITHER), default=None)
     if mixed is not None:
-        raise Unsupported(f"argument {mixed + 1} of bpf_{call.helper.name}()'s format is an address of the program's "
-                          "own on one path, and a number on another",
-                          hint="call it once for each of them; the interpreter tells them by their values")
+        raise Unsupported(
+            f"argument {mixed + 1} of bpf_{call.helper.name}()'s format is an address of the program's "
+            "own on one path, and a number on another",
+            hint="call it once for each of them; the interpreter tells them by their values",
+        )
     return call_helper(w, pc, "format")
 
 
 # --- maps
 
-def _lookup(w: Writer, pc: int, m: Map) -> str | None:
+def _lookup(w: IrWriter, pc: int, m: Map) -> str | None:
     if m.type in _ARRAYS:
         index, inside = _index(w, pc, m)
         return w.emit(f"select i1 {inside}, i64 {_value(w, m, index)}, i64 0")
     if not isinstance(m, Hash) or not keyed.fits(m):
         return None
-    table, out = Table(w, pc, m), Result(w)
+    table, out = KeyedTable(w, pc, m), Result(w)
     entry = table.find()
     with_entry = out.unless(w.emit(f"icmp eq i64 {entry}, 0"), 0)
     w.begin(with_entry)
@@ -120,30 +131,30 @@ def _lookup(w: Writer, pc: int, m: Map) -> str | None:
     return out.end(table.value(entry))
 
 
-def _update(w: Writer, pc: int, m: Map) -> str | None:
+def _update(w: IrWriter, pc: int, m: Map) -> str | None:
     if m.type in _ARRAYS and m.value_size <= COPIED:
         return _update_array(w, pc, m)
     return _update_hash(w, pc, m) if isinstance(m, Hash) and keyed.fits(m) else None
 
 
-def _delete(w: Writer, pc: int, m: Map) -> str | None:
+def _delete(w: IrWriter, pc: int, m: Map) -> str | None:
     if not isinstance(m, Hash) or not keyed.fits(m):
         return None
-    table, out = Table(w, pc, m), Result(w)
+    table, out = KeyedTable(w, pc, m), Result(w)
     entry = table.find()
     w.begin(out.unless(w.emit(f"icmp eq i64 {entry}, 0"), ENOENT))
     table.remove()
     return out.end("0")
 
 
-def _index(w: Writer, pc: int, m: Map) -> tuple[str, str]:
+def _index(w: IrWriter, pc: int, m: Map) -> tuple[str, str]:
     """(the key as an i64, whether it is one of the array's)"""
     key = w.load(w.address(pc, 2), 32)
     inside = w.emit(f"icmp ult i32 {key}, {m.max_entries}")
     return w.emit(f"zext i32 {key} to i64"), inside
 
 
-def _value(w: Writer, m: Map, index: str) -> str:
+def _value(w: IrWriter, m: Map, index: str) -> str:
     """Address of an array's value."""
     if m.type is MapType.PERCPU_ARRAY and m.cpus > 1:
         cpu = w.word(("cpu", 0))
@@ -151,7 +162,7 @@ def _value(w: Writer, m: Map, index: str) -> str:
     return w.emit(f"add nuw i64 {w.get(1)}, {w.emit(f'mul i64 {index}, {m.stride}')}")
 
 
-def _update_array(w: Writer, pc: int, m: Map) -> str:
+def _update_array(w: IrWriter, pc: int, m: Map) -> str:
     out, flags = Result(w), w.get(4)
     index, inside = _index(w, pc, m)
     w.begin(out.unless(w.emit(f"icmp ugt i64 {flags}, {EXIST}"), EINVAL))
@@ -161,10 +172,10 @@ def _update_array(w: Writer, pc: int, m: Map) -> str:
     return out.end("0")
 
 
-def _update_hash(w: Writer, pc: int, m: Hash) -> str:
+def _update_hash(w: IrWriter, pc: int, m: Hash) -> str:
     out, flags, found = Result(w), w.get(4), w.room(8)
     w.begin(out.unless(w.emit(f"icmp ugt i64 {flags}, {EXIST}"), EINVAL))
-    table = Table(w, pc, m)
+    table = KeyedTable(w, pc, m)
     entry = table.find()
     w.do(f"store i64 {entry}, ptr {found}")
     there, new, full, store = (w.label() for _ in range(4))
@@ -179,14 +190,16 @@ def _update_hash(w: Writer, pc: int, m: Hash) -> str:
     w.begin(full)
     out.leave(call_helper(w, 2) if m.lru else str(E2BIG))  # which evicts an entry
     w.begin(store)
-    copy(w, w.pointer(table.value(w.emit(f"load i64, ptr {found}"))), w.address(pc, 3), m.value_size)
+    copy(
+        w, w.pointer(table.value(w.emit(f"load i64, ptr {found}"))), w.address(pc, 3), m.value_size
+    )
     return out.end("0")
 
 
 class Result:
     """A value that several ways lead to."""
 
-    def __init__(self, w: Writer) -> None:
+    def __init__(self, w: IrWriter) -> None:
         self._w = w
         self._room = w.room(8)
         self._done = w.label()
@@ -217,7 +230,7 @@ class Result:
 
 # --- records
 
-def _reserve(w: Writer, pc: int, m: Map) -> str | None:
+def _reserve(w: IrWriter, pc: int, m: Map) -> str | None:
     if not isinstance(m, Ring):
         return None
     out = Result(w)
@@ -225,7 +238,7 @@ def _reserve(w: Writer, pc: int, m: Map) -> str | None:
     return out.end(_reserved(w, m, w.get(2)))
 
 
-def _reserved(w: Writer, m: Ring, size: str) -> str:
+def _reserved(w: IrWriter, m: Ring, size: str) -> str:
     """The address of a new record's data, or 0."""
     support.need(w.module, "reserve")
     name = f"reserve_{m.size}_{int(m.overwrites)}"
@@ -236,7 +249,7 @@ def _reserved(w: Writer, m: Ring, size: str) -> str:
     return w.emit(f"call i64 @{name}(i64 {w.get(1)}, i64 {size}, i64 {cpu})")
 
 
-def _output(w: Writer, pc: int, m: Map) -> str | None:
+def _output(w: IrWriter, pc: int, m: Map) -> str | None:
     if not isinstance(m, Ring):
         return None
     support.need(w.module, "copy")
@@ -250,23 +263,34 @@ def _output(w: Writer, pc: int, m: Map) -> str | None:
     return out.end("0")
 
 
-_ON_MAPS: Final[Mapping[int, Callable[[Writer, int, Map], str | None]]] = {
-    1: _lookup, 2: _update, 3: _delete, 130: _output, 131: _reserve}
+_ON_MAPS: Final[Mapping[int, Callable[[IrWriter, int, Map], str | None]]] = {
+    1: _lookup,
+    2: _update,
+    3: _delete,
+    130: _output,
+    131: _reserve,
+}
 
 
 # --- memory
 
-def _read(w: Writer, pc: int, function: str) -> str:
+def _read(w: IrWriter, pc: int, function: str) -> str:
     support.need(w.module, function)
     size = w.emit(f"and i64 {w.get(2)}, {_U32}")
-    return w.emit(f"call i64 @{function}(ptr {w.address(pc, 1)}, i64 {size}, i64 {w.get(3)}, {support.memory(w)})")
+    return w.emit(
+        f"call i64 @{function}(ptr {w.address(pc, 1)}, i64 {size}, i64 {w.get(3)}, {support.memory(w)})"
+    )
 
 
-def copy(w: Writer, to: str, source: str, size: int) -> None:
+def copy(w: IrWriter, to: str, source: str, size: int) -> None:
     """Emit a copy of `size` bytes that do not overlap."""
     at = 0
     for width in (8, 4, 2, 1):
         while size - at >= width:
-            value = w.emit(f"load i{8 * width}, ptr {w.emit(f'getelementptr i8, ptr {source}, i64 {at}')}, align 1")
-            w.do(f"store i{8 * width} {value}, ptr {w.emit(f'getelementptr i8, ptr {to}, i64 {at}')}, align 1")
+            value = w.emit(
+                f"load i{8 * width}, ptr {w.emit(f'getelementptr i8, ptr {source}, i64 {at}')}, align 1"
+            )
+            w.do(
+                f"store i{8 * width} {value}, ptr {w.emit(f'getelementptr i8, ptr {to}, i64 {at}')}, align 1"
+            )
             at += width

@@ -1,8 +1,9 @@
 """The interpreter: what a program means.
 
-Registers are unsigned 64-bit integers, pointers are host addresses, and every access is checked, so that even a program
-that no verifier has seen can do no harm: it ends in a ProgramError. Each slot becomes a function of the run that
-returns the next slot, or None for the one behind; they are made once.
+Registers are unsigned 64-bit integers, pointers are host addresses, and every access is checked, so
+that even a program that no verifier has seen can do no harm: it ends in a ProgramError. Each slot
+becomes a function of the run that returns the next slot, or None for the one behind; they are made
+once.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from . import isa, operations
-from .call import Place
+from .call import RunPlace
 from .code import CONTEXT_SIZE, Code
 from .helpers import HELPERS
 from .isa import FRAMES, STACK_SIZE, U32, U64, Instruction, signed
 from .maps import Map, Ring
-from .memory import Invalid, Memory
+from .memory import Invalid, ProgramMemory
 
 if TYPE_CHECKING:
     from .verifier import Facts
@@ -30,7 +31,7 @@ _END: Final = -1
 _FORMATS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-class Run(Memory):
+class Run(ProgramMemory):
     """A run of a program, as its instructions and helpers see it (a Call).
 
     Attributes:
@@ -44,7 +45,7 @@ class Run(Memory):
         self.order = code.order
         self.r = [0] * 11
         self.frames: list[tuple[int, list[int]]] = []
-        self.place: Place
+        self.place: RunPlace
         self.printed: Callable[[str], None]
 
 
@@ -65,11 +66,18 @@ class Interpreter:
         self._steps.append(_refuse("goes on behind the last instruction"))
         self._idle: list[Run] = []
 
-    def run(self, context: bytes | bytearray, place: Place, printed: Callable[[str], None] = lambda text: None,
-            limit: int = LIMIT) -> int:
-        """r0 at the end, unsigned. r1 is the context's address, r2 its length; a bytearray is written back.
+    def run(
+        self,
+        context: bytes | bytearray,
+        place: RunPlace,
+        printed: Callable[[str], None] = lambda text: None,
+        limit: int = LIMIT,
+    ) -> int:
+        """r0 at the end, unsigned. r1 is the context's address, r2 its length; a bytearray is
+        written back.
 
-        ProgramError: it did what a program may not do, or more than `limit` instructions; maps keep what it has done.
+        ProgramError: it did what a program may not do, or more than `limit` instructions; maps keep
+        what it has done.
         """
         size = max(len(context), CONTEXT_SIZE)
         run = self._idle.pop() if self._idle and size <= CONTEXT_SIZE else Run(self._code, size)
@@ -276,7 +284,9 @@ def _call_local(code: Code, pc: int, target: int) -> Step:
 
 def _struct(code: Code, size: int, sign: bool = False) -> struct.Struct:
     form = _FORMATS[size]
-    return struct.Struct(("<" if code.order == "little" else ">") + (form.lower() if sign else form))
+    return struct.Struct(
+        ("<" if code.order == "little" else ">") + (form.lower() if sign else form)
+    )
 
 
 def _load(code: Code, i: Instruction) -> Step:
@@ -318,7 +328,9 @@ def _atomic(code: Code, i: Instruction) -> Step:
         addr = r[dst] + offset & U64
         view, at = run.find(addr, size, True)
         if addr % size:
-            raise Invalid(f"an atomic operation of {size} bytes at an address that is not a multiple of them")
+            raise Invalid(
+                f"an atomic operation of {size} bytes at an address that is not a multiple of them"
+            )
         old = form.unpack_from(view, at)[0]
         operand = r[src] & mask
         if f is not None:

@@ -1,14 +1,14 @@
 """eBPF instructions as RFC 9669 has them: decode, encode.
 
-A program's instructions are a tuple with **one entry for each 8-byte slot**: an index is a program counter, and branch
-distances count entries. A 64-bit immediate load (`LDDW`) takes two slots: the first is the instruction, with both
-halves of its value; the second has opcode 0, which is illegal everywhere else, so that entering it is an error like any
-other.
+A program's instructions are a tuple with **one entry for each 8-byte slot**: an index is a program
+counter, and branch distances count entries. A 64-bit immediate load (`LDDW`) takes two slots: the
+first is the instruction, with both halves of its value; the second has opcode 0, which is illegal
+everywhere else, so that entering it is an error like any other.
 
-Constants have the RFC's names and are the bits of an opcode as they stand in it: `ADD | X | ALU64` is 0x0f, `MEM | DW |
-LDX` is 0x79. Supported are all groups but the deprecated packet access: base32, base64, atomic32, atomic64, divmul32,
-divmul64. In compilers' words, `-mcpu=v4` and below. Load-acquire, may_goto, address-space casts and indirect jumps are
-not in the RFC and are refused.
+Constants have the RFC's names and are the bits of an opcode as they stand in it: `ADD | X | ALU64`
+is 0x0f, `MEM | DW | LDX` is 0x79. Supported are all groups but the deprecated packet access:
+base32, base64, atomic32, atomic64, divmul32, divmul64. In compilers' words, `-mcpu=v4` and below.
+Load-acquire, may_goto, address-space casts and indirect jumps are not in the RFC and are refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ MOD: Final = 0x90  # offset 1: SMOD
 XOR: Final = 0xA0
 MOV: Final = 0xB0  # offset 8, 16, 32: MOVSX
 ARSH: Final = 0xC0
-END: Final = 0xD0  # imm 16, 32, 64; in ALU K to little endian, X to big endian; in ALU64 K always swaps
+# imm 16, 32, 64; in ALU K to little endian, X to big endian; in ALU64 K always swaps
+END: Final = 0xD0
 # operations of JMP and JMP32: bits 7-4
 JA: Final = 0x00  # JMP: by offset; JMP32: by imm
 JEQ: Final = 0x10
@@ -94,14 +95,20 @@ LOCAL: Final = 1  # imm: distance in slots
 BTF_CALL: Final = 2  # imm: BTF id of a kernel function
 
 LDDW: Final = LD | IMM | DW
-STACK_SIZE: Final = 512  # bytes of stack: of all frames together, as the verifier has it; of each frame at most
+# bytes of stack: of all frames together, as the verifier has it; of each frame at most
+STACK_SIZE: Final = 512
 FRAMES: Final = 8
 U32: Final = 0xFFFF_FFFF
 U64: Final = 0xFFFF_FFFF_FFFF_FFFF
 
-TWO_OPERANDS: Final = (ADD, SUB, MUL, DIV, OR, AND, LSH, RSH, MOD, XOR, MOV, ARSH)  # NEG and END have one
+# NEG and END have one
+TWO_OPERANDS: Final = (ADD, SUB, MUL, DIV, OR, AND, LSH, RSH, MOD, XOR, MOV, ARSH)
 CONDITIONS: Final = (JEQ, JGT, JGE, JSET, JNE, JSGT, JSGE, JLT, JLE, JSLT, JSLE)
-ATOMICS: Final = (*(op | fetch for op in (ADD, OR, AND, XOR) for fetch in (0, FETCH)), XCHG, CMPXCHG)
+ATOMICS: Final = (
+    *(op | fetch for op in (ADD, OR, AND, XOR) for fetch in (0, FETCH)),
+    XCHG,
+    CMPXCHG,
+)
 _SLOT = {"little": struct.Struct("<BBhi"), "big": struct.Struct(">BBhi")}
 
 
@@ -137,7 +144,9 @@ class Instruction:
 
     @property
     def by_register(self) -> bool:
-        """True where the second operand of an arithmetic or jump instruction is `src`, False where it is `imm`."""
+        """True where the second operand of an arithmetic or jump instruction is `src`, False where
+        it is `imm`.
+        """
         return bool(self.opcode & X)
 
     @property
@@ -204,12 +213,17 @@ def decode(raw: bytes, order: Order = "little") -> tuple[Instruction, ...]:
     if len(raw) % 8:
         raise ValueError(f"{len(raw)} bytes are not whole 8-byte instructions")
     slots = _SLOT[order].iter_unpack(raw)
-    out = [_from_slot(opcode, registers, offset, imm, order) for opcode, registers, offset, imm in slots]
+    out = [
+        _from_slot(opcode, registers, offset, imm, order)
+        for opcode, registers, offset, imm in slots
+    ]
     at = 0
     while at < len(out):
         if out[at].wide:
             if at + 1 == len(out):
-                raise ValueError(f"instruction {at} takes two slots, and the code ends after the first")
+                raise ValueError(
+                    f"instruction {at} takes two slots, and the code ends after the first"
+                )
             out[at] = evolve(out[at], high=out[at + 1].imm)
         at += 2 if out[at].wide else 1
     return tuple(out)
@@ -232,8 +246,12 @@ def encode(instructions: Iterable[Instruction], order: Order = "little") -> byte
     return bytes(out)
 
 
-def lddw(dst: int, value: int, src: int = VALUE64, high: int | None = None) -> tuple[Instruction, Instruction]:
-    """Both slots of a 64-bit immediate load: of `value`; or, with `high`, of the halves `value` and `high`."""
+def lddw(
+    dst: int, value: int, src: int = VALUE64, high: int | None = None
+) -> tuple[Instruction, Instruction]:
+    """Both slots of a 64-bit immediate load: of `value`; or, with `high`, of the halves `value` and
+    `high`.
+    """
     upper = signed(value >> 32 if high is None else high, 32)
     return Instruction(LDDW, dst, src, 0, signed(value, 32), upper), Instruction(0, imm=upper)
 
@@ -255,15 +273,32 @@ def signed(value: int, bits: int) -> int:
 
 # ---- legality
 
-#: opcode of every legal instruction -> which fields it uses: d dst, s src, o offset, i imm; their limits stand below
+#: opcode of every legal instruction -> which fields it uses: d dst, s src, o offset, i imm; their
+#: limits stand below
 USES: Final = {
-    **{op | source | cls: "ds" if source else "di" for op in TWO_OPERANDS for source in (K, X) for cls in (ALU, ALU64)},
+    **{
+        op | source | cls: "ds" if source else "di"
+        for op in TWO_OPERANDS
+        for source in (K, X)
+        for cls in (ALU, ALU64)
+    },
     **{NEG | cls: "d" for cls in (ALU, ALU64)},
-    **{END | source | ALU: "di" for source in (K, X)}, END | ALU64: "di",
-    **{op | source | cls: "dso" if source else "dio" for op in CONDITIONS for source in (K, X) for cls in (JMP, JMP32)},
-    JA | JMP: "o", JA | JMP32: "i", CALL | JMP: "i", EXIT | JMP: "",
-    **{MEM | size | LDX: "dso" for size in SIZES}, **{MEMSX | size | LDX: "dso" for size in (W, H, B)},
-    **{MEM | size | ST: "dio" for size in SIZES}, **{MEM | size | STX: "dso" for size in SIZES},
+    **{END | source | ALU: "di" for source in (K, X)},
+    END | ALU64: "di",
+    **{
+        op | source | cls: "dso" if source else "dio"
+        for op in CONDITIONS
+        for source in (K, X)
+        for cls in (JMP, JMP32)
+    },
+    JA | JMP: "o",
+    JA | JMP32: "i",
+    CALL | JMP: "i",
+    EXIT | JMP: "",
+    **{MEM | size | LDX: "dso" for size in SIZES},
+    **{MEMSX | size | LDX: "dso" for size in (W, H, B)},
+    **{MEM | size | ST: "dio" for size in SIZES},
+    **{MEM | size | STX: "dso" for size in SIZES},
     **{ATOMIC | size | STX: "dsoi" for size in (W, DW)},
     LDDW: "di",
 }
@@ -277,8 +312,12 @@ def _why_illegal(i: Instruction) -> str:
     if i.dst > 10 or i.src > 10:
         return f"there is no register r{max(i.dst, i.src)}"
     selects = i.opcode in (LDDW, CALL | JMP)  # src is no register there
-    limits = ((i.dst, "dst", "d" in uses), (i.src, "src", "s" in uses or selects), (i.imm, "imm", "i" in uses),
-              (i.offset, "offset", "o" in uses or bool(_offsets(i))))
+    limits = (
+        (i.dst, "dst", "d" in uses),
+        (i.src, "src", "s" in uses or selects),
+        (i.imm, "imm", "i" in uses),
+        (i.offset, "offset", "o" in uses or bool(_offsets(i))),
+    )
     for value, name, used in limits:
         if value and not used:
             return f"{name} is {value} where this instruction has none"

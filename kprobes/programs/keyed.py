@@ -9,7 +9,7 @@ from typing import Final
 
 from . import support
 from .maps.hash import SEED, Hash
-from .writer import Writer
+from .writer import IrWriter
 
 COPIED: Final = 64  # bytes of a key or value, at most; maps with larger ones are Python's
 _FOUND: Final = 24  # bytes of support.c's struct found, at most
@@ -26,10 +26,11 @@ def fits(m: object) -> bool:
     return isinstance(m, Hash) and m.key_size <= COPIED and m.stride * m.cpus <= COPIED
 
 
-class Table:
-    """Emits operations on one table, whose address is in r1 and whose key is at what r2 points at."""
+class KeyedTable:
+    """Emits operations on one table, whose address is in r1 and whose key is at what r2 points at.
+    """
 
-    def __init__(self, w: Writer, pc: int, m: Hash) -> None:
+    def __init__(self, w: IrWriter, pc: int, m: Hash) -> None:
         self._w = w
         self._m = m
         self._map = w.get(1)
@@ -71,7 +72,11 @@ class Table:
                 while min(self._m.key_size, start + 8) - at >= size:
                     piece = w.load(w.emit(f"getelementptr i8, ptr {pointer}, i64 {at}"), 8 * size)
                     piece = piece if size == 8 else w.emit(f"zext i{8 * size} {piece} to i64")
-                    shift = 8 * (at - start if w.module.target.program_order == "little" else 8 - size - (at - start))
+                    shift = 8 * (
+                        at - start
+                        if w.module.target.program_order == "little"
+                        else 8 - size - (at - start)
+                    )
                     word = w.emit(f"or i64 {word}, {w.emit(f'shl i64 {piece}, {shift}')}")
                     at += size
             words.append(word)
@@ -88,7 +93,8 @@ class Table:
         return w.emit(f"call i64 @{self._specialised('find')}({arguments})")
 
     def insert(self) -> str:
-        """Emit a new entry, after find() has found none; the name of its address, or of 0: no room."""
+        """Emit a new entry, after find() has found none; the name of its address, or of 0: no room.
+        """
         arguments = f"i64 {self._map}, ptr {self._key}, ptr {self._found}"
         return self._w.emit(f"call i64 @{self._specialised('insert')}({arguments})")
 

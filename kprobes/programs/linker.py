@@ -1,4 +1,6 @@
-"""Instructions that were not made by a compiler: which functions they have, and which maps they mean."""
+"""Instructions that were not made by a compiler: which functions they have, and which maps they
+mean.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,24 @@ from .isa import Instruction, Order, decode, steps
 from .maps import Map
 
 
-def link(raw: bytes | Iterable[Instruction], maps: Mapping[int | str, Map], name: str, order: Order) -> Code:
-    """The code of instructions. Maps are meant by their key, where it is a number (MAP_FD), and by their index (MAP).
+def link(
+    raw: bytes | Iterable[Instruction], maps: Mapping[int | str, Map], name: str, order: Order
+) -> Code:
+    """The code of instructions. Maps are meant by their key, where it is a number (MAP_FD), and by
+    their index (MAP).
 
     ProgramError: not whole instructions, or a map that is not there.
     """
     try:
-        instructions = list(decode(bytes(raw), order) if isinstance(raw, (bytes, bytearray, memoryview)) else raw)
+        instructions = list(
+            decode(bytes(raw), order) if isinstance(raw, (bytes, bytearray, memoryview)) else raw
+        )
     except ValueError as e:
         raise ProgramError(str(e), program=name, hint="was something cut off?") from None
     if wrong := [i for i in instructions if not isinstance(i, Instruction)]:
-        raise ProgramError(f"{wrong[0]!r} is no instruction", program=name, hint="pass bytes, or isa.Instruction")
+        raise ProgramError(
+            f"{wrong[0]!r} is no instruction", program=name, hint="pass bytes, or isa.Instruction"
+        )
     if not instructions:
         raise ProgramError("there are no instructions", program=name)
     numbers = {key: index for index, key in enumerate(maps)}
@@ -33,10 +42,14 @@ def link(raw: bytes | Iterable[Instruction], maps: Mapping[int | str, Map], name
         if i.is_local_call:
             functions.setdefault(i.target(pc), f"function_{i.target(pc)}")
         if i.wide and instructions[pc + 1:pc + 2] != [Instruction(0, imm=i.high)]:
-            raise code.error("the second slot of a 64-bit load holds something else than its upper half", pc)
+            raise code.error(
+                "the second slot of a 64-bit load holds something else than its upper half", pc
+            )
         if i.wide and i.src in (isa.MAP_FD, isa.MAP_VALUE_FD):
             if i.imm not in numbers:
                 raise code.error(f"there is no map {i.imm}", pc, "give it in maps={number: map}")
-            instructions[pc] = evolve(i, src=isa.MAP if i.src == isa.MAP_FD else isa.MAP_VALUE, imm=numbers[i.imm])
+            instructions[pc] = evolve(
+                i, src=isa.MAP if i.src == isa.MAP_FD else isa.MAP_VALUE, imm=numbers[i.imm]
+            )
     inside = {pc: functions[pc] for pc in sorted(functions) if 0 <= pc < len(instructions)}
     return evolve(code, instructions=tuple(instructions), functions=inside)

@@ -1,13 +1,14 @@
 """eBPF instructions to LLVM IR: one generator for the host and for guests.
 
-The IR is text, made without LLVM. Each of the program's functions becomes an internal function of five words and the
-*environment*: 64-bit words in the host's memory, or the guest's, by which the code finds all that is not in it. So
-compiled code has neither relocations nor data: the bytes of one section that run wherever they are put, for any number
-of attachments.
+The IR is text, made without LLVM. Each of the program's functions becomes an internal function of
+five words and the *environment*: 64-bit words in the host's memory, or the guest's, by which the
+code finds all that is not in it. So compiled code has neither relocations nor data: the bytes of
+one section that run wherever they are put, for any number of attachments.
 
-Registers are stack slots of LLVM's until its passes make values of them. An access through the frame pointer or the
-context at a known offset is written as one, so that these passes see through it; other addresses are plain integers. No
-address is checked here: the verifier has done that, or the caller answers for the program.
+Registers are stack slots of LLVM's until its passes make values of them. An access through the
+frame pointer or the context at a known offset is written as one, so that these passes see through
+it; other addresses are plain integers. No address is checked here: the verifier has done that, or
+the caller answers for the program.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ from ..errors import Unsupported
 from . import emit, isa, places, support
 from .isa import Instruction
 from .places import Places
-from .writer import Context, Inline, Module, Slot, Target, Writer, no_inline
+from .writer import CodeTarget, ContextSource, Inline, IrModule, IrWriter, Slot, no_inline
 
 #: no library calls, no tables and no vectors: all of them would be data or code elsewhere
-_NOTHING_ELSEWHERE: Final = 'nounwind noimplicitfloat "no-builtins" "no-jump-tables"="true" "frame-pointer"="none"'
-_ATTRIBUTES: Final = (f"attributes #0 = {{ {_NOTHING_ELSEWHERE} }}\nattributes #1 = "
-                      f"{{ alwaysinline {_NOTHING_ELSEWHERE} }}\nattributes #2 = {{ noinline {_NOTHING_ELSEWHERE} }}")
+_NOTHING_ELSEWHERE: Final = (
+    'nounwind noimplicitfloat "no-builtins" "no-jump-tables"="true" "frame-pointer"="none"'
+)
+_ATTRIBUTES: Final = (
+    f"attributes #0 = {{ {_NOTHING_ELSEWHERE} }}\nattributes #1 = "
+    f"{{ alwaysinline {_NOTHING_ELSEWHERE} }}\nattributes #2 = {{ noinline {_NOTHING_ELSEWHERE} }}"
+)
 _CALLS: Final = 2  # at so many places a support function is put there; a program's own at one
 MOST: Final = 20_000  # instructions that are put into one function
 #: addresses that maps may have; what loads are said to be invariant by
@@ -59,55 +64,78 @@ COUNT: Final = f"{_RUN_COUNTING.format('')}\n{_ATTRIBUTES}\n"
 NOTHING: Final = f"define void @run() #0 {{\n  ret void\n}}\n{_ATTRIBUTES}\n"
 
 
-def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_inline, context: Context | None = None,
-             cleared: Mapping[int, int] | None = None, parameters: Sequence[Slot] = (), framed: bool = False
-             ) -> tuple[str, tuple[Slot, ...]]:
-    """(IR, what the environment's words after the header are). `@run(environment, r1, r2)` is where it begins.
+def generate(
+    code: Iterable[Instruction],
+    target: CodeTarget,
+    inline: Inline = no_inline,
+    context: ContextSource | None = None,
+    cleared: Mapping[int, int] | None = None,
+    parameters: Sequence[Slot] = (),
+    framed: bool = False,
+) -> tuple[str, tuple[Slot, ...]]:
+    """(IR, what the environment's words after the header are). `@run(environment, r1, r2)` is where
+    it begins.
 
-    parameters: with these, `@run(environment)` finds r1 and r2 in the first two of them, and leaves r0 in the third.
-    framed: `@run(environment, frame)` counts itself in the header's second word; the frame is r1, for the context.
-    cleared: first slot of a function -> bytes of its stack that are zero when it begins.
+    parameters: with these, `@run(environment)` finds r1 and r2 in the first two of them, and leaves
+    r0 in the third. framed: `@run(environment, frame)` counts itself in the header's second word;
+    the frame is r1, for the context. cleared: first slot of a function -> bytes of its stack that
+    are zero when it begins.
 
-    Raises Unsupported for what has no meaning outside of an operating system, such as its own functions.
+    Raises Unsupported for what has no meaning outside of an operating system, such as its own
+    functions.
     """
     code = tuple(code)
-    module = Module(code, places.find(code), target, inline, context)
+    module = IrModule(code, places.find(code), target, inline, context)
     begin = _RUN
     if framed:
         begin = _RUN_COUNTING.format(_CALL_FRAME)
     elif parameters:
         begin = _RUN_ALONE.format(*map(module.slot, parameters))
     if target.alone and _whole_size(module.places, code, 0) > MOST:
-        raise Unsupported(f"with its functions put into one, the program has more than {MOST:,} instructions",
-                          hint="call fewer functions")
-    functions = {f"f{entry}": _function(Writer(module, entry), (cleared or {}).get(entry, 0))
-                 for entry in sorted(module.places.functions)}
+        raise Unsupported(
+            f"with its functions put into one, the program has more than {MOST:,} instructions",
+            hint="call fewer functions",
+        )
+    functions = {
+        f"f{entry}": _function(IrWriter(module, entry), (cleared or {}).get(entry, 0))
+        for entry in sorted(module.places.functions)
+    }
     functions.update(module.support)
     whole = "\n".join([begin, *functions.values()])
     parts = [text.replace("#0 {", "#1 {") if target.alone
              or whole.count(f"@{name}(") <= 1 + (_CALLS if name in module.support else 1) else text
              for name, text in functions.items()]
-    return "\n".join([support.library(target).head, begin, *parts, _ATTRIBUTES, _METADATA, ""]), tuple(module.slots)
+    return "\n".join(
+        [support.library(target).head, begin, *parts, _ATTRIBUTES, _METADATA, ""]
+    ), tuple(module.slots)
 
 
 def _whole_size(found: Places, code: Sequence[Instruction], entry: int, depth: int = 0) -> int:
-    """Instructions of a function and of all that it calls, each as often as it is called; more than MOST: it does not
-    matter how many."""
+    """Instructions of a function and of all that it calls, each as often as it is called; more than
+    MOST: it does not matter how many.
+    """
     size = len(found.functions[entry])
     for pc in found.functions[entry]:
         if code[pc].is_local_call and size <= MOST:
-            size += MOST if depth >= isa.FRAMES else _whole_size(found, code, code[pc].target(pc), depth + 1)
+            size += (
+                MOST
+                if depth >= isa.FRAMES
+                else _whole_size(found, code, code[pc].target(pc), depth + 1)
+            )
     return size
 
 
-def _function(w: Writer, cleared: int) -> str:
+def _function(w: IrWriter, cleared: int) -> str:
     """Write the text of one function.
 
     Args:
         cleared: bytes of its stack to zero as it begins.
     """
     code, slots = w.module.code, w.module.places.functions[w.entry]
-    leaders = {w.entry, *(to for pc in slots if code[pc].is_jump for to in places.successors(code, pc))}
+    leaders = {
+        w.entry,
+        *(to for pc in slots if code[pc].is_jump for to in places.successors(code, pc)),
+    }
     arguments = ", ".join(f"i64 %a{n}" for n in range(1, 6))
     _prologue(w, cleared)
     for n, pc in enumerate(slots):
@@ -118,11 +146,18 @@ def _function(w: Writer, cleared: int) -> str:
         if (not code[pc].is_jump and follow and (follow[0] in leaders or n + 1 == len(slots)
                                                  or slots[n + 1] != follow[0])):
             w.do(f"br label %i{follow[0]}")
-    return "\n".join([f"define internal i64 @f{w.entry}({arguments}, ptr %env) #0 {{", "entry:", *w.rooms, *w.lines,
-                      "}"])
+    return "\n".join(
+        [
+            f"define internal i64 @f{w.entry}({arguments}, ptr %env) #0 {{",
+            "entry:",
+            *w.rooms,
+            *w.lines,
+            "}",
+        ]
+    )
 
 
-def _prologue(w: Writer, cleared: int) -> None:
+def _prologue(w: IrWriter, cleared: int) -> None:
     for n in range(11):
         w.do(f"%r{n} = alloca i64")
     w.do(f"%frame = alloca [{isa.STACK_SIZE} x i8], align 16")
@@ -137,4 +172,4 @@ def _prologue(w: Writer, cleared: int) -> None:
     w.do(f"br label %i{w.entry}")
 
 
-__all__ = ["Context", "Inline", "Slot", "Target", "generate"]
+__all__ = ["CodeTarget", "ContextSource", "Inline", "Slot", "generate"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import KprobeError
-from .call import Call, Place
+from .call import ProgramRun, RunPlace
 from .maps import ENOENT, Hash, Ring, StackTraces
 from .printf import STRING, Own, expand
 
@@ -21,8 +21,10 @@ EOPNOTSUPP: Final = -95
 LINE: Final = 1024
 #: argument of a format -> how many bytes may be looked at where it points: HelperCall.texts
 Texts = Mapping[int, int]
-EITHER: Final = -1  #: an address of the program's own on one path and a number on another: its value tells
-UNSET: Final = -2  #: nothing was written to it, or it is no memory: it is shown as an address without a text
+#: an address of the program's own on one path and a number on another: its value tells
+EITHER: Final = -1
+#: nothing was written to it, or it is no memory: it is shown as an address without a text
+UNSET: Final = -2
 #: the most arguments of trace_vprintk
 ARGUMENTS: Final = 12
 #: helpers that Linux does not have, for programs that are made here
@@ -39,41 +41,45 @@ _U64: Final = (1 << 64) - 1
 
 # ---- maps
 
-def lookup(call: Call, map_: int, key: int, *_: Any) -> int:
+def lookup(call: ProgramRun, map_: int, key: int, *_: Any) -> int:
     m = call.maps[map_]
     return m.lookup_elem(call.read(key, m.key_size), call.place.cpu)
 
 
-def update(call: Call, map_: int, key: int, value: int, flags: int, *_: Any) -> int:
+def update(call: ProgramRun, map_: int, key: int, value: int, flags: int, *_: Any) -> int:
     m = call.maps[map_]
-    return m.update_elem(call.read(key, m.key_size), call.read(value, m.value_size), flags, call.place.cpu)
+    return m.update_elem(
+        call.read(key, m.key_size), call.read(value, m.value_size), flags, call.place.cpu
+    )
 
 
-def delete(call: Call, map_: int, key: int, *_: Any) -> int:
+def delete(call: ProgramRun, map_: int, key: int, *_: Any) -> int:
     m = call.maps[map_]
     return m.delete_elem(call.read(key, m.key_size))
 
 
-def push(call: Call, map_: int, value: int, flags: int, *_: Any) -> int:
+def push(call: ProgramRun, map_: int, value: int, flags: int, *_: Any) -> int:
     m = call.maps[map_]
     return m.push_elem(call.read(value, m.value_size), flags)
 
 
-def pop(call: Call, map_: int, value: int, *_: Any) -> int:
+def pop(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
     return _given(call, value, call.maps[map_].pop_elem(), call.maps[map_].value_size)
 
 
-def peek(call: Call, map_: int, value: int, *_: Any) -> int:
+def peek(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
     return _given(call, value, call.maps[map_].peek_elem(), call.maps[map_].value_size)
 
 
-def _given(call: Call, to: int, value: bytes | None, size: int) -> int:
+def _given(call: ProgramRun, to: int, value: bytes | None, size: int) -> int:
     call.write(to, bytes(size) if value is None else value)
     return ENOENT if value is None else 0
 
 
-def next_key(call: Call, map_: int, key: int, cursor: int, *_: Any) -> int:
-    """The first key in use from a place in the table on: the place behind it, and the key; 0: there is none."""
+def next_key(call: ProgramRun, map_: int, key: int, cursor: int, *_: Any) -> int:
+    """The first key in use from a place in the table on: the place behind it, and the key; 0: there
+    is none.
+    """
     m = call.maps[map_]
     assert isinstance(m, Hash)
     following, found = m.next_key(cursor & _U32)
@@ -81,15 +87,16 @@ def next_key(call: Call, map_: int, key: int, cursor: int, *_: Any) -> int:
     return following
 
 
-def call_slot(call: Call, *_: Any) -> int:
-    """How many calls the machine follows by itself: the place of the one that begins here, or has returned.
+def call_slot(call: ProgramRun, *_: Any) -> int:
+    """How many calls the machine follows by itself: the place of the one that begins here, or has
+    returned.
 
     SLOTS: there is no room for one more. Only compiled programs run where a machine does that.
     """
     return 0
 
 
-def may_loop(call: Call, *_: Any) -> int:
+def may_loop(call: ProgramRun, *_: Any) -> int:
     """1, up to ROUNDS times in a run; a loop ends where it is 0."""
     call.rounds += 1
     return int(call.rounds <= ROUNDS)
@@ -97,7 +104,7 @@ def may_loop(call: Call, *_: Any) -> int:
 
 # ---- the guest's memory
 
-def probe_read(call: Call, to: int, size: int, source: int, *_: Any) -> int:
+def probe_read(call: ProgramRun, to: int, size: int, source: int, *_: Any) -> int:
     size &= _U32
     call.check(to, size)
     try:
@@ -108,7 +115,7 @@ def probe_read(call: Call, to: int, size: int, source: int, *_: Any) -> int:
     return 0
 
 
-def probe_read_str(call: Call, to: int, size: int, source: int, *_: Any) -> int:
+def probe_read_str(call: ProgramRun, to: int, size: int, source: int, *_: Any) -> int:
     size &= _U32
     call.check(to, size)
     try:
@@ -120,7 +127,7 @@ def probe_read_str(call: Call, to: int, size: int, source: int, *_: Any) -> int:
     return len(text)
 
 
-def _string(place: Place, addr: int, size: int) -> bytes:
+def _string(place: RunPlace, addr: int, size: int) -> bytes:
     """The string at a guest address with its NUL, at most `size` bytes.
 
     In pieces that do not cross 256-byte lines, so that it may end a mapping.
@@ -137,23 +144,23 @@ def _string(place: Place, addr: int, size: int) -> bytes:
 
 # ---- time, CPU, task
 
-def ktime(call: Call, *_: Any) -> int:
+def ktime(call: ProgramRun, *_: Any) -> int:
     return call.place.clock()
 
 
-def prandom(call: Call, *_: Any) -> int:
+def prandom(call: ProgramRun, *_: Any) -> int:
     return random.getrandbits(32)
 
 
-def cpu(call: Call, *_: Any) -> int:
+def cpu(call: ProgramRun, *_: Any) -> int:
     return call.place.cpu
 
 
-def pid_tgid(call: Call, *_: Any) -> int:
+def pid_tgid(call: ProgramRun, *_: Any) -> int:
     return call.place.pid_tgid()
 
 
-def comm(call: Call, to: int, size: int, *_: Any) -> int:
+def comm(call: ProgramRun, to: int, size: int, *_: Any) -> int:
     size &= _U32
     call.check(to, size)
     call.write(to, call.place.comm()[:min(15, size - 1)].ljust(size, b"\0"))
@@ -162,16 +169,24 @@ def comm(call: Call, to: int, size: int, *_: Any) -> int:
 
 # ---- output
 
-def printk(call: Call, text: int, size: int, *args: int, texts: Texts | None = None) -> int:
+def printk(call: ProgramRun, text: int, size: int, *args: int, texts: Texts | None = None) -> int:
     return _print(call, text, size, _given_to_format(call, args[:3], texts))
 
 
-def vprintk(call: Call, text: int, size: int, data: int, length: int, *_: Any, texts: Texts | None = None) -> int:
+def vprintk(
+    call: ProgramRun,
+    text: int,
+    size: int,
+    data: int,
+    length: int,
+    *_: Any,
+    texts: Texts | None = None,
+) -> int:
     args = _words(call, data, length & _U32)
     return EINVAL if args is None else _print(call, text, size, _given_to_format(call, args, texts))
 
 
-def _words(call: Call, data: int, length: int) -> list[int] | None:
+def _words(call: ProgramRun, data: int, length: int) -> list[int] | None:
     """The arguments of a format, which lie in memory; None: these are no words, or too many."""
     raw = call.read(data, length)
     if len(raw) % 8 or len(raw) > 8 * ARGUMENTS:
@@ -179,8 +194,9 @@ def _words(call: Call, data: int, length: int) -> list[int] | None:
     return [int.from_bytes(raw[at:at + 8], call.order) for at in range(0, len(raw), 8)]
 
 
-def _given_to_format(call: Call, args: Sequence[int], texts: Texts | None) -> list[int | Own]:
-    """The arguments of a format, those that are addresses of the program's own with what lies there.
+def _given_to_format(call: ProgramRun, args: Sequence[int], texts: Texts | None) -> list[int | Own]:
+    """The arguments of a format, those that are addresses of the program's own with what lies
+    there.
 
     Args:
         call: the run.
@@ -200,7 +216,15 @@ def _given_to_format(call: Call, args: Sequence[int], texts: Texts | None) -> li
     return out
 
 
-def snprintf(call: Call, to: int, size: int, text: int, data: int, length: int, texts: Texts | None = None) -> int:
+def snprintf(
+    call: ProgramRun,
+    to: int,
+    size: int,
+    text: int,
+    data: int,
+    length: int,
+    texts: Texts | None = None,
+) -> int:
     """Write a formatted text to memory, cut where it does not fit, with zeros behind it.
 
     Returns:
@@ -216,20 +240,22 @@ def snprintf(call: Call, to: int, size: int, text: int, data: int, length: int, 
     return EINVAL if out is None else len(out) + 1
 
 
-def strncmp(call: Call, one: int, size: int, other: int, *_: Any) -> int:
+def strncmp(call: ProgramRun, one: int, size: int, other: int, *_: Any) -> int:
     """-1, 0 or 1: how bytes of the program's compare with a constant text, up to a NUL in both."""
     size &= _U32
-    mine, theirs = (raw[:size].partition(b"\0")[0] for raw in (call.read(one, size), _text(call, other)))
+    mine, theirs = (
+        raw[:size].partition(b"\0")[0] for raw in (call.read(one, size), _text(call, other))
+    )
     return (mine > theirs) - (mine < theirs)
 
 
-def _text(call: Call, addr: int) -> bytes:
+def _text(call: ProgramRun, addr: int) -> bytes:
     """A constant text, its NUL included."""
     raw, nul, _ = _constant(call, addr, LINE).partition(b"\0")
     return raw + nul
 
 
-def _print(call: Call, text: int, size: int, args: Sequence[int | Own]) -> int:
+def _print(call: ProgramRun, text: int, size: int, args: Sequence[int | Own]) -> int:
     out = expand(call.read(text, size & _U32), args, call.place.read)
     if out is None:
         return EINVAL
@@ -238,7 +264,7 @@ def _print(call: Call, text: int, size: int, args: Sequence[int | Own]) -> int:
     return len(out)
 
 
-def _constant(call: Call, addr: int, size: int) -> bytes:
+def _constant(call: ProgramRun, addr: int, size: int) -> bytes:
     """Up to `size` bytes at an address in the program's variables; empty: it lies elsewhere."""
     for m in call.maps.values():
         start, length = m.span
@@ -248,7 +274,7 @@ def _constant(call: Call, addr: int, size: int) -> bytes:
     return b""
 
 
-def perf_output(call: Call, _ctx: int, map_: int, flags: int, data: int, size: int) -> int:
+def perf_output(call: ProgramRun, _ctx: int, map_: int, flags: int, data: int, size: int) -> int:
     m = call.maps[map_]
     assert isinstance(m, Ring)
     if flags >> 32:
@@ -259,7 +285,7 @@ def perf_output(call: Call, _ctx: int, map_: int, flags: int, data: int, size: i
     return 0 if m.output(call.read(data, size), cpu) else ENOSPC
 
 
-def ring_output(call: Call, map_: int, data: int, size: int, flags: int, *_: Any) -> int:
+def ring_output(call: ProgramRun, map_: int, data: int, size: int, flags: int, *_: Any) -> int:
     m = call.maps[map_]
     assert isinstance(m, Ring)
     if flags & ~3:
@@ -267,7 +293,7 @@ def ring_output(call: Call, map_: int, data: int, size: int, flags: int, *_: Any
     return 0 if m.output(call.read(data, size), call.place.cpu) else EAGAIN
 
 
-def ring_reserve(call: Call, map_: int, size: int, flags: int, *_: Any) -> int:
+def ring_reserve(call: ProgramRun, map_: int, size: int, flags: int, *_: Any) -> int:
     m = call.maps[map_]
     assert isinstance(m, Ring)
     record = 0 if flags else m.reserve(size, call.place.cpu)
@@ -276,15 +302,15 @@ def ring_reserve(call: Call, map_: int, size: int, flags: int, *_: Any) -> int:
     return record
 
 
-def ring_submit(call: Call, record: int, *_: Any) -> int:
+def ring_submit(call: ProgramRun, record: int, *_: Any) -> int:
     return _commit(call, record, False)
 
 
-def ring_discard(call: Call, record: int, *_: Any) -> int:
+def ring_discard(call: ProgramRun, record: int, *_: Any) -> int:
     return _commit(call, record, True)
 
 
-def _commit(call: Call, record: int, discard: bool) -> int:
+def _commit(call: ProgramRun, record: int, discard: bool) -> int:
     call.revoke(record)
     for m in call.maps.values():
         if isinstance(m, Ring) and m.holds(record):
@@ -292,7 +318,7 @@ def _commit(call: Call, record: int, discard: bool) -> int:
     return 0
 
 
-def ring_query(call: Call, map_: int, what: int, *_: Any) -> int:
+def ring_query(call: ProgramRun, map_: int, what: int, *_: Any) -> int:
     m = call.maps[map_]
     assert isinstance(m, Ring)
     return m.query(what)
@@ -300,7 +326,7 @@ def ring_query(call: Call, map_: int, what: int, *_: Any) -> int:
 
 # ---- stacks
 
-def stackid(call: Call, _ctx: int, map_: int, flags: int, *_: Any) -> int:
+def stackid(call: ProgramRun, _ctx: int, map_: int, flags: int, *_: Any) -> int:
     m = call.maps[map_]
     assert isinstance(m, StackTraces)
     if flags & ~0x7FF:
@@ -312,7 +338,7 @@ def stackid(call: Call, _ctx: int, map_: int, flags: int, *_: Any) -> int:
     return m.number(trace, flags) if trace else EFAULT
 
 
-def stack(call: Call, _ctx: int, to: int, size: int, flags: int, *_: Any) -> int:
+def stack(call: ProgramRun, _ctx: int, to: int, size: int, flags: int, *_: Any) -> int:
     size &= _U32
     call.check(to, size)
     if flags & ~0x1FF or size % 8:
@@ -328,7 +354,7 @@ def stack(call: Call, _ctx: int, to: int, size: int, flags: int, *_: Any) -> int
 
 # ---- the probe
 
-def override(call: Call, _ctx: int, value: int, *_: Any) -> int:
+def override(call: ProgramRun, _ctx: int, value: int, *_: Any) -> int:
     try:
         call.place.override(value)
     except KprobeError:
@@ -336,9 +362,9 @@ def override(call: Call, _ctx: int, value: int, *_: Any) -> int:
     return 0
 
 
-def func_ip(call: Call, *_: Any) -> int:
+def func_ip(call: ProgramRun, *_: Any) -> int:
     return call.place.func_ip()
 
 
-def cookie(call: Call, *_: Any) -> int:
+def cookie(call: ProgramRun, *_: Any) -> int:
     return call.place.cookie()

@@ -9,14 +9,15 @@ from .isa import FRAMES, STACK_SIZE
 from .maps import Block, Map
 
 _STACK: Final = FRAMES * STACK_SIZE
-_CONTEXT: Final = _STACK + (1 << 16)  # farther away from the stack than an instruction's offset reaches
+# farther away from the stack than an instruction's offset reaches
+_CONTEXT: Final = _STACK + (1 << 16)
 
 
 class Invalid(Exception):
     """An access that a program may not make; the interpreter says where it was."""
 
 
-class Memory:
+class ProgramMemory:
     """Stack frames, the context, map values and reserved records.
 
     Attributes:
@@ -29,7 +30,8 @@ class Memory:
     def __init__(self, maps: Iterable[Map], context: int) -> None:
         """context: the largest context, in bytes."""
         self._maps = [m for m in maps if m.span[1]]
-        self._rings: dict[int, tuple[Map, int]] = {}  # address of a reserved record -> its buffer and size
+        # address of a reserved record -> its buffer and size
+        self._rings: dict[int, tuple[Map, int]] = {}
         self._all = tuple(maps)
         self._block = Block(_CONTEXT + context)
         self._bottom = self._block.address
@@ -54,7 +56,9 @@ class Memory:
         self._context_writable = isinstance(context, bytearray)
 
     def enter(self) -> None:
-        """Another frame is in use; it is zeroed, since a helper may read padding that the function does not write."""
+        """Another frame is in use; it is zeroed, since a helper may read padding that the function
+        does not write.
+        """
         self.depth += 1
         self._block.view[_STACK - self.depth * STACK_SIZE:][:STACK_SIZE] = bytes(STACK_SIZE)
 
@@ -135,7 +139,9 @@ class Memory:
                 return start + size
         for m in self._all:
             if m.block.address <= addr < m.block.address + m.block.size:
-                return (m.extent(addr) or (0, addr))[1] if 0 <= addr - m.span[0] < m.span[1] else addr
+                return (
+                    (m.extent(addr) or (0, addr))[1] if 0 <= addr - m.span[0] < m.span[1] else addr
+                )
         return None
 
     def check(self, addr: int, size: int) -> None:

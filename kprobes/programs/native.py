@@ -13,7 +13,8 @@ from typing import Any
 from ..arch._compiling import Triple
 from ..errors import Unsupported
 
-MAGIC = b"kprobes program 2\n"  # of a file in the cache; its number changes with what is made of the same IR
+# of a file in the cache; its number changes with what is made of the same IR
+MAGIC = b"kprobes program 2\n"
 _OWN = 0o700
 #: LLVM's, in order: a third of the time that its own second level takes, and the code is as good
 _PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "new_gvn", "sroa",
@@ -26,17 +27,21 @@ def llvm() -> Any:
     try:
         from llvmlite import binding
     except ImportError:
-        raise Unsupported("compiled programs need llvmlite",
-                          hint="pip install 'kprobes[jit]'; without it programs run in the interpreter") from None
+        raise Unsupported(
+            "compiled programs need llvmlite",
+            hint="pip install 'kprobes[jit]'; without it programs run in the interpreter",
+        ) from None
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
-    binding.set_option("kprobes", "-riscv-max-build-ints-cost=16")  # no constants in data of their own
+    # no constants in data of their own
+    binding.set_option("kprobes", "-riscv-max-build-ints-cost=16")
     return binding
 
 
 def compiled(ir: str, triple: Triple) -> bytes:
-    """Machine code of the IR, its `@run` at the start; from the cache where it is there. Unsupported: see
-    translate()."""
+    """Machine code of the IR, its `@run` at the start; from the cache where it is there.
+    Unsupported: see translate().
+    """
     key = hashlib.sha256("\0".join((triple.text, triple.cpu, triple.features, triple.relocation,
                                     ir)).encode()).hexdigest()
     place = directory()
@@ -49,12 +54,14 @@ def compiled(ir: str, triple: Triple) -> bytes:
 
 
 def translate(ir: str, triple: Triple) -> bytes:
-    """Machine code of the IR. Unsupported where LLVM lacks the target, or makes code that does not run wherever it is
-    put."""
+    """Machine code of the IR. Unsupported where LLVM lacks the target, or makes code that does not
+    run wherever it is put.
+    """
     binding = llvm()
     try:
-        machine = binding.Target.from_triple(triple.text).create_target_machine(triple.cpu, triple.features, 2,
-            triple.relocation, "small")
+        machine = binding.Target.from_triple(triple.text).create_target_machine(
+            triple.cpu, triple.features, 2, triple.relocation, "small"
+        )
         module = binding.parse_assembly(ir)
     except RuntimeError as error:
         raise Unsupported(f"LLVM does not compile for {triple.text}: {error}") from None
@@ -75,7 +82,11 @@ def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
     for section in binding.ObjectFileRef.from_data(image).sections():
         if section.name() == b".text":
             code = section.data()
-        elif section.name() in (b".rela.text", b".rel.text") and section.size() and not _unused(section.data(), triple):
+        elif (
+            section.name() in (b".rela.text", b".rel.text")
+            and section.size()
+            and not _unused(section.data(), triple)
+        ):
             raise Unsupported(f"LLVM's code for {triple.text} refers to data of its own")
     return bytes(code)
 
@@ -93,14 +104,19 @@ def directory() -> Path | None:
     None: there is no home.
     """
     try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kprobes" / "programs"
+        return (
+            Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            / "kprobes"
+            / "programs"
+        )
     except RuntimeError:
         return None
 
 
 def _read(path: Path) -> bytes | None:
-    """The code in a file of ours; None where there is none, or where it is damaged or not ours: it is going to be
-    executed."""
+    """The code in a file of ours; None where there is none, or where it is damaged or not ours: it
+    is going to be executed.
+    """
     try:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
@@ -109,7 +125,9 @@ def _read(path: Path) -> bytes | None:
         return None
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         return None
-    head, digest, code = image[:len(MAGIC)], image[len(MAGIC):len(MAGIC) + 32], image[len(MAGIC) + 32:]
+    head = image[:len(MAGIC)]
+    digest = image[len(MAGIC):len(MAGIC) + 32]
+    code = image[len(MAGIC) + 32:]
     return code if head == MAGIC and hashlib.sha256(code).digest() == digest else None
 
 

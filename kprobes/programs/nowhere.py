@@ -1,4 +1,4 @@
-"""Places where programs run: see call.Place."""
+"""Places where programs run: see call.RunPlace."""
 
 from __future__ import annotations
 

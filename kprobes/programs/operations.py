@@ -63,7 +63,9 @@ CONDITIONS: Final[Mapping[int, Callable[[int, int, int], bool]]] = {
 }
 
 #: atomic operation without FETCH -> new value in memory
-ATOMIC: Final[Mapping[int, Binary]] = {op: ARITHMETIC[op] for op in (isa.ADD, isa.OR, isa.AND, isa.XOR)}
+ATOMIC: Final[Mapping[int, Binary]] = {
+    op: ARITHMETIC[op] for op in (isa.ADD, isa.OR, isa.AND, isa.XOR)
+}
 
 
 def swap(value: int, bits: int) -> int:

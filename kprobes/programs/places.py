@@ -1,9 +1,9 @@
 """Finds the places that registers point at, as far as they are known without running the program:
 compilers ask before they emit an access.
 
-A forward walk over each function. It decides nothing about safety, which is the verifier's: it tells a register that
-certainly holds the context's address plus a constant, a frame's end plus a constant, a map or a function from one that
-holds something else.
+A forward walk over each function. It decides nothing about safety, which is the verifier's: it
+tells a register that certainly holds the context's address plus a constant, a frame's end plus a
+constant, a map or a function from one that holds something else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import isa
 from .isa import Instruction
 
 
-class Kind(enum.Enum):
+class PlaceKind(enum.Enum):
     """Kinds of what a register points at."""
 
     OTHER = enum.auto()  #: a number, or a pointer into anything but the context
@@ -29,16 +29,16 @@ class Kind(enum.Enum):
 
 
 @frozen
-class Place:
+class PointedPlace:
     """A register's value: an address of that kind plus an offset in bytes."""
 
-    kind: Kind
+    kind: PlaceKind
     offset: int = 0
 
 
-OTHER, MIXED = Place(Kind.OTHER), Place(Kind.MIXED)
-_MOVABLE = (Kind.CONTEXT, Kind.FRAME)
-Row = tuple[Place, ...]  # of r0 .. r10
+OTHER, MIXED = PointedPlace(PlaceKind.OTHER), PointedPlace(PlaceKind.MIXED)
+_MOVABLE = (PlaceKind.CONTEXT, PlaceKind.FRAME)
+Row = tuple[PointedPlace, ...]  # of r0 .. r10
 
 
 @frozen
@@ -57,13 +57,13 @@ class Places:
     rows: dict[int, Row]
     escapes: bool
 
-    def at(self, pc: int, register: int) -> Place:
+    def at(self, pc: int, register: int) -> PointedPlace:
         """Return the place that a register points at before an instruction."""
         return self.rows[pc][register]
 
 
 @frozen
-class _Walk:
+class _FunctionWalk:
     code: tuple[Instruction, ...]
     entries: dict[int, Row] = field(factory=dict)
     rows: dict[int, dict[int, Row]] = field(factory=dict)  # function -> slot -> row
@@ -103,11 +103,11 @@ class _Walk:
         return row
 
     def _access(self, pc: int, i: Instruction, row: Row) -> None:
-        stored = i.cls == isa.STX and row[i.src].kind in (Kind.CONTEXT, Kind.MIXED)
-        if stored or row[i.src if i.cls == isa.LDX else i.dst].kind is Kind.MIXED:
+        stored = i.cls == isa.STX and row[i.src].kind in (PlaceKind.CONTEXT, PlaceKind.MIXED)
+        if stored or row[i.src if i.cls == isa.LDX else i.dst].kind is PlaceKind.MIXED:
             self.escapes.append(pc)
 
-    def _result(self, pc: int, i: Instruction, row: Row) -> Place:
+    def _result(self, pc: int, i: Instruction, row: Row) -> PointedPlace:
         if i.wide:
             return _loaded(pc, i)
         if i.cls == isa.LDX:
@@ -115,35 +115,53 @@ class _Walk:
         old, new = row[i.dst], row[i.src] if i.by_register and i.op != isa.END else OTHER
         if i.cls == isa.ALU64 and i.op == isa.MOV and i.by_register and not i.offset:
             return new
-        if i.cls == isa.ALU64 and i.op in (isa.ADD, isa.SUB) and not i.by_register and old.kind in _MOVABLE:
+        if (
+            i.cls == isa.ALU64
+            and i.op in (isa.ADD, isa.SUB)
+            and not i.by_register
+            and old.kind in _MOVABLE
+        ):
             return evolve(old, offset=old.offset + (i.imm if i.op == isa.ADD else -i.imm))
         used = (new,) if i.op == isa.MOV else (old, new)
-        if any(place.kind in (Kind.CONTEXT, Kind.MIXED) for place in used):
+        if any(place.kind in (PlaceKind.CONTEXT, PlaceKind.MIXED) for place in used):
             self.escapes.append(pc)
         return OTHER
 
     def _call(self, pc: int, i: Instruction, row: Row) -> Row:
         arguments = row[1:6]
         if i.is_local_call:
-            passed = tuple(p if p.kind in (Kind.CONTEXT, Kind.MIXED, Kind.MAP) else OTHER for p in arguments)
-            self.enter(i.target(pc), (OTHER, *passed, *(OTHER,) * 4, Place(Kind.FRAME)))
-        elif any(p.kind is Kind.MIXED or (p.kind is Kind.CONTEXT and p.offset) for p in arguments):
+            passed = tuple(
+                p if p.kind in (PlaceKind.CONTEXT, PlaceKind.MIXED, PlaceKind.MAP) else OTHER
+                for p in arguments
+            )
+            self.enter(i.target(pc), (OTHER, *passed, *(OTHER,) * 4, PointedPlace(PlaceKind.FRAME)))
+        elif any(
+            p.kind is PlaceKind.MIXED or (p.kind is PlaceKind.CONTEXT and p.offset)
+            for p in arguments
+        ):
             self.escapes.append(pc)
         for place in arguments:
-            if place.kind is Kind.FUNCTION:  # a callback: what it gets is the helper's business
-                self.enter(place.offset, (OTHER, *(OTHER,) * 9, Place(Kind.FRAME)))
-                self.escapes.extend(pc for p in arguments if p.kind is Kind.CONTEXT)
+            # a callback: what it gets is the helper's business
+            if place.kind is PlaceKind.FUNCTION:
+                self.enter(place.offset, (OTHER, *(OTHER,) * 9, PointedPlace(PlaceKind.FRAME)))
+                self.escapes.extend(pc for p in arguments if p.kind is PlaceKind.CONTEXT)
         return (*(OTHER,) * 6, *row[6:])
 
 
 def find(code: tuple[Instruction, ...]) -> Places:
     """Walk the program from slot 0, where r1 is the context. IndexError where a jump leaves it."""
-    walk = _Walk(code)
-    walk.enter(0, (OTHER, Place(Kind.CONTEXT), *(OTHER,) * 8, Place(Kind.FRAME)))
+    walk = _FunctionWalk(code)
+    walk.enter(
+        0, (OTHER, PointedPlace(PlaceKind.CONTEXT), *(OTHER,) * 8, PointedPlace(PlaceKind.FRAME))
+    )
     while walk.todo:
         walk.function(walk.todo.pop())
     functions = {entry: tuple(sorted(rows)) for entry, rows in walk.rows.items()}
-    return Places(functions, {pc: row for rows in walk.rows.values() for pc, row in rows.items()}, bool(walk.escapes))
+    return Places(
+        functions,
+        {pc: row for rows in walk.rows.values() for pc, row in rows.items()},
+        bool(walk.escapes),
+    )
 
 
 def successors(code: tuple[Instruction, ...], pc: int) -> tuple[int, ...]:
@@ -157,12 +175,15 @@ def successors(code: tuple[Instruction, ...], pc: int) -> tuple[int, ...]:
     return (after, i.target(pc)) if i.is_conditional else (i.target(pc),)
 
 
-def _loaded(pc: int, i: Instruction) -> Place:
-    kinds: Mapping[int, Place] = {isa.MAP: Place(Kind.MAP, i.imm), isa.CODE: Place(Kind.FUNCTION, i.target(pc))}
+def _loaded(pc: int, i: Instruction) -> PointedPlace:
+    kinds: Mapping[int, PointedPlace] = {
+        isa.MAP: PointedPlace(PlaceKind.MAP, i.imm),
+        isa.CODE: PointedPlace(PlaceKind.FUNCTION, i.target(pc)),
+    }
     return kinds.get(i.src, OTHER)
 
 
-def _put(row: Row, register: int, place: Place) -> Row:
+def _put(row: Row, register: int, place: PointedPlace) -> Row:
     return (*row[:register], place, *row[register + 1:])
 
 
@@ -170,8 +191,8 @@ def _meet(one: Row, other: Row) -> Row:
     return tuple(map(_either, one, other))
 
 
-def _either(a: Place, b: Place) -> Place:
+def _either(a: PointedPlace, b: PointedPlace) -> PointedPlace:
     """Return the place of a register that has come from two ways."""
     if a == b:
         return a
-    return OTHER if {Kind.CONTEXT, Kind.MIXED}.isdisjoint((a.kind, b.kind)) else MIXED
+    return OTHER if {PlaceKind.CONTEXT, PlaceKind.MIXED}.isdisjoint((a.kind, b.kind)) else MIXED

@@ -16,22 +16,28 @@ _FIELD: Final = re.compile(rb"%(?:(?P<percent>%)|(?P<flags>[0+ #-]*)(?P<width>\d
                            rb"(?:(?P<size>l{0,2})(?P<kind>[diuxX])|"
                            rb"(?P<plain>[cs])|p(?P<pointer>[ku]s|[KxsSB](?![a-z0-9]))?(?P<p>)))")
 _BITS: Final = {b"": 32, b"l": 64, b"ll": 64}
-#: what fields other than %s show of an address of the program's own, which is one of this computer's; Linux's word
+#: what fields other than %s show of an address of the program's own, which is one of this
+#: computer's; Linux's word
 _HIDDEN: Final = b"(____ptrval____)"
 
 
 @frozen
 class Own:
-    """An argument that is an address of the program's own. text: what lies there, as far as it may be looked at."""
+    """An argument that is an address of the program's own. text: what lies there, as far as it may
+    be looked at.
+    """
 
     text: bytes
 
 
-def expand(pattern: bytes, args: Sequence[int | Own], read: Callable[[int, int], bytes]) -> bytes | None:
+def expand(
+    pattern: bytes, args: Sequence[int | Own], read: Callable[[int, int], bytes]
+) -> bytes | None:
     """The text of a NUL-terminated pattern with arguments of 64 bits put in.
 
-    None: it is no pattern, or has more fields than there are arguments. `read` reads guest memory: `%s` shows the
-    string at a guest address, nothing where there is none; of an address of the program's own, what lies there.
+    None: it is no pattern, or has more fields than there are arguments. `read` reads guest memory:
+    `%s` shows the string at a guest address, nothing where there is none; of an address of the
+    program's own, what lies there.
     """
     text, nul, _ = pattern.partition(b"\0")
     if not nul or any(byte >= 128 for byte in text):
@@ -72,7 +78,9 @@ def _number(value: int, kind: bytes, bits: int, flags: bytes, width: int) -> byt
     if kind in b"di" and value >> bits - 1:
         value -= 1 << bits
     keep = flags if kind in b"xX" else flags.replace(b"#", b"")
-    form = b"%" + keep + (str(width).encode() if width else b"") + (b"d" if kind in b"diu" else kind)
+    form = (
+        b"%" + keep + (str(width).encode() if width else b"") + (b"d" if kind in b"diu" else kind)
+    )
     return form % value
 
 

@@ -17,8 +17,8 @@ from ..errors import BadArgument, ProgramError
 from ..machine._views import HostCodeView
 from . import framed
 from .code import CONTEXT_SIZE, Code
-from .engines import Engine, best, named
-from .framed import Framed, Guest
+from .engines import ProgramEngine, best, named
+from .framed import DetourGuest, Framed
 from .host import HostCode
 from .isa import Instruction, Order
 from .linker import link
@@ -38,7 +38,8 @@ class AtEntry:
 
     Attributes:
         program: writes `kept`, at call_slot().
-        kept: an array of meanings.SLOTS values, of which the other program reads that at its own call_slot().
+        kept: an array of meanings.SLOTS values, of which the other program reads that at its own
+            call_slot().
     """
 
     program: Program
@@ -60,9 +61,10 @@ class Program:
         types: name -> ctypes structure, of those that variables, maps and parameters refer to; for
             records of ring buffers.
         printed: the lines of trace_printk in test runs.
-        why_interpreter: why a run without `engine` was the interpreter's, as one clause; "" where host code ran, or
-            the interpreter was asked for.
-        at_entry: for a program at a return, one that runs at the function's entry and keeps something for it; None:
+        why_interpreter: why a run without `engine` was the interpreter's, as one clause; "" where
+            host code ran, or the interpreter was asked for.
+        at_entry: for a program at a return, one that runs at the function's entry and keeps
+            something for it; None:
             there is none.
     """
 
@@ -76,15 +78,17 @@ class Program:
         self.printed: list[str] = []
         self.why_interpreter = ""
         self.at_entry: AtEntry | None = None
-        self._engines: dict[tuple[str | None, bool | None, int], tuple[Engine, str]] = {}
+        self._engines: dict[tuple[str | None, bool | None, int], tuple[ProgramEngine, str]] = {}
         self._facts: Facts | None = None
-        self._sites: WeakKeyDictionary[HostCodeView, dict[str, HostCode]] = WeakKeyDictionary()  # machines may go
-        self._frames: WeakKeyDictionary[Guest, Framed] = WeakKeyDictionary()
+        # machines may go
+        self._sites: WeakKeyDictionary[HostCodeView, dict[str, HostCode]] = WeakKeyDictionary()
+        self._frames: WeakKeyDictionary[DetourGuest, Framed] = WeakKeyDictionary()
         self._parts: dict[str, Program] = {}
 
     @classmethod
     def from_c(cls, text: str, name: str | None = None, cpus: int = 1) -> Program:
-        """Programs of C source, compiled for BPF by ziglang's clang (-O2 -g); `#include <kprobes/bpf.h>` is found.
+        """Programs of C source, compiled for BPF by ziglang's clang (-O2 -g); `#include
+        <kprobes/bpf.h>` is found.
 
         name: of the file, for messages. cpus: values of per-CPU maps.
         ProgramError: it does not compile, ziglang is not installed, or as from_elf().
@@ -98,7 +102,8 @@ class Program:
     def from_elf(cls, source: str | os.PathLike[str] | bytes, cpus: int = 1) -> Program:
         """Programs of an object: a path, or the object's bytes. cpus: values of per-CPU maps.
 
-        ProgramError: not there, damaged, not for BPF, without programs, or with something in it that there is not here.
+        ProgramError: not there, damaged, not for BPF, without programs, or with something in it
+        that there is not here.
         """
         if isinstance(source, (bytes, bytearray, memoryview)):
             return cls._loaded(bytes(source), "object", cpus)
@@ -106,14 +111,23 @@ class Program:
             data = Path(source).read_bytes()
         except (OSError, ValueError) as error:
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise ProgramError(reason, program=os.fspath(source),
-                               hint="give the path of an object made by clang -target bpf -c") from None
+            raise ProgramError(
+                reason,
+                program=os.fspath(source),
+                hint="give the path of an object made by clang -target bpf -c",
+            ) from None
         return cls._loaded(data, os.fspath(source), cpus)
 
     @classmethod
-    def from_instructions(cls, raw: bytes | Iterable[Instruction], maps: Mapping[int | str, Map] | None = None,
-                          name: str = "main", order: Order = "little") -> Program:
-        """A program of instructions: bytes of 8 for each slot in byte order `order`, or isa.Instruction.
+    def from_instructions(
+        cls,
+        raw: bytes | Iterable[Instruction],
+        maps: Mapping[int | str, Map] | None = None,
+        name: str = "main",
+        order: Order = "little",
+    ) -> Program:
+        """A program of instructions: bytes of 8 for each slot in byte order `order`, or
+        isa.Instruction.
 
         maps: file descriptor -> map for LDDW's MAP_FD, and the maps in their order for LDDW's MAP.
         ProgramError: not whole instructions, or a map that is not there.
@@ -121,7 +135,9 @@ class Program:
         if order not in ("little", "big"):
             raise BadArgument(f"order is {shown(order)}", hint='pass "little" or "big"')
         code = link(raw, maps or {}, name, order)
-        return cls(name, {name: code}, {m.name or str(number): m for number, m in enumerate(code.maps)})
+        return cls(
+            name, {name: code}, {m.name or str(number): m for number, m in enumerate(code.maps)}
+        )
 
     @classmethod
     def _loaded(cls, data: bytes, name: str, cpus: int) -> Program:
@@ -141,11 +157,17 @@ class Program:
         """
         if name not in self.codes:
             near = difflib.get_close_matches(name, self.codes, 3) or list(self.codes)
-            raise ProgramError(f"there is no program {name!r}", program=self.name, hint=f"there is {', '.join(near)}")
+            raise ProgramError(
+                f"there is no program {name!r}",
+                program=self.name,
+                hint=f"there is {', '.join(near)}",
+            )
         if len(self.codes) == 1:
             return self
         if name not in self._parts:
-            self._parts[name] = Program(name, {name: self.codes[name]}, self.maps, self.variables, self.types)
+            self._parts[name] = Program(
+                name, {name: self.codes[name]}, self.maps, self.variables, self.types
+            )
         return self._parts[name]
 
     def __iter__(self) -> Iterator[Program]:
@@ -158,8 +180,11 @@ class Program:
     def code(self) -> Code:
         """The instructions. ProgramError: there are several programs."""
         if len(self.codes) > 1:
-            raise ProgramError("has several programs", program=self.name,
-                               hint=f"take one of them: {', '.join(f'[{n!r}]' for n in self.codes)}")
+            raise ProgramError(
+                "has several programs",
+                program=self.name,
+                hint=f"take one of them: {', '.join(f'[{n!r}]' for n in self.codes)}",
+            )
         return next(iter(self.codes.values()))
 
     @property
@@ -210,21 +235,25 @@ class Program:
         """A test run, without a guest: r0 at its end, unsigned 64 bits.
 
         Args:
-            ctx: the memory that r1 points at (r2 is its size), with zeros behind it; a bytearray may be written by the
-                program. It is memory as any other: a probe's context is read only, and in whole words.
-            engine: "interpreter" (it takes what verify() refuses, and checks each access), "host" (compiled; verified
-                first); None: the best there is, and `why_interpreter` says why where that is the interpreter.
+            ctx: the memory that r1 points at (r2 is its size), with zeros behind it; a bytearray
+                may be written by the program. It is memory as any other: a probe's context is read
+                only, and in whole words.
+            engine: "interpreter" (it takes what verify() refuses, and checks each access), "host"
+                (compiled; verified first); None: the best there is, and `why_interpreter` says why
+                where that is the interpreter.
 
         Raises:
-            ProgramError: the program does what it may not do, or there is no such engine. Unsupported: not on this
-                host.
+            ProgramError: the program does what it may not do, or there is no such engine.
+                Unsupported: not on this host.
         """
         size = CONTEXT_SIZE
         while size < len(ctx):  # a few sizes: the program is verified for each
             size *= 2
-        return self._made(engine, isinstance(ctx, bytearray), size).run(ctx, Nowhere(), self.printed.append)
+        return self._made(engine, isinstance(ctx, bytearray), size).run(
+            ctx, Nowhere(), self.printed.append
+        )
 
-    def engine(self, name: str | None = None) -> Engine:
+    def engine(self, name: str | None = None) -> ProgramEngine:
         """Return the engine that runs this program at probes, made once.
 
         Args:
@@ -232,11 +261,12 @@ class Program:
         """
         return self._made(name, None, CONTEXT_SIZE)
 
-    def _made(self, name: str | None, writable: bool | None, size: int) -> Engine:
+    def _made(self, name: str | None, writable: bool | None, size: int) -> ProgramEngine:
         """An engine, made once.
 
         Args:
-            name: which one; None: the best there is, and `why_interpreter` says so where that is the interpreter.
+            name: which one; None: the best there is, and `why_interpreter` says so where that is
+                the interpreter.
             writable: whether the program may write its context; None: it is a probe's.
             size: bytes of the largest context.
         """
@@ -250,7 +280,8 @@ class Program:
     def at_sites(self, view: HostCodeView, clock: str) -> HostCode:
         """Code for call sites of one machine.
 
-        Made once. clock: what ktime_get_ns is, see Inlined. Unsupported: not this program, or not here.
+        Made once. clock: what ktime_get_ns is, see Inlined. Unsupported: not this program, or not
+        here.
         """
         with self.unless_refused():
             made = self._sites.setdefault(view, {})
@@ -258,25 +289,39 @@ class Program:
                 made[clock] = compiled_for(self.code, view, clock, self.verify())
             return made[clock]
 
-    def in_guest(self, view: Guest) -> Framed:
-        """Code for the detours of one machine. Made once. Unsupported: not this program, or not there."""
+    def in_guest(self, view: DetourGuest) -> Framed:
+        """Code for the detours of one machine. Made once. Unsupported: not this program, or not
+        there.
+        """
         with self.unless_refused():
             if view not in self._frames:
                 self._frames[view] = framed.compiled(self.code, view, self.verify().cleared)
             return self._frames[view]
 
-    def _make(self, name: str | None, writable: bool | None, size: int) -> tuple[Engine, str]:
+    def _make(
+        self, name: str | None, writable: bool | None, size: int
+    ) -> tuple[ProgramEngine, str]:
         from .verifier import memory, verify  # what never runs here needs no verifier
 
         facts = self._facts if writable is None else None
         if name != "interpreter":
             try:
-                facts = self.verify() if writable is None else verify(self.code, context=memory(size, writable))
+                facts = (
+                    self.verify()
+                    if writable is None
+                    else verify(self.code, context=memory(size, writable))
+                )
             except ProgramError as error:
                 if name is not None:
                     raise
-                return named("interpreter", self.code, None), f"it is refused by the verifier: {error.reason}"
-        return best(self.code, facts, size) if name is None else (named(name, self.code, facts, size), "")
+                return named(
+                    "interpreter", self.code, None
+                ), f"it is refused by the verifier: {error.reason}"
+        return (
+            best(self.code, facts, size)
+            if name is None
+            else (named(name, self.code, facts, size), "")
+        )
 
     def __repr__(self) -> str:
         sections = ", ".join(f"{name} {code.section}".strip() for name, code in self.codes.items())

@@ -1,4 +1,5 @@
-"""Programs at a probe of a machine whose guest host code can see: registers are read where the engine keeps them.
+"""Programs at a probe of a machine whose guest host code can see: registers are read where the
+engine keeps them.
 
 What a machine shows is a `HostCodeView`; see machine.unicorn.programs, which has one.
 """
@@ -20,7 +21,7 @@ from .host import Environment, HostCode
 from .hostclock import clock_of
 from .inline import Inlined
 from .llvm import generate
-from .writer import Slot, Target, Writer
+from .writer import CodeTarget, IrWriter, Slot
 
 if TYPE_CHECKING:
     from .verifier import Facts
@@ -31,18 +32,19 @@ _WORD = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
 
 
 class ProbeContext:
-    """The context of a program at a probe: its words are read when the program reads them. See context.py for what they
-    are."""
+    """The context of a program at a probe: its words are read when the program reads them. See
+    context.py for what they are.
+    """
 
     def __init__(self, view: HostCodeView) -> None:
         self._view = view
         self._arch = view.arch
 
-    def load(self, w: Writer, offset: int, size: int) -> str:
+    def load(self, w: IrWriter, offset: int, size: int) -> str:
         """Part of a word. The verifier lets no read pass that crosses words."""
         return part(w, word(w, self._arch, self, offset // 8), offset % 8, size)
 
-    def address(self, w: Writer) -> str:
+    def address(self, w: IrWriter) -> str:
         """Memory with all words, where the program needs it; else nothing looks there."""
         if not w.module.places.escapes:
             return "0"
@@ -52,23 +54,25 @@ class ProbeContext:
             w.do(f"store i64 {value}, ptr {w.pointer(w.emit(f'add i64 {at}, {8 * n}'))}")
         return at
 
-    def sp(self, w: Writer) -> str:
+    def sp(self, w: IrWriter) -> str:
         table = self._arch.regs
-        value = w.emit(f"add i64 {self._value(w, table.sp, table.names.index(table.sp))}, {table.sp_bias}")
+        value = w.emit(
+            f"add i64 {self._value(w, table.sp, table.names.index(table.sp))}, {table.sp_bias}"
+        )
         return w.emit(f"and i64 {value}, {self._arch.mask}")
 
-    def linkage(self, w: Writer, index: int) -> str:
+    def linkage(self, w: IrWriter, index: int) -> str:
         """As every word that Python finds."""
         function = w.pointer(w.word(("word", 0)))
         value = w.emit(f"call i64 {function}(i64 {index})")
         end_if_failed(w)
         return value
 
-    def register(self, w: Writer, name: str, index: int) -> str:
+    def register(self, w: IrWriter, name: str, index: int) -> str:
         biased = index == context.SP and self._arch.regs.sp_bias
         return self.sp(w) if biased else self._value(w, name, index)
 
-    def _value(self, w: Writer, name: str, index: int) -> str:
+    def _value(self, w: IrWriter, name: str, index: int) -> str:
         where = self._view.where(self._arch.regs.aliases.get(name, name))
         if where.way == "none":
             return "0"
@@ -80,7 +84,9 @@ class ProbeContext:
         if where.way == "api":
             support.need(w.module, "engine_register")
             engine, function = w.word(("uc", 0)), w.word(("uc_reg_read", 0))
-            return w.emit(f"call i64 @engine_register(i64 {engine}, i64 {function}, i32 {where.place})")
+            return w.emit(
+                f"call i64 @engine_register(i64 {engine}, i64 {function}, i32 {where.place})"
+            )
         base = w.pointer(w.word(("base", 0)))
         at = w.emit(f"getelementptr i8, ptr {base}, i64 {where.place}")
         if where.way == "window":
@@ -89,17 +95,17 @@ class ProbeContext:
         return value if where.bits == 64 else w.emit(f"zext i{where.bits} {value} to i64")
 
 
-class Words(Protocol):
+class WordSources(Protocol):
     """The sources of a context's words that differ among guests: the stack pointer, the return
     address, registers.
     """
 
-    def sp(self, w: Writer) -> str: ...
-    def linkage(self, w: Writer, index: int) -> str: ...
-    def register(self, w: Writer, name: str, index: int) -> str: ...
+    def sp(self, w: IrWriter) -> str: ...
+    def linkage(self, w: IrWriter, index: int) -> str: ...
+    def register(self, w: IrWriter, name: str, index: int) -> str: ...
 
 
-def word(w: Writer, arch: Arch, words: Words, index: int) -> str:
+def word(w: IrWriter, arch: Arch, words: WordSources, index: int) -> str:
     """A word of the context, by its number; 0 where the architecture has none."""
     source = context.source(arch, index) if 0 <= index < context.WORDS else None
     if source is None:
@@ -111,7 +117,7 @@ def word(w: Writer, arch: Arch, words: Words, index: int) -> str:
     return words.linkage(w, index) if source.linkage else words.register(w, source.register, index)
 
 
-def part(w: Writer, value: str, inside: int, size: int) -> str:
+def part(w: IrWriter, value: str, inside: int, size: int) -> str:
     """`size` bytes of a word, from byte `inside` on as memory has them."""
     shift = 8 * (8 - inside - size if w.module.target.program_order == "big" else inside)
     if shift > 0:
@@ -119,13 +125,13 @@ def part(w: Writer, value: str, inside: int, size: int) -> str:
     return value if size == 8 else w.emit(f"and i64 {value}, {(1 << 8 * size) - 1}")
 
 
-def stacked(w: Writer, arch: Arch, n: int, sp: str) -> str:
+def stacked(w: IrWriter, arch: Arch, n: int, sp: str) -> str:
     """Argument `n`, on the stack; 0 where there is no memory."""
     assert arch.abi is not None
     return word_at(w, arch, sp, arch.abi.stack_args + (n - len(arch.abi.args)) * (arch.bits // 8))
 
 
-def word_at(w: Writer, arch: Arch, base: str, offset: int) -> str:
+def word_at(w: IrWriter, arch: Arch, base: str, offset: int) -> str:
     """The guest's word at an address and an offset; 0 where there is no memory."""
     support.need(w.module, "read")
     size = arch.bits // 8
@@ -139,11 +145,12 @@ def word_at(w: Writer, arch: Arch, base: str, offset: int) -> str:
 
 
 def compiled(code: Code, view: HostCodeView, clock: str, facts: Facts) -> HostCode:
-    """The program as host code that runs at probes of such machines. Unsupported where it cannot be compiled, or not
-    here."""
+    """The program as host code that runs at probes of such machines. Unsupported where it cannot be
+    compiled, or not here.
+    """
     if any(i.is_helper_call and i.imm == _OVERRIDE for i in code.instructions):
         raise Unsupported("a program that moves the guest is left to the core")
-    target = Target(order=sys.byteorder, program_order=code.order)
+    target = CodeTarget(order=sys.byteorder, program_order=code.order)
     inlined = Inlined(code.maps, guest=True, clock=clock, calls=facts.calls)
     text, slots = generate(code.instructions, target, inlined, ProbeContext(view), facts.cleared)
     return HostCode(host.load(native.compiled(text, host.triple())), slots, facts.calls)
@@ -152,15 +159,21 @@ def compiled(code: Code, view: HostCodeView, clock: str, facts: Facts) -> HostCo
 class SiteProgram:
     """A program at one probe, as a machine runs it at a call site. See machine._base.HostProgram.
 
-    view: the machine's. call: a run, as helpers see it. returns: it runs when a function has returned. clock: its
-    ktime_get_ns, see Inlined.
-    made: what compiled() gave for the same program, view and clock. called: told True and False around each call of
-    Python.
+    view: the machine's. call: a run, as helpers see it. returns: it runs when a function has
+    returned. clock: its ktime_get_ns, see Inlined. made: what compiled() gave for the same program,
+    view and clock. called: told True and False around each call of Python.
     """
 
-    def __init__(self, code: Code, view: HostCodeView, call: Any, returns: bool = False, clock: str = "",
-                 made: HostCode | None = None,
-                 called: Callable[[bool], None] = lambda begins: None) -> None:
+    def __init__(
+        self,
+        code: Code,
+        view: HostCodeView,
+        call: Any,
+        returns: bool = False,
+        clock: str = "",
+        made: HostCode | None = None,
+        called: Callable[[bool], None] = lambda begins: None,
+    ) -> None:
         self._view = view
         self._returns = returns
         self._called = called
@@ -170,7 +183,11 @@ class SiteProgram:
 
             made = compiled(code, view, clock, verify(code))
         self._made = made
-        self._pc = ctypes.c_uint64.from_address(view.words["returned_to"]) if returns else ctypes.c_uint64()
+        self._pc = (
+            ctypes.c_uint64.from_address(view.words["returned_to"])
+            if returns
+            else ctypes.c_uint64()
+        )
         known: dict[Slot, int] = {("base", 0): view.base, _PC: ctypes.addressof(self._pc),
                                   **{(name, 0): value for name, value in view.words.items()}}
         if ("context", 0) in made.slots:
@@ -208,7 +225,9 @@ class SiteProgram:
             self._environment.set((name, 0), value)
 
     def run(self, pc: int) -> None:
-        """Run it in a handler, at a hit that the machine has left to us. Raises what a helper raises."""
+        """Run it in a handler, at a hit that the machine has left to us. Raises what a helper
+        raises.
+        """
         outer = self._pc.value
         self._pc.value = pc
         handled = self._handled

@@ -13,7 +13,7 @@ from typing import Final
 from attrs import frozen
 
 from ..native import support_path
-from .writer import Module, Target, Writer
+from .writer import CodeTarget, IrModule, IrWriter
 
 #: what programs themselves use beside what support.c uses
 _SWAPS: Final = tuple(f"declare i{bits} @llvm.bswap.i{bits}(i{bits})" for bits in (16, 32, 64))
@@ -32,7 +32,7 @@ class Library:
     functions: Mapping[str, str]
 
 
-def library(target: Target) -> Library:
+def library(target: CodeTarget) -> Library:
     """The functions for a target."""
     return _library(target.bits, target.alone, target.swapped)
 
@@ -49,7 +49,7 @@ def _name(text: str) -> str:
     return text[text.index("@") + 1:text.index("(")]
 
 
-def need(module: Module, name: str) -> None:
+def need(module: IrModule, name: str) -> None:
     """Have a module contain a function of support.c, and those that it calls."""
     functions = library(module.target).functions
     module.need(name, functions[name])
@@ -58,7 +58,7 @@ def need(module: Module, name: str) -> None:
             need(module, other)
 
 
-def memory(w: Writer) -> str:
+def memory(w: IrWriter) -> str:
     """The last arguments of @read and @read_string.
 
     They are: the table of guest memory, the engine, and who reads what is not in that table.

@@ -8,9 +8,10 @@ from attrs import define, field, frozen
 
 from . import isa
 from .isa import Instruction
-from .places import Kind, Places
+from .places import PlaceKind, Places
 
-# words of the environment that are not the program's: address of the code, address of the next environment
+# words of the environment that are not the program's: address of the code, address of the next
+# environment
 HEADER: Final = 2
 #: what a word of the environment is: ("map", index), ("value", index), ("call", helper's number),
 #: ("format", slot of the helper's call), ...
@@ -19,29 +20,30 @@ Slot = tuple[str, int]
 FAILED: Final[Slot] = ("failed", 0)
 
 
-class Context(Protocol):
+class ContextSource(Protocol):
     """The source of the words of a program's context, if it is not in memory behind r1."""
 
-    def load(self, writer: Writer, offset: int, size: int) -> str:
+    def load(self, writer: IrWriter, offset: int, size: int) -> str:
         """Emit a read of `size` bytes at `offset`; the name of the i64."""
 
-    def address(self, writer: Writer) -> str:
+    def address(self, writer: IrWriter) -> str:
         """Emit what r1 is at the start; the name of the i64."""
 
 
 class Inline(Protocol):
-    """Helpers that are emitted as code. None: it is called by the environment's ("call", number)."""
+    """Helpers that are emitted as code. None: it is called by the environment's ("call", number).
+    """
 
-    def __call__(self, w: Writer, pc: int, number: int, /) -> str | None: ...
+    def __call__(self, w: IrWriter, pc: int, number: int, /) -> str | None: ...
 
 
-def no_inline(writer: Writer, pc: int, number: int) -> str | None:
+def no_inline(writer: IrWriter, pc: int, number: int) -> str | None:
     """Every helper is called."""
     return None
 
 
 @frozen(kw_only=True)
-class Target:
+class CodeTarget:
     """The properties of the code's machine that the IR depends on.
 
     Attributes:
@@ -70,18 +72,19 @@ class Target:
 
 
 @define
-class Module:
+class IrModule:
     """The IR of one program, being written.
 
     Attributes:
-        slots: words of the environment in use -> their places in it. support: functions that others call, by name.
+        slots: words of the environment in use -> their places in it. support: functions that others
+            call, by name.
     """
 
     code: tuple[Instruction, ...]
     places: Places
-    target: Target
+    target: CodeTarget
     inline: Inline
-    context: Context | None
+    context: ContextSource | None
     slots: dict[Slot, int] = field(factory=dict)
     support: dict[str, str] = field(factory=dict)
 
@@ -94,10 +97,10 @@ class Module:
         self.support.setdefault(name, text)
 
 
-class Writer:
+class IrWriter:
     """Writes one function."""
 
-    def __init__(self, module: Module, entry: int) -> None:
+    def __init__(self, module: IrModule, entry: int) -> None:
         self.module = module
         self.entry = entry
         self.lines: list[str] = []
@@ -152,7 +155,9 @@ class Writer:
         self.do(f"store i64 {value}, ptr %r{register}")
 
     def word(self, what: Slot) -> str:
-        """A word of the environment. It stays as it is while the program runs: LLVM need not load it twice."""
+        """A word of the environment. It stays as it is while the program runs: LLVM need not load
+        it twice.
+        """
         at = self.emit(f"getelementptr i8, ptr %env, i64 {self.module.slot(what)}")
         known = ", !range !0" if what[0] in ("map", "value") else ""
         return self.emit(f"load i64, ptr {at}, !invariant.load !1{known}")
@@ -164,8 +169,10 @@ class Writer:
     def address(self, pc: int, register: int, offset: int = 0) -> str:
         """The pointer that a register and an offset make."""
         place = self.module.places.at(pc, register)
-        if place.kind is Kind.FRAME:
-            return self.emit(f"getelementptr i8, ptr %frame, i64 {isa.STACK_SIZE + place.offset + offset}")
+        if place.kind is PlaceKind.FRAME:
+            return self.emit(
+                f"getelementptr i8, ptr %frame, i64 {isa.STACK_SIZE + place.offset + offset}"
+            )
         value = self.get(register)
         return self.pointer(self.emit(f"add i64 {value}, {offset}") if offset else value)
 
@@ -183,4 +190,6 @@ class Writer:
 
     def reversed(self, value: str, bits: int) -> str:
         """The bytes in reverse."""
-        return value if bits == 8 else self.emit(f"call i{bits} @llvm.bswap.i{bits}(i{bits} {value})")
+        return (
+            value if bits == 8 else self.emit(f"call i{bits} @llvm.bswap.i{bits}(i{bits} {value})")
+        )

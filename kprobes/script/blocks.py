@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ProgramError
 from ..programs.assembler import Assembler
-from ..programs.code import Line
+from ..programs.code import CodeLine
 from . import layout, tree, types
 from .definitions import Definitions
 from .inference import MapFacts, TypedProbe, Typing
@@ -63,7 +63,7 @@ class BlockWriter(ABC):
         self._depth = self._temporary = 0
         self._loops: list[tuple[str, str]] = []
 
-    def program(self) -> tuple[Sequence[Instruction], dict[int, Line]]:
+    def program(self) -> tuple[Sequence[Instruction], dict[int, CodeLine]]:
         """The program of the probe's block."""
         asm, block = self.asm, self.probe.probe
         asm.move(_CONTEXT, 1)
@@ -172,7 +172,7 @@ class BlockWriter(ABC):
 
     def _line(self, span: Span) -> None:
         lines = self._source.text.split("\n")
-        self.asm.line(Line(self._source.name, span.line, span.column, lines[span.line - 1]))
+        self.asm.line(CodeLine(self._source.name, span.line, span.column, lines[span.line - 1]))
 
     def _evaluate(self, statement: tree.Evaluate) -> None:
         self.effect(statement.expression, statement.discarded)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from attrs import define, evolve
 
 from ..programs import maps as kinds
-from ..programs.code import Line
+from ..programs.code import CodeLine
 from ..programs.isa import Instruction
 from ..programs.linker import link
 from ..programs.maps import Map, MapType, Spec
@@ -137,7 +137,7 @@ def speaks(probes: list[TypedProbe]) -> bool:
                          for probe in probes for node in tree.walk(probe.probe.body))
 
 
-_Written = tuple[TypedProbe, tuple[Sequence[Instruction], dict[int, Line]]]
+_Written = tuple[TypedProbe, tuple[Sequence[Instruction], dict[int, CodeLine]]]
 
 
 def _linked(codes: list[_Written], typing: Typing, storage: Storage, settings: Settings) -> Compiled:

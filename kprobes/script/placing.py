@@ -180,7 +180,7 @@ def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, eng
 def _watch(kprobes: Probed, point: Point, program: Program, clock: Any, engine: str | None,
            woken: Callable[[str], None], number: int) -> Watchpoint:
     """A program at accesses to memory."""
-    from ..programs.atprobe import AtProbe, Contexts
+    from ..programs.atprobe import AtProbe, ContextReader
     from ..programs.attach import clock_of
     from ..programs.fitting import fits, words
 
@@ -189,7 +189,7 @@ def _watch(kprobes: Probed, point: Point, program: Program, clock: Any, engine: 
         raise Unsupported("watchpoints of execution are breakpoints", hint="use kprobe:ADDRESS")
     fits(program.code, machine)
     place = AtProbe(kprobes, False, number, clock_of(machine, clock).now)
-    contexts = Contexts(machine.arch, words(program, machine))
+    contexts = ContextReader(machine.arch, words(program, machine))
     runs = program.engine(engine)
 
     def handler(watchpoint: object, regs: Any) -> None:

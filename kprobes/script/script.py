@@ -39,7 +39,7 @@ _LEAST: Final = 0.001
 
 
 class Outside:
-    """Where begin, end and interval probes run: at no place of the guest (a call.Place).
+    """Where begin, end and interval probes run: at no place of the guest (a call.RunPlace).
 
     Attributes:
         cpu: always 0.

@@ -1,4 +1,5 @@
-"""Proof kits: what shows that a probe, an architecture or an engine keeps its promises. They need no test framework.
+"""Proof kits: what shows that a probe, an architecture or an engine keeps its promises. They need
+no test framework.
 
 - Recorder makes handlers that write a transcript.
 - Bench compares single instructions with and without a probe; transparency() compares whole runs.
@@ -14,8 +15,32 @@ from ._difference import Difference
 from ._encodings import encodings
 from ._judge import Tally
 from ._recorder import Recorder
-from ._transparency import Comparison, functions, instructions, kprobes_everywhere, kretprobes_everywhere, transparency
+from ._transparency import (
+    Comparison,
+    functions,
+    instructions,
+    kprobes_everywhere,
+    kretprobes_everywhere,
+    transparency,
+)
 
-__all__ = ["Bench", "Case", "CaseFile", "Comparison", "Difference", "Recorder", "Tally", "check_arch", "check_machine",
-           "decode_tables", "encodings", "functions", "instructions", "kprobes_everywhere", "kretprobes_everywhere",
-           "read_cases", "row_names", "transparency"]
+__all__ = [
+    "Bench",
+    "Case",
+    "CaseFile",
+    "Comparison",
+    "Difference",
+    "Recorder",
+    "Tally",
+    "check_arch",
+    "check_machine",
+    "decode_tables",
+    "encodings",
+    "functions",
+    "instructions",
+    "kprobes_everywhere",
+    "kretprobes_everywhere",
+    "read_cases",
+    "row_names",
+    "transparency",
+]

@@ -18,7 +18,7 @@ from ._difference import Difference, Ending, ending, registers
 from ._displaced import displaced
 from ._judge import Judge, Shot, Tally
 from ._scenery import BASE, SCENE, Scenery
-from ._states import Freezer, Spy, State, States
+from ._states import Freezer, Spy, StartState, States
 from ._watch import Watchdog, Watcher
 
 DATA = 0x10000
@@ -26,7 +26,8 @@ CONTEXTS = 0x400  # of it, bytes for saved contexts
 
 
 class Bench:
-    """Compares one instruction's run with and without a probe: registers, memory, where it went, how it failed.
+    """Compares one instruction's run with and without a probe: registers, memory, where it went,
+    how it failed.
 
     Attributes:
         machine: where it runs.
@@ -34,13 +35,17 @@ class Bench:
         tally: what was compared so far.
     """
 
-    def __init__(self, machine: UnicornMachine | str, file: CaseFile | None = None, *, seed: int = 0) -> None:
-        """machine: an architecture's name, or what make_machine() gave. file: flags, registers to keep, delay-slot
-        instructions. seed: of everything random.
+    def __init__(
+        self, machine: UnicornMachine | str, file: CaseFile | None = None, *, seed: int = 0
+    ) -> None:
+        """machine: an architecture's name, or what make_machine() gave. file: flags, registers to
+        keep, delay-slot instructions. seed: of everything random.
         """
         self.machine = self.make_machine(machine) if isinstance(machine, str) else machine
         self.file = file or CaseFile()
-        self._mapped_targets = self.file.mapped_targets or self.machine.guest.blocks.fetch_fault_kills
+        self._mapped_targets = (
+            self.file.mapped_targets or self.machine.guest.blocks.fetch_fault_kills
+        )
         self.tally = Tally()
         self._seed = seed
         self._arch = self.machine.arch
@@ -51,8 +56,13 @@ class Bench:
         self._freezer = Freezer(self.machine)
         self._usual = Freezer(self.machine).freeze()
         landing = BASE, BASE + SCENE // 4
-        self._states = States(self.machine.regs, (self.data, self.data + DATA), landing, self.file.flags,
-                              self.file.keep)
+        self._states = States(
+            self.machine.regs,
+            (self.data, self.data + DATA),
+            landing,
+            self.file.flags,
+            self.file.keep,
+        )
         self._unmap_rest()
         self._watch = Watchdog(self.machine)
         self._kprobes = Kprobes(self.machine)
@@ -90,12 +100,14 @@ class Bench:
 
     def check(self, code: bytes, mode: int = 0, states: int = 4, where: str = "", *,
               all_flags: bool = True) -> list[Difference]:
-        """Run an instruction in `states` random states, each without a probe, with one (boosted where it can be), and
-        with one that has a post_handler; and its displaced code, if it has such.
+        """Run an instruction in `states` random states, each without a probe, with one (boosted
+        where it can be), and with one that has a post_handler; and its displaced code, if it has
+        such.
 
-        code: the instruction and, where it has one, its delay slot; what follows is cut off. all_flags: take every
-        combination of the condition flags where the simulation reads them. An instruction that reads its own bytes
-        would see the breakpoint; it is not run. Raises what register_kprobe raises.
+        code: the instruction and, where it has one, its delay slot; what follows is cut off.
+        all_flags: take every combination of the condition flags where the simulation reads them. An
+        instruction that reads its own bytes would see the breakpoint; it is not run. Raises what
+        register_kprobe raises.
         """
         rng = random.Random(f"{self._seed} {code.hex()} {mode}")
         insn = self.decode(code, mode)
@@ -125,17 +137,21 @@ class Bench:
             self._freezer.forget()
             for page in mapped:
                 self.machine.unmap_code(page)
-            if mode and self.machine.guest.pc.written_again:  # or what comes next would be part of an IT block
+            # or what comes next would be part of an IT block
+            if mode and self.machine.guest.pc.written_again:
                 self._usual()
                 self._measure_pad(mode)
 
-    def _with_probe(self, plain: list[tuple[int, State, Shot]], insn: Insn, where: str) -> list[Difference]:
+    def _with_probe(
+        self, plain: list[tuple[int, StartState, Shot]], insn: Insn, where: str
+    ) -> list[Difference]:
         out: list[Difference] = []
         watcher = Watcher()
         probe = Kprobe(addr=self.home | self._scenery.mode, pre_handler=watcher.pre)
         self._kprobes.register_kprobe(probe)
         if any(self._is_loop(state) for _, state, _ in plain):
-            self._kprobes.flush_optimizer()  # so that a bounded run meets the probepoint in its last form
+            # so that a bounded run meets the probepoint in its last form
+            self._kprobes.flush_optimizer()
         try:
             for post in (False, True):
                 probe.post_handler = watcher.post if post else None
@@ -148,20 +164,29 @@ class Bench:
                     if self._judge.aliased(before, after):
                         continue
                     found = self._judge.compare(before, after, insn, here)
-                    if found and insn.simulate is None and self._reads_breakpoint(probe, state, before, insn):
+                    if (
+                        found
+                        and insn.simulate is None
+                        and self._reads_breakpoint(probe, state, before, insn)
+                    ):
                         continue
                     out += found + self._judge.handlers(watcher, state, before, insn, post, here)
                     self.tally.runs += 1
             if insn.displace is not None and not insn.together and probe._point is not None:
                 for shift in (0, self._arch.insn_align):
-                    out += self._elsewhere(probe._point, shift, plain, f"{where}, displaced by {shift}")
+                    out += self._elsewhere(
+                        probe._point, shift, plain, f"{where}, displaced by {shift}"
+                    )
         finally:
             self._kprobes.unregister_kprobe(probe)
         return out
 
-    def _elsewhere(self, point: Probepoint, shift: int, plain: list[tuple[int, State, Shot]],
-                   where: str) -> list[Difference]:
-        """Start where the displaced code stands. A branch to itself goes home, and from there on is somebody else's."""
+    def _elsewhere(
+        self, point: Probepoint, shift: int, plain: list[tuple[int, StartState, Shot]], where: str
+    ) -> list[Difference]:
+        """Start where the displaced code stands. A branch to itself goes home, and from there on is
+        somebody else's.
+        """
         out: list[Difference] = []
         with displaced(point, self._kprobes.optimizer, shift) as place:
             for number, state, before in plain:
@@ -170,14 +195,18 @@ class Bench:
                 self._scenery.vary(number)
                 after = self._run(state, place | point.insn.mode, None)
                 if not self._judge.aliased(before, after):
-                    out += self._judge.compare(before, after, point.insn, f"{where}, state {number}")
+                    out += self._judge.compare(
+                        before, after, point.insn, f"{where}, state {number}"
+                    )
                     self.tally.displaced += 1
         return out
 
     # --- placing it
 
     def _furnish(self) -> None:
-        """Memory for the CPU's tables, or for the contexts that it saves, and one saved there to return to."""
+        """Memory for the CPU's tables, or for the contexts that it saves, and one saved there to
+        return to.
+        """
         regs, guest, abi = self.machine.regs, self.machine.guest, self._arch.abi
         if guest.contexts.furnish is not None:
             guest.contexts.furnish(self.machine.parts.memory.engine, regs, self.data, CONTEXTS)
@@ -185,8 +214,9 @@ class Bench:
                 abi.enter(regs, self.machine.parts.state.exit)
 
     def _unmap_rest(self) -> None:
-        """Nothing else is mapped, so nothing else can change: the stack is in `data`, calls end at the exit page
-        only."""
+        """Nothing else is mapped, so nothing else can change: the stack is in `data`, calls end at
+        the exit page only.
+        """
         for start, end, _ in list(self.machine.parts.memory.engine.regions()):
             if not any(start <= a <= end for a in (BASE, self.data, self.machine.parts.state.exit)):
                 self.machine.parts.memory.unmap_pages(start, end + 1 - start)
@@ -202,12 +232,16 @@ class Bench:
 
     # --- states
 
-    def _make_states(self, insn: Insn, rng: random.Random, count: int, all_flags: bool) -> list[State]:
+    def _make_states(
+        self, insn: Insn, rng: random.Random, count: int, all_flags: bool
+    ) -> list[StartState]:
         self._usual()
         self._states.randomize(rng)
         _, spy = self._rehearse(insn)
         special = self._states.special(spy.read_names)
-        choice: list[dict[str, int]] = [{}] * count if insn.simulate is None else [*special, *[{}] * (2 * count)]
+        choice: list[dict[str, int]] = (
+            [{}] * count if insn.simulate is None else [*special, *[{}] * (2 * count)]
+        )
         if all_flags and self.file.flags.keys() & spy.read_names:
             choice += self._states.flag_states(rng)
         out = []
@@ -215,13 +249,16 @@ class Bench:
             self._usual()
             self._states.randomize(rng, values, landing=insn.simulate is not None)
             if self._arch.pointers.mode_bits:
-                self.machine.parts.cpu.write_pc(self.home | self._scenery.mode)  # the flags show the mode as well
+                # the flags show the mode as well
+                self.machine.parts.cpu.write_pc(self.home | self._scenery.mode)
             before = registers(self.machine.regs)
             thaw = self._freezer.freeze()
             target, spy = self._rehearse(insn)
             thaw()
-            if not self._reads_itself(insn, spy) and not self._scenery.unclear(insn.addr, insn.next, target):
-                out.append(State(thaw, before, target))
+            if not self._reads_itself(insn, spy) and not self._scenery.unclear(
+                insn.addr, insn.next, target
+            ):
+                out.append(StartState(thaw, before, target))
         self._repair()
         return out
 
@@ -238,13 +275,21 @@ class Bench:
             return None, spy
 
     def _reads_itself(self, insn: Insn, spy: Spy) -> bool:
-        """True where a pc-relative operand is the instruction itself or lies in the library's pages."""
-        ranges = [*spy.read_memory, *([(insn.operand, insn.operand + 64)] if insn.operand is not None else [])]
-        return any((a < insn.addr + insn.size and b > insn.addr) or self._scenery.is_own(a, b) for a, b in ranges)
+        """True where a pc-relative operand is the instruction itself or lies in the library's
+        pages.
+        """
+        ranges = [
+            *spy.read_memory,
+            *([(insn.operand, insn.operand + 64)] if insn.operand is not None else []),
+        ]
+        return any(
+            (a < insn.addr + insn.size and b > insn.addr) or self._scenery.is_own(a, b)
+            for a, b in ranges
+        )
 
     # --- running it
 
-    def _shoot(self, state: State, insn: Insn, number: int, probed: bool) -> Shot:
+    def _shoot(self, state: StartState, insn: Insn, number: int, probed: bool) -> Shot:
         """Run the guest once from home until it lands, faults, or is back at home.
 
         Args:
@@ -256,12 +301,21 @@ class Bench:
         self._scenery.vary(number)
         bound = None
         if self._is_loop(state):
-            # Only an engine hook ends a branch to itself; natively that hook sees the delay slot as well.
-            pairs = bool(self.machine.guest.runs.settle)  # the engine's hook takes a branch and its delay slot for one
-            bound = 2 if insn.delay_slot and not pairs and not probed and not isinstance(state.target, Annul) else 1
+            # Only an engine hook ends a branch to itself; natively that hook sees the delay slot as
+            # well.
+            # the engine's hook takes a branch and its delay slot for one
+            pairs = bool(self.machine.guest.runs.settle)
+            bound = (
+                2
+                if insn.delay_slot
+                and not pairs
+                and not probed
+                and not isinstance(state.target, Annul)
+                else 1
+            )
         return self._run(state, self.home | self._scenery.mode, bound)
 
-    def _run(self, state: State, target: int, bound: int | None) -> Shot:
+    def _run(self, state: StartState, target: int, bound: int | None) -> Shot:
         machine = self.machine
         state.thaw()
         machine.regs.go(target)
@@ -269,14 +323,20 @@ class Bench:
             end = _ending(lambda: machine.run(max_insns=bound))
         after = registers(machine.regs)
         data, code = machine.read(self.data, DATA), self._scenery.code()
-        shot = Shot(end, after, data if data != self._contents else None, code if code != self._scenery.image else None)
+        shot = Shot(
+            end,
+            after,
+            data if data != self._contents else None,
+            code if code != self._scenery.image else None,
+        )
         if shot.data is not None or shot.code is not None:
             self._repair()
         return shot
 
-    def _reads_breakpoint(self, probe: Kprobe, state: State, plain: Shot, insn: Insn) -> bool:
-        """True where the instruction, run in its slot without any hit, does as it should, but not if it sees the
-        breakpoint."""
+    def _reads_breakpoint(self, probe: Kprobe, state: StartState, plain: Shot, insn: Insn) -> bool:
+        """True where the instruction, run in its slot without any hit, does as it should, but not
+        if it sees the breakpoint.
+        """
         assert probe._point is not None
         slot = probe._point.slot_target
         seeing = self._run(state, slot, None)
@@ -285,9 +345,11 @@ class Bench:
         return (bool(self._judge.compare(seeing, unseeing, insn, ""))
                 and not self._judge.compare(plain, unseeing, insn, ""))
 
-    def _is_loop(self, state: State) -> bool:
+    def _is_loop(self, state: StartState) -> bool:
         """True for a branch to itself."""
-        return state.target is not None and state.target & ~self._arch.pointers.mode_bits == self.home
+        return (
+            state.target is not None and state.target & ~self._arch.pointers.mode_bits == self.home
+        )
 
     def _repair(self) -> None:
         """Memory as it was; what the probe has put over the code stays."""
@@ -304,7 +366,9 @@ class Bench:
         except GuestFault as error:
             self._usual()
             return error.access, (error.pc or 0) - self.home, error.number
-        raise AssertionError(f"{self._arch.name}: a trap that is nobody's is not reported as a GuestFault")
+        raise AssertionError(
+            f"{self._arch.name}: a trap that is nobody's is not reported as a GuestFault"
+        )
 
 
 def _ending(run: Callable[[], Any]) -> Ending:

@@ -1,7 +1,7 @@
 """Case files: instructions of an architecture, and what the library is to make of them.
 
-One case a line: `hex bytes as in memory | assembly | step, simulate or reject | row name`; `#` starts a comment. Lines
-that start with `%` tell the harness about the machine:
+One case a line: `hex bytes as in memory | assembly | step, simulate or reject | row name`; `#`
+starts a comment. Lines that start with `%` tell the harness about the machine:
 
     %flags nzcv f0000000     these bits of this register are condition flags: tests vary them
     %keep fpcr fpsr          registers that tests leave as they are
@@ -59,8 +59,10 @@ class Skip:
     def matches(self, code: bytes) -> bool:
         """True for an instruction of these bytes."""
         last = len(code) - len(self.mask)
-        return any(all(c & m == v for c, m, v in zip(code[at:], self.mask, self.value, strict=False))
-                   for at in range(last + 1 if self.anywhere else min(last, 0) + 1))
+        return any(
+            all(c & m == v for c, m, v in zip(code[at:], self.mask, self.value, strict=False))
+            for at in range(last + 1 if self.anywhere else min(last, 0) + 1)
+        )
 
 
 @define
@@ -82,11 +84,11 @@ class CaseFile:
 def read_cases(path: Path | str) -> CaseFile:
     """Read a case file. ValueError, naming the line, where it is malformed."""
     file = CaseFile()
-    _Reader(file, Path(path), 1).read()
+    _CaseReader(file, Path(path), 1).read()
     return file
 
 
-class _Reader:
+class _CaseReader:
     """Reads one file into a CaseFile. swap: size of the units whose bytes are reversed."""
 
     def __init__(self, file: CaseFile, path: Path, swap: int) -> None:
@@ -110,7 +112,9 @@ class _Reader:
         code, asm, outcome, row = (column.strip() for column in text.split("|"))
         if outcome not in OUTCOMES:
             raise ValueError(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
-        return Case(code=self._bytes(code), asm=asm, outcome=outcome, row=row, mode=self._mode, line=line)
+        return Case(
+            code=self._bytes(code), asm=asm, outcome=outcome, row=row, mode=self._mode, line=line
+        )
 
     def _bytes(self, text: str) -> bytes:
         data = bytes.fromhex(text)
@@ -137,6 +141,6 @@ class _Reader:
             self._mode = int(rest[0], 0)
         elif word == "include":
             swap = int(rest[2]) if rest[1:2] == ("swap",) else self._swap
-            _Reader(file, self._path.parent / rest[0], swap).read()
+            _CaseReader(file, self._path.parent / rest[0], swap).read()
         else:
             raise ValueError(f"no directive %{word}")

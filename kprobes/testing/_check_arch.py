@@ -69,7 +69,9 @@ def _traps(arch: Arch, rng: random.Random) -> Iterator[str]:
     if not modes or not arch.traps.probe:
         yield "a probe trap and an end trap are needed"
         return
-    for length, code in [each for probe in (arch.traps.probe, *arch.traps.modes.values()) for each in probe.items()]:
+    for length, code in [
+        each for probe in (arch.traps.probe, *arch.traps.modes.values()) for each in probe.items()
+    ]:
         if not 0 < len(code) <= length:
             yield f"probe trap {code.hex()} does not fit an instruction of {length} bytes"
         if not any(_decode(arch, code, mode).reject for mode in modes):
@@ -121,7 +123,10 @@ def _linkage(arch: Arch, rng: random.Random) -> Iterator[str]:
         return
     regs = paper_regs(arch)
     step = max(arch.insn_align, 2)
-    for target in (0x123450 & arch.mask | linkage.mode, 0x200000 - 4 * step & arch.mask | linkage.mode):
+    for target in (
+        0x123450 & arch.mask | linkage.mode,
+        0x200000 - 4 * step & arch.mask | linkage.mode,
+    ):
         linkage.set(regs, target)
         if linkage.get(regs) != target:
             yield f"get gives {linkage.get(regs):#x} after set({target:#x})"
@@ -129,7 +134,10 @@ def _linkage(arch: Arch, rng: random.Random) -> Iterator[str]:
         return
     before = {name: regs[name] for name in arch.regs.names}
     linkage.returning.restore(regs, regs.sp, 0x234560 & arch.mask)
-    if any(regs[name] != before[name] for name in (*(arch.abi.returns if arch.abi else ()), arch.regs.sp)):
+    if any(
+        regs[name] != before[name]
+        for name in (*(arch.abi.returns if arch.abi else ()), arch.regs.sp)
+    ):
         yield "restore changes the result or the stack pointer"
 
 
@@ -143,7 +151,9 @@ def _addresses(arch: Arch, rng: random.Random) -> Iterator[str]:
         entry = arch.pointers.code_address(home(arch), lambda addr, size, code=code: code[:size])  # type: ignore[misc]
         if entry.addr | entry.mode != home(arch):
             yield "code_address gives another address, though direct"
-    if arch.pointers.same_mode(paper_regs(arch), home(arch)) & ~arch.pointers.mode_bits != home(arch):
+    if arch.pointers.same_mode(paper_regs(arch), home(arch)) & ~arch.pointers.mode_bits != home(
+        arch
+    ):
         yield "same_mode changes the address"
 
 
@@ -230,5 +240,17 @@ def _that_jumps(arch: Arch, code: bytes, frm: int, mode: int) -> Insn:
     return insn
 
 
-_CHECKS = (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _jump, check_links, check_falls_through,
-           check_tables, check_truncation, check_fuzz)
+_CHECKS = (
+    _registers,
+    _linux_names,
+    _traps,
+    _abi,
+    _linkage,
+    _addresses,
+    _jump,
+    check_links,
+    check_falls_through,
+    check_tables,
+    check_truncation,
+    check_fuzz,
+)

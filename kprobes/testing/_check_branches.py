@@ -15,8 +15,9 @@ LINKING = 3000  # random instructions looked at for return addresses
 
 
 def check_links(arch: Arch, rng: random.Random) -> Iterator[str]:
-    """A simulated instruction that leaves its next address somewhere says so: a jump must not cover what it returns
-    to."""
+    """A simulated instruction that leaves its next address somewhere says so: a jump must not cover
+    what it returns to.
+    """
     if arch.jump is None:
         return
     step = max(map(len, arch.traps.end.values()))
@@ -39,7 +40,8 @@ def check_links(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def check_falls_through(arch: Arch, rng: random.Random) -> Iterator[str]:
-    """A simulated instruction shorter than a jump that never goes on to the next address says so: data may stand there.
+    """A simulated instruction shorter than a jump that never goes on to the next address says so:
+    data may stand there.
 
     Of none it is said that does go on: exclusive sequences are followed along it.
     """
@@ -47,11 +49,21 @@ def check_falls_through(arch: Arch, rng: random.Random) -> Iterator[str]:
     for _ in range(2 * LINKING):
         code, mode = rng.randbytes(2 * arch.max_insn), rng.choice(tuple(arch.traps.end))
         insn, jump = arch.decode(code, home(arch) | mode), arch.jump_in(mode)
-        if insn.reject or insn.simulate is None or insn.displace is None or insn.links or insn.target == insn.next:
+        if (
+            insn.reject
+            or insn.simulate is None
+            or insn.displace is None
+            or insn.links
+            or insn.target == insn.next
+        ):
             continue
         regs = paper_regs(arch)
         # which may hold ITSTATE
-        for name in set(arch.regs.names) - {arch.regs.pc, arch.regs.sp, arch.walking.conditioned and arch.regs.flags}:
+        for name in set(arch.regs.names) - {
+            arch.regs.pc,
+            arch.regs.sp,
+            arch.walking.conditioned and arch.regs.flags,
+        }:
             regs[name] = rng.choice((0, 1, rng.getrandbits(128)))
         try:
             goes_on = insn.simulate(regs) == insn.next | mode
@@ -61,6 +73,8 @@ def check_falls_through(arch: Arch, rng: random.Random) -> Iterator[str]:
             yield f"{insn.name} {insn.raw.hex()} goes on to its next address, and says that it never falls through"
             return
         going_on |= {insn.name} if goes_on else set()
-        often[insn.name] += insn.falls_through and jump is not None and insn.next < insn.addr + jump.size
+        often[insn.name] += (
+            insn.falls_through and jump is not None and insn.next < insn.addr + jump.size
+        )
     yield from (f"{name} never goes on to its next address; does it fall through?" for name in often
                 if often[name] > 20 and name not in going_on)

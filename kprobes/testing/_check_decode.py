@@ -25,8 +25,9 @@ def decode_tables(arch: Arch) -> list[DecodeTable]:
 
 
 def row_names(arch: Arch) -> list[str]:
-    """Names of the rows that `arch.decode` works with, whatever their class: what has a name, a simulate and a
-    reject."""
+    """Names of the rows that `arch.decode` works with, whatever their class: what has a name, a
+    simulate and a reject.
+    """
     rows = [t for t in _reachable(arch.decode) if all(hasattr(type(t), word)
                                                       for word in ("name", "simulate", "reject"))]
     return sorted({row.name for row in rows if not isinstance(row, Insn)})
@@ -58,7 +59,9 @@ def _parts(thing: Any) -> list[Any]:
         return list(thing.values())
     if isinstance(thing, (list, tuple)):
         return list(thing)
-    fields = [name for name in ("rows", "_rows", "tables", "_tables", "table") if hasattr(thing, name)]
+    fields = [
+        name for name in ("rows", "_rows", "tables", "_tables", "table") if hasattr(thing, name)
+    ]
     return [getattr(thing, name) for name in fields]
 
 
@@ -66,7 +69,9 @@ def check_tables(arch: Arch, rng: random.Random) -> Iterator[str]:
     for table in decode_tables(arch):
         for row in table.rows:
             words = [row.value | rng.getrandbits(row.bits) & ~row.mask for _ in range(64)]
-            if not any(table.find(word) is row for word in words) and not _found_at_all(table, row, rng):
+            if not any(table.find(word) is row for word in words) and not _found_at_all(
+                table, row, rng
+            ):
                 yield f"row {row.name} {row.picture!r} is never found: others hide it, or its condition never holds"
             for word in words[:4]:
                 if _rebuilt(row, word) != word & _drawn(row):
@@ -75,7 +80,9 @@ def check_tables(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 def _found_at_all(table: DecodeTable, row: Row, rng: random.Random) -> bool:
     """Return True if a row with a rare condition is found by one of many more tries."""
-    return any(table.find(row.value | rng.getrandbits(row.bits) & ~row.mask) is row for _ in range(20_000))
+    return any(
+        table.find(row.value | rng.getrandbits(row.bits) & ~row.mask) is row for _ in range(20_000)
+    )
 
 
 def _rebuilt(row: Row, word: int) -> int:
@@ -90,7 +97,9 @@ def _rebuilt(row: Row, word: int) -> int:
 
 
 def _drawn(row: Row) -> int:
-    fields = sum(((1 << width) - 1) << shift for parts in row.fields.values() for shift, width in parts)
+    fields = sum(
+        ((1 << width) - 1) << shift for parts in row.fields.values() for shift, width in parts
+    )
     return row.mask | fields
 
 
@@ -108,7 +117,9 @@ def check_truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 def check_fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
     for n in range(FUZZ):
-        code = rng.randbytes(rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1))))
+        code = rng.randbytes(
+            rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1)))
+        )
         mode = rng.choice(tuple(arch.traps.end))
         addr = (rng.getrandbits(arch.bits) if n % 4 == 0
                 else home(arch)) & -arch.insn_align & ~arch.pointers.mode_bits & arch.mask
@@ -129,7 +140,11 @@ def _insn_problems(arch: Arch, insn: Insn, code: bytes, addr: int) -> Iterator[s
     if insn.addr != addr:
         yield f"its address is {insn.addr:#x}"
     if not insn.reject:
-        if not code.startswith(insn.raw) or not 0 < insn.size <= arch.max_insn or insn.size % arch.insn_align:
+        if (
+            not code.startswith(insn.raw)
+            or not 0 < insn.size <= arch.max_insn
+            or insn.size % arch.insn_align
+        ):
             yield f"its bytes are {insn.raw.hex()!r}"
         if insn.simulate is None and not insn.body:
             yield "neither simulated nor run out of line"

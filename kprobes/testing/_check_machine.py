@@ -1,7 +1,7 @@
 """check_machine(): an engine against the Machine contract (kprobes/machine/_base.py).
 
-The guest code used is the architecture's own trap and, where there is one, its jump: nothing else of the ISA is known
-here. Whoever listens moves the guest on, so that a run is a chain of traps.
+The guest code used is the architecture's own trap and, where there is one, its jump: nothing else
+of the ISA is known here. Whoever listens moves the guest on, so that a run is a chain of traps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from ..machine.unicorn.areas import CallAreas
     from ..machine.unicorn.machine import UnicornMachine
 
-    def machines(unicorn: UnicornMachine, remote: RemoteMachine, paper: PaperMachine) -> list[Machine]:
+    def machines(
+        unicorn: UnicornMachine, remote: RemoteMachine, paper: PaperMachine
+    ) -> list[Machine]:
         """Have type checkers see that each engine keeps the contract."""
         return [unicorn, remote, paper]
 
@@ -38,8 +40,19 @@ def check_machine(make: Callable[[], Any]) -> list[str]:
         make: gives a fresh machine, with a stack, whose architecture has a linkage.
     """
     problems = []
-    for check in (_memory, _pages, _unmapped, _trap_pc, _moves, _registers_come_back, _patches, _calls, _not_ours,
-                  _fetch_fault, *RUNS):
+    for check in (
+        _memory,
+        _pages,
+        _unmapped,
+        _trap_pc,
+        _moves,
+        _registers_come_back,
+        _patches,
+        _calls,
+        _not_ours,
+        _fetch_fault,
+        *RUNS,
+    ):
         machine = make()
         try:
             problems += [f"{check.__name__.strip('_')}: {text}" for text in check(Scene(machine))]
@@ -75,7 +88,11 @@ def _unmapped(s: Scene) -> Iterator[str]:
             act()
             yield f"{name} of unmapped memory succeeds"
         except GuestFault as error:
-            if error.address is None or not nowhere <= error.address < nowhere + 4 or error.access != name:
+            if (
+                error.address is None
+                or not nowhere <= error.address < nowhere + 4
+                or error.access != name
+            ):
                 yield f"{name} of unmapped memory: address {error.address}, access {error.access}"
     if s.machine.executable(nowhere):
         yield "unmapped memory is executable"
@@ -116,8 +133,10 @@ def _trap_pc(s: Scene) -> Iterator[str]:
         s.listener.at[addr] = look
         s.run(addr)
     if s.listener.traps != [s.a, s.b, s.page] or seen != s.listener.traps:
-        yield (f"traps at {list(map(hex, (s.a, s.b, s.page)))} are reported at {list(map(hex, s.listener.traps))}, pc "
-               f"register {list(map(hex, seen))}")
+        yield (
+            f"traps at {list(map(hex, (s.a, s.b, s.page)))} are reported at {list(map(hex, s.listener.traps))}, pc "
+            f"register {list(map(hex, seen))}"
+        )
 
 
 def _moves(s: Scene) -> Iterator[str]:

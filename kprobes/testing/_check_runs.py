@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..errors import GuestFault, KprobeError, ReentryError
 from ..regs import Regs
-from ._listener import Listener, Scene
+from ._listener import Scene, ToldSink
 
 _MANY = 1000
 _DEEPEST = 64  # nested runs must be refused before this many
@@ -128,7 +128,7 @@ def depth(s: Scene) -> Iterator[str]:
 
 def one_listener(s: Scene) -> Iterator[str]:
     try:
-        s.machine.report_to(Listener())
+        s.machine.report_to(ToldSink())
         yield "two listeners are accepted"
     except KprobeError:
         pass

@@ -36,7 +36,8 @@ class Ending:
     """How a run ended.
 
     Attributes:
-        result: what the run returned. fault: a GuestFault's facts, or another exception's type and text, or None.
+        result: what the run returned. fault: a GuestFault's facts, or another exception's type and
+            text, or None.
     """
 
     result: Any = None
@@ -61,12 +62,17 @@ def registers(regs: Regs, names: Iterable[str] | None = None) -> dict[str, int]:
     return {name: regs[name] for name in (regs.names if names is None else names)}
 
 
-def compare_registers(plain: dict[str, int], probed: dict[str, int], where: str) -> list[Difference]:
+def compare_registers(
+    plain: dict[str, int], probed: dict[str, int], where: str
+) -> list[Difference]:
     """Registers that differ."""
     if plain == probed:
         return []
-    return [Difference(f"register {name}", hex(plain[name]), hex(probed[name]), where) for name in plain
-            if plain[name] != probed[name]]
+    return [
+        Difference(f"register {name}", hex(plain[name]), hex(probed[name]), where)
+        for name in plain
+        if plain[name] != probed[name]
+    ]
 
 
 def compare_bytes(base: int, plain: bytes, probed: bytes, where: str) -> list[Difference]:
@@ -78,7 +84,11 @@ def compare_bytes(base: int, plain: bytes, probed: bytes, where: str) -> list[Di
     end = start + 1
     while end < min(len(plain), len(probed), start + 16) and plain[end] != probed[end]:
         end += 1
-    return [Difference(f"memory {base + start:#x}", plain[start:end].hex(), probed[start:end].hex(), where)]
+    return [
+        Difference(
+            f"memory {base + start:#x}", plain[start:end].hex(), probed[start:end].hex(), where
+        )
+    ]
 
 
 def compare_endings(plain: Ending, probed: Ending, where: str) -> list[Difference]:

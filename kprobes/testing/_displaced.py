@@ -18,10 +18,12 @@ def displaced(point: Probepoint, optimizer: Optimizer, shift: int) -> Iterator[i
     """Put the displaced code into a buffer, `shift` bytes from its start; yield its address, or
     None where it does not reach all it needs.
 
-    It is in a buffer of the optimizer's, as it would be behind others in the region of a jump, so that its faults are
-    home's.
+    It is in a buffer of the optimizer's, as it would be behind others in the region of a jump, so
+    that its faults are home's.
     """
-    insn, buffers, longest = point.insn, point._rooms.buffers, point._rooms.arch.out_of_line.max_displaced
+    insn = point.insn
+    buffers = point._rooms.buffers
+    longest = point._rooms.arch.out_of_line.max_displaced
     before = Insn(addr=insn.addr, raw=b"", name="before", displace=lambda to: bytes(shift))
     region = Region((before, insn), insn.next - insn.addr, moved=True)
     try:
@@ -32,7 +34,9 @@ def displaced(point: Probepoint, optimizer: Optimizer, shift: int) -> Iterator[i
     try:
         assert insn.displace is not None
         size = len(insn.displace(buffer + shift))
-        assert size <= longest, f"{insn.name} is displaced as {size} bytes; OutOfLine.max_displaced is {longest}"
+        assert size <= longest, (
+            f"{insn.name} is displaced as {size} bytes; OutOfLine.max_displaced is {longest}"
+        )
         yield buffer + shift
     finally:
         buffers.give_back(buffer, partial(optimizer._forget_buffer, buffer))

@@ -10,7 +10,9 @@ from ._cases import CaseFile
 
 
 def encodings(rng: random.Random, arch: Arch, file: CaseFile) -> Iterator[tuple[bytes, int]]:
-    """Random instructions without end, most of them valid: cases with a few bits changed, and plain random bytes."""
+    """Random instructions without end, most of them valid: cases with a few bits changed, and plain
+    random bytes.
+    """
     while True:
         case = rng.choice(file.cases)
         code = bytearray(case.code)

@@ -8,7 +8,7 @@ from ..arch._base import Arch, Insn
 from ._cases import CaseFile
 from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers
 from ._scenery import BASE, Scenery
-from ._states import State
+from ._states import StartState
 from ._watch import Watcher
 
 
@@ -24,9 +24,11 @@ class Shot:
 
 @define
 class Tally:
-    """How much was proved. runs: pairs of runs compared. faults: of them ending in a fault of the instruction's own.
-    moved: of them leaving for another place than the next instruction. posts: post-handlers seen. boosted, optimized:
-    hits of a probe that took one trap, or none. displaced: runs of displaced code, of itself."""
+    """How much was proved. runs: pairs of runs compared. faults: of them ending in a fault of the
+    instruction's own. moved: of them leaving for another place than the next instruction. posts:
+    post-handlers seen. boosted, optimized: hits of a probe that took one trap, or none. displaced:
+    runs of displaced code, of itself.
+    """
 
     runs: int = 0
     faults: int = 0
@@ -42,8 +44,8 @@ class Judge:
 
     def __init__(self, scenery: Scenery, arch: Arch, file: CaseFile, tally: Tally,
                  pad_fault: tuple[str, int, int | None], data: int, contents: bytes) -> None:
-        """pad_fault: how a landing shows: access, pc relative to the trap, interrupt number. data: address of the
-        `contents`, which runs find there.
+        """pad_fault: how a landing shows: access, pc relative to the trap, interrupt number. data:
+        address of the `contents`, which runs find there.
         """
         self._scenery = scenery
         self._arch = arch
@@ -54,24 +56,29 @@ class Judge:
         self._contents = contents
 
     def aliased(self, plain: Shot, probed: Shot) -> bool:
-        """True where the engine drops the top bits of an address, so that it finds memory where the CPU would find
-        none."""
+        """True where the engine drops the top bits of an address, so that it finds memory where the
+        CPU would find none.
+        """
         fault = probed.end.fault
         return (fault is not None and fault != plain.end.fault and fault[1] in ("read", "write")
                 and (fault[3] or 0) >> 52 > 0)
 
     def compare(self, plain: Shot, probed: Shot, insn: Insn, where: str) -> list[Difference]:
-        """Registers, memory and end are the same; the bytes of the instruction itself may differ."""
+        """Registers, memory and end are the same; the bytes of the instruction itself may differ.
+        """
         out = compare_endings(plain.end, probed.end, where)
         out += compare_registers(plain.registers, probed.registers, where)
-        out += compare_bytes(self._data, plain.data or self._contents, probed.data or self._contents, where)
+        out += compare_bytes(
+            self._data, plain.data or self._contents, probed.data or self._contents, where
+        )
         code, after = (self._scenery.without_insn(shot.code or self._scenery.image, insn.size)
                        for shot in (plain, probed))
         out += compare_bytes(BASE, code, after, where)
         return out
 
-    def handlers(self, seen: Watcher, state: State, plain: Shot, insn: Insn, post: bool,
-                 where: str) -> list[Difference]:
+    def handlers(
+        self, seen: Watcher, state: StartState, plain: Shot, insn: Insn, post: bool, where: str
+    ) -> list[Difference]:
         """The handlers ran when they should, and saw what they should."""
         landed = self._landed(plain)
         at_home = landed is None
@@ -88,19 +95,25 @@ class Judge:
                                   f"ran at {list(map(hex, seen.posts))}", where))
         if seen.values is not None:
             expected = {**state.before, self._arch.regs.pc: self._scenery.home}
-            out += compare_registers(self._visible(expected), self._visible(seen.values), f"{where}, in pre_handler")
+            out += compare_registers(
+                self._visible(expected), self._visible(seen.values), f"{where}, in pre_handler"
+            )
         return out
 
     def _visible(self, values: dict[str, int]) -> dict[str, int]:
-        """Registers without the bits of a flags register that say in which mode the CPU runs: those are right once it
-        runs."""
+        """Registers without the bits of a flags register that say in which mode the CPU runs: those
+        are right once it runs.
+        """
         return {name: value & self._file.flags.get(name, -1) for name, value in values.items()}
 
     def _noticed_late(self, plain: Shot) -> bool:
-        """True where the engine noticed a failed access only some instructions later: the post_handler may have run by
-        then."""
+        """True where the engine noticed a failed access only some instructions later: the
+        post_handler may have run by then.
+        """
         fault = plain.end.fault
-        return fault is not None and fault[1] in ("read", "write") and fault[2] != self._scenery.home
+        return (
+            fault is not None and fault[1] in ("read", "write") and fault[2] != self._scenery.home
+        )
 
     def _landed(self, shot: Shot) -> int | None:
         """Return the address that the instruction left for; None where it failed."""

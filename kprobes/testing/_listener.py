@@ -9,11 +9,12 @@ from ..machine._base import Fault, Patched, Sink
 from ..regs import Regs
 
 
-class Listener:
+class ToldSink:
     """A sink that is told what to do at each address; what nobody told it about is not its own.
 
     Attributes:
-        traps, faults: what was reported: addresses; (address, fault). runs: "starting" and "ended", as reported.
+        traps, faults: what was reported: addresses; (address, fault). runs: "starting" and "ended",
+            as reported.
     """
 
     def __init__(self) -> None:
@@ -95,11 +96,13 @@ class Scene:
         self.arch = machine.arch
         self.mode = min(self.arch.traps.end)
         self.trap = self.arch.end_bytes(self.mode)
-        self.listener = Listener()
+        self.listener = ToldSink()
         sink: Sink = self.listener  # nothing of the protocol is missing
         machine.report_to(sink)
         self.page = machine.map_code()
-        machine.patch(self.page, (self.trap * (machine.page_size // len(self.trap) + 1))[: machine.page_size])
+        machine.patch(
+            self.page, (self.trap * (machine.page_size // len(self.trap) + 1))[: machine.page_size]
+        )
         step = max(16, 4 * len(self.trap))
         self.a, self.b, self.c = (self.page + n * step for n in (1, 2, 3))
         for place in (self.a, self.b, self.c):

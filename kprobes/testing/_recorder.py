@@ -12,11 +12,11 @@ Handler = Callable[[Any, Regs], int]
 
 
 class Recorder:
-    """Makes handlers for every kind of probe; each hit adds one line to `lines`: "pre a", "post a", "entry f", "return
-    f".
+    """Makes handlers for every kind of probe; each hit adds one line to `lines`: "pre a", "post a",
+    "entry f", "return f".
 
-    values: what to append to a line, as ` name=0x1`: "pc", "arg0", "arg1", ..., "return_value", a register's name, or a
-    function of regs.
+    values: what to append to a line, as ` name=0x1`: "pc", "arg0", "arg1", ..., "return_value", a
+    register's name, or a function of regs.
 
     Attributes:
         lines: the transcript so far.
@@ -40,7 +40,9 @@ class Recorder:
         return post_handler
 
     def fault(self, name: str, result: int = 0) -> Callable[[Any, Regs, int], int]:
-        """A fault_handler that returns `result`; its line ends with the signal number, or the exception's class."""
+        """A fault_handler that returns `result`; its line ends with the signal number, or the
+        exception's class.
+        """
 
         def fault_handler(p: Any, regs: Regs, trapnr: int) -> int:
             what = trapnr if regs.exception is None else type(regs.exception).__name__
@@ -58,13 +60,17 @@ class Recorder:
         return self._handler(f"return {name}", 0)
 
     def mirror(self, name: str, count: int) -> Callable[..., None]:
-        """The entry of a jprobe for a function of `count` arguments (at most 6): the line shows them."""
+        """The entry of a jprobe for a function of `count` arguments (at most 6): the line shows
+        them.
+        """
 
         def mirror(*args: int) -> None:
             self.lines.append(" ".join([f"mirror {name}", *map(hex, args)]))
 
         arguments = ", ".join("abcdef"[:count])
-        made: Callable[..., None] = eval(f"lambda {arguments}: mirror({arguments})", {"mirror": mirror})
+        made: Callable[..., None] = eval(
+            f"lambda {arguments}: mirror({arguments})", {"mirror": mirror}
+        )
         return made
 
     def both(self, name: str, **fields: Any) -> Kprobe:

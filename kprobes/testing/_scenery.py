@@ -1,8 +1,9 @@
 """The surroundings of an instruction under test.
 
-Around its home stand traps of the machine's own kind, a *landing*: wherever the guest goes, it stops there, with no
-hook in the engine that could hide a mistake. Instructions that always fall through stand among random bytes instead,
-behind a single trap, so that a pc-relative operand read from the wrong place makes a difference.
+Around its home stand traps of the machine's own kind, a *landing*: wherever the guest goes, it
+stops there, with no hook in the engine that could hide a mistake. Instructions that always fall
+through stand among random bytes instead, behind a single trap, so that a pc-relative operand read
+from the wrong place makes a difference.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import random
 from ..errors import NoMemory
 from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
-from ._states import State
+from ._states import StartState
 
 BASE = 0x200000
-SCENE = 0x4000  # bytes of landing, then as many of landing or noise; the home is in the middle of either
+# bytes of landing, then as many of landing or noise; the home is in the middle of either
+SCENE = 0x4000
 INVERSE = bytes(range(255, -1, -1))  # of each byte
 
 
@@ -23,7 +25,8 @@ class Scenery:
     """Code from BASE to BASE + 2 * SCENE.
 
     Attributes:
-        home: where the instruction stands. mode: mode bits there. image: what the code is, probes apart.
+        home: where the instruction stands. mode: mode bits there. image: what the code is, probes
+            apart.
     """
 
     def __init__(self, machine: UnicornMachine, kprobes: Kprobes, seed: int) -> None:
@@ -49,12 +52,17 @@ class Scenery:
             self.mode = mode
             self._name_homes()
         self.home = BASE + SCENE // 2 + (SCENE if noise else 0)
-        image = bytearray(self.pads(mode, SCENE) + (self._noise if noise else self.pads(mode, SCENE)))
+        image = bytearray(
+            self.pads(mode, SCENE) + (self._noise if noise else self.pads(mode, SCENE))
+        )
         start = self.home - BASE
-        landing = self._arch.end_bytes(mode)  # no more than one: what follows is for pc-relative operands to miss
+        # no more than one: what follows is for pc-relative operands to miss
+        landing = self._arch.end_bytes(mode)
         image[start : start + len(code) + len(landing)] = code + landing
         self.image = bytes(image)
-        self._variants = [self.image, self._inverted(start, len(code) + len(landing))] if noise else []
+        self._variants = (
+            [self.image, self._inverted(start, len(code) + len(landing))] if noise else []
+        )
         self._machine.patch(BASE, self.image)
 
     def _inverted(self, start: int, size: int) -> bytes:
@@ -72,12 +80,16 @@ class Scenery:
         """The homes are functions of the mode in use."""
         self._machine.symbols.remove_module("bench")
         for scene in (BASE, BASE + SCENE):
-            self._machine.symbols.add(f"scene_{scene:x}", scene + SCENE // 2, 64, "bench", self.mode)
+            self._machine.symbols.add(
+                f"scene_{scene:x}", scene + SCENE // 2, 64, "bench", self.mode
+            )
 
     # --- where branches lead
 
-    def map_targets(self, states: list[State]) -> list[int]:
-        """Landings where branches go: the pages mapped. States that lead where nothing can be mapped are dropped."""
+    def map_targets(self, states: list[StartState]) -> list[int]:
+        """Landings where branches go: the pages mapped. States that lead where nothing can be
+        mapped are dropped.
+        """
         mapped, kept = [], []
         for state in states:
             target = None if state.target is None else state.target & ~self._arch.pointers.mode_bits
@@ -104,9 +116,10 @@ class Scenery:
         self._machine.patch(page, self.pads(self.mode, self._machine.page_size))
         return page
 
-    def turn_landings(self, states: list[State]) -> None:
-        """Traps of the right mode where branches to another one lead; states that lead where none can stand are
-        dropped."""
+    def turn_landings(self, states: list[StartState]) -> None:
+        """Traps of the right mode where branches to another one lead; states that lead where none
+        can stand are dropped.
+        """
         states[:] = [s for s in states if s.target is None or self._turn_landing(s.target)]
         self._machine.patch(BASE, self.image)
 
@@ -144,12 +157,16 @@ class Scenery:
         return code[:at] + bytes(size) + code[at + size :]
 
     def is_whole(self, code: bytes | None, size: int) -> bool:
-        """False where the instruction has overwritten itself or what follows: that is another program then."""
+        """False where the instruction has overwritten itself or what follows: that is another
+        program then.
+        """
         at = slice(self.home - BASE, self.home - BASE + size + 32)
         return code is None or code[at] == self.image[at]
 
     def unclear(self, addr: int, end: int, target: int | None) -> bool:
-        """True for a branch into its own bytes or delay slot, whose end nobody knows, or into the library's pages."""
+        """True for a branch into its own bytes or delay slot, whose end nobody knows, or into the
+        library's pages.
+        """
         return (target is not None and (addr < target & ~self._arch.pointers.mode_bits < end
                                         or self.is_own(target, target + 1)))
 

@@ -17,8 +17,10 @@ MAX_FLAG_STATES = 64  # all combinations of six flags; beyond that a random choi
 
 
 @frozen
-class State:
-    """A register state: how to bring it back, its registers, and where the simulation would go from it."""
+class StartState:
+    """A register state: how to bring it back, its registers, and where the simulation would go from
+    it.
+    """
 
     thaw: Callable[[], None]
     before: dict[str, int]
@@ -84,8 +86,9 @@ class Spy:
 
 
 class Freezer:
-    """Keeps CPU states. Engine contexts where they hold every register (hidden state too), else register by
-    register."""
+    """Keeps CPU states. Engine contexts where they hold every register (hidden state too), else
+    register by register.
+    """
 
     def __init__(self, machine: Any) -> None:
         self._regs: Regs = machine.regs
@@ -128,26 +131,43 @@ class Freezer:
 
 
 class States:
-    """Makes register states: pointers into `data`, landing places, small, large and arbitrary numbers.
+    """Makes register states: pointers into `data`, landing places, small, large and arbitrary
+    numbers.
 
     flags: register -> mask of its condition flags. keep: registers never written.
     """
 
-    def __init__(self, regs: Regs, data: tuple[int, int], landing: tuple[int, int], flags: Mapping[str, int],
-                 keep: set[str]) -> None:
+    def __init__(
+        self,
+        regs: Regs,
+        data: tuple[int, int],
+        landing: tuple[int, int],
+        flags: Mapping[str, int],
+        keep: set[str],
+    ) -> None:
         table = regs.arch.regs
         self._regs = regs
         self._flags = dict(flags)
         self._data = data
         self._landing = landing
-        kept = {table.aliases.get(name, name) for name in keep} | {table.pc, table.sp, table.flags, *flags}
-        self._names = [name for name in table.names if name not in kept and table.widths.get(name) != 0]
+        kept = {table.aliases.get(name, name) for name in keep} | {
+            table.pc,
+            table.sp,
+            table.flags,
+            *flags,
+        }
+        self._names = [
+            name for name in table.names if name not in kept and table.widths.get(name) != 0
+        ]
         self._width = {name: table.widths.get(name, regs.arch.bits) for name in self._names}
         self._usual = {name: regs[name] for name in flags}
 
-    def randomize(self, rng: random.Random, values: Mapping[str, int] | None = None, *, landing: bool = True) -> None:
-        """Put a random state into the registers. values: what some of them hold instead. landing: places to jump to,
-        too."""
+    def randomize(
+        self, rng: random.Random, values: Mapping[str, int] | None = None, *, landing: bool = True
+    ) -> None:
+        """Put a random state into the registers. values: what some of them hold instead. landing:
+        places to jump to, too.
+        """
         for name in self._names:
             with suppress(BadArgument):  # a segment register, say, takes some values only
                 self._regs[name] = self._value(rng, self._width[name], landing)
@@ -158,19 +178,36 @@ class States:
             self._regs[name] = value
 
     def special(self, names: set[str]) -> list[dict[str, int]]:
-        """States in which one of these registers holds a value that decides something: 0, 1, only high or low bits, a
-        sign."""
+        """States in which one of these registers holds a value that decides something: 0, 1, only
+        high or low bits, a sign.
+        """
         out = []
         for name in sorted(names & set(self._names)):
             width = self._width[name]
-            values = {0, 1, 1 << width - 1, (1 << width) - 1, 1 << width // 2, (1 << width // 2) - 1,
-                      1 << width // 2 - 1}
-            out += [{name: value} for value in sorted(values)] if width <= self._regs.arch.bits else []
+            values = {
+                0,
+                1,
+                1 << width - 1,
+                (1 << width) - 1,
+                1 << width // 2,
+                (1 << width // 2) - 1,
+                1 << width // 2 - 1,
+            }
+            out += (
+                [{name: value} for value in sorted(values)] if width <= self._regs.arch.bits else []
+            )
         return out
 
     def flag_states(self, rng: random.Random) -> list[dict[str, int]]:
-        """Every combination of the condition flags; a random choice of MAX_FLAG_STATES where there are more."""
-        bits = [(name, 1 << n) for name, mask in self._flags.items() for n in range(mask.bit_length()) if mask >> n & 1]
+        """Every combination of the condition flags; a random choice of MAX_FLAG_STATES where there
+        are more.
+        """
+        bits = [
+            (name, 1 << n)
+            for name, mask in self._flags.items()
+            for n in range(mask.bit_length())
+            if mask >> n & 1
+        ]
         if 1 << len(bits) > MAX_FLAG_STATES:
             return [self._random_flags(rng) for _ in range(MAX_FLAG_STATES)]
         return [self._flag_values({bit for n, bit in enumerate(bits) if pattern >> n & 1})

@@ -15,7 +15,15 @@ from ..errors import GuestFault, KprobeError, NotAnInstruction, Unprobeable
 from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
 from ..symbols import Symbol
-from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers, ending, registers
+from ._difference import (
+    Difference,
+    Ending,
+    compare_bytes,
+    compare_endings,
+    compare_registers,
+    ending,
+    registers,
+)
 from ._states import Freezer
 
 Run = Callable[[Any], Any]
@@ -24,16 +32,18 @@ PAGE = 4096
 
 
 @frozen
-class Snapshot:
+class GuestState:
     """A machine at rest: its registers, and its memory by (start, end)."""
 
     registers: dict[str, int]
     memory: Memory
 
 
-def snapshot(machine: Any) -> Snapshot:
+def snapshot(machine: Any) -> GuestState:
     """Registers and all mapped memory of a machine; of a remote one, what is known of it."""
-    return Snapshot(registers(machine.regs), {r: machine.read(r[0], r[1] - r[0]) for r in regions(machine)})
+    return GuestState(
+        registers(machine.regs), {r: machine.read(r[0], r[1] - r[0]) for r in regions(machine)}
+    )
 
 
 def regions(machine: Any) -> list[tuple[int, int]]:
@@ -63,8 +73,9 @@ class Comparison:
     """
 
     def __init__(self, machine: Any, run: Run) -> None:
-        """run(machine) does something with the guest and returns what is to be compared; GuestFaults are compared
-        too."""
+        """run(machine) does something with the guest and returns what is to be compared;
+        GuestFaults are compared too.
+        """
         self.machine = machine
         self._run = run
         self.kprobes = Kprobes(machine)
@@ -82,7 +93,9 @@ class Comparison:
 
     @contextmanager
     def probed(self, probes: Sequence[Probe]) -> Iterator[Comparison]:
-        """While inside, the probes are registered: several again() in a row save registering thousands each time."""
+        """While inside, the probes are registered: several again() in a row save registering
+        thousands each time.
+        """
         self.kprobes.register_all(probes)
         try:
             yield self
@@ -90,7 +103,8 @@ class Comparison:
             self.kprobes.unregister_all([p for p in probes if p.registered])
 
     def again(self, where: str = "") -> list[Difference]:
-        """Run once more, with whatever is registered now: what differs from the run without probes."""
+        """Run once more, with whatever is registered now: what differs from the run without probes.
+        """
         end = ending(lambda: self._run(self.machine))
         out = compare_endings(self.plain, end, where)
         out += compare_registers(self._after.registers, registers(self.machine.regs), where)
@@ -99,13 +113,19 @@ class Comparison:
         return out
 
     def with_probes(self, probes: Sequence[Probe], where: str = "") -> list[Difference]:
-        """Register, run, unregister: what differs. After that the guest's text must be its own again."""
+        """Register, run, unregister: what differs. After that the guest's text must be its own
+        again.
+        """
         with self.probed(probes):
             out = self.again(where)
         return out + self.text_changed(f"{where}, after unregistration")
 
     def _own(self) -> list[tuple[int, int]]:
-        return [(start, end) for start, end, name in self.kprobes.blacklist if name == "kprobe_insn_page"]
+        return [
+            (start, end)
+            for start, end, name in self.kprobes.blacklist
+            if name == "kprobe_insn_page"
+        ]
 
     def _memory(self) -> Memory:
         """Memory with our patches seen through, without our pages."""
@@ -125,12 +145,17 @@ class Comparison:
         return out
 
     def _used(self, start: int, end: int) -> slice:
-        """Of a mapping all, of the stack's without what is beyond the stack pointer, where trampolines' addresses may
-        lie."""
+        """Of a mapping all, of the stack's without what is beyond the stack pointer, where
+        trampolines' addresses may lie.
+        """
         sp, abi = self.machine.regs.sp, self.machine.arch.abi
         if not start <= sp < end:
             return slice(0, end - start)
-        return slice(0, sp - start) if abi is not None and abi.upwards else slice(sp - start, end - start)
+        return (
+            slice(0, sp - start)
+            if abi is not None and abi.upwards
+            else slice(sp - start, end - start)
+        )
 
     def text_changed(self, where: str = "unregistered") -> list[Difference]:
         """List the differences in executable memory, breakpoints included."""
@@ -142,26 +167,36 @@ class Comparison:
                 except GuestFault:
                     out.append(Difference(f"mapping {start:#x}-{end:#x}", "there", "gone", where))
                     continue
-                for low, high in self._data(start, end):  # a small program's variables may share a page with its code
-                    now = now[: low - start] + plain[low - start : high - start] + now[high - start :]
+                # a small program's variables may share a page with its code
+                for low, high in self._data(start, end):
+                    now = (
+                        now[: low - start] + plain[low - start : high - start] + now[high - start :]
+                    )
                 out += compare_bytes(start, plain, now, where)
         return out
 
     def _data(self, start: int, end: int) -> list[tuple[int, int]]:
         """Objects in [start, end)."""
-        objects = [s for s in self.machine.symbols if s.kind == "object" and start <= s.address < end]
+        objects = [
+            s for s in self.machine.symbols if s.kind == "object" and start <= s.address < end
+        ]
         return [(s.address, min(s.address + s.size, end)) for s in objects]
 
     def _put_back(self) -> None:
-        """Memory and registers as at the start, and what the CPU has besides those that have names; breakpoints stay.
+        """Memory and registers as at the start, and what the CPU has besides those that have names;
+        breakpoints stay.
 
-        Registers come first: a CPU that saves contexts in memory (TriCore) takes back those that were left there.
+        Registers come first: a CPU that saves contexts in memory (TriCore) takes back those that
+        were left there.
         """
         self._thaw()
         now = self._memory()
         changed = [(r, data) for r, data in self._start.memory.items() if now.get(r) != data]
-        covered = ({a for p in self.kprobes._text.patches for a in range(p.addr, p.addr + len(p.new))} if changed
-                   else set())
+        covered = (
+            {a for p in self.kprobes._text.patches for a in range(p.addr, p.addr + len(p.new))}
+            if changed
+            else set()
+        )
         for (start, end), data in changed:
             self._write(start, now.get((start, end), b""), data, covered)
 
@@ -183,11 +218,15 @@ def _show(memory: Memory) -> str:
     return " ".join(f"{start:#x}-{end:#x}" for start, end in memory)
 
 
-def transparency(make_machine: Callable[[], Any], run: Run, probes: Callable[[Any], Sequence[Probe]],
-                 where: str = "") -> list[Difference]:
-    """Run a guest without probes and with `probes(machine)`: what differs in its registers, its memory (the stack above
-    the stack pointer; the library's own pages are not the guest's), in what `run(machine)` returns and in how it
-    faults.
+def transparency(
+    make_machine: Callable[[], Any],
+    run: Run,
+    probes: Callable[[Any], Sequence[Probe]],
+    where: str = "",
+) -> list[Difference]:
+    """Run a guest without probes and with `probes(machine)`: what differs in its registers, its
+    memory (the stack above the stack pointer; the library's own pages are not the guest's), in what
+    `run(machine)` returns and in how it faults.
     """
     comparison = Comparison(make_machine(), run)
     try:
@@ -197,15 +236,18 @@ def transparency(make_machine: Callable[[], Any], run: Run, probes: Callable[[An
 
 
 def functions(machine: Any) -> list[Symbol]:
-    """The main image's functions that have a size, one symbol for each address; not their descriptors, where there are
-    such."""
+    """The main image's functions that have a size, one symbol for each address; not their
+    descriptors, where there are such.
+    """
     found = {s.address: s for s in machine.symbols if s.kind == "func" and s.size and not s.module
              and machine.executable(s.address)}
     return [found[address] for address in sorted(found)]
 
 
 def _entry(kprobes: Kprobes, symbol: Symbol) -> Entry:
-    return kprobes.machine.arch.pointers.code_address(symbol.address | symbol.mode, kprobes.original)
+    return kprobes.machine.arch.pointers.code_address(
+        symbol.address | symbol.mode, kprobes.original
+    )
 
 
 def instructions(kprobes: Kprobes, symbol: Symbol) -> list[int]:
@@ -221,13 +263,17 @@ def instructions(kprobes: Kprobes, symbol: Symbol) -> list[int]:
     return out
 
 
-def kprobes_everywhere(kprobes: Kprobes, symbols: Iterable[Symbol], pre_handler: Any = None) -> list[Probe]:
+def kprobes_everywhere(
+    kprobes: Kprobes, symbols: Iterable[Symbol], pre_handler: Any = None
+) -> list[Probe]:
     """A kprobe for every instruction of these functions that may be probed."""
     return [Kprobe(addr=address, pre_handler=pre_handler) for symbol in symbols
             for address in instructions(kprobes, symbol)]
 
 
-def kretprobes_everywhere(kprobes: Kprobes, symbols: Iterable[Symbol], **fields: Any) -> list[Probe]:
+def kretprobes_everywhere(
+    kprobes: Kprobes, symbols: Iterable[Symbol], **fields: Any
+) -> list[Probe]:
     """A kretprobe for every one of these functions that may have one."""
     out: list[Probe] = []
     for symbol in symbols:
@@ -242,5 +288,14 @@ def kretprobes_everywhere(kprobes: Kprobes, symbols: Iterable[Symbol], **fields:
     return out
 
 
-__all__ = ["Comparison", "Ending", "Snapshot", "functions", "instructions", "kprobes_everywhere",
-           "kretprobes_everywhere", "snapshot", "transparency"]
+__all__ = [
+    "Comparison",
+    "Ending",
+    "GuestState",
+    "functions",
+    "instructions",
+    "kprobes_everywhere",
+    "kretprobes_everywhere",
+    "snapshot",
+    "transparency",
+]

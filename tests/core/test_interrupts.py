@@ -12,7 +12,7 @@ import pytest
 from scenes import Scene, hook
 
 from kprobes import Kprobe, Kretprobe
-from kprobes.core.hit.ctlblk import State
+from kprobes.core.hit.ctlblk import HitState
 from kprobes.errors import GuestTimeout, ReentryError
 
 
@@ -23,7 +23,7 @@ class Interrupt:
     def __init__(self, scene: Scene, at: int, to: str, *, returning: bool = True, times: int = 1) -> None:
         self.at, self.to, self.returning, self.times = at, scene.at(to), returning, times
         self.saved: dict[str, int] | None = None
-        self.states: list[State] = []
+        self.states: list[HitState] = []
         self.scene = scene
         scene.m.before = self
 
@@ -54,7 +54,7 @@ def test_an_interrupt_that_hits_nothing(paper: Scene, place: str) -> None:
     _, slot, end = stepped(paper)
     interrupt = Interrupt(paper, slot if place == "slot" else end, "twice")
     assert paper.play("probed", 4) == ["pre p", "post p", "= 7"]
-    assert interrupt.states == [State.HIT_SS]
+    assert interrupt.states == [HitState.HIT_SS]
     assert paper.k.idle
 
 
@@ -87,7 +87,7 @@ def test_an_interrupt_that_never_returns(paper: Scene) -> None:
     interrupt = Interrupt(paper, slot, "spin", returning=False)
     with pytest.raises(GuestTimeout):
         paper.m.run(paper.at("probed"), limit=200)
-    assert interrupt.states == [State.HIT_SS]
+    assert interrupt.states == [HitState.HIT_SS]
     assert paper.lines == ["pre p"]
     paper.lines.clear()
     paper.m.before = None
@@ -135,7 +135,7 @@ def test_an_interrupt_in_a_missed_hits_slot(paper: Scene) -> None:
     interrupt = Interrupt(paper, slot, "twice")
     assert paper.play("fetch", paper.word(9)) == ["outer", "= 9"]
     assert results == [4]
-    assert interrupt.states == [State.REENTER]
+    assert interrupt.states == [HitState.REENTER]
     third = paper.probe("third", "inc")
     Interrupt(paper, slot, "twice")
     with pytest.raises(ReentryError, match="disable one of them"):
@@ -155,7 +155,7 @@ def test_an_interrupt_in_a_boosted_slot(paper: Scene) -> None:
     assert p.boosted
     interrupt = Interrupt(paper, paper.k.get_kprobe(paper.at("probed")).slot, "inc")
     assert paper.play("probed", 4) == ["pre p", "pre other", "post other", "= 7"]
-    assert interrupt.states == [State.IDLE]
+    assert interrupt.states == [HitState.IDLE]
     assert (other.nhit, other.nmissed) == (1, 0)
 
 

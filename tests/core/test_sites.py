@@ -6,10 +6,10 @@ from scenes import Scene
 
 from kprobes import Kprobe, Kretprobe
 from kprobes.core.patch.arming import Arming
-from kprobes.core.patch.sites import Kind
+from kprobes.core.patch.sites import SiteKind
 
 
-def kinds(scene: Scene) -> list[Kind]:
+def kinds(scene: Scene) -> list[SiteKind]:
     return sorted((site.kind for site in scene.k._sites.values()), key=lambda kind: kind.value)
 
 
@@ -17,7 +17,7 @@ def test_a_probepoint_and_its_slot(scene: Scene) -> None:
     assert kinds(scene) == []
     p = scene.probe("a")
     point = scene.k.get_kprobe(scene.at("inc"))
-    assert kinds(scene) == [Kind.PROBEPOINT, Kind.SLOT_END, Kind.SLOT]
+    assert kinds(scene) == [SiteKind.PROBEPOINT, SiteKind.SLOT_END, SiteKind.SLOT]
     sites = scene.k._sites
     assert sites.probepoint(scene.at("inc")) is point
     assert sites.probepoint(point.slot) is None
@@ -28,7 +28,7 @@ def test_a_probepoint_and_its_slot(scene: Scene) -> None:
 
 def test_a_simulated_instruction_has_no_slot(scene: Scene) -> None:
     scene.probe("a", "hop")
-    assert kinds(scene) == [Kind.PROBEPOINT]
+    assert kinds(scene) == [SiteKind.PROBEPOINT]
     assert scene.k.get_kprobe(scene.at("hop")).slot is None
 
 

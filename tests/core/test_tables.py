@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from kprobes.core.hit import ctlblk
-from kprobes.core.hit.ctlblk import ControlBlock, Event, Pop, State
+from kprobes.core.hit.ctlblk import ControlBlock, HitEvent, HitState, Pop
 from kprobes.core.patch import arming
 from kprobes.core.patch.arming import Arming, Change
 from kprobes.errors import ReentryError
 
-S, E, A, C = State, Event, Arming, Change
+S, E, A, C = HitState, HitEvent, Arming, Change
 POP = Pop.POP
 
 #: docs/how-a-hit-works.md (the control block). A hit that arrives in any phase but REENTER is missed; nothing else may
 #: happen in IDLE.
-CONTROL_BLOCK: dict[tuple[State, Event], State | Pop] = {
+CONTROL_BLOCK: dict[tuple[HitState, HitEvent], HitState | Pop] = {
     (S.IDLE, E.PROBEPOINT): S.HIT_ACTIVE,
     (S.HIT_ACTIVE, E.PROBEPOINT): S.REENTER,
     (S.HIT_ACTIVE, E.STEP): S.HIT_SS,
@@ -58,7 +58,7 @@ def point(address: int) -> Any:
     return SimpleNamespace(address=address)
 
 
-def blocks(state: State) -> ControlBlock:
+def blocks(state: HitState) -> ControlBlock:
     """A control block in this state, reached through legal events only."""
     cb = ControlBlock()
     path = {S.IDLE: (), S.HIT_ACTIVE: (E.PROBEPOINT,), S.HIT_SS: (E.PROBEPOINT, E.STEP),
@@ -69,7 +69,7 @@ def blocks(state: State) -> ControlBlock:
     return cb
 
 
-def happen(cb: ControlBlock, event: Event, where: Any) -> None:
+def happen(cb: ControlBlock, event: HitEvent, where: Any) -> None:
     if event is E.PROBEPOINT:
         cb.begin(where)
     else:
@@ -80,8 +80,8 @@ def facts(cb: ControlBlock) -> tuple[Any, ...]:
     return cb.state, cb.point, cb.resume, cb.probes, cb.child, cb.previous
 
 
-@pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Event)), ids=lambda x: x.name)
-def test_control_block(state: State, event: Event) -> None:
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(HitState, HitEvent)), ids=lambda x: x.name)
+def test_control_block(state: HitState, event: HitEvent) -> None:
     cb = blocks(state)
     before, new = facts(cb), CONTROL_BLOCK.get((state, event))
     interrupted = cb.previous
@@ -106,7 +106,7 @@ def test_the_control_blocks_table_is_the_documented_one() -> None:
 
 @pytest.mark.parametrize("phase", [S.HIT_ACTIVE, S.HIT_SS, S.HIT_SSDONE], ids=lambda x: x.name)
 @pytest.mark.parametrize("end", [E.DONE, E.SLOT_END], ids=lambda x: x.name)
-def test_a_missed_hit_restores_everything_it_interrupted(phase: State, end: Event) -> None:
+def test_a_missed_hit_restores_everything_it_interrupted(phase: HitState, end: HitEvent) -> None:
     cb = blocks(phase)
     cb.resume, cb.probes, cb.child = 0x1234, ("a", "b"), "a"
     before = facts(cb)
@@ -116,8 +116,8 @@ def test_a_missed_hit_restores_everything_it_interrupted(phase: State, end: Even
     assert facts(cb) == before
 
 
-@pytest.mark.parametrize("state", list(State), ids=lambda x: x.name)
-def test_reset_gives_everything_up(state: State) -> None:
+@pytest.mark.parametrize("state", list(HitState), ids=lambda x: x.name)
+def test_reset_gives_everything_up(state: HitState) -> None:
     cb = blocks(state)
     cb.reset()
     assert (cb.state, cb.point, cb.previous) == (S.IDLE, None, None)

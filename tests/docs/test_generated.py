@@ -41,7 +41,7 @@ def test_pictures_are_up_to_date(generate: ModuleType) -> None:
 
 def test_the_diagrams_have_every_transition_and_are_shown(generate: ModuleType) -> None:
     diagrams = generate.helper(DOCS, "diagrams")
-    for table, states, places in ((TABLE, ctlblk.State, diagrams.CONTROL),
+    for table, states, places in ((TABLE, ctlblk.HitState, diagrams.CONTROL),
                                   (arming.TABLE, arming.Arming, diagrams.ARMING)):
         edges = diagrams.edges(table, states)
         for (state, event), target in table.items():

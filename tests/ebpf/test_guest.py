@@ -43,7 +43,7 @@ def machine(arch: str) -> UnicornMachine:
 def check(arch: str, code: list[Instruction], maps: list[Any], contexts: list[bytes]) -> None:
     """The same results and maps as the interpreter's, run after run."""
     made = Program.from_instructions(code, {m.name: m for m in maps}).code
-    there, here = guest.GuestProgram(made, machine(arch), TRUSTED), Interpreter(made)
+    there, here = guest.PlacedProgram(made, machine(arch), TRUSTED), Interpreter(made)
     for context in contexts:
         before = [bytes(m.block.view) for m in maps]
         memory, own = bytearray(context), bytearray(context)
@@ -107,7 +107,7 @@ def test_records_and_guest_memory(arch: str) -> None:
             Instruction(MOV | X | ALU64, 1, 6), Instruction(MOV | K | ALU64, 2), Instruction(CALL | JMP, imm=132),
             Instruction(MOV | K | ALU64, 0), Instruction(EXIT | JMP)]
     made = Program.from_instructions(same.flat(code), {"r": ring}).code
-    program = guest.GuestProgram(made, at, TRUSTED, [(there, 64)])
+    program = guest.PlacedProgram(made, at, TRUSTED, [(there, 64)])
     assert program.run() == 0
     program.pull()
     record, = ring

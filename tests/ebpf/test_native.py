@@ -13,7 +13,7 @@ from kprobes.machine.unicorn.assembler import assemble
 from kprobes.native import HERE, build
 from kprobes.programs import llvm, native, support
 from kprobes.programs.inline import Inlined
-from kprobes.programs.writer import Target
+from kprobes.programs.writer import CodeTarget
 
 pytestmark = pytest.mark.quick
 SUPPORT = [output for output in build.OUTPUTS if output.sources == ("support.c",)]
@@ -76,7 +76,7 @@ def test_functions_call_nothing_else(output: build.Output) -> None:
 @pytest.mark.parametrize("order", ["little", "big"])
 @pytest.mark.parametrize("program_order", ["little", "big"])
 def test_every_guest_has_a_file(bits: int, order: object, program_order: object) -> None:
-    target = Target(bits=bits, order=order, program_order=program_order, alone=True)  # type: ignore[arg-type]
+    target = CodeTarget(bits=bits, order=order, program_order=program_order, alone=True)  # type: ignore[arg-type]
     assert {"read", "read_string", "quotient", "rest", "reserve", "commit", "table_find"} <= set(
         support.library(target).functions)
 
@@ -125,7 +125,7 @@ def test_what_is_rare_saves_registers(host: str) -> None:
     code, table = program.code, program.maps["h"]
     table[3] = 2
     inlined = Inlined(code.maps, guest=True, clock="host")
-    made, slots = llvm.generate(code.instructions, Target(), inlined, cleared=program.verify().cleared)
+    made, slots = llvm.generate(code.instructions, CodeTarget(), inlined, cleared=program.verify().cleared)
     text = native.translate(made, native.Triple(HOSTS[host], relocation="pic"))
     *functions, spoil = CALLED[host]
     with UnicornMachine.from_code(text.ljust(4096, b"\0"), arch=host, base=0x100000) as m:

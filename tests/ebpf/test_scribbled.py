@@ -141,7 +141,7 @@ class Bounded:
 def runs(arch: str, code: list[Instruction], m: Any, words: range, rounds: int) -> None:
     """Each begins with what the last one has left, and some of it scribbled over."""
     there = Bounded(UnicornMachine.from_code(bytes(64), arch=arch, base=0x10000))
-    program = guest.GuestProgram(Program.from_instructions(code, {m.name: m}, order=sys.byteorder).code, there)
+    program = guest.PlacedProgram(Program.from_instructions(code, {m.name: m}, order=sys.byteorder).code, there)
     at, = program.maps
     stack = there.m.regs.sp
     own = [(at, at + m.block.size), (program.environment, program.environment + 0x100),

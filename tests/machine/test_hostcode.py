@@ -26,8 +26,8 @@ from unicorn import arm64_const, unicorn_const, x86_const
 
 from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine, native
 from kprobes.machine.unicorn.host import hostcode
-from kprobes.machine.unicorn.host.callsites import SiteTable
-from kprobes.machine.unicorn.host.hostcode import CALL, CALLS, SITE, WHERE, Convention, SlowHost
+from kprobes.machine.unicorn.host.callsites import CallSiteTable
+from kprobes.machine.unicorn.host.hostcode import CALL, CALLS, SITE, WHERE, CallConvention, SlowHost
 from kprobes.testing import functions
 
 pytestmark = pytest.mark.filterwarnings("ignore::kprobes.ReturnMissed")  # what is missed is counted here
@@ -40,7 +40,7 @@ HOSTS = {
 }
 WINDOW_WORDS = {32: {"bias": 8, "sp_at": 24, "link_at": 28},
                 64: {"bias": 8, "sp_at": 48, "link_at": 56, "sp_bias": 2047}}
-CONVENTIONS = [Convention(bits, where, reloaded, WINDOW_WORDS[bits] if where == "window" else {})
+CONVENTIONS = [CallConvention(bits, where, reloaded, WINDOW_WORDS[bits] if where == "window" else {})
                for bits, where, reloaded in product((32, 64), WHERE, (False, True)) if not reloaded
                or where in ("cell", "window")]
 CODE, WORDS, STACK, GUEST, LIBRARY = 0x10000, 0x20000, 0x30000, 0x40000, 0x100000
@@ -56,7 +56,7 @@ STACK_SIZE = 0x100
 class Host:
     """Memory as host code sees it: a call site, the calls being followed, and a guest's registers and stack."""
 
-    def __init__(self, host: str, kind: str, convention: Convention) -> None:
+    def __init__(self, host: str, kind: str, convention: CallConvention) -> None:
         self.uc, self.arm, self.convention = unicorn.Uc(*HOSTS[host]), host == "aarch64", convention
         self.pushed = convention.where in ("stack", "swapped")
         for at in (CODE, WORDS, STACK, GUEST):
@@ -269,7 +269,7 @@ def test_here(host: str) -> None:
 
 
 @each("enter")
-def test_enter(host: str, kind: str, convention: Convention) -> None:
+def test_enter(host: str, kind: str, convention: CallConvention) -> None:
     h, rng, seen = Host(host, kind, convention), random.Random(1), set()
     for _ in range(150):
         s = Scenario(h, rng)
@@ -290,7 +290,7 @@ def test_enter(host: str, kind: str, convention: Convention) -> None:
 
 
 @each("enter")
-def test_enter_makes_it_return_to_the_trampoline(host: str, kind: str, convention: Convention) -> None:
+def test_enter_makes_it_return_to_the_trampoline(host: str, kind: str, convention: CallConvention) -> None:
     s = Scenario(Host(host, kind, convention), random.Random(2))
     while (s.link_at() is None or not s.open or not s.h[SITE_AT + 8 * SITE["spare"]]
            or s.h[CALLS_AT + 8 * CALLS["top"]] == BUFFER + CALL * FOLLOWED):
@@ -305,7 +305,7 @@ def test_enter_makes_it_return_to_the_trampoline(host: str, kind: str, conventio
 
 
 @each("ask")
-def test_ask(host: str, kind: str, convention: Convention) -> None:
+def test_ask(host: str, kind: str, convention: CallConvention) -> None:
     h, rng, seen = Host(host, kind, convention), random.Random(3), set()
     for _ in range(150):
         s = Scenario(h, rng)
@@ -326,7 +326,7 @@ def test_ask(host: str, kind: str, convention: Convention) -> None:
 
 
 @each("leave")
-def test_leave(host: str, kind: str, convention: Convention) -> None:
+def test_leave(host: str, kind: str, convention: CallConvention) -> None:
     h, rng, seen = Host(host, kind, convention), random.Random(4), set()
     for _ in range(200):
         s = Scenario(h, rng)
@@ -565,7 +565,7 @@ def test_tables_are_used_again() -> None:
         with Kprobes(m) as k, k.kretprobe("inc", handler=lambda ri, regs: None) as r:
             assert [m.call("inc", n) for n in range(3)] == [1, 2, 3]
             assert (r.nhit, r.nreturned) == (3, 3)
-    assert sum(isinstance(kept, SiteTable) for kept in m.parts.memory.engine._kept) < 10
+    assert sum(isinstance(kept, CallSiteTable) for kept in m.parts.memory.engine._kept) < 10
 
 
 LOOPS = {

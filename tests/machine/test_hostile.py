@@ -23,7 +23,7 @@ from kprobes import (
     UnicornMachine,
     Unsupported,
 )
-from kprobes.core.hit.ctlblk import State
+from kprobes.core.hit.ctlblk import HitState
 from kprobes.testing import instructions
 
 # a guest that calls for ever reaches any ceiling
@@ -64,7 +64,7 @@ class Victim:
         assert self.m.read(self.data, 16) == bytes([5] * 16)
         self.m.call("memcpy", self.data + 32, self.data, 16, timeout=LONG)
         assert self.m.read(self.data + 32, 16) == bytes([5] * 16)
-        assert all(block.state is State.IDLE for block in self.k._driver.blocks)
+        assert all(block.state is HitState.IDLE for block in self.k._driver.blocks)
 
     def pages(self) -> list[tuple[int, int]]:
         """The library's, each with the bytes of it that are in use."""

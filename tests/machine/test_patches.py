@@ -15,7 +15,7 @@ from arches import RUNNABLE
 
 from kprobes import UnicornMachine
 from kprobes.machine.unicorn.guests.rows import GUESTS
-from kprobes.testing._listener import Listener
+from kprobes.testing._listener import ToldSink
 
 pytestmark = pytest.mark.quick
 BASE = 0x10000
@@ -34,7 +34,7 @@ class Line:
     def __init__(self, arch: str, where: str) -> None:
         self.nop = bytes.fromhex(NOPS["mips" if arch.startswith("mips") else arch])
         self.m = UnicornMachine.from_code(self.nop * (0x8000 // len(self.nop)), arch=arch, base=BASE)
-        self.listener = Listener()
+        self.listener = ToldSink()
         self.m.report_to(self.listener)
         self.mode = min(self.m.arch.traps.end)
         self.trap = self.m.arch.traps.of(self.m.arch.decode(self.nop * 4, BASE | self.mode))

@@ -8,7 +8,7 @@ import pytest
 import test_hostcode as code
 from unicorn import arm64_const, unicorn_const, x86_const
 
-from kprobes.machine.unicorn.host.hostcode import CALLS, SITE, Convention
+from kprobes.machine.unicorn.host.hostcode import CALLS, SITE, CallConvention
 
 pytestmark = pytest.mark.quick
 ENVIRONMENTS = code.WORDS + 0xE00
@@ -28,7 +28,7 @@ class Running(code.Host):
     """
 
     def __init__(self, host: str, kind: str, programs: int) -> None:
-        super().__init__(host, kind, Convention(64, "cell"))
+        super().__init__(host, kind, CallConvention(64, "cell"))
         self.given: list[int] = []
         self.ran: list[int] = []
         for n in range(programs):

@@ -18,7 +18,7 @@ import pytest
 from scenes import Scene, unicorn_machine
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, Kretprobe, UnicornMachine
-from kprobes.core.hit.ctlblk import State
+from kprobes.core.hit.ctlblk import HitState
 from kprobes.machine.unicorn import signals
 
 NAMES = ("x86_64", "arm64", "x86_64 jumps", "arm64 jumps")
@@ -80,12 +80,12 @@ def busy(scene: Scene) -> tuple[Kprobe, Kprobe, Kretprobe]:
 
 def works(scene: Scene) -> None:
     """Every probe of busy() fires, nothing is left over."""
-    assert all(block.state is State.IDLE for block in scene.k._driver.blocks)
+    assert all(block.state is HitState.IDLE for block in scene.k._driver.blocks)
     with hits_of(scene) as hits:
         assert scene.m.call("deep", 4) == 6
         assert scene.m.call("probed", 4) == 7
     assert hits == [2, 1]
-    assert all(block.state is State.IDLE for block in scene.k._driver.blocks)
+    assert all(block.state is HitState.IDLE for block in scene.k._driver.blocks)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from verifier.asm import assemble, code
 
 from kprobes import ProgramError
 from kprobes.programs import isa
-from kprobes.programs.code import Line
+from kprobes.programs.code import CodeLine
 from kprobes.programs.verifier import explore, path, verify
 
 pytestmark = pytest.mark.quick
@@ -264,10 +264,10 @@ def test_what_keeps_the_rules_is_accepted(name: str) -> None:
 
 
 def test_a_refusal_names_the_source_line() -> None:
-    line = Line("crc.bpf.c", 12, 5, "  return regs[999];")
+    line = CodeLine("crc.bpf.c", 12, 5, "  return regs[999];")
     with pytest.raises(ProgramError) as caught:
         verify(evolve(code("mov64 r0, 0; ldxdw r0, [r1+1024]; exit"),
-                      lines={0: Line("crc.bpf.c", 11, 1, "{"), 1: line}))
+                      lines={0: CodeLine("crc.bpf.c", 11, 1, "{"), 1: line}))
     assert str(caught.value).endswith("\n  crc.bpf.c:12: return regs[999];") and caught.value.line == str(line)
     assert "instruction 1 (ldxdw r0, [r1+1024])" in str(caught.value)
 

@@ -1,4 +1,6 @@
-"""Alpha's branches and jumps in another place: code that goes where they go, and links their home's addresses."""
+"""Alpha's branches and jumps in another place: code that goes where they go, and links their home's
+addresses.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,18 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def set_address(to: int, a: int, value: int) -> bytes:
-    """BR to the next instruction gives the address here; LDAH and LDA add the rest, 2 GiB either way. Both are
-    signed."""
+    """BR to the next instruction gives the address here; LDAH and LDA add the rest, 2 GiB either
+    way. Both are signed.
+    """
     here = to + 4
     offset = displacement(here, value, 32, 1, MASK)
     low = offset & 0xFFFF
     high = displacement(here, value - (low - (low >> 15 << 16)) & MASK, 32, 1, MASK) >> 16
-    return _br(to, here, a) + word(LDAH << 26 | a << 21 | a << 16 | high) + word(LDA << 26 | a << 21 | a << 16 | low)
+    return (
+        _br(to, here, a)
+        + word(LDAH << 26 | a << 21 | a << 16 | high)
+        + word(LDA << 26 | a << 21 | a << 16 | low)
+    )
 
 
 def _link(insn: Insn, to: int, a: int) -> bytes:
@@ -46,8 +53,9 @@ def br(insn: Insn, to: int, a: int, **_: int) -> bytes:
 
 
 def branch(insn: Insn, to: int, **_: int) -> bytes:
-    """The opposite branch skips a BR: op bit 28 turns BEQ into BNE, BLT into BGE, BLE into BGT, BLBC into BLBS, FBEQ
-    into FBNE ..."""
+    """The opposite branch skips a BR: op bit 28 turns BEQ into BNE, BLT into BGE, BLE into BGT,
+    BLBC into BLBS, FBEQ into FBNE ...
+    """
     assert insn.target is not None
     skip = int.from_bytes(insn.raw, "little") & 0xFFE00000 ^ 1 << 28 | 1
     return word(skip) + jump(to + 4, insn.target)

@@ -1,7 +1,8 @@
 """Alpha: `alpha`, little endian, 64 bits, with BWX, CIX, FIX and MVI.
 
-Titles in quotes are sections of the Alpha Architecture Handbook, chapter 4. A word without a row is straight line: it
-runs out of line as it is, and where it is undefined it raises its exception there.
+Titles in quotes are sections of the Alpha Architecture Handbook, chapter 4. A word without a row is
+straight line: it runs out of line as it is, and where it is undefined it raises its exception
+there.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def unconditional(insn: Insn, a: int, i: int) -> Insn:
 
 def computed(returns: bool, insn: Insn, a: int, b: int) -> Insn:
     """A jump through a register is a call where it links, and a return where its hint says so."""
-    return evolve(insn, indirect=a == ZERO and not returns, links=a != ZERO, falls_through=a != ZERO)
+    return evolve(
+        insn, indirect=a == ZERO and not returns, links=a != ZERO, falls_through=a != ZERO
+    )
 
 
 # --- simulations, named after the mnemonics ("Control Instructions")
@@ -133,8 +136,8 @@ def bgt(regs: Regs, insn: Insn, a: int, **_: int) -> int:
     return taken(insn) if signed(x(regs, a), 64) > 0 else insn.next
 
 
-# "Floating-Point Branches" test the bits: a zero of either sign is zero, and the sign of everything else counts, a
-# NaN's too
+# "Floating-Point Branches" test the bits: a zero of either sign is zero, and the sign of everything
+# else counts, a NaN's too
 
 
 def fbeq(regs: Regs, insn: Insn, a: int, **_: int) -> int:
@@ -205,12 +208,17 @@ LDAH_GP, LDA_GP = 0x27BB, 0x23BD  # upper halves of LDAH gp, n(pv) and LDA gp, n
 
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """`Pointers.code_address`: calls from code with the same gp enter behind the two instructions that set it."""
+    """`Pointers.code_address`: calls from code with the same gp enter behind the two instructions
+    that set it.
+    """
     try:
         start = read(addr, 8)
     except GuestFault:
         return Entry(addr=addr)
-    sets = (int.from_bytes(start[2:4], "little"), int.from_bytes(start[6:8], "little")) == (LDAH_GP, LDA_GP)
+    sets = (int.from_bytes(start[2:4], "little"), int.from_bytes(start[6:8], "little")) == (
+        LDAH_GP,
+        LDA_GP,
+    )
     return Entry(addr=addr, entries=(0, 8), local=8) if sets else Entry(addr=addr)
 
 

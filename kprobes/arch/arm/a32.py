@@ -1,7 +1,8 @@
 """A32, the 32-bit instructions of ARMv7-A: decode rows and simulations.
 
-Sections name DDI 0406C. An instruction of which PC is an operand or the destination is simulated, or refused where the
-manual leaves its effect open; a word without a row is straight line and runs out of line under its own condition.
+Sections name DDI 0406C. An instruction of which PC is an operand or the destination is simulated,
+or refused where the manual leaves its effect open; a word without a row is straight line and runs
+out of line under its own condition.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def conditional(simulate: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(simulate)
     def run(regs: Regs, insn: Insn, c: int, **fields: int) -> int:
-        return simulate(regs, insn, **fields) if c == 14 or arm.holds(regs.flags, c) else after(insn)
+        return (
+            simulate(regs, insn, **fields) if c == 14 or arm.holds(regs.flags, c) else after(insn)
+        )
 
     return run
 
@@ -39,7 +42,9 @@ def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **r
 # --- loads and stores (A5.3, A5.2.8, A5.5)
 
 
-def transfer(regs: Regs, insn: Insn, p: int, u: int, b: int, w: int, f: int, n: int, t: int, offset: int) -> int:
+def transfer(
+    regs: Regs, insn: Insn, p: int, u: int, b: int, w: int, f: int, n: int, t: int, offset: int
+) -> int:
     """LDR, STR and their byte forms; f = 1 loads."""
     base, size = r(regs, insn, n), 1 if b else 4
     moved = base + (offset if u else -offset) & MASK
@@ -61,8 +66,20 @@ def transfer_register(regs: Regs, insn: Insn, i: int, y: int, m: int, **fields: 
     return transfer(regs, insn, **fields, offset=shift(regs[R[m]], y, i, regs.flags >> 29 & 1)[0])
 
 
-def transfer_rules(insn: Insn, c: int, p: int, u: int, b: int, w: int, f: int, n: int, t: int, i: int,
-                   m: int | None = None, **_: int) -> Insn:
+def transfer_rules(
+    insn: Insn,
+    c: int,
+    p: int,
+    u: int,
+    b: int,
+    w: int,
+    f: int,
+    n: int,
+    t: int,
+    i: int,
+    m: int | None = None,
+    **_: int,
+) -> Insn:
     unprivileged = w and not p
     if m == PC or (n == PC and (w or not p)) or (t == PC and (b or unprivileged)):
         return refuse(insn, UNPREDICTABLE)
@@ -90,7 +107,9 @@ def short(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, offset: int) -
     return after(insn)
 
 
-def short_immediate(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, i: int, **_: int) -> int:
+def short_immediate(
+    regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, i: int, **_: int
+) -> int:
     return short(regs, insn, u, f, t, o, i)
 
 
@@ -103,11 +122,25 @@ def short_uses_pc(f: int, n: int, t: int, o: int, m: int = 0, **_: int) -> bool:
     return o > 0 and (PC in (n, t, m) or (t == LR and o > 1 and not f))
 
 
-def short_rules(insn: Insn, p: int, u: int, w: int, f: int, n: int, t: int, o: int, i: int = 0, m: int | None = None,
-                j: int = 0, **_: int) -> Insn:
+def short_rules(
+    insn: Insn,
+    p: int,
+    u: int,
+    w: int,
+    f: int,
+    n: int,
+    t: int,
+    o: int,
+    i: int = 0,
+    m: int | None = None,
+    j: int = 0,
+    **_: int,
+) -> Insn:
     """j: reserved bits."""
     dual = o > 1 and not f
-    fine = n == PC and p and not w and PC not in (t, m) and not (dual and (t & 1 or t == LR)) and not j
+    fine = (
+        n == PC and p and not w and PC not in (t, m) and not (dual and (t & 1 or t == LR)) and not j
+    )
     if fine and m is None:
         size = 2
         if dual:

@@ -39,10 +39,22 @@ def blx_register(insn: Insn, to: int, c: int, m: int, **_: int) -> bytes:
     return move(LR, insn.next, c) + a32(c << 28 | 0x012FFF10 | m)
 
 
-def process(insn: Insn, to: int, c: int, o: int, s: int, n: int, d: int, m: int = -1, i: int = 0, y: int = 0,
-            **_: int) -> bytes:
-    """PC as an operand is put into the destination first, if that is not the other operand; an address added to that,
-    in pieces."""
+def process(
+    insn: Insn,
+    to: int,
+    c: int,
+    o: int,
+    s: int,
+    n: int,
+    d: int,
+    m: int = -1,
+    i: int = 0,
+    y: int = 0,
+    **_: int,
+) -> bytes:
+    """PC as an operand is put into the destination first, if that is not the other operand; an
+    address added to that, in pieces.
+    """
     operands = {m} if o in MOVES else {n, m}
     if PC not in operands:
         return insn.raw
@@ -50,7 +62,9 @@ def process(insn: Insn, to: int, c: int, o: int, s: int, n: int, d: int, m: int 
         raise stays(insn)
     if d not in operands:
         word = int.from_bytes(insn.raw, "little")
-        return move(d, here(insn), c) + a32(word ^ ((n ^ d) << 16 if n == PC else 0) ^ (m ^ d if m == PC else 0))
+        return move(d, here(insn), c) + a32(
+            word ^ ((n ^ d) << 16 if n == PC else 0) ^ (m ^ d if m == PC else 0)
+        )
     if o != ADD or s or i or y:
         raise stays(insn)
     return add(d, here(insn), c)

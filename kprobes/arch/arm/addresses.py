@@ -1,5 +1,6 @@
-"""`Walking.follow` of ARM: ADR, MOVW and MOVT, additions of constants and of PC, and loads and stores through what
-these set. Sections as in shared.py."""
+"""`Walking.follow` of ARM: ADR, MOVW and MOVT, additions of constants and of PC, and loads and
+stores through what these set. Sections as in shared.py.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from .._addresses import HALF, WHOLE, Use
 from .._insn import Insn
 from .shared import here
 
-VECTORS = {0b0111: 1, 0b1010: 2, 0b0110: 3, 0b0010: 4}  #: type of VLD1 and VST1 (multiple elements) -> doublewords
+#: type of VLD1 and VST1 (multiple elements) -> doublewords
+VECTORS = {0b0111: 1, 0b1010: 2, 0b0110: 3, 0b0010: 4}
 
 
 def use(insn: Insn) -> Use:
@@ -16,7 +18,9 @@ def use(insn: Insn) -> Use:
         return _a32(insn, int.from_bytes(insn.raw, "little"))
     if insn.size == 2:
         return _t16(insn, int.from_bytes(insn.raw, "little"))
-    return _t32(insn, int.from_bytes(insn.raw[:2], "little") << 16 | int.from_bytes(insn.raw[2:], "little"))
+    return _t32(
+        insn, int.from_bytes(insn.raw[:2], "little") << 16 | int.from_bytes(insn.raw[2:], "little")
+    )
 
 
 def _vector(word: int) -> Use | None:
@@ -121,10 +125,17 @@ def _t32(insn: Insn, word: int) -> Use:
         return Use(n, low, 1 << (word >> 21 & 3), load)
     if word & 0xFE800800 == 0xF8000800:  # indexed
         offset = (1 if word >> 9 & 1 else -1) * (word & 0xFF)
-        return Use(n, offset if word >> 10 & 1 else 0, 1 << (word >> 21 & 3), (*load, n) if word >> 8 & 1 else load)
+        return Use(
+            n,
+            offset if word >> 10 & 1 else 0,
+            1 << (word >> 21 & 3),
+            (*load, n) if word >> 8 & 1 else load,
+        )
     if word & 0xFFC00000 == 0xE8800000:  # LDMIA, STMIA
         listed = tuple(r for r in range(16) if word >> r & 1)
-        return Use(n, 0, 4 * len(listed), (listed if load else ()) + ((n,) if word >> 21 & 1 else ()))
+        return Use(
+            n, 0, 4 * len(listed), (listed if load else ()) + ((n,) if word >> 21 & 1 else ())
+        )
     if word & 0xFF900000 == 0xF9000000:
         return _elements(word)
     return (_vector(word) if word >> 28 == 14 else None) or Use(into=(t, d))

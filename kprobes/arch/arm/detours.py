@@ -15,12 +15,25 @@ def _a32_constant(register: int, value: int) -> list[int]:
 
 
 def _a32_lock(at: int) -> tuple[bytes, bytes]:
-    """MOV r0, at; MOV r1, #1; LDREX r2, [r0]; CMP r2, #0; BNE -8; STREX r3, r1, [r0]; CMP r3, #0; BNE -20; DMB ISH,
-    and MOV r1, #0; DMB ISH; STR r1, [r0]"""
+    """MOV r0, at; MOV r1, #1; LDREX r2, [r0]; CMP r2, #0; BNE -8; STREX r3, r1, [r0]; CMP r3, #0;
+    BNE -20; DMB ISH, and MOV r1, #0; DMB ISH; STR r1, [r0]
+    """
     word = _a32_constant(0, at)
-    return (words("little", *word, 0xE3A01001, 0xE1902F9F, 0xE3520000, 0x1AFFFFFC, 0xE1803F91, 0xE3530000, 0x1AFFFFF9,
-                  0xF57FF05B),
-            words("little", *word, 0xE3A01000, 0xF57FF05B, 0xE5801000))
+    return (
+        words(
+            "little",
+            *word,
+            0xE3A01001,
+            0xE1902F9F,
+            0xE3520000,
+            0x1AFFFFFC,
+            0xE1803F91,
+            0xE3530000,
+            0x1AFFFFF9,
+            0xF57FF05B,
+        ),
+        words("little", *word, 0xE3A01000, 0xF57FF05B, 0xE5801000),
+    )
 
 
 #: BX pc; NOP of Thumb: what follows is ARM code
@@ -39,7 +52,9 @@ _ARM = Saving(
 
 
 def _row(order: Order) -> DetourCode:
-    return DetourCode(process=evolve(_ARM, far=lambda target: LOAD + target.to_bytes(4, order.value)))
+    return DetourCode(
+        process=evolve(_ARM, far=lambda target: LOAD + target.to_bytes(4, order.value))
+    )
 
 
 ROWS = {"arm": _row(Order.LITTLE), "armeb": _row(Order.BIG)}

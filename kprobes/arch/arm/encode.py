@@ -25,10 +25,15 @@ def b(frm: int, to: int, c: int = ALWAYS) -> bytes:
 
 
 def b_wide(frm: int, to: int) -> bytes:
-    """T32, B.W (T4): 16 MiB either way; J1 and J2 are the two bits below the sign, inverted if S is 0."""
+    """T32, B.W (T4): 16 MiB either way; J1 and J2 are the two bits below the sign, inverted if S is
+    0.
+    """
     field = displacement(frm + 4, to, 24, 2, MASK)
     s, i1, i2 = (field >> bit & 1 for bit in (23, 22, 21))
-    return t32(0xF000 | s << 10 | field >> 11 & 0x3FF, 0x9000 | (i1 ^ s ^ 1) << 13 | (i2 ^ s ^ 1) << 11 | field & 0x7FF)
+    return t32(
+        0xF000 | s << 10 | field >> 11 & 0x3FF,
+        0x9000 | (i1 ^ s ^ 1) << 13 | (i2 ^ s ^ 1) << 11 | field & 0x7FF,
+    )
 
 
 def move(d: int, value: int, c: int = ALWAYS) -> bytes:
@@ -55,13 +60,22 @@ def add(d: int, value: int, c: int = ALWAYS) -> bytes:
     code = b""
     while value:
         place = (value & -value).bit_length() - 1 & ~1
-        code += a32(c << 28 | 0x02800000 | d << 16 | d << 12 | (32 - place) // 2 % 16 << 8 | value >> place & 0xFF)
+        code += a32(
+            c << 28
+            | 0x02800000
+            | d << 16
+            | d << 12
+            | (32 - place) // 2 % 16 << 8
+            | value >> place & 0xFF
+        )
         value &= ~(0xFF << place)
     return code
 
 
 def add_wide(d: int, value: int) -> bytes:
-    """T32, ADD.W (T3) of as many immediates as it takes: eight bits of which the first is one, or the low eight."""
+    """T32, ADD.W (T3) of as many immediates as it takes: eight bits of which the first is one, or
+    the low eight.
+    """
     code = b""
     while value:
         place = max(value.bit_length() - 8, 0)

@@ -1,4 +1,6 @@
-"""How A and R profile CPUs take IRQ and FIQ in AArch32: Arm Architecture Reference Manual Armv7-A/R, B1.8."""
+"""How A and R profile CPUs take IRQ and FIQ in AArch32: Arm Architecture Reference Manual
+Armv7-A/R, B1.8.
+"""
 
 from __future__ import annotations
 

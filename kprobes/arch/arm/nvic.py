@@ -1,7 +1,7 @@
 """Exceptions of the M profile: Armv7-M Architecture Reference Manual, B1.5 and B3.4 (NVIC).
 
-An interrupt's number is CMSIS's: 0 and more are the board's, -1 is SysTick, -2 PendSV, -5 SVCall, -14 NMI. Inside of
-this module exceptions have their architectural numbers, which are 16 more.
+An interrupt's number is CMSIS's: 0 and more are the board's, -1 is SysTick, -2 PendSV, -5 SVCall,
+-14 NMI. Inside of this module exceptions have their architectural numbers, which are 16 more.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Nvic:
         self.priority = dict[int, int]()
         self.vectors = cpu.vectors
         self.group_bits = 0
-        # a CPU that is reset has no floating point context: frames are basic until the guest makes one
+        # a CPU that is reset has no floating point context: frames are basic until the guest makes
+        # one
         cpu.set_system("control", cpu.system("control") & ~FPCA)
 
     @property
@@ -54,8 +55,15 @@ class Nvic:
         """The controller's registers and what is pending and active, as a value for a snapshot; set
         to go back to one.
         """
-        return (frozenset(self._edges), frozenset(self._levels), frozenset(self.enabled), frozenset(self.active),
-                dict(self.priority), self.vectors, self.group_bits)
+        return (
+            frozenset(self._edges),
+            frozenset(self._levels),
+            frozenset(self.enabled),
+            frozenset(self.active),
+            dict(self.priority),
+            self.vectors,
+            self.group_bits,
+        )
 
     @state.setter
     def state(self, then: Any) -> None:
@@ -130,8 +138,11 @@ class Nvic:
 
     def first(self) -> int | None:
         """The most urgent exception that is pending and enabled."""
-        return min((number for number in self.ready if self._takes(number)),
-                   key=lambda number: (FIXED.get(number, self.priority.get(number, 0)), number), default=None)
+        return min(
+            (number for number in self.ready if self._takes(number)),
+            key=lambda number: (FIXED.get(number, self.priority.get(number, 0)), number),
+            default=None,
+        )
 
     def take(self) -> int | None:
         """Take the most urgent exception if its priority allows it; return its handler's address,
@@ -167,7 +178,8 @@ class Nvic:
     # --- entry and return
 
     def _enter(self, number: int) -> int:
-        """Push a frame, go to the vector (B1.5.6 PushStack, ExceptionTaken). Returns the handler."""
+        """Push a frame, go to the vector (B1.5.6 PushStack, ExceptionTaken). Returns the handler.
+        """
         cpu, regs = self._cpu, self._cpu.regs
         handler = int.from_bytes(cpu.read(self.vectors + 4 * number, 4), "little")
         control, xpsr = cpu.system("control"), regs["xpsr"]
@@ -176,8 +188,12 @@ class Nvic:
         sp = cpu.system("psp" if process else "msp")
         frame = sp - (EXTENDED if floats else BASIC) & ~7
         left_out = ALIGNED if sp & 4 else 0
-        data = struct.pack("<8I", *(regs[name] for name in ("r0", "r1", "r2", "r3", "r12", "lr")), regs.pc & ~1,
-                           xpsr & ~ALIGNED | left_out)
+        data = struct.pack(
+            "<8I",
+            *(regs[name] for name in ("r0", "r1", "r2", "r3", "r12", "lr")),
+            regs.pc & ~1,
+            xpsr & ~ALIGNED | left_out,
+        )
         if floats:
             data += struct.pack("<8Q2I", *(regs[f"d{n}"] for n in range(8)), regs["fpscr"], 0)
         cpu.write(frame & 0xFFFFFFFF, data)
@@ -185,7 +201,9 @@ class Nvic:
         regs["xpsr"] = xpsr & 0xF8000000 | 1 << 24 | number  # ITSTATE is clear
         cpu.set_system("ipsr", number)
         cpu.set_system("control", control & ~(SPSEL | FPCA))
-        regs["lr"] = (0xFFFFFFE1 | (0 if floats else 0x10) | (8 if thread else 0) | (4 if process else 0))
+        regs["lr"] = (
+            0xFFFFFFE1 | (0 if floats else 0x10) | (8 if thread else 0) | (4 if process else 0)
+        )
         self._edges.discard(number)
         self.active.add(number)
         return handler | 1

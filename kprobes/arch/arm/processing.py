@@ -1,4 +1,5 @@
-"""A32's data processing (DDI 0406C, A5.2.1 to A5.2.3), where PC is an operand or the destination."""
+"""A32's data processing (DDI 0406C, A5.2.1 to A5.2.3), where PC is an operand or the destination.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from .shared import LR, MASK, PC, after, here, put, r, refuse
 SUB, ADD = 2, 4
 TST, TEQ, CMP, CMN, ORR, MOV, BIC, MVN = range(8, 16)
 COMPARES = (TST, TEQ, CMP, CMN)
-#: SUB, RSB, ADD, ADC, SBC, RSC, CMP, CMN: invert the first operand, invert the second, carry in (None: the flag)
+#: SUB, RSB, ADD, ADC, SBC, RSC, CMP, CMN: invert the first operand, invert the second, carry in
+#: (None: the flag)
 SUMS = {2: (0, 1, 1), 3: (1, 0, 1), 4: (0, 0, 0), 5: (0, 0, None), 6: (0, 1, None), 7: (1, 0, None), CMP: (0, 1, 1),
         CMN: (0, 0, 0)}
 
@@ -25,7 +27,9 @@ def add_with_carry(x: int, y: int, carry: int) -> tuple[int, int, int]:
 
 
 def shift(value: int, kind: int, amount: int, carry: int) -> tuple[int, int]:
-    """Shift_C by an immediate (A8.4.3): value and carry; LSL, LSR, ASR, ROR; amount 0 is LSL 0, LSR 32, ASR 32, RRX."""
+    """Shift_C by an immediate (A8.4.3): value and carry; LSL, LSR, ASR, ROR; amount 0 is LSL 0, LSR
+    32, ASR 32, RRX.
+    """
     if kind == 0:
         return (value << amount & MASK, value >> 32 - amount & 1) if amount else (value, carry)
     if kind == 3:
@@ -35,7 +39,9 @@ def shift(value: int, kind: int, amount: int, carry: int) -> tuple[int, int]:
     return wide >> (amount or 32) & MASK, wide >> (amount or 32) - 1 & 1
 
 
-def process(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, y: int, shifted_out: int) -> int:
+def process(
+    regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, y: int, shifted_out: int
+) -> int:
     """A data-processing instruction on its second operand and the shifter's carry."""
     x, flags = r(regs, insn, n), regs.flags
     if o in SUMS:
@@ -43,26 +49,32 @@ def process(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, y: int, shif
         carry = flags >> 29 & 1 if carry is None else carry
         result, carry, overflow = add_with_carry(x ^ MASK * invert_x, y ^ MASK * invert_y, carry)
     else:
-        result = (x & y, x ^ y, x | y, y, x & ~y, ~y & MASK)[{0: 0, 1: 1, TST: 0, TEQ: 1, ORR: 2, MOV: 3, BIC: 4,
-                                                              MVN: 5}[o]]
+        result = (x & y, x ^ y, x | y, y, x & ~y, ~y & MASK)[
+            {0: 0, 1: 1, TST: 0, TEQ: 1, ORR: 2, MOV: 3, BIC: 4, MVN: 5}[o]
+        ]
         carry, overflow = shifted_out, flags >> 28 & 1
     if s:
         arm.set_nz(regs, result, carry, overflow)
     return after(insn) if o in COMPARES else put(regs, insn, d, result)
 
 
-def process_register(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, i: int, y: int, m: int) -> int:
+def process_register(
+    regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, i: int, y: int, m: int
+) -> int:
     return process(regs, insn, o, s, n, d, *shift(r(regs, insn, m), y, i, regs.flags >> 29 & 1))
 
 
-def process_immediate(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, a: int, i: int) -> int:
+def process_immediate(
+    regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, a: int, i: int
+) -> int:
     value = (i << 32 | i) >> 2 * a & MASK  # ARMExpandImm_C (A5.2.4)
     return process(regs, insn, o, s, n, d, value, value >> 31 if a else regs.flags >> 29 & 1)
 
 
 def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0, e: int = 0, **_: int) -> bool:
-    """`when`: MOV and MVN have no first operand, compares no destination, and compares that set no flags are other
-    instructions."""
+    """`when`: MOV and MVN have no first operand, compares no destination, and compares that set no
+    flags are other instructions.
+    """
     if o in COMPARES:
         return bool(s) and PC in (n, m, e)
     return PC in (d, m, e) or (n == PC and o not in (MOV, MVN))
@@ -76,7 +88,9 @@ def adr(insn: Insn, o: int, s: int, n: int, i: int, a: int | None = None, **_: i
     return evolve(insn, operand=here(insn) + (offset if o == ADD else -offset) & MASK)
 
 
-def process_rules(insn: Insn, c: int, o: int, s: int, n: int, d: int, i: int, m: int = 0, **fields: int) -> Insn:
+def process_rules(
+    insn: Insn, c: int, o: int, s: int, n: int, d: int, i: int, m: int = 0, **fields: int
+) -> Insn:
     if (d and o in COMPARES) or (n and o in (MOV, MVN)):
         return refuse(insn, arm.RESERVED)
     if d != PC:

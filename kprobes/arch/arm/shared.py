@@ -1,8 +1,8 @@
 """The common part of A32 and T32: registers, flags and conditions, ITSTATE, branches that
 interwork, VFP transfers.
 
-Sections name the Arm Architecture Reference Manual, ARMv7-A and ARMv7-R edition (DDI 0406C). A *target* has bit 0 set
-for T32.
+Sections name the Arm Architecture Reference Manual, ARMv7-A and ARMv7-R edition (DDI 0406C). A
+*target* has bit 0 set for T32.
 """
 
 from __future__ import annotations
@@ -61,11 +61,19 @@ def holds(flags: int, c: int) -> bool:
 
 def set_nz(regs: Regs, result: int, carry: int, overflow: int) -> None:
     """The condition flags after a data-processing instruction."""
-    regs.flags = regs.flags & 0x0FFFFFFF | result & 1 << 31 | (not result) << 30 | carry << 29 | overflow << 28
+    regs.flags = (
+        regs.flags & 0x0FFFFFFF
+        | result & 1 << 31
+        | (not result) << 30
+        | carry << 29
+        | overflow << 28
+    )
 
 
 def it_state(flags: int) -> int:
-    """ITSTATE (A2.5.2), of which the low two bits are kept far from the others; at the same places in CPSR and XPSR."""
+    """ITSTATE (A2.5.2), of which the low two bits are kept far from the others; at the same places
+    in CPSR and XPSR.
+    """
     return flags >> 8 & 0xFC | flags >> 25 & 3
 
 
@@ -78,8 +86,9 @@ def it_advance(state: int) -> int:
 
 
 def put(regs: Regs, insn: Insn, t: int, value: int) -> int:
-    """A loaded word goes to a register; to PC it is a branch that interworks (LoadWritePC, A2.3.1). Returns the next
-    target."""
+    """A loaded word goes to a register; to PC it is a branch that interworks (LoadWritePC, A2.3.1).
+    Returns the next target.
+    """
     if t == PC:
         return value
     regs[R[t]] = value
@@ -137,7 +146,9 @@ def block_start(base: int, length: int, p: int, u: int) -> int:
     return (base if u else base - length) + (4 if p == u else 0) & MASK
 
 
-def vfp_literal(regs: Regs, insn: Insn, p: int, u: int, h: int, f: int, d: int, z: int, i: int) -> int:
+def vfp_literal(
+    regs: Regs, insn: Insn, p: int, u: int, h: int, f: int, d: int, z: int, i: int
+) -> int:
     """VLDR, VSTR (p = 1) and VLDM, VSTM (p = 0) relative to PC; f = 1 loads."""
     base = here(insn) & ~3
     start = base
@@ -156,7 +167,9 @@ def vfp_literal(regs: Regs, insn: Insn, p: int, u: int, h: int, f: int, d: int, 
 
 
 def vfp_registers(p: int, h: int, d: int, z: int, i: int) -> tuple[int, int]:
-    """(first register, count): doubles are numbered D:Vd, singles Vd:D; h is the bit that the manual calls D."""
+    """(first register, count): doubles are numbered D:Vd, singles Vd:D; h is the bit that the
+    manual calls D.
+    """
     first = h << 4 | d if z else d << 1 | h
     if p:
         return first, 1
@@ -183,15 +196,21 @@ def pc_used(**fields: int) -> bool:
     return any(value == PC and name in GENERAL for name, value in fields.items())
 
 
-def to(offset: Callable[..., int], align: int = 1, *, exchanges: bool = False) -> Callable[..., Insn]:
-    """`extra` of a direct branch: its target is `offset(**fields)` from PC, which is aligned first for BLX."""
-    return lambda insn, **fields: evolve(insn, target=(here(insn) & -align) + offset(**fields) & MASK,
-                                         exchanges=exchanges)
+def to(
+    offset: Callable[..., int], align: int = 1, *, exchanges: bool = False
+) -> Callable[..., Insn]:
+    """`extra` of a direct branch: its target is `offset(**fields)` from PC, which is aligned first
+    for BLX.
+    """
+    return lambda insn, **fields: evolve(
+        insn, target=(here(insn) & -align) + offset(**fields) & MASK, exchanges=exchanges
+    )
 
 
 def goes(insn: Insn, c: int = 14, **_: int) -> Insn:
-    """`extra` of a branch: unless it is conditional, it never goes on to the next instruction. In an IT block that is
-    left open."""
+    """`extra` of a branch: unless it is conditional, it never goes on to the next instruction. In
+    an IT block that is left open.
+    """
     return evolve(insn, falls_through=c != 14)
 
 
@@ -211,7 +230,9 @@ def refuse(insn: Insn, why: str) -> Insn:
 
 def stays(insn: Insn) -> OutOfReach:
     """Make the error that `displace` raises where there is no code without another register."""
-    return OutOfReach(f"{insn.name} would take a register elsewhere", address=insn.addr, hint="it is simulated")
+    return OutOfReach(
+        f"{insn.name} would take a register elsewhere", address=insn.addr, hint="it is simulated"
+    )
 
 
 def msr_rules(insn: Insn, q: int, k: int, m: int = 0, **_: int) -> Insn:
@@ -230,7 +251,9 @@ def vfp_rules(doubles: int) -> Callable[..., Insn]:
         first, count = vfp_registers(p, h, d, z, i)
         if not 0 < count <= (16 if z else 32) or first + count > (doubles if z else 32):
             return refuse(insn, UNPREDICTABLE)
-        return reads(insn, (here(insn) & ~3) + (4 * i if u else -4 * i) * p & MASK, (8 if z else 4) * count)
+        return reads(
+            insn, (here(insn) & ~3) + (4 * i if u else -4 * i) * p & MASK, (8 if z else 4) * count
+        )
 
     return extra
 
@@ -240,37 +263,73 @@ def not_pc(insn: Insn, **fields: int) -> Insn:
     return refuse(insn, UNPREDICTABLE) if pc_used(**fields) else insn
 
 
-def coprocessor(row: Callable[..., Row], prefix: str, doubles: int, *, based: bool) -> Iterator[Row]:
-    """Coprocessor and VFP instructions that name a general register (A7.5 to A7.9), the same in A32 and T32.
+def coprocessor(
+    row: Callable[..., Row], prefix: str, doubles: int, *, based: bool
+) -> Iterator[Row]:
+    """Coprocessor and VFP instructions that name a general register (A7.5 to A7.9), the same in A32
+    and T32.
 
-    doubles: number of double-precision registers. based: PC may be the base of VSTR, VLDM and VSTM (A32).
+    doubles: number of double-precision registers. based: PC may be the base of VSTR, VLDM and VSTM
+    (A32).
     """
     transfer, rules = prefix + "110 p u h 0 f 1111 dddd 101 z iiiiiiii", vfp_rules(doubles)
-    yield row(transfer, "VLDR literal", vfp_literal, extra=rules, when=lambda p, f, **_: bool(p and f))
+    yield row(
+        transfer, "VLDR literal", vfp_literal, extra=rules, when=lambda p, f, **_: bool(p and f)
+    )
     if based:
-        yield row(transfer, "VSTR literal", vfp_literal, extra=rules, when=lambda p, f, **_: bool(p and not f))
-        yield row(transfer, "VLDM, VSTM literal", vfp_literal, extra=rules, when=lambda p, u, **_: bool(u and not p))
+        yield row(
+            transfer,
+            "VSTR literal",
+            vfp_literal,
+            extra=rules,
+            when=lambda p, f, **_: bool(p and not f),
+        )
+        yield row(
+            transfer,
+            "VLDM, VSTM literal",
+            vfp_literal,
+            extra=rules,
+            when=lambda p, u, **_: bool(u and not p),
+        )
     else:
         yield row(transfer, "VSTR, VLDM, VSTM pc", reject=UNPREDICTABLE,
                   when=lambda p, u, f, **_: bool((u and not p) or (p and not f)))
-    yield row(prefix + "110 - - - 1 - 1111 ---- 101- --------", "VLDM, VSTM pc!", reject=UNPREDICTABLE)
+    yield row(
+        prefix + "110 - - - 1 - 1111 ---- 101- --------", "VLDM, VSTM pc!", reject=UNPREDICTABLE
+    )
     yield row(prefix + "110 - - - - - 1111 ---- kkkk --------", "LDC, STC literal",
               reject="a coprocessor's transfer relative to pc",
               when=lambda k, **_: k not in {10, 11})  # fmt: skip
-    yield row(prefix + "1100 010 - nnnn tttt ---- ---- ----", "MCRR, MRRC", reject=UNPREDICTABLE, when=pc_used)
+    yield row(
+        prefix + "1100 010 - nnnn tttt ---- ---- ----",
+        "MCRR, MRRC",
+        reject=UNPREDICTABLE,
+        when=pc_used,
+    )
     # cp14, cp15
-    yield row(prefix + "110- ---- ---- ---- 111- ---- ----", "LDC, STC, MCRR of the system", reject=PRIVILEGED)
+    yield row(
+        prefix + "110- ---- ---- ---- 111- ---- ----",
+        "LDC, STC, MCRR of the system",
+        reject=PRIVILEGED,
+    )
     yield row(prefix + "1100 0101 nnnn tttt 111- ---- ----", "MRRC of the system", extra=not_pc)
-    yield row(prefix + "1110 ---0 ---- tttt ---- ---1 ----", "MCR", reject=UNPREDICTABLE, when=pc_used)
+    yield row(
+        prefix + "1110 ---0 ---- tttt ---- ---1 ----", "MCR", reject=UNPREDICTABLE, when=pc_used
+    )
     yield row(prefix + "1110 ---1 ---- 1111 101- ---1 ----", "VMOV to pc", reject=UNPREDICTABLE)
     yield row(prefix + "1110 1111 0001 1111 1010 0001 0000", "VMRS APSR_nzcv")
     yield row(prefix + "1110 ---0 ---- ---- 111- ---1 ----", "MCR of the system", reject=PRIVILEGED)
-    for name, rest in (("CP15DMB", "0111 tttt 1111 1011 1010"), ("CP15DSB", "0111 tttt 1111 1001 1010"),
-                       ("CP15ISB", "0111 tttt 1111 1001 0101"), ("MCR TPIDRURW", "1101 tttt 1111 0101 0000")):
+    for name, rest in (
+        ("CP15DMB", "0111 tttt 1111 1011 1010"),
+        ("CP15DSB", "0111 tttt 1111 1001 1010"),
+        ("CP15ISB", "0111 tttt 1111 1001 0101"),
+        ("MCR TPIDRURW", "1101 tttt 1111 0101 0000"),
+    ):
         yield row(prefix + "1110 0000 " + rest, name, extra=not_pc)
 
 
-VECTORS = {8, 9, 10, 11, 13}  #: coprocessor numbers that are vector instructions in the unconditional space
+#: coprocessor numbers that are vector instructions in the unconditional space
+VECTORS = {8, 9, 10, 11, 13}
 
 COPROCESSOR_2 = (  # of the unconditional space, which T32 has as well
     Row("1111 110- ---- 1111 ---- kkkk ---- ----", "LDC2, STC2 literal",

@@ -1,4 +1,6 @@
-"""T32's 32-bit instructions, of ARMv7-A and of the M profile: decode rows and simulations. Sections name DDI 0406C."""
+"""T32's 32-bit instructions, of ARMv7-A and of the M profile: decode rows and simulations. Sections
+name DDI 0406C.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,11 @@ def ldrd_rules(insn: Insn, u: int, t: int, e: int, w: int, i: int, **_: int) -> 
 
 
 def ldr_pc_rules(insn: Insn, n: int, m: int = 0, **_: int) -> Insn:
-    return refuse(insn, UNPREDICTABLE) if m == PC else evolve(insn, indirect=n != SP, falls_through=False)
+    return (
+        refuse(insn, UNPREDICTABLE)
+        if m == PC
+        else evolve(insn, indirect=n != SP, falls_through=False)
+    )
 
 
 def b_cond_label(s: int, j: int, k: int, i: int, **_: int) -> int:
@@ -109,7 +115,9 @@ def b_cond_label(s: int, j: int, k: int, i: int, **_: int) -> int:
 
 
 def bl_label(s: int, j: int, k: int, i: int, bits: int = 21) -> int:
-    """Encoding T4 of B, and BL: S:I1:I2:imm10:imm11, where I1 and I2 are J1 and J2 inverted if S is 0."""
+    """Encoding T4 of B, and BL: S:I1:I2:imm10:imm11, where I1 and I2 are J1 and J2 inverted if S is
+    0.
+    """
     return 2 * signed(s << bits + 2 | (j ^ s ^ 1) << bits + 1 | (k ^ s ^ 1) << bits | i, bits + 3)
 
 
@@ -118,12 +126,16 @@ def blx_label(s: int, j: int, k: int, i: int) -> int:
 
 
 def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0) -> bool:
-    """`when`: with PC as destination TST, TEQ, CMN, CMP are written, with PC as first operand MOV and MVN."""
+    """`when`: with PC as destination TST, TEQ, CMN, CMP are written, with PC as first operand MOV
+    and MVN.
+    """
     return m == PC or (d == PC and not (s and o in {0, 4, 8, 13})) or (n == PC and o not in {2, 3})
 
 
 def plain_uses_pc(o: int, n: int, d: int) -> bool:
-    """`when`: of the plain immediates MOVW and MOVT have no first operand, and BFC, ADR are written with PC."""
+    """`when`: of the plain immediates MOVW and MOVT have no first operand, and BFC, ADR are written
+    with PC.
+    """
     return d == PC or (n == PC and o not in {0, 4, 10, 12, 22})
 
 
@@ -151,7 +163,8 @@ T32 = (
         displace=as_it_is, extra=ldm_rules),
     row("1110 100 p u 0 - 0 nnnn 1 ---------------", "STM", when=lambda p, u, **_: p != u, reject=UNPREDICTABLE),
     row("1110 100 p u 0 - - 1111 ----------------", "LDM, STM pc", when=lambda p, u: p != u, reject=UNPREDICTABLE),
-    # A6.3.6: doubles, exclusives, table branches; a trap between load and store would make the store fail for ever
+    # A6.3.6: doubles, exclusives, table branches; a trap between load and store would make the
+    # store fail for ever
     row("1110 100 p u 1 w 1 1111 tttt eeee iiiiiiii", "LDRD literal", ldrd_literal,
         when=lambda p, w, **_: bool(p or w), extra=ldrd_rules),
     row("1110 100 p - 1 w f nnnn tttt eeee --------", "LDRD, STRD", reject=UNPREDICTABLE,

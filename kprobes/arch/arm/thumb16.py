@@ -1,8 +1,8 @@
 """T32's 16-bit instructions, and what all of T32 needs: IT blocks, addresses relative to PC.
 
-Sections name DDI 0406C. Every simulation is wrapped for IT blocks: it happens if the block's condition for it holds,
-and ITSTATE moves on either way. What runs out of line does so under the block's own ITSTATE, which the slot's end (a
-breakpoint that no condition can skip) finds moved on.
+Sections name DDI 0406C. Every simulation is wrapped for IT blocks: it happens if the block's
+condition for it holds, and ITSTATE moves on either way. What runs out of line does so under the
+block's own ITSTATE, which the slot's end (a breakpoint that no condition can skip) finds moved on.
 """
 
 from __future__ import annotations

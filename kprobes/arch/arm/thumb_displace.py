@@ -1,4 +1,6 @@
-"""T32's branches and PC readers in another place. None of them is in an IT block: the core does not displace such."""
+"""T32's branches and PC readers in another place. None of them is in an IT block: the core does not
+displace such.
+"""
 
 from __future__ import annotations
 

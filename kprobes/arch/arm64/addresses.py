@@ -1,4 +1,6 @@
-"""`Walking.follow` of AArch64: ADR; ADRP and ADD; loads and stores through what these set. Sections as in isa.py."""
+"""`Walking.follow` of AArch64: ADR; ADRP and ADD; loads and stores through what these set. Sections
+as in isa.py.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ from .._addresses import HALF, WHOLE, Use
 from .._base import signed
 from .._insn import Insn
 
-VECTORS = {0b0111: 1, 0b1010: 2, 0b0110: 3, 0b0010: 4}  #: opcode of LD1 and ST1 (multiple structures) -> registers
+#: opcode of LD1 and ST1 (multiple structures) -> registers
+VECTORS = {0b0111: 1, 0b1010: 2, 0b0110: 3, 0b0010: 4}
 
 
 def use(insn: Insn) -> Use:
@@ -27,13 +30,19 @@ def use(insn: Insn) -> Use:
     if word >> 24 & 0x3B == 0x38 and not word >> 21 & 1:  # LDUR; indexed
         size = 16 if vector and word >> 23 & 1 else 1 << (word >> 30)
         moves = word >> 10 & 1
-        return Use(n, 0 if word >> 10 & 3 == 1 else signed(word >> 12 & 0x1FF, 9), size, (*load, n) if moves else load)
+        return Use(
+            n,
+            0 if word >> 10 & 3 == 1 else signed(word >> 12 & 0x1FF, 9),
+            size,
+            (*load, n) if moves else load,
+        )
     if word >> 27 & 7 == 0b101 and not word >> 25 & 1:  # LDP, STP
         size = 4 << (word >> 30 if vector else word >> 31)
         kind, offset = word >> 23 & 3, signed(word >> 15 & 0x7F, 7) * size
         pair = () if vector or not word >> 22 & 1 else (d, word >> 10 & 31)
         return Use(n, 0 if kind == 1 else offset, 2 * size, (*pair, n) if kind & 1 else pair)
-    if word & 0xBF200000 == 0x0C000000 and word >> 12 & 15 in VECTORS:  # LD1, ST1 (multiple structures)
+    # LD1, ST1 (multiple structures)
+    if word & 0xBF200000 == 0x0C000000 and word >> 12 & 15 in VECTORS:
         size = VECTORS[word >> 12 & 15] * (16 if word >> 30 & 1 else 8)
         return Use(n, 0, size, (n,) if word >> 23 & 1 else ())
     return Use(into=(d,))

@@ -9,7 +9,10 @@ from .._detours import DetourCode, Saving, numbered, some, words
 
 def _a64_constant(register: int, value: int) -> list[int]:
     """MOVZ, then MOVK for each 16 bits more"""
-    return [(0xF2800000 if n else 0xD2800000) | n << 21 | (value >> 16 * n & 0xFFFF) << 5 | register for n in range(4)]
+    return [
+        (0xF2800000 if n else 0xD2800000) | n << 21 | (value >> 16 * n & 0xFFFF) << 5 | register
+        for n in range(4)
+    ]
 
 
 def _a64_begin(environment: int) -> bytes:
@@ -17,18 +20,31 @@ def _a64_begin(environment: int) -> bytes:
 
 
 def _a64_lock(at: int) -> tuple[bytes, bytes]:
-    """MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, -4; STXR w3, w1, [x0]; CBNZ w3, -12, and STLR wzr, [x0]"""
+    """MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, -4; STXR w3, w1, [x0]; CBNZ w3, -12, and
+    STLR wzr, [x0]
+    """
     word = _a64_constant(0, at)
     return (words("little", *word, 0x52800021, 0x885FFC02, 0x35FFFFE2, 0x88037C01, 0x35FFFFA3),
             words("little", *word, 0x889FFC1F))
 
 
 def _a64_patient(at: int) -> bytes:
-    """MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, +12; STXR w3, w1, [x0]; CBZ w3, +16; MOV x8, #124; SVC #0;
-    B to the start"""
+    """MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, +12; STXR w3, w1, [x0]; CBZ w3, +16; MOV x8,
+    #124; SVC #0; B to the start
+    """
     word = _a64_constant(0, at)
-    return words("little", *word, 0x52800021, 0x885FFC02, 0x35000062, 0x88037C01, 0x34000083, 0xD2800F88, 0xD4000001,
-                 0x17FFFFF5)
+    return words(
+        "little",
+        *word,
+        0x52800021,
+        0x885FFC02,
+        0x35000062,
+        0x88037C01,
+        0x34000083,
+        0xD2800F88,
+        0xD4000001,
+        0x17FFFFF5,
+    )
 
 
 _ARM64 = Saving(

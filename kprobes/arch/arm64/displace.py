@@ -1,5 +1,6 @@
-"""Branches and PC-relative addresses of A64 in another place: code that goes where the branch goes, and leaves its
-home's addresses."""
+"""Branches and PC-relative addresses of A64 in another place: code that goes where the branch goes,
+and leaves its home's addresses.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +48,17 @@ def conditional(opposite: int) -> Callable[..., bytes]:
 
 
 def b_cond(insn: Insn, to: int, c: int, **fields: int) -> bytes:
-    return b(insn, to) if c >= 14 else conditional(1)(insn, to, **fields)  # AL and NV have no opposite
+    # AL and NV have no opposite
+    return b(insn, to) if c >= 14 else conditional(1)(insn, to, **fields)
 
 
 def blr(insn: Insn, to: int, n: int) -> bytes:
     if n == 30:
-        raise OutOfReach("BLR X30 needs its register for both addresses", address=insn.addr, hint="it is simulated")
+        raise OutOfReach(
+            "BLR X30 needs its register for both addresses",
+            address=insn.addr,
+            hint="it is simulated",
+        )
     return set_address(30, insn.next) + (0xD61F0000 | n << 5).to_bytes(4, "little")  # BR
 
 
@@ -61,4 +67,8 @@ def adr(insn: Insn, to: int, i: int, j: int, d: int) -> bytes:
 
 
 def adrp(insn: Insn, to: int, i: int, j: int, d: int) -> bytes:
-    return set_address(d, (insn.addr & ~0xFFF) + (signed(i << 2 | j, 21) << 12) & MASK) if d < 31 else b""
+    return (
+        set_address(d, (insn.addr & ~0xFFF) + (signed(i << 2 | j, 21) << 12) & MASK)
+        if d < 31
+        else b""
+    )

@@ -1,4 +1,5 @@
-"""How AArch64 takes IRQ and FIQ to EL1: Arm Architecture Reference Manual Armv8-A, D1.10 and D1.13."""
+"""How AArch64 takes IRQ and FIQ to EL1: Arm Architecture Reference Manual Armv8-A, D1.10 and D1.13.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""AArch64, 64 bit: `arm64` with little-endian data, `arm64be` with big-endian data. Code is little endian in both.
+"""AArch64, 64 bit: `arm64` with little-endian data, `arm64be` with big-endian data. Code is little
+endian in both.
 
-Sections name the Arm Architecture Reference Manual (DDI 0487). A word without a row is straight line: it runs out of
-line as it is, and where it is undefined it raises its exception there.
+Sections name the Arm Architecture Reference Manual (DDI 0487). A word without a row is straight
+line: it runs out of line as it is, and where it is undefined it raises its exception there.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ def label(insn: Insn, i: int, bits: int) -> int:
 
 
 def holds(regs: Regs, c: int) -> bool:
-    """ConditionHolds (C1.2.4): odd conditions invert the even one below, but 1111 is always, as 1110 is."""
+    """ConditionHolds (C1.2.4): odd conditions invert the even one below, but 1111 is always, as
+    1110 is.
+    """
     n, z, c_flag, v = (regs["nzcv"] >> bit & 1 for bit in (31, 30, 29, 28))
     even = (z, c_flag, n, v, c_flag and not z, n == v, n == v and not z, True)[c >> 1]
     return bool(even) != (c & 1 == 1 and c != 0b1111)
@@ -264,7 +267,9 @@ ROWS = (
 
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """A function that starts with BTI (any of its four forms) may be entered behind it, where PACIASP then stands."""
+    """A function that starts with BTI (any of its four forms) may be entered behind it, where
+    PACIASP then stands.
+    """
     try:
         first = int.from_bytes(read(addr, 4), "little")
     except GuestFault:  # nothing is there: the guest finds out when it gets there

@@ -1,6 +1,8 @@
-"""Bundles: a template of 5 bits and three instructions of 41 ("Instruction Formats", Itanium SDM volume 3, chapter 4).
+"""Bundles: a template of 5 bits and three instructions of 41 ("Instruction Formats", Itanium SDM
+volume 3, chapter 4).
 
-An address is the bundle's plus the slot, as in PSR.ri: 0, 1 or 2. L+X is one instruction of 82 bits, in slot 1.
+An address is the bundle's plus the slot, as in PSR.ri: 0, 1 or 2. L+X is one instruction of 82
+bits, in slot 1.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ SIZE = 16
 WIDTH = 41
 ONES = (1 << WIDTH) - 1
 MASK = (1 << 64) - 1
-#: template >> 1 -> units of the slots; bit 0 of a template is a stop at the end. What is not here is reserved.
+#: template >> 1 -> units of the slots; bit 0 of a template is a stop at the end. What is not here
+#: is reserved.
 UNITS = {0: "MII", 1: "MII", 2: "MX", 4: "MMI", 5: "MMI", 6: "MFI", 7: "MMF",
          8: "MIB", 9: "MBB", 11: "BBB", 12: "MMB", 14: "MFB"}  # fmt: skip
 MLX = 0x05  # with a stop at the end
@@ -31,7 +34,9 @@ def parts(bundle: bytes) -> Parts:
 
 def join(template: int, slots: Sequence[int]) -> bytes:
     """Put one together."""
-    return (template | sum(word << 5 + WIDTH * n for n, word in enumerate(slots))).to_bytes(SIZE, "little")
+    return (template | sum(word << 5 + WIDTH * n for n, word in enumerate(slots))).to_bytes(
+        SIZE, "little"
+    )
 
 
 def units(template: int) -> str:

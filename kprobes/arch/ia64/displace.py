@@ -33,7 +33,10 @@ def near(insn: Insn, to: int, pieces: bundle.Pieces = BRANCH, **_: int) -> bytes
     """Branches that count and rotate have no long form, nor have checks."""
     assert insn.target is not None
     slot = insn.addr % SIZE
-    return bundle.only(bundle.with_slot(insn.raw, slot, bundle.near(word_of(insn), to, insn.target, pieces)), (slot,))
+    return bundle.only(
+        bundle.with_slot(insn.raw, slot, bundle.near(word_of(insn), to, insn.target, pieces)),
+        (slot,),
+    )
 
 
 def brl_cond(insn: Insn, to: int, **_: int) -> bytes:
@@ -44,5 +47,11 @@ def brl_cond(insn: Insn, to: int, **_: int) -> bytes:
 def mov_ip(insn: Insn, to: int, d: int, q: int) -> bytes:
     """MOVL of home's address."""
     value = insn.addr & -SIZE
-    word = 6 << 37 | (value >> 63) << 36 | (value >> 7 & 511) << 27 | (value >> 16 & 31) << 22 | (value >> 21 & 1) << 21
+    word = (
+        6 << 37
+        | (value >> 63) << 36
+        | (value >> 7 & 511) << 27
+        | (value >> 16 & 31) << 22
+        | (value >> 21 & 1) << 21
+    )
     return bundle.long(word | (value & 127) << 13 | d << 6 | q, value >> 22 & bundle.ONES)

@@ -1,7 +1,7 @@
 """The register stack: frames that calls rename, the backing store that they spill to, and rotation.
 
-"Register Stack Engine", volume 2. Registers are seen by their names in the current frame. What a call saves is in the
-backing store when the call is made, which the engine may do whenever it likes.
+"Register Stack Engine", volume 2. Registers are seen by their names in the current frame. What a
+call saves is in the backing store when the call is made, which the engine may do whenever it likes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def physical(regs: Regs) -> Values:
 
 
 def show(regs: Regs, cfm: int, stacked: Values) -> None:
-    """Make another CFM the current one; `stacked`: the physical registers from its frame's bottom on."""
+    """Make another CFM the current one; `stacked`: the physical registers from its frame's bottom
+    on.
+    """
     before, now = rrb(regs["cfm"]), rrb(cfm)
     _write(regs, STACKED, _turned(stacked[: sor(cfm)], now[0]) + stacked[sor(cfm) :])
     if now[1] != before[1]:
@@ -68,7 +70,11 @@ def rotate(regs: Regs) -> None:
     cfm, (gr, fr, pr) = regs["cfm"], rrb(regs["cfm"])
     stacked = physical(regs)
     gr = (gr - 1) % sor(cfm) if sor(cfm) else gr
-    show(regs, cfm & 0x3FFFF | gr << 18 | (fr - 1) % len(ROTATING_F) << 25 | (pr - 1) % ROTATING_P << 32, stacked)
+    show(
+        regs,
+        cfm & 0x3FFFF | gr << 18 | (fr - 1) % len(ROTATING_F) << 25 | (pr - 1) % ROTATING_P << 32,
+        stacked,
+    )
 
 
 # --- the backing store: each 64th word holds NaT bits

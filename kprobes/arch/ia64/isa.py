@@ -1,7 +1,7 @@
 """Itanium: `ia64`, little endian, 64 bits.
 
-Titles in quotes are sections of the Intel Itanium Architecture Software Developer's Manual. No emulator
-runs it: what is proved is proved on the model in kprobes/machine/ia64.
+Titles in quotes are sections of the Intel Itanium Architecture Software Developer's Manual. No
+emulator runs it: what is proved is proved on the model in kprobes/machine/ia64.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from .displace import alone, jump, word_of
 from .rows import ALWAYS, MOVED, SAME, TABLES
 
 R = tuple(f"r{n}" for n in range(128))
-#: As Linux's struct pt_regs has them: `pr` all predicates; `cfm` the current frame; `pc` the bundle and the slot.
+#: As Linux's struct pt_regs has them: `pr` all predicates; `cfm` the current frame; `pc` the bundle
+#: and the slot.
 SPECIAL = (*(f"b{n}" for n in range(8)), "pr", "cfm",
            "ar_pfs", "ar_lc", "ar_ec", "ar_bsp", "ar_ccv", "ar_unat", "ar_rsc", "ar_fpsr")
 F = tuple(f"f{n}" for n in range(2, 128))  # f0 is 0.0, f1 is 1.0
@@ -47,7 +48,9 @@ def decode(code: bytes, addr: int) -> Insn:
     return _decoded(bytes(code[:SIZE]), addr)
 
 
-@lru_cache(1 << 11)  # the model decodes an instruction at each step, with those that follow it in its bundle
+@lru_cache(
+    1 << 11
+)  # the model decodes an instruction at each step, with those that follow it in its bundle
 def _decoded(raw: bytes, addr: int) -> Insn:
     slot = addr % SIZE
     if len(raw) < SIZE:
@@ -81,14 +84,18 @@ def _complete(insn: Insn, units: str) -> Insn:
         return insn
     _, words = bundle.parts(insn.raw)
     start = insn.addr - insn.addr % SIZE
-    rest = [_alone(insn.raw, start + slot, units, words) for slot in _slots(units)[insn.addr % SIZE + 1 :]]
+    rest = [
+        _alone(insn.raw, start + slot, units, words)
+        for slot in _slots(units)[insn.addr % SIZE + 1 :]
+    ]
     if not all(_goes_along(each) for each in rest):
         return evolve(insn, boostable=False)
     return evolve(insn, onward=partial(_onward, rest))
 
 
 def _goes_along(insn: Insn) -> bool:
-    """True for what does the same in the same slot elsewhere, or does so with another displacement."""
+    """True for what does the same in the same slot elsewhere, or does so with another displacement.
+    """
     plain = not insn.reject and insn.simulate is None
     return plain or insn.name in MOVED or insn.name in SAME or insn.name == "brl.cond"
 
@@ -121,7 +128,9 @@ def place(addr: int) -> int:
 
 
 def trap(insn: Insn) -> tuple[bytes, bytes]:
-    """`Bundles.trap`: it keeps the qualifying predicate, unless the instruction does something when that is false."""
+    """`Bundles.trap`: it keeps the qualifying predicate, unless the instruction does something when
+    that is false.
+    """
     slot, qp = insn.addr % SIZE, jumps.predicate(insn)
     template, words = bundle.parts(insn.raw)
     own = [0, 0, 0]

@@ -1,9 +1,11 @@
-"""A bundle in which an instruction has become a jump; what stands before it keeps its slot, its unit and its stops.
+"""A bundle in which an instruction has become a jump; what stands before it keeps its slot, its
+unit and its stops.
 
-What follows in the bundle becomes branches to where it is displaced: a jump has the qualifying predicate of the
-instruction that it stands for, so the guest comes there when that is false; and by a return from an interruption,
-which alone leads to slot 1 or 2. A taken branch ends its group ("Instruction Groups", volume 1), so a stop before it
-may go; a branch reads predicates that integer compares of its own group have written ("Dependency Violations").
+What follows in the bundle becomes branches to where it is displaced: a jump has the qualifying
+predicate of the instruction that it stands for, so the guest comes there when that is false; and by
+a return from an interruption, which alone leads to slot 1 or 2. A taken branch ends its group
+("Instruction Groups", volume 1), so a stop before it may go; a branch reads predicates that integer
+compares of its own group have written ("Dependency Violations").
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ STOP_BEHIND_0, STOP_BEHIND_1 = 5, 1  # template >> 1 of M;MI and MI;I
 
 
 def predicate(insn: Insn) -> int:
-    """The one that a breakpoint or a jump has in its place; p0 where it does something when its own is false."""
+    """The one that a breakpoint or a jump has in its place; p0 where it does something when its own
+    is false.
+    """
     return word_of(insn) & 63 if insn.conditional else 0
 
 
@@ -32,8 +36,15 @@ def why_none(insn: Insn) -> str:
     template, words = bundle.parts(insn.raw)
     if insn.addr % SIZE == 2 and template >> 1 == STOP_BEHIND_0:
         return "no template has a stop behind slot 0 and a branch in slot 2"
-    if insn.addr % SIZE == 2 and template >> 1 == STOP_BEHIND_1 and predicate(insn) and _sets_predicates(words[1]):
-        return "no template has a stop behind slot 1, which sets the predicate, and a branch in slot 2"
+    if (
+        insn.addr % SIZE == 2
+        and template >> 1 == STOP_BEHIND_1
+        and predicate(insn)
+        and _sets_predicates(words[1])
+    ):
+        return (
+            "no template has a stop behind slot 1, which sets the predicate, and a branch in slot 2"
+        )
     return ""
 
 
@@ -43,7 +54,9 @@ def _sets_predicates(word: int) -> bool:
 
 
 def home(insn: Insn, to: int, places: Sequence[int]) -> bytes:
-    """`Bundles.jump`: BR, and BR for each that follows; too far away BRL, which takes slots 1 and 2 by itself."""
+    """`Bundles.jump`: BR, and BR for each that follows; too far away BRL, which takes slots 1 and 2
+    by itself.
+    """
     slot, units = insn.addr % SIZE, bundle.units(bundle.parts(insn.raw)[0])
     if units[slot] == "X":
         return _far(insn, to)
@@ -66,4 +79,6 @@ def _near(insn: Insn, to: int, places: Sequence[int]) -> bytes:
 def _far(insn: Insn, to: int) -> bytes:
     template, words = bundle.parts(insn.raw)
     _, (nop, upper, word) = bundle.parts(bundle.far(BRL | predicate(insn), insn.addr, to))
-    return bundle.join(bundle.MLX & ~1 | template & 1, (words[0] if insn.addr % SIZE else nop, upper, word))
+    return bundle.join(
+        bundle.MLX & ~1 | template & 1, (words[0] if insn.addr % SIZE else nop, upper, word)
+    )

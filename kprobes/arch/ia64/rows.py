@@ -1,7 +1,8 @@
 """Rows of what is special, unit by unit ("Instruction Formats", volume 3, chapter 4). A word
 without a row is straight line.
 
-The last six bits of a picture are the qualifying predicate; `i` is a displacement in bundles, the sign first.
+The last six bits of a picture are the qualifying predicate; `i` is a displacement in bundles, the
+sign first.
 """
 
 from __future__ import annotations
@@ -24,11 +25,17 @@ IA32 = "goes on with IA-32 code"
 
 
 def near(insn: Insn, i: int, **fields: int) -> Insn:
-    """A displacement of 21 bits; checks, which must not be probed, may stand elsewhere all the same."""
+    """A displacement of 21 bits; checks, which must not be probed, may stand elsewhere all the
+    same.
+    """
     always = not fields.get("q") and not insn.links and insn.name == "br.cond"
     target = (insn.addr & -SIZE) + (signed(i, 21) << 4) & MASK
     insn = evolve(insn, target=target, falls_through=not always)
-    return evolve(insn, displace=partial(displace.near, insn, pieces=MOVED[insn.name])) if insn.reject else insn
+    return (
+        evolve(insn, displace=partial(displace.near, insn, pieces=MOVED[insn.name]))
+        if insn.reject
+        else insn
+    )
 
 
 def far(insn: Insn, q: int, **_: int) -> Insn:
@@ -49,7 +56,8 @@ Q = "qqqqqq"
 IMM20 = "iiiiiiiiiiiiiiiiiiii"
 BREAK = f"0000 - 000 000000 - -------------------- {Q}"
 
-#: cmp.unc and its like write their predicates whether they are executed or not; frcpa clears its own.
+#: cmp.unc and its like write their predicates whether they are executed or not; frcpa clears its
+#: own.
 A = (
     *(Row(f"11{op} 0 0- 0 {'-' * 20} 1 ------ {Q}", "cmp.unc") for op in ("00", "01", "10")),
     *(Row(f"11{op} - 1- 0 {'-' * 20} 1 ------ {Q}", "cmp.unc.imm") for op in ("00", "01", "10")),
@@ -115,11 +123,13 @@ X = DecodeTable([
 ])
 TABLES = {"M": M, "I": I, "F": F, "B": B, "X": X}
 
-#: Their breakpoints are always executed: they do something when their predicate is false, or have none.
+#: Their breakpoints are always executed: they do something when their predicate is false, or have
+#: none.
 ALWAYS = frozenset({"cmp.unc", "cmp.unc.imm", "tbit.unc", "fcmp.unc", "fclass.unc", "frcpa", "alloc", "flushrs",
                     "loadrs", "cover", "clrrrb", "br.wexit", "br.wtop", "br.cloop", "br.cexit", "br.ctop",
                     "brp", "rfi", "bsw", "epc", "vmsw"})  # fmt: skip
-#: What may stand behind another instruction in its copy, and how it then gets the displacement that it had.
+#: What may stand behind another instruction in its copy, and how it then gets the displacement that
+#: it had.
 MOVED = {**dict.fromkeys(("br.cond", "br.wexit", "br.wtop", "br.cloop", "br.cexit", "br.ctop", "chk.a"), bundle.BRANCH),
          **dict.fromkeys(("chk.s.m", "chk.s.f", "chk.s.i"), bundle.CHK_S), "fchkf": bundle.FCHKF}  # fmt: skip
 SAME = frozenset({"br.cond.b", "br.ret"})

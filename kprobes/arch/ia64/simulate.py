@@ -1,6 +1,7 @@
 """Simulates what reads or changes IP ("Instruction Reference", volume 3: br, brl, mov ip).
 
-A breakpoint has its instruction's qualifying predicate, so that is true at a hit; who asks without may find it false.
+A breakpoint has its instruction's qualifying predicate, so that is true at a hit; who asks without
+may find it false.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def _p63(regs: Regs, value: int) -> None:
 
 
 def _drain(regs: Regs) -> bool:
-    """The epilogue: another stage, or the last one, which goes on behind the loop. False: that one."""
+    """The epilogue: another stage, or the last one, which goes on behind the loop. False: that one.
+    """
     stages = regs["ar_ec"]
     _p63(regs, 0)
     if stages:

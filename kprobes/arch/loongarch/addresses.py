@@ -1,5 +1,6 @@
-"""`Walking.follow` of LoongArch: PCALAU12I, PCADDU12I or LU12I.W, ADDI or ORI, and loads and stores through what these
-set. Titles as in isa.py."""
+"""`Walking.follow` of LoongArch: PCALAU12I, PCADDU12I or LU12I.W, ADDI or ORI, and loads and stores
+through what these set. Titles as in isa.py.
+"""
 
 from __future__ import annotations
 

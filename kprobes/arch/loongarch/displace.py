@@ -1,5 +1,6 @@
-"""LoongArch's branches and pc-relative addresses in another place: code that goes where they go, and makes their home's
-addresses."""
+"""LoongArch's branches and pc-relative addresses in another place: code that goes where they go,
+and makes their home's addresses.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +19,33 @@ def word(value: int) -> bytes:
 
 
 def jump(frm: int, to: int) -> bytes:
-    """B: 128 MiB either way. The only jump that changes no register; Linux's far one loses a temporary."""
+    """B: 128 MiB either way. The only jump that changes no register; Linux's far one loses a
+    temporary.
+    """
     offset = displacement(frm, to, 26, 4, MASK)
     return word(B | (offset & 0xFFFF) << 10 | offset >> 16)
 
 
 def set_address(to: int, d: int, value: int) -> bytes:
-    """PCADDU12I and ADDI.D where they reach, 2 GiB either way; else the 64 bits in four pieces. ADDI.D's twelve bits
-    are signed."""
+    """PCADDU12I and ADDI.D where they reach, 2 GiB either way; else the 64 bits in four pieces.
+    ADDI.D's twelve bits are signed.
+    """
     try:
         field = displacement(to, value + 0x800 & MASK, 32, 1, MASK)
     except OutOfReach:
         return _absolute(d, value)
-    return word(PCADDU12I | field >> 12 << 5 | d) + word(ADDI_D | (field - 0x800 & 0xFFF) << 10 | d << 5 | d)
+    return word(PCADDU12I | field >> 12 << 5 | d) + word(
+        ADDI_D | (field - 0x800 & 0xFFF) << 10 | d << 5 | d
+    )
 
 
 def _absolute(d: int, value: int) -> bytes:
-    return (word(LU12I_W | (value >> 12 & 0xFFFFF) << 5 | d) + word(ORI | (value & 0xFFF) << 10 | d << 5 | d)
-            + word(LU32I_D | (value >> 32 & 0xFFFFF) << 5 | d) + word(LU52I_D | value >> 52 << 10 | d << 5 | d))
+    return (
+        word(LU12I_W | (value >> 12 & 0xFFFFF) << 5 | d)
+        + word(ORI | (value & 0xFFF) << 10 | d << 5 | d)
+        + word(LU32I_D | (value >> 32 & 0xFFFFF) << 5 | d)
+        + word(LU52I_D | value >> 52 << 10 | d << 5 | d)
+    )
 
 
 def pcadd(insn: Insn, to: int, d: int, **_: int) -> bytes:
@@ -54,7 +64,9 @@ def bl(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def branch(insn: Insn, to: int, **_: int) -> bytes:
-    """The opposite branch skips a B: op bit 26 turns BEQ into BNE, BLT into BGE, BLTU into BGEU, BEQZ into BNEZ."""
+    """The opposite branch skips a B: op bit 26 turns BEQ into BNE, BLT into BGE, BLTU into BGEU,
+    BEQZ into BNEZ.
+    """
     return _skip(insn, 1 << 26, 0xFC0003FF) + b(insn, to + 4)
 
 
@@ -76,7 +88,9 @@ def jirl(insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
 
 
 def _skip(insn: Insn, opposite: int, kept: int) -> bytes:
-    """This branch, with the other condition, over the next instruction: `kept` is all but its offset."""
+    """This branch, with the other condition, over the next instruction: `kept` is all but its
+    offset.
+    """
     return word(int.from_bytes(insn.raw, "little") & kept ^ opposite | 8 >> 2 << 10)
 
 

@@ -1,8 +1,10 @@
-"""LoongArch with 64-bit registers: `loongarch64`, little endian (LA64 v1.1 with F, D, LSX and LASX).
+"""LoongArch with 64-bit registers: `loongarch64`, little endian (LA64 v1.1 with F, D, LSX and
+LASX).
 
-Titles in quotes are sections of the LoongArch Reference Manual, volume 1. A word without a row is straight line: it
-runs out of line as it is, and where it is undefined it raises its exception there. AM* are single instructions, which a
-trap cannot divide: they are straight line, too (Linux refuses most of them).
+Titles in quotes are sections of the LoongArch Reference Manual, volume 1. A word without a row is
+straight line: it runs out of line as it is, and where it is undefined it raises its exception
+there. AM* are single instructions, which a trap cannot divide: they are straight line, too (Linux
+refuses most of them).
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def signed_x(regs: Regs, n: int) -> int:
 
 
 def near(bits: int) -> Callable[..., Insn]:
-    """Formats of direct branches by the width of their offset, in words. The high part of two is printed last."""
+    """Formats of direct branches by the width of their offset, in words. The high part of two is
+    printed last.
+    """
     def extra(insn: Insn, i: int, j: int = 0, **_: int) -> Insn:
         return evolve(insn, target=insn.addr + (signed(j << 16 | i, bits) << 2) & MASK)
 
@@ -162,16 +166,20 @@ TABLE = DecodeTable(ROWS)
 _decode = fixed_width(TABLE, "little")
 
 def paired(insn: Insn, following: int) -> Insn:
-    """PCADDU12I or PCALAU12I of half an address, of which the next instruction has the other half: what it loads or
-    stores is data.
+    """PCADDU12I or PCALAU12I of half an address, of which the next instruction has the other half:
+    what it loads or stores is data.
 
     What the instruction itself does is bound to its own half already.
     """
     assert insn.operand is not None
     base, opcode = int.from_bytes(insn.raw, "little") & 31, following >> 22
-    if following >> 5 & 31 != base or (opcode != addresses.ADDI_D and opcode not in addresses.SIZES):
+    if following >> 5 & 31 != base or (
+        opcode != addresses.ADDI_D and opcode not in addresses.SIZES
+    ):
         return insn
-    return evolve(insn, operand=insn.operand + away.low(following) & MASK, data=addresses.SIZES.get(opcode, 0))
+    return evolve(
+        insn, operand=insn.operand + away.low(following) & MASK, data=addresses.SIZES.get(opcode, 0)
+    )
 
 
 def decode(code: bytes, addr: int) -> Insn:
@@ -185,11 +193,18 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """`Walking.leaves`: PCADDU18I and JIRL of its register are a jump to a function out of B's reach."""
+    """`Walking.leaves`: PCADDU18I and JIRL of its register are a jump to a function out of B's
+    reach.
+    """
     pair = before[-1] if before else None
     register = int.from_bytes(jump.raw, "little") >> 5 & 31
-    return (pair if pair is not None and pair.name == "PCADDU18I" and int.from_bytes(pair.raw, "little") & 31
-            == register else None)
+    return (
+        pair
+        if pair is not None
+        and pair.name == "PCADDU18I"
+        and int.from_bytes(pair.raw, "little") & 31 == register
+        else None
+    )
 
 
 def trap(code: int) -> bytes:

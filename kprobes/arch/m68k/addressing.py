@@ -1,7 +1,7 @@
 """m68k's effective addresses, and how long they make an instruction (M68000PM/AD, section 2).
 
-Addressing modes by number: 0 Dn, 1 An, 2 (An), 3 (An)+, 4 -(An), 5 (d16,An), 6 indexed, 7 (xxx).W, 8 (xxx).L, 9
-(d16,PC), 10 indexed by PC, 11 immediate.
+Addressing modes by number: 0 Dn, 1 An, 2 (An), 3 (An)+, 4 -(An), 5 (d16,An), 6 indexed, 7 (xxx).W,
+8 (xxx).L, 9 (d16,PC), 10 indexed by PC, 11 immediate.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ UNDEFINED = "undefined encoding"
 
 
 def mode(e: int) -> int:
-    """The number of the addressing mode in a 6-bit effective address field; 12 to 14 are reserved."""
+    """The number of the addressing mode in a 6-bit effective address field; 12 to 14 are reserved.
+    """
     return e >> 3 if e < 0o70 else e - 0o70 + 7
 
 
@@ -36,7 +37,9 @@ def half(code: bytes, at: int) -> int:
 
 
 def extension(e: int, code: bytes, at: int, immediate: int) -> int:
-    """Bytes of the extension words at `at`; -1 for a reserved form. immediate: bytes of an immediate operand."""
+    """Bytes of the extension words at `at`; -1 for a reserved form. immediate: bytes of an
+    immediate operand.
+    """
     number = mode(e)
     if number in (6, 10):
         return indexed(half(code, at))
@@ -44,8 +47,9 @@ def extension(e: int, code: bytes, at: int, immediate: int) -> int:
 
 
 def indexed(word: int) -> int:
-    """Bytes from an indexed mode's extension word on: brief format, or full format with its displacements (2.2.7 to
-    2.2.10)."""
+    """Bytes from an indexed mode's extension word on: brief format, or full format with its
+    displacements (2.2.7 to 2.2.10).
+    """
     if not word & 0x100:
         return 2
     base, selection = word >> 4 & 3, word & 7
@@ -55,14 +59,14 @@ def indexed(word: int) -> int:
 
 
 @frozen(kw_only=True)
-class Shape:
+class OperandShape:
     """The words behind an opcode word, as `extra` of a row; it makes the Insn.
 
-    words: bytes before the effective address's. sized: and an immediate operand of size `z`. ea: the modes allowed,
-    None without an effective address. operand: bytes of an immediate effective address, 0: by size `z`. data: bytes of
-    one in memory,
-    0: only its address counts; None: as many as of an immediate one. move: the field `d` is a destination. floating:
-    the first word is a coprocessor command that says more.
+    words: bytes before the effective address's. sized: and an immediate operand of size `z`. ea:
+    the modes allowed, None without an effective address. operand: bytes of an immediate effective
+    address, 0: by size `z`. data: bytes of one in memory, 0: only its address counts; None: as many
+    as of an immediate one. move: the field `d` is a destination. floating: the first word is a
+    coprocessor command that says more.
     """
 
     words: int = 0
@@ -74,7 +78,8 @@ class Shape:
     floating: bool = False
     predicate: bool = False  #: the second word is a floating-point condition
     indirect: bool = False
-    relative: bool = False  #: a branch: the displacement is in the words, `s` where it is 8 bits wide
+    #: a branch: the displacement is in the words, `s` where it is 8 bits wide
+    relative: bool = False
 
     def allows(self, e: int = 0, d: int = 0, z: int = -1, **_: int) -> bool:
         """Return True where the operand may have these bits; used as `when` of a row."""
@@ -83,11 +88,15 @@ class Shape:
         return not self.move or mode(destination(d)) in DATA_ALTERABLE
 
     def place(self, code: bytes, z: int) -> tuple[int, int, frozenset[int] | None]:
-        """(offset of the effective address's words, bytes of an immediate one, the modes allowed)."""
+        """(offset of the effective address's words, bytes of an immediate one, the modes allowed).
+        """
         if self.floating:
             return floating_operand(half(code, 2))
-        return (2 + self.words + ((4 if z == 2 else 2) if self.sized else 0), self.operand or (4 if z == 2 else 2),
-                self.ea)
+        return (
+            2 + self.words + ((4 if z == 2 else 2) if self.sized else 0),
+            self.operand or (4 if z == 2 else 2),
+            self.ea,
+        )
 
     def length(self, code: bytes, e: int = 0, z: int = 0, d: int = 0, **_: int) -> int:
         """Bytes of the instruction; -1: undefined."""
@@ -115,8 +124,16 @@ class Shape:
         target, operand = None, self.address(insn.addr, raw, **fields)
         if self.relative:
             near = fields.get("s", 0)
-            target = insn.addr + 2 + (signed(int.from_bytes(raw[2:], "big"), 8 * size - 16) if size > 2
-                                      else signed(near, 8)) & MASK
+            target = (
+                insn.addr
+                + 2
+                + (
+                    signed(int.from_bytes(raw[2:], "big"), 8 * size - 16)
+                    if size > 2
+                    else signed(near, 8)
+                )
+                & MASK
+            )
         elif self.indirect:
             target, operand = operand, None
         table = 2 if self.indirect and fields["e"] == 0o73 and half(raw, 2) & 0x87FF == 2 else 0
@@ -136,7 +153,9 @@ class Shape:
         """
         at, _, allowed = self.place(raw, z)
         kind = mode(e)
-        if not allowed or kind not in ((PC_DISPLACED, SHORT, LONG) if self.indirect else (PC_DISPLACED,)):
+        if not allowed or kind not in (
+            (PC_DISPLACED, SHORT, LONG) if self.indirect else (PC_DISPLACED,)
+        ):
             return None
         if kind == LONG:
             return int.from_bytes(raw[at : at + 4], "big")

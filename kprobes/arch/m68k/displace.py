@@ -1,6 +1,8 @@
-"""m68k's branches and pc-relative operands in another place. Nothing here touches the condition codes.
+"""m68k's branches and pc-relative operands in another place. Nothing here touches the condition
+codes.
 
-Every displacement has 32 bits and reaches everywhere. A return address is pushed by PEA, before anything else changes.
+Every displacement has 32 bits and reaches everywhere. A return address is pushed by PEA, before
+anything else changes.
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ def long(value: int) -> bytes:
 
 
 def jump(frm: int, to: int) -> bytes:
-    """JMP (xxx).L, which the engine follows at once; at a BRA to another page it leaves its loop."""
+    """JMP (xxx).L, which the engine follows at once; at a BRA to another page it leaves its loop.
+    """
     return b"\x4e\xf9" + long(to)
 
 
 def reaching(raw: bytes, at: int, home: int, to: int) -> bytes:
-    """An instruction with a pc-relative operand, whose extension word is at offset `at`: PC with index, full format."""
+    """An instruction with a pc-relative operand, whose extension word is at offset `at`: PC with
+    index, full format.
+    """
     here, there, word = home + at, to + at, half(raw, at)
     if mode(raw[1] & 0x3F) == PC_DISPLACED:
         opcode = half(raw, 0) + 1  # ... 111 011; no index
@@ -28,12 +33,22 @@ def reaching(raw: bytes, at: int, home: int, to: int) -> bytes:
             16) - there) + raw[at + 2 :]
     if not word & 0x100:
         full = word & 0xFE00 | 0x130
-        return raw[:at] + full.to_bytes(2, "big") + long(here + signed(word, 8) - there) + raw[at + 2 :]
+        return (
+            raw[:at]
+            + full.to_bytes(2, "big")
+            + long(here + signed(word, 8) - there)
+            + raw[at + 2 :]
+        )
     if word & 0x80:
         return raw  # the base is suppressed
     size = (0, 0, 2, 4)[word >> 4 & 3]
     base = signed(int.from_bytes(raw[at + 2 : at + 2 + size], "big"), 8 * size) if size else 0
-    return raw[:at] + (word | 0x30).to_bytes(2, "big") + long(here + base - there) + raw[at + 2 + size :]
+    return (
+        raw[:at]
+        + (word | 0x30).to_bytes(2, "big")
+        + long(here + base - there)
+        + raw[at + 2 + size :]
+    )
 
 
 def push(value: int) -> bytes:
@@ -73,20 +88,31 @@ def bsr(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def jmp(insn: Insn, to: int, e: int) -> bytes:
-    return reaching(insn.raw, 2, insn.addr, to) if mode(e) in (PC_DISPLACED, PC_INDEXED) else insn.raw
+    return (
+        reaching(insn.raw, 2, insn.addr, to) if mode(e) in (PC_DISPLACED, PC_INDEXED) else insn.raw
+    )
 
 
 def jsr(insn: Insn, to: int, e: int) -> bytes:
-    """PEA and JMP, unless the address depends on what PEA changes, or is read from memory, where it may fault."""
+    """PEA and JMP, unless the address depends on what PEA changes, or is read from memory, where it
+    may fault.
+    """
     if _depends(insn.raw, e):
-        raise OutOfReach("JSR computes its address before it pushes", address=insn.addr, hint="it is simulated")
+        raise OutOfReach(
+            "JSR computes its address before it pushes", address=insn.addr, hint="it is simulated"
+        )
     pushed, raw = push(insn.next), insn.raw
     branch = raw[:1] + bytes([raw[1] | 0x40]) + raw[2:]
-    return pushed + (reaching(branch, 2, insn.addr, to + len(pushed)) if mode(e) in (PC_DISPLACED, PC_INDEXED)
-                     else branch)
+    return pushed + (
+        reaching(branch, 2, insn.addr, to + len(pushed))
+        if mode(e) in (PC_DISPLACED, PC_INDEXED)
+        else branch
+    )
 
 
 def _depends(raw: bytes, e: int) -> bool:
     kind, word = mode(e), half(raw, 2)
     indexed = kind in (6, PC_INDEXED)
-    return (kind < 7 and e & 7 == 7) or (indexed and (word >> 12 == 15 or (word & 0x100 > 0 and word & 7 > 0)))
+    return (kind < 7 and e & 7 == 7) or (
+        indexed and (word >> 12 == 15 or (word & 0x100 > 0 and word & 7 > 0))
+    )

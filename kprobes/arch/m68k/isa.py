@@ -1,9 +1,11 @@
-"""Motorola 68000 family: `m68k`, big endian, the integer and floating-point instructions of the 68040 (and 68020 to
-68060 code that it runs). Sections are those of the M68000 Family Programmer's Reference Manual (M68000PM/AD).
+"""Motorola 68000 family: `m68k`, big endian, the integer and floating-point instructions of the
+68040 (and 68020 to 68060 code that it runs). Sections are those of the M68000 Family Programmer's
+Reference Manual (M68000PM/AD).
 
-An instruction's length follows from its opcode word and its effective addresses (section 2). Operands relative to pc
-run out of line with a 32-bit base displacement (PC with index, full format), which reaches everywhere; branches are
-simulated, or displaced; the condition codes are registers of the guest as the others.
+An instruction's length follows from its opcode word and its effective addresses (section 2).
+Operands relative to pc run out of line with a 32-bit base displacement (PC with index, full
+format), which reaches everywhere; branches are simulated, or displaced; the condition codes are
+registers of the guest as the others.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from .addressing import (
     UNDEFINED,
     A,
     D,
-    Shape,
+    OperandShape,
     half,
     mode,
 )
@@ -52,7 +54,9 @@ from .simulate import bcc, bra, bsr, dbcc, fbcc, jmp, jsr, rtd, rts
 
 REGISTERS = Registers(names=(*D, *A, "pc", "ccr", "fpcr", "fpsr"), pc="pc", sp="a7", flags="ccr",
                       aliases={"sp": "a7", "fp": "a6"}, widths={"ccr": 8})
-LONGEST = 22  # MOVE with two memory indirect operands: opcode word, twice an extension word and two long displacements
+# MOVE with two memory indirect operands: opcode word, twice an extension word and two long
+# displacements
+LONGEST = 22
 
 # --- running elsewhere
 
@@ -83,17 +87,27 @@ PRIVILEGED = "changes privileged state"
 ABSENT = "an instruction that the engine does not have"
 
 
-def row(picture: str, name: str, ea: frozenset[int] | None = None, *, simulate: Callable[..., int] | None = None,
-        reject: str = "",
-        displace: Callable[..., bytes] | None = None, links: bool = False, falls_through: bool = True,
-        **shape: Any) -> Row:
-    made = Shape(ea=ea, **shape)
+def row(
+    picture: str,
+    name: str,
+    ea: frozenset[int] | None = None,
+    *,
+    simulate: Callable[..., int] | None = None,
+    reject: str = "",
+    displace: Callable[..., bytes] | None = None,
+    links: bool = False,
+    falls_through: bool = True,
+    **shape: Any,
+) -> Row:
+    made = OperandShape(ea=ea, **shape)
     when = made.allows if ea is not None or made.relative else None
     return Row(picture, name, simulate=simulate, reject=reject, displace=displace, links=links,
                falls_through=falls_through, extra=made, when=when)
 
 
-def arithmetic(line: str, name: str, source: frozenset[int], into: frozenset[int]) -> tuple[Row, ...]:
+def arithmetic(
+    line: str, name: str, source: frozenset[int], into: frozenset[int]
+) -> tuple[Row, ...]:
     """ADD, SUB, AND, OR: into a data register, and from one."""
     return row(f"{line} --- 0zz eeeeee", name, source), row(f"{line} --- 1zz eeeeee", name, into)
 
@@ -245,7 +259,8 @@ LINKAGE = Linkage.on_stack(4, back=bytes.fromhex("598f4e75"), frame=Frame(regist
 
 
 ILLEGAL = bytes.fromhex("4afc")
-OPENS = re.compile(rb"\x4e\x56[\x80-\xff][\s\S]|\x4e\x56\0\0|\x48\xe7")  #: LINK A6; MOVEM.L list, -(A7)
+#: LINK A6; MOVEM.L list, -(A7)
+OPENS = re.compile(rb"\x4e\x56[\x80-\xff][\s\S]|\x4e\x56\0\0|\x48\xe7")
 
 M68K = Arch(
     package="kprobes.arch.m68k",

@@ -1,4 +1,5 @@
-"""m68k's branches in Python, named after the manual's instructions (M68000PM/AD, sections 3 to 5)."""
+"""m68k's branches in Python, named after the manual's instructions (M68000PM/AD, sections 3 to 5).
+"""
 
 from __future__ import annotations
 
@@ -20,9 +21,26 @@ def floating(fpsr: int, c: int) -> bool:
     """
     n, z, nan = fpsr >> 27 & 1, fpsr >> 26 & 1, fpsr >> 24 & 1
     less, greater = n and not (nan or z), not (nan or z or n)
-    return bool((0, z, greater, z or greater, less, z or less, not (nan or z), not nan,
-                 nan, nan or z, nan or not (n or z), nan or z or not n, nan or (n and not z), nan or z or n, not z,
-                 1)[c & 15])
+    return bool(
+        (
+            0,
+            z,
+            greater,
+            z or greater,
+            less,
+            z or less,
+            not (nan or z),
+            not nan,
+            nan,
+            nan or z,
+            nan or not (n or z),
+            nan or z or not n,
+            nan or (n and not z),
+            nan or z or n,
+            not z,
+            1,
+        )[c & 15]
+    )
 
 
 def bcc(regs: Regs, insn: Insn, c: int, **_: int) -> int:
@@ -101,8 +119,9 @@ def address(regs: Regs, insn: Insn, e: int) -> int:
 
 
 def indexed_address(regs: Regs, raw: bytes, base: int) -> int:
-    """With the extension word at offset 2: brief format, or full format with memory indirection before or after
-    indexing."""
+    """With the extension word at offset 2: brief format, or full format with memory indirection
+    before or after indexing.
+    """
     word = half(raw, 2)
     index = regs[(A if word >> 15 else D)[word >> 12 & 7]]
     index = (index if word & 0x800 else signed(index, 16)) << (word >> 9 & 3)

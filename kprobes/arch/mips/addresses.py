@@ -1,5 +1,6 @@
-"""`Walking.follow` of MIPS: LUI (release 6: AUIPC, ALUIPC, ADDIUPC), ADDIU or ORI, and loads and stores through what
-these set."""
+"""`Walking.follow` of MIPS: LUI (release 6: AUIPC, ALUIPC, ADDIUPC), ADDIU or ORI, and loads and
+stores through what these set.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from .._base import Order, signed
 from .._insn import Insn
 
 LUI, ADDS, ORI = 0x0F, (0x09, 0x19), 0x0D  # ADDIU, DADDIU
-#: LB, LH, LW, LBU, LHU, LWU, LD; of the stores and the FPU's: opcode -> bytes that are read or written
+#: LB, LH, LW, LBU, LHU, LWU, LD; of the stores and the FPU's: opcode -> bytes that are read or
+#: written
 LOADS = {0x20: 1, 0x21: 2, 0x23: 4, 0x24: 1, 0x25: 2, 0x27: 4, 0x37: 8}
 OTHERS = {0x28: 1, 0x29: 2, 0x2B: 4, 0x3F: 8, 0x31: 4, 0x35: 8, 0x39: 4, 0x3D: 8}
 

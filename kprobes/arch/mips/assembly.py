@@ -11,7 +11,9 @@ def _is_register(operand: str) -> bool:
 
 
 def _row(modes: str, *keystone: str) -> AssemblyText:
-    return AssemblyText(capstone=CapstoneMode("MIPS", modes), keystone=keystone, is_register=_is_register)
+    return AssemblyText(
+        capstone=CapstoneMode("MIPS", modes), keystone=keystone, is_register=_is_register
+    )
 
 
 ROWS = {

@@ -26,12 +26,17 @@ def _mips(order: str, bits: int, release6: bool) -> Saving:
     linked, conditional = (0x7D090036, 0x7D090026) if release6 else (0xC1090000, 0xE1090000)
 
     def lock(at: int) -> tuple[bytes, bytes]:
-        """LL t1, (t0); BNEZ t1, -4; ORI t1, zero, 1; SC t1, (t0); BEQZ t1, -16; NOP; SYNC, and SYNC; SW zero, (t0)"""
+        """LL t1, (t0); BNEZ t1, -4; ORI t1, zero, 1; SC t1, (t0); BEQZ t1, -16; NOP; SYNC, and
+        SYNC; SW zero, (t0)
+        """
         word = _mips_constant(8, at, bits)
-        return (words(order, *word, linked, 0x1520FFFE, 0x34090001, conditional, 0x1120FFFB, 0, 0xF),
-                words(order, *word, 0xF, 0xAD000000))
+        return (
+            words(order, *word, linked, 0x1520FFFE, 0x34090001, conditional, 0x1120FFFB, 0, 0xF),
+            words(order, *word, 0xF, 0xAD000000),
+        )
 
-    moves = (("hi", 0x4010, 0x01000011), ("lo", 0x4012, 0x01000013))  # MFHI, MTHI t0 (n64: a4); MFLO, MTLO
+    # MFHI, MTHI t0 (n64: a4); MFLO, MTLO
+    moves = (("hi", 0x4010, 0x01000011), ("lo", 0x4012, 0x01000013))
     return Saving(
         numbers=numbered(names), volatile=some("at v0 v1 a0 a1 a2 a3 t0 t1 t2 t3 t8 t9 gp ra "
                                                + ("a4 a5 a6 a7" if bits == 64 else "t4 t5 t6 t7")),

@@ -1,8 +1,8 @@
 """Branches and pc-relative addresses of MIPS in another place.
 
-What stands in a delay slot stands there in straight line, before the jump: a branch has its condition read by then, and
-a copy on either way. So its faults are where it stands, it can be executed again after one, and nothing has to know
-whether a branch waits for it.
+What stands in a delay slot stands there in straight line, before the jump: a branch has its
+condition read by then, and a copy on either way. So its faults are where it stands, it can be
+executed again after one, and nothing has to know whether a branch waits for it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def may_write(code: int, n: int) -> bool:
     return n != 0 and any(code >> place & 31 == n for place in places)
 
 
-class Elsewhere:
+class MipsElsewhere:
     """`Row.displace` for one word size, byte order and generation.
 
     Attributes:
@@ -63,13 +63,17 @@ class Elsewhere:
         return self._link(insn) + slot_of(insn)
 
     def branch(self, flip: int, width: int = 16, *, likely: bool = False) -> Callable[..., bytes]:
-        """The opposite condition, whose encoding differs in the bits of `flip`, skips the jump. Behind it is a nop: its
-        delay slot, or its forbidden slot. width: of the displacement."""
+        """The opposite condition, whose encoding differs in the bits of `flip`, skips the jump.
+        Behind it is a nop: its delay slot, or its forbidden slot. width: of the displacement.
+        """
 
         def elsewhere(insn: Insn, to: int, s: int = 0, **_: int) -> bytes:
             if insn.links and s == RA:
-                raise OutOfReach(f"{insn.name} tests the register that it writes", address=insn.addr,
-                                 hint="it is simulated")
+                raise OutOfReach(
+                    f"{insn.name} tests the register that it writes",
+                    address=insn.addr,
+                    hint="it is simulated",
+                )
             link, slot = self._link(insn), slot_of(insn)
             assert insn.target is not None
             taken = slot + self._jump.encode(to + len(link) + 8 + len(slot), insn.target)
@@ -86,14 +90,18 @@ class Elsewhere:
         """JR and JALR: JR, unless the delay slot changes its register."""
         slot = slot_of(insn)
         if s == d != 0 or may_write(self._number(slot), s):
-            raise OutOfReach(f"{insn.name} needs its register twice", address=insn.addr, hint="it is simulated")
+            raise OutOfReach(
+                f"{insn.name} needs its register twice", address=insn.addr, hint="it is simulated"
+            )
         link = self._set(d, insn.next) if d else b""
         return link + slot + word(self._number(insn.raw) & ~(31 << 11), self._order) + NOP
 
     def jialc(self, insn: Insn, to: int, t: int, **_: int) -> bytes:
         """JIC behind the link."""
         if t == RA:
-            raise OutOfReach(f"{insn.name} needs its register twice", address=insn.addr, hint="it is simulated")
+            raise OutOfReach(
+                f"{insn.name} needs its register twice", address=insn.addr, hint="it is simulated"
+            )
         return self._link(insn) + word(self._number(insn.raw) & ~(1 << 29), self._order)
 
     def address(self, value: Callable[[Insn, int], int]) -> Callable[..., bytes]:
@@ -104,7 +112,9 @@ class Elsewhere:
         return self._set(RA, insn.next) if insn.links else b""
 
     def _set(self, n: int, value: int) -> bytes:
-        """LUI, which sign-extends, and ORI; where that is not the value, DSLL and ORI for two halfwords more."""
+        """LUI, which sign-extends, and ORI; where that is not the value, DSLL and ORI for two
+        halfwords more.
+        """
         value &= self._mask
         high, low, *rest = (16, 0) if signed(value, 32) & self._mask == value else (48, 32, 16, 0)
         code = [0x3C000000 | n << 16 | value >> high & 0xFFFF, self._ori(n, value >> low)]

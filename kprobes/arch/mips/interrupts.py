@@ -1,5 +1,7 @@
-"""How MIPS takes interrupts without an external controller (compatibility mode): MIPS32 Architecture Volume III,
-6.1 and 6.2. No interrupt is taken between a branch and its delay slot: machines do not ask there."""
+"""How MIPS takes interrupts without an external controller (compatibility mode): MIPS32
+Architecture Volume III, 6.1 and 6.2. No interrupt is taken between a branch and its delay slot:
+machines do not ask there.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""MIPS: `mips` and `mipsel` (MIPS32 up to release 5 and its elders, o32), `mips64` and `mips64el` (n64), and release 6
-of each.
+"""MIPS: `mips` and `mipsel` (MIPS32 up to release 5 and its elders, o32), `mips64` and `mips64el`
+(n64), and release 6 of each.
 
-The rows here are those of the instructions that release 6 took away; rows.py has what all share, release6.py release 6.
+The rows here are those of the instructions that release 6 took away; rows.py has what all share,
+release6.py release 6.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ...regs import Regs
 from .._base import Arch, Atomic, Insn, Jump, Order, displacement
 from .._decode import Row
 from .._words import EXCEPTION, RESERVED
-from .displace import Elsewhere, word
+from .displace import MipsElsewhere, word
 from .release6 import release6
 from .rows import (
     COP_BRANCH,
@@ -52,7 +53,7 @@ likely = partial(branch, likely=True)
 ODD_LIKELY, SIGN_LIKELY, LINK = ODD | 1 << 30, SIGN | 1 << 17, 1 << 20
 
 
-def old_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
+def old_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
     """Up to release 5: branch likely, condition codes, LL and SC with their own opcodes."""
     return (
         Delayed("000000 sssss 00000 00000 -0000 001000", "JR", jr, displace=away.jalr, extra=computed),  # JR.HB
@@ -95,17 +96,22 @@ def old_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
 
 
 def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
-    """J within the 256 MB of its delay slot, BEQ zero, zero to the 128 KB either way beyond; and a nop."""
+    """J within the 256 MB of its delay slot, BEQ zero, zero to the 128 KB either way beyond; and a
+    nop.
+    """
     if (frm + 4 ^ to) & mask >> 28 << 28:
         return word(0b000100 << 26 | displacement(frm + 4, to, 16, 4, mask), order) + bytes(4)
     return word(0b000010 << 26 | to >> 2 & 0x3FFFFFF, order) + bytes(4)
 
 
 def of_release(name: str, flags: int, _: str) -> Arch:
-    """`Files.choose`: EF_MIPS_ARCH 9 and 10 are release 6. Unsupported for n32 and microMIPS files."""
+    """`Files.choose`: EF_MIPS_ARCH 9 and 10 are release 6. Unsupported for n32 and microMIPS files.
+    """
     old, new = GENERATIONS[name]
     if old.bits == 32 and flags & 0x20:
-        raise Unsupported("an n32 program: 32-bit addresses in 64-bit registers", hint="build it for o32 or n64")
+        raise Unsupported(
+            "an n32 program: 32-bit addresses in 64-bit registers", hint="build it for o32 or n64"
+        )
     if flags & 0x0200_0000:
         raise Unsupported("a microMIPS program", hint="build it for MIPS32 or MIPS64")
     return new if flags >> 28 in (9, 10) else old

@@ -1,5 +1,5 @@
-"""`Walking.leaves` of MIPS: position-independent code calls at its tail through t9, which it has loaded from the global
-offset table.
+"""`Walking.leaves` of MIPS: position-independent code calls at its tail through t9, which it has
+loaded from the global offset table.
 
     lw t9,-32716(gp); addiu t9,t9,1020; jr t9
 """

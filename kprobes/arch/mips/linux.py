@@ -12,17 +12,39 @@ NAMES = (*(f"r{n}" for n in range(32)), "hi", "lo")
 
 def _o32(order: Order) -> Linux:
     return Linux(
-        memory=MemoryCalls(code=SYSCALL.to_bytes(4, order.value), number="v0", args=("a0", "a1", "a2", "a3"),
-                           result="v0", map=4090, unmap=4091, anonymous=0x800, on_stack=16),
-        exits=(4001, 4246), clone=4120, storage=STORAGE, event_names=NAMES)
+        memory=MemoryCalls(
+            code=SYSCALL.to_bytes(4, order.value),
+            number="v0",
+            args=("a0", "a1", "a2", "a3"),
+            result="v0",
+            map=4090,
+            unmap=4091,
+            anonymous=0x800,
+            on_stack=16,
+        ),
+        exits=(4001, 4246),
+        clone=4120,
+        storage=STORAGE,
+        event_names=NAMES,
+    )
 
 
 def _n64(order: Order) -> Linux:
     return Linux(
-        memory=MemoryCalls(code=SYSCALL.to_bytes(4, order.value), number="v0",
-                           args=("a0", "a1", "a2", "a3", "a4", "a5"), result="v0", map=5009, unmap=5011,
-                           anonymous=0x800),
-        exits=(5058, 5205), clone=5055, storage=STORAGE, event_names=NAMES)
+        memory=MemoryCalls(
+            code=SYSCALL.to_bytes(4, order.value),
+            number="v0",
+            args=("a0", "a1", "a2", "a3", "a4", "a5"),
+            result="v0",
+            map=5009,
+            unmap=5011,
+            anonymous=0x800,
+        ),
+        exits=(5058, 5205),
+        clone=5055,
+        storage=STORAGE,
+        event_names=NAMES,
+    )
 
 
 ROWS = {

@@ -6,7 +6,8 @@ from .._compiling import Compiling, Triple
 
 
 def _row(name: str, cpu: str) -> Compiling:
-    return Compiling(triple=Triple(f"{name}-unknown-elf", cpu, "", "pic"))  # else jumps are to absolute addresses
+    # else jumps are to absolute addresses
+    return Compiling(triple=Triple(f"{name}-unknown-elf", cpu, "", "pic"))
 
 
 ROWS = {

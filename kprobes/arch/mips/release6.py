@@ -1,9 +1,10 @@
 """MIPS release 6, for isa.py. See rows.py for what it shares with its elders.
 
-Release 6 took away branch likely, the condition codes and half of the branch-and-link instructions, and brought compact
-branches, which have no delay slot, and pc-relative loads. Software must not put a branch behind a conditional compact
-branch (its forbidden slot), where it is a reserved instruction: neither of the two may be probed. Nor must we put one
-there: probes in forbidden slots stay breakpoints.
+Release 6 took away branch likely, the condition codes and half of the branch-and-link instructions,
+and brought compact branches, which have no delay slot, and pc-relative loads. Software must not put
+a branch behind a conditional compact branch (its forbidden slot), where it is a reserved
+instruction: neither of the two may be probed. Nor must we put one there: probes in forbidden slots
+stay breakpoints.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...regs import Regs
 from .._base import Arch, Atomic, Insn, Jump, Order, displacement, signed
 from .._decode import Row, as_it_is
 from .._words import EXCEPTION, RESERVED
-from .displace import Elsewhere, word
+from .displace import MipsElsewhere, word
 from .rows import (
     COP_BRANCH,
     MONITOR,
@@ -40,8 +41,8 @@ from .rows import (
     sr,
 )
 
-#: The bits in which the opposite condition differs: of BEQC and BNEC, BEQZC and BNEZC, BC1EQZ and BC1NEZ; of those that
-#: link, to one that does not.
+#: The bits in which the opposite condition differs: of BEQC and BNEC, BEQZC and BNEZC, BC1EQZ and
+#: BC1NEZ; of those that link, to one that does not.
 EVEN, ZERO, FPR = 1 << 30, 1 << 29, 1 << 23
 ODD_PLAIN, TO_BNE, TO_BEQ = ODD | 1 << 30, 0b001101 << 26, 0b011100 << 26
 I16, I26 = "i" * 16, "i" * 26  #: displacements of branches, in a row's picture
@@ -157,7 +158,9 @@ def ldpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
 
 def word_at(size: int, insn: Insn, i: int, **_: int) -> Insn:
     """Extra of a pc-relative load: its displacement counts such words."""
-    return evolve(insn, operand=(insn.addr & -size) + size * signed(i, 19 if size == 4 else 18), data=size)
+    return evolve(
+        insn, operand=(insn.addr & -size) + size * signed(i, 19 if size == 4 else 18), data=size
+    )
 
 
 def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
@@ -166,8 +169,9 @@ def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
     return evolve(to.i16(insn, i), reject=reject)
 
 
-def compact_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
-    """Compact branches, which have no delay slot: one opcode, told apart by the order of rs and rt."""
+def compact_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
+    """Compact branches, which have no delay slot: one opcode, told apart by the order of rs and rt.
+    """
     linked, plain = partial(linking, to), away.branch(ODD_PLAIN)
     return (
         # POP06, POP07
@@ -206,7 +210,7 @@ def compact_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
     )  # fmt: skip
 
 
-def relative_rows(bits: int, away: Elsewhere) -> tuple[Row, ...]:
+def relative_rows(bits: int, away: MipsElsewhere) -> tuple[Row, ...]:
     """Pc-relative loads and addresses."""
     return (
         Row("111011 ----- -------------------- -", "PCREL reserved", reject=RESERVED),
@@ -219,7 +223,7 @@ def relative_rows(bits: int, away: Elsewhere) -> tuple[Row, ...]:
     )  # fmt: skip
 
 
-def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
+def r6_rows(bits: int, to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
     """Return the rows of release 6 besides the common ones."""
     return (
         *compact_rows(to, away),
@@ -242,7 +246,9 @@ def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
 
 
 def forbidden(order: Order, insn: Insn, before: bytes) -> bool:
-    """`Walking.conditioned`: in the forbidden slot of a conditional compact branch a jump is a reserved instruction."""
+    """`Walking.conditioned`: in the forbidden slot of a conditional compact branch a jump is a
+    reserved instruction.
+    """
     previous = int.from_bytes(before[-4:], "big" if order is Order.BIG else "little")
     opcode, rs, rt = previous >> 26, previous >> 21 & 31, previous >> 16 & 31
     if opcode in (0b000110, 0b000111):  # POP06, POP07: with rt = 0 they are BLEZ and BGTZ
@@ -253,8 +259,15 @@ def forbidden(order: Order, insn: Insn, before: bytes) -> bool:
 
 
 def reserved(order: Order, insn: Insn, before: bytes) -> str:
-    """`Walking.reserved`: a branch or a jump in the forbidden slot of a conditional compact branch."""
-    jumps = insn.delay_slot or insn.target is not None or insn.links or insn.indirect or not insn.falls_through
+    """`Walking.reserved`: a branch or a jump in the forbidden slot of a conditional compact branch.
+    """
+    jumps = (
+        insn.delay_slot
+        or insn.target is not None
+        or insn.links
+        or insn.indirect
+        or not insn.falls_through
+    )
     behind = len(before) >= 4 and jumps and forbidden(order, insn, before)
     return "is a reserved instruction in the forbidden slot of a compact branch" if behind else ""
 
@@ -267,5 +280,13 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
 def release6(name: str, bits: int, order: Order) -> Arch:
     """Make the architecture of one word size and byte order of release 6."""
     mask = (1 << bits) - 1
-    return mips(name, bits, order, partial(r6_rows, bits), Jump(size=4, encode=partial(jump, order, mask)), RETURN,
-                conditioned=partial(forbidden, order), reserved=partial(reserved, order))
+    return mips(
+        name,
+        bits,
+        order,
+        partial(r6_rows, bits),
+        Jump(size=4, encode=partial(jump, order, mask)),
+        RETURN,
+        conditioned=partial(forbidden, order),
+        reserved=partial(reserved, order),
+    )

@@ -1,12 +1,14 @@
 """The common part of MIPS before release 6 (isa.py) and release 6 (release6.py).
 
-Sections and tables are those of MIPS Architecture For Programmers, volume II-A (MD00086 for MIPS32, MD00087 for MIPS64;
-revision 5.04 before release 6, 6.06 for it). A word without a row is straight line: it runs out of line as it is, and
-where it is reserved it raises its exception there. MIPS16 and microMIPS code is not decoded.
+Sections and tables are those of MIPS Architecture For Programmers, volume II-A (MD00086 for MIPS32,
+MD00087 for MIPS64; revision 5.04 before release 6, 6.06 for it). A word without a row is straight
+line: it runs out of line as it is, and where it is reserved it raises its exception there. MIPS16
+and microMIPS code is not decoded.
 
-A branch is simulated before its delay slot runs, so it reads its registers and writes the link register first, as the
-ISA says. Overflows and conditional traps run out of line but are not boosted: an engine that cannot tell where such an
-exception was raised still knows which slot it is in.
+A branch is simulated before its delay slot runs, so it reads its registers and writes the link
+register first, as the ISA says. Overflows and conditional traps run out of line but are not
+boosted: an engine that cannot tell where such an exception was raised still knows which slot it is
+in.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from .._insn import Annul, Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, WAITS
 from .._zero import zero_first
 from . import addresses, interrupts
-from .displace import Elsewhere, word
+from .displace import MipsElsewhere, word
 from .leaves import leaves
 
 R = tuple(f"r{n}" for n in range(32))
@@ -38,8 +40,9 @@ NAMES = {32: (*_FIRST, *(f"t{n}" for n in range(8)), *_LAST), 64: (*_FIRST, "a4"
 
 
 def registers(bits: int) -> Registers:
-    """Release 6 has HI and LO with the DSP extension only. With 32-bit floating-point registers (FR = 0) the low half
-    of each counts."""
+    """Release 6 has HI and LO with the DSP extension only. With 32-bit floating-point registers (FR
+    = 0) the low half of each counts.
+    """
     return Registers(
         names=(*NAMES[bits], "hi", "lo", "pc", *F, "fcsr", "userlocal"), pc="pc", sp="sp",
         aliases={**dict(zip(R, NAMES[bits], strict=True)), "s8": "fp", "c0_epc": "pc", "epc": "pc"},
@@ -91,8 +94,9 @@ def always(regs: Regs, **_: int) -> bool:
 
 
 def branch(holds: Callable[..., bool], *, likely: bool = False) -> Callable[..., int]:
-    """A branch to `insn.target`. The condition is read before the link is written; a link is written either way; a
-    likely branch that is not taken annuls its delay slot."""
+    """A branch to `insn.target`. The condition is read before the link is written; a link is
+    written either way; a likely branch that is not taken annuls its delay slot.
+    """
 
     def simulate(regs: Regs, insn: Insn, **fields: int) -> int:
         taken = holds(regs, **fields)
@@ -155,7 +159,7 @@ def computed(insn: Insn, s: int = 31, d: int = 0, t: int = 31, **_: int) -> Insn
     return evolve(insn, links=d != 0, indirect=d == 0 and not s == t == 31, falls_through=d != 0)
 
 
-def common_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
+def common_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
     """Return the rows of all releases. "Instruction Bit Encodings", tables A.2 to A.26."""
     return (
         Delayed("000010 iiiiiiiiiiiiiiiiiiiiiiiiii", "J", branch(always), falls_through=False,
@@ -204,7 +208,8 @@ def enter(regs: Regs, function: int) -> None:
     regs["t9"] = function
 
 
-#: o32 keeps 16 bytes above sp for the callee to store a0 to a3 in, and the fifth argument follows; n64 keeps none.
+#: o32 keeps 16 bytes above sp for the callee to store a0 to a3 in, and the fifth argument follows;
+#: n64 keeps none.
 ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), results=Results(registers=0, memory=0),
                 stack_args=16, stack_align=8, reserve=16, enter=enter),
         64: Abi(args=tuple(f"a{n}" for n in range(8)), returns=("v0", "v1"),
@@ -216,18 +221,24 @@ OPENS = {Order.BIG: {0: re.compile(rb"[\x27\x67]\xbd[\x80-\xff][\s\S]|\x3c\x1c[\
          Order.LITTLE: {0: re.compile(rb"[\s\S][\x80-\xff]\xbd[\x27\x67]|[\s\S][\s\S]\x1c\x3c")}}
 
 
-def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere], tuple[Row, ...]], jump: Jump,
-         *back: int,
-         conditioned: Callable[[Insn, bytes], bool] | None = None,
-         reserved: Callable[[Insn, bytes], str] | None = None,
-         choose: Callable[[int, str], Arch] | None = None) -> Arch:
+def mips(
+    name: str,
+    bits: int,
+    order: Order,
+    rows: Callable[[Targets, MipsElsewhere], tuple[Row, ...]],
+    jump: Jump,
+    *back: int,
+    conditioned: Callable[[Insn, bytes], bool] | None = None,
+    reserved: Callable[[Insn, bytes], str] | None = None,
+    choose: Callable[[int, str], Arch] | None = None,
+) -> Arch:
     """Make the architecture of one word size, byte order and generation.
 
     Args:
         rows: makes the rows beside the common ones.
         back: the instructions of a return.
     """
-    to, away = Targets((1 << bits) - 1), Elsewhere(bits, order, jump)
+    to, away = Targets((1 << bits) - 1), MipsElsewhere(bits, order, jump)
     table = DecodeTable((*common_rows(to, away), *rows(to, away)))
     linkage = Linkage.in_register("ra", back=b"".join(word(w, order) for w in back))
     return Arch(

@@ -1,4 +1,6 @@
-"""MIPS as stubs of GDB's protocol show it: QEMU's describe no registers, and have GDB's for this target."""
+"""MIPS as stubs of GDB's protocol show it: QEMU's describe no registers, and have GDB's for this
+target.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,23 @@ from .._stub import StubFacts, file_of, row_of
 
 
 def _row(bits: int, qemu: str = "", cpu: str = "") -> StubFacts:
-    temporaries = "a0 a1 a2 a3 t0 t1 t2 t3 t4 t5 t6 t7" if bits == 32 else "a0 a1 a2 a3 a4 a5 a6 a7 t0 t1 t2 t3"
+    temporaries = (
+        "a0 a1 a2 a3 t0 t1 t2 t3 t4 t5 t6 t7"
+        if bits == 32
+        else "a0 a1 a2 a3 a4 a5 a6 a7 t0 t1 t2 t3"
+    )
     general = f"0 zero at v0 v1 {temporaries} {row_of('s', 0, 7)} t8 t9 k0 k1 gp sp fp ra"
     return StubFacts(
-        file=file_of(bits // 8, general, "0 status lo hi badvaddr cause pc", f"0 {row_of('f', 0, 31)} fcsr fir"),
-        nop=bytes(4), qemu=qemu, qemu_cpu=cpu)
+        file=file_of(
+            bits // 8,
+            general,
+            "0 status lo hi badvaddr cause pc",
+            f"0 {row_of('f', 0, 31)} fcsr fir",
+        ),
+        nop=bytes(4),
+        qemu=qemu,
+        qemu_cpu=cpu,
+    )
 
 
 ROWS = {

@@ -1,6 +1,7 @@
 """PA-RISC's branches: where they go, and what they do besides ("Branch Instructions").
 
-A branch is simulated before its delay slot runs, so it reads its registers and writes the link register first.
+A branch is simulated before its delay slot runs, so it reads its registers and writes the link
+register first.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def farthest(insn: Insn, w: int, k: int, j: int, i: int) -> Insn:
 
 
 def computed(insn: Insn, b: int, **_: int) -> Insn:
-    """BV, BVE and BE: a return through the registers of return addresses; else nobody knows where to."""
+    """BV, BVE and BE: a return through the registers of return addresses; else nobody knows where
+    to.
+    """
     return evolve(insn, indirect=b not in (RP, LINK), falls_through=False)
 
 
@@ -92,7 +95,9 @@ def be_l(regs: Regs, insn: Insn, **fields: int) -> int:
 
 
 def branch(holds: Callable[..., bool]) -> Callable[..., int]:
-    """With n the delay slot is nullified where the branch is not taken: it goes backwards, others have none then."""
+    """With n the delay slot is nullified where the branch is not taken: it goes backwards, others
+    have none then.
+    """
 
     def simulate(regs: Regs, insn: Insn, n: int = 0, **fields: int) -> int:
         taken = holds(regs, **fields)

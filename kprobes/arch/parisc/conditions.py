@@ -1,6 +1,8 @@
-"""Conditions of PA-RISC's conditional branches, on 32-bit values ("Conditions", in the manual's appendix D).
+"""Conditions of PA-RISC's conditional branches, on 32-bit values ("Conditions", in the manual's
+appendix D).
 
-A condition's number has three bits; a further bit of the instruction asks for the opposite, but see moved().
+A condition's number has three bits; a further bit of the instruction asks for the opposite, but see
+moved().
 """
 
 from __future__ import annotations
@@ -11,16 +13,37 @@ LIMIT = 1 << 31
 
 
 def compared(c: int, left: int, right: int) -> bool:
-    """Of a comparison, which is left - right: never, =, <, <=, unsigned < and <=, signed overflow, odd."""
+    """Of a comparison, which is left - right: never, =, <, <=, unsigned < and <=, signed overflow,
+    odd.
+    """
     a, b = signed(left, 32), signed(right, 32)
-    return (False, a == b, a < b, a <= b, left < right, left <= right, not -LIMIT <= a - b < LIMIT, bool(a - b & 1))[c]
+    return (
+        False,
+        a == b,
+        a < b,
+        a <= b,
+        left < right,
+        left <= right,
+        not -LIMIT <= a - b < LIMIT,
+        bool(a - b & 1),
+    )[c]
 
 
 def added(c: int, left: int, right: int) -> bool:
-    """Of a sum: never, zero, < 0, <= 0, no unsigned overflow, that or zero, signed overflow, odd."""
+    """Of a sum: never, zero, < 0, <= 0, no unsigned overflow, that or zero, signed overflow, odd.
+    """
     total, exact = left + right, signed(left, 32) + signed(right, 32)
     fits, zero, overflows = total < 1 << 32, not total & 2 * LIMIT - 1, not -LIMIT <= exact < LIMIT
-    return (False, zero, exact < 0, zero or exact < 0, fits, zero or fits, overflows, bool(total & 1))[c]
+    return (
+        False,
+        zero,
+        exact < 0,
+        zero or exact < 0,
+        fits,
+        zero or fits,
+        overflows,
+        bool(total & 1),
+    )[c]
 
 
 def moved(c: int, value: int) -> bool:

@@ -1,8 +1,9 @@
-"""PA-RISC's branches in another place: code that goes where they go, keeps what they have in their delay slots, and
-links their home's addresses.
+"""PA-RISC's branches in another place: code that goes where they go, keeps what they have in their
+delay slots, and links their home's addresses.
 
-An unconditional branch keeps its delay slot: what nullifies there nullifies the target's first instruction. A
-conditional one has it in straight line, before the jump, so none that may nullify can be there.
+An unconditional branch keeps its delay slot: what nullifies there nullifies the target's first
+instruction. A conditional one has it in straight line, before the jump, so none that may nullify
+can be there.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def nullifies(code: int) -> bool:
 
 
 def scattered(w: int, high: int, low: int, bits: int) -> int:
-    """A displacement of so many bits from its pieces: the sign, what precedes, and eleven bits, the last one first."""
+    """A displacement of so many bits from its pieces: the sign, what precedes, and eleven bits, the
+    last one first.
+    """
     return w << bits - 1 | high << 11 | (low & 1) << 10 | low >> 1
 
 
@@ -56,14 +59,22 @@ def _b(frm: int, to: int, n: int) -> bytes:
 
 
 def jump(frm: int, to: int) -> bytes:
-    """B,N: 256 KiB either way; nothing runs in its delay slot. A far one needs its target in a register."""
+    """B,N: 256 KiB either way; nothing runs in its delay slot. A far one needs its target in a
+    register.
+    """
     return _b(frm, to, NULLIFY)
 
 
 def set_register(n: int, value: int) -> bytes:
     """LDIL of the upper 21 bits, which are scattered, and LDO."""
     high = value >> 11
-    field = high >> 20 | (high >> 9 & 0x7FF) << 1 | (high & 3) << 12 | (high >> 7 & 3) << 14 | (high >> 2 & 0x1F) << 16
+    field = (
+        high >> 20
+        | (high >> 9 & 0x7FF) << 1
+        | (high & 3) << 12
+        | (high >> 7 & 3) << 14
+        | (high >> 2 & 0x1F) << 16
+    )
     return word(LDIL | n << 21 | field) + word(LDO | n << 21 | n << 16 | (value & 0x7FF) << 1)
 
 
@@ -94,7 +105,9 @@ def computed(insn: Insn, to: int, **_: int) -> bytes:
 
 def _linking(insn: Insn, n: int, b: int, without: int) -> bytes:
     if b == n:
-        raise OutOfReach(f"{insn.name} needs its register for both", address=insn.addr, hint="it is simulated")
+        raise OutOfReach(
+            f"{insn.name} needs its register for both", address=insn.addr, hint="it is simulated"
+        )
     return _link(insn, n) + word(without) + _slot(insn)
 
 
@@ -115,12 +128,18 @@ def conditional(opposite: int) -> Callable[..., bytes]:
         code, slot = number(insn.raw), insn.body
         assert insn.target is not None
         if nullifies(number(slot)):
-            raise OutOfReach(f"{insn.name}'s delay slot may nullify", address=insn.addr, hint="it is simulated")
+            raise OutOfReach(
+                f"{insn.name}'s delay slot may nullify", address=insn.addr, hint="it is simulated"
+            )
         skips = (code ^ opposite) & ~0x1FFF
         if not insn.delay_slot:  # forwards: where it is taken, nothing else is executed
             return word(skips | NULLIFY) + jump(to + 4, insn.target)
         if not code & NULLIFY:  # both ways
             return word(skips | _fields(1, 12)) + (slot or NOP) + jump(to + 8, insn.target)
-        return word(skips | NULLIFY | _fields(len(slot) // 4, 12)) + slot + jump(to + 4 + len(slot), insn.target)
+        return (
+            word(skips | NULLIFY | _fields(len(slot) // 4, 12))
+            + slot
+            + jump(to + 4 + len(slot), insn.target)
+        )
 
     return elsewhere

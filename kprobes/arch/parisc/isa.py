@@ -1,9 +1,10 @@
-"""PA-RISC with 32-bit registers: `parisc`, big endian, as user programs have it: 1.1, and what of 2.0 is no wider.
+"""PA-RISC with 32-bit registers: `parisc`, big endian, as user programs have it: 1.1, and what of
+2.0 is no wider.
 
-Titles in quotes are sections of the PA-RISC 2.0 Architecture, chapter 7. A word without a row is straight line: it runs
-out of line as it is, and where it is undefined it raises its exception there. LDIL and ADDIL count from no address of
-their own; LDCW is one instruction, which a trap cannot divide. What nullifies the instruction behind it does so behind
-its slot as well.
+Titles in quotes are sections of the PA-RISC 2.0 Architecture, chapter 7. A word without a row is
+straight line: it runs out of line as it is, and where it is undefined it raises its exception
+there. LDIL and ADDIL count from no address of their own; LDCW is one instruction, which a trap
+cannot divide. What nullifies the instruction behind it does so behind its slot as well.
 """
 
 from __future__ import annotations
@@ -64,9 +65,12 @@ CONDITIONAL: tuple[Conditional, ...] = (
 )
 
 
-def conditional(start: str, name: str, holds: Callable[..., bool], opposite: int) -> tuple[Row, Row]:
-    """A conditional branch. Where it nullifies its delay slot whenever it is taken, it has none: what stands behind it
-    is what follows where it is not taken."""
+def conditional(
+    start: str, name: str, holds: Callable[..., bool], opposite: int
+) -> tuple[Row, Row]:
+    """A conditional branch. Where it nullifies its delay slot whenever it is taken, it has none:
+    what stands behind it is what follows where it is not taken.
+    """
     simulate, elsewhere = simulated.branch(holds), away.conditional(opposite)
     return (Delayed(f"{start} iiiiiiiiiii n w", name, simulate, displace=elsewhere, extra=near),
             Row(f"{start} iiiiiiiiiii 1 0", f"{name},N", simulate, displace=elsewhere, extra=near))
@@ -124,14 +128,20 @@ _decode = with_delay_slots(DecodeTable(ROWS), "big", nop=NOP, may_stand="BREAK")
 def decode(code: bytes, addr: int) -> Insn:
     """`Arch.decode`."""
     insn = _decode(code, addr)
-    return evolve(insn, skips=4) if insn.body == insn.raw and away.nullifies(away.number(insn.raw)) else insn
+    return (
+        evolve(insn, skips=4)
+        if insn.body == insn.raw and away.nullifies(away.number(insn.raw))
+        else insn
+    )
 
 
 # --- calls and powers
 
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """`Pointers.code_address`: a pointer with bit 1 set is that of a function's address, which its data's follows."""
+    """`Pointers.code_address`: a pointer with bit 1 set is that of a function's address, which its
+    data's follows.
+    """
     if not addr & 2:
         return Entry(addr=addr)
     try:
@@ -156,10 +166,12 @@ def return_to(regs: Regs, target: int) -> None:
 
 
 LINKAGE = Linkage(get=returns_to, set=return_to, back=bytes.fromhex("e840c000") + NOP)  # BV r0(r2)
-#: The last 32 bytes of a caller's frame are the callee's, and so are the words of the arguments before them.
+#: The last 32 bytes of a caller's frame are the callee's, and so are the words of the arguments
+#: before them.
 ABI = Abi(args=("r26", "r25", "r24", "r23"), returns=("r28", "r29"), results=Results(registers=0, memory=0, apart=True),
           stack_args=52, stack_align=64, reserve=48, upwards=True, enter=enter)
-PROBE, END = bytes.fromhex("03ff801f"), bytes.fromhex("03ff801e")  # BREAK 31 and 30, which Linux has for its own
+# BREAK 31 and 30, which Linux has for its own
+PROBE, END = bytes.fromhex("03ff801f"), bytes.fromhex("03ff801e")
 
 ARCHES = (
     Arch(

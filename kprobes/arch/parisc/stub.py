@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .._stub import Part, StubFacts, file_of, row_of
 
-HALVES = " ".join(f"fr{n} fr{n}r" for n in range(32))  # floating-point registers are two halves each
+# floating-point registers are two halves each
+HALVES = " ".join(f"fr{n} fr{n}r" for n in range(32))
 ROWS = {"parisc": StubFacts(
     # npc is the address behind pc's in its queue of instructions
     file=file_of(4, f"0 psw {row_of('r', 1, 31)} sar iaoq_f iasq_f npc iasq_b eiem iir isr ior ipsw goto",

@@ -1,5 +1,6 @@
-"""`Walking.follow` of PowerPC: ADDIS, ADDI or ORI, BCL to the next instruction and MFLR, and loads and stores through
-what these set."""
+"""`Walking.follow` of PowerPC: ADDIS, ADDI or ORI, BCL to the next instruction and MFLR, and loads
+and stores through what these set.
+"""
 
 from __future__ import annotations
 

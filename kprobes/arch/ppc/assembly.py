@@ -7,7 +7,9 @@ from .._assembly import AssemblyText, CapstoneMode
 
 def _row(modes: str, *keystone: str) -> AssemblyText:
     # numbers are registers
-    return AssemblyText(capstone=CapstoneMode("PPC", modes), keystone=keystone, is_register=str.isdecimal)
+    return AssemblyText(
+        capstone=CapstoneMode("PPC", modes), keystone=keystone, is_register=str.isdecimal
+    )
 
 
 ROWS = {"ppc": _row("32 BIG_ENDIAN", "PPC", "PPC32", "BIG_ENDIAN"),

@@ -1,4 +1,6 @@
-"""How 32-bit PowerPC takes external and decrementer interrupts: Programming Environments Manual, 6.4."""
+"""How 32-bit PowerPC takes external and decrementer interrupts: Programming Environments Manual,
+6.4.
+"""
 
 from __future__ import annotations
 

@@ -12,11 +12,27 @@ SC = 0x44000002
 def _row(order: Order, pointer: str) -> Linux:
     """Make a row; pointer: the ABI's thread pointer."""
     return Linux(
-        memory=MemoryCalls(code=SC.to_bytes(4, order.value), number="r0", args=("r3", "r4", "r5", "r6", "r7", "r8"),
-                           result="r3", map=90, unmap=91),
-        exits=(1, 234), clone=120, trap=(SIGTRAP, 0),
+        memory=MemoryCalls(
+            code=SC.to_bytes(4, order.value),
+            number="r0",
+            args=("r3", "r4", "r5", "r6", "r7", "r8"),
+            result="r3",
+            map=90,
+            unmap=91,
+        ),
+        exits=(1, 234),
+        clone=120,
+        trap=(SIGTRAP, 0),
         storage=ThreadStorage(register=pointer, first=-0x7000, bias=0x8000),
-        event_names=(*(name for n in range(32) for name in (f"r{n}", f"gpr{n}")), "nip", "ctr", "link", "xer", "ccr"))
+        event_names=(
+            *(name for n in range(32) for name in (f"r{n}", f"gpr{n}")),
+            "nip",
+            "ctr",
+            "link",
+            "xer",
+            "ccr",
+        ),
+    )
 
 
 ROWS = {"ppc": _row(Order.BIG, "r2"), "ppc64": _row(Order.BIG, "r13"), "ppc64le": _row(Order.LITTLE, "r13")}

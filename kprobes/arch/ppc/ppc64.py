@@ -1,7 +1,9 @@
-"""PowerPC, 64 bit: `ppc64` (big endian, ELFv1 and ELFv2 images) and `ppc64le` (ELFv2). The common rows are in rows.py.
+"""PowerPC, 64 bit: `ppc64` (big endian, ELFv1 and ELFv2 images) and `ppc64le` (ELFv2). The common
+rows are in rows.py.
 
-In ELFv1 a function pointer, and a function's symbol, is the address of a descriptor: code address, TOC, environment. In
-ELFv2 it is the code's, and a function that needs its TOC sets r2 from r12 first; callers in the same image skip that.
+In ELFv1 a function pointer, and a function's symbol, is the address of a descriptor: code address,
+TOC, environment. In ELFv2 it is the code's, and a function that needs its TOC sets r2 from r12
+first; callers in the same image skip that.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def addpcis_elsewhere(order: Order, insn: Insn, to: int, t: int, d: int, e: int,
     return b"".join(word(each, order) for each in code)
 
 
-#: Suffix's opcode -> bytes of the operand, the more of the two types of prefix; paddi (14) only works its address out.
+#: Suffix's opcode -> bytes of the operand, the more of the two types of prefix; paddi (14) only
+#: works its address out.
 ACCESS = {14: 0, **dict.fromkeys((34, 35, 38, 39), 1), **dict.fromkeys((40, 44), 2),
           **dict.fromkeys((32, 36, 41, 43, 47, 48, 52), 4),
           **dict.fromkeys((42, 46, 57, 61), 8), **dict.fromkeys((50, 51, 54, 55, 56, 60), 16)}
@@ -67,7 +70,8 @@ def words(order: Order) -> DecodeTable:
     ))  # fmt: skip
 
 
-#: "Prefixed Instructions": prefix and suffix as one number. Types 8LS and MLS have an R bit, the others have not.
+#: "Prefixed Instructions": prefix and suffix as one number. Types 8LS and MLS have an R bit, the
+#: others have not.
 PAIRS = DecodeTable((
     Row("000001 -0 0 -- 1 -- dddddddddddddddddd oooooo ----- ----- dddddddddddddddd", "prefixed, pc-relative",
         extra=operand),
@@ -101,7 +105,9 @@ def relocator(order: Order) -> Callable[[Insn, int], bytes]:
         if insn.operand is None:
             return insn.body
         offset = displacement(to, insn.operand, 34, 1, MASK)
-        prefix, suffix = (int.from_bytes(half, order.value) for half in (insn.body[:4], insn.body[4:]))
+        prefix, suffix = (
+            int.from_bytes(half, order.value) for half in (insn.body[:4], insn.body[4:])
+        )
         halves = prefix & ~0x3FFFF | offset >> 16, suffix & ~0xFFFF | offset & 0xFFFF
         return b"".join(half.to_bytes(4, order.value) for half in halves)
 
@@ -114,8 +120,8 @@ def relocator(order: Order) -> Callable[[Insn, int], bytes]:
 def descriptor(addr: int, read: Read) -> int | None:
     """The code address in the ELFv1 descriptor at `addr`; None where there is code instead.
 
-    A descriptor's first word is the high half of an address: no instruction (opcode 0), or in the kernel's half the
-    same as the descriptor's own.
+    A descriptor's first word is the high half of an address: no instruction (opcode 0), or in the
+    kernel's half the same as the descriptor's own.
     """
     try:
         code = int.from_bytes(read(addr, 8), "big")
@@ -127,10 +133,13 @@ def descriptor(addr: int, read: Read) -> int | None:
 
 
 def sets_toc(first: int, second: int) -> bool:
-    """True for the two instructions with which an ELFv2 function sets r2: the code model chooses between three."""
+    """True for the two instructions with which an ELFv2 function sets r2: the code model chooses
+    between three.
+    """
     if second == 0x7C426214:  # add r2,r2,r12
         return first >> 16 == 0xE84C  # ld r2,..(r12)
-    return second >> 16 == 0x3842 and first >> 16 in (0x3C4C, 0x3C40)  # addi r2,r2 after addis r2,r12 or lis r2
+    # addi r2,r2 after addis r2,r12 or lis r2
+    return second >> 16 == 0x3842 and first >> 16 in (0x3C4C, 0x3C40)
 
 
 def code_address(order: Order) -> Callable[[int, Read], Entry]:
@@ -151,21 +160,26 @@ def code_address(order: Order) -> Callable[[int, Read], Entry]:
 
 
 def enter(regs: Regs, function: int) -> None:
-    """A function reached through its descriptor finds its TOC in r2, any other its own address in r12."""
+    """A function reached through its descriptor finds its TOC in r2, any other its own address in
+    r12.
+    """
     if regs.arch.order is Order.BIG and descriptor(function, regs.read) is not None:
         regs["r2"] = regs.word(function + 8)
     else:
         regs["r12"] = function
 
 
-#: bytes of the parameter save area, which the caller provides for the eight arguments in registers too
+#: bytes of the parameter save area, which the caller provides for the eight arguments in registers
+#: too
 HOMES = 64
 V1 = Abi(args=R[3:11], returns=("r3", "r4"), results=Results(registers=0, memory=0), stack_args=48 + HOMES,
          reserve=48 + HOMES, enter=enter)
 V2 = evolve(V1, results=Results(registers=16, memory=64, floats=True), stack_args=32 + HOMES, reserve=32 + HOMES)
 
 
-def ppc64(name: str, order: Order, abi: Abi, choose: Callable[[int, str], Arch] | None = None) -> Arch:
+def ppc64(
+    name: str, order: Order, abi: Abi, choose: Callable[[int, str], Arch] | None = None
+) -> Arch:
     return powerpc(
         64, order, decoder(order), abi, name=name, max_insn=8,
         out_of_line=OutOfLine(relocate=relocator(order), max_displaced=20),
@@ -176,7 +190,9 @@ def ppc64(name: str, order: Order, abi: Abi, choose: Callable[[int, str], Arch] 
 
 
 def big_endian(flags: int, _: str) -> Arch:
-    """The low two bits of e_flags are the ABI's number; what does not say is ELFv1, as raw code is taken to be."""
+    """The low two bits of e_flags are the ABI's number; what does not say is ELFv1, as raw code is
+    taken to be.
+    """
     return evolve(PPC64, abi=V2) if flags & 3 == 2 else PPC64
 
 

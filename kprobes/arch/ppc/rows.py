@@ -1,7 +1,8 @@
 """The common part of 32-bit (ppc.py) and 64-bit PowerPC (ppc64.py).
 
-Titles in quotes are sections of the Power ISA, version 3.1B; of what it has dropped, of 2.07B. A word without a row is
-straight line: it runs out of line as it is, and where it is reserved it raises its exception there.
+Titles in quotes are sections of the Power ISA, version 3.1B; of what it has dropped, of 2.07B. A
+word without a row is straight line: it runs out of line as it is, and where it is reserved it
+raises its exception there.
 """
 
 from __future__ import annotations
@@ -34,13 +35,17 @@ REGISTERS = Registers(
 
 
 def narrow(regs: Regs, value: int) -> int:
-    """An address or a count as the branch unit sees it: in 32-bit mode (MSR[SF] is 0) the high half does not count."""
+    """An address or a count as the branch unit sees it: in 32-bit mode (MSR[SF] is 0) the high half
+    does not count.
+    """
     return value if value >> 32 == 0 or regs["msr"] >> 63 else value & 0xFFFFFFFF
 
 
 def label(bits: int, mask: int) -> Callable[..., Insn]:
     """Extra of a branch to a label: `d` counts words from the branch, or from 0 with AA."""
-    return lambda insn, d, a, **_: evolve(insn, target=(0 if a else insn.addr) + 4 * signed(d, bits) & mask)
+    return lambda insn, d, a, **_: evolve(
+        insn, target=(0 if a else insn.addr) + 4 * signed(d, bits) & mask
+    )
 
 
 def leaving(insn: Insn, o: int, **_: int) -> Insn:
@@ -57,8 +62,9 @@ def computed(insn: Insn, o: int, **_: int) -> Insn:
 
 
 def taken(regs: Regs, o: int, i: int) -> bool:
-    """BO says whether CTR is decremented, and what CTR and bit BI of CR (0 is the highest) must be for the branch to be
-    taken."""
+    """BO says whether CTR is decremented, and what CTR and bit BI of CR (0 is the highest) must be
+    for the branch to be taken.
+    """
     if not o & 0b00100:
         count = regs["ctr"] - 1 & regs.arch.mask
         regs["ctr"] = count
@@ -122,8 +128,8 @@ MONITOR = "part of an exclusive sequence: a trap inside loses the reservation"
 OVERWRITTEN = "accesses a register that a trap overwrites"
 
 
-#: Special purpose registers with a privileged number that a trap neither depends on nor changes: DSCR, DEC, AMR, CTRL,
-#: UAMOR, SPRG0 to SPRG7, the time base.
+#: Special purpose registers with a privileged number that a trap neither depends on nor changes:
+#: DSCR, DEC, AMR, CTRL, UAMOR, SPRG0 to SPRG7, the time base.
 PLAIN_SPRS = {17, 22, 29, 152, 157, *range(272, 280), 284, 285}
 
 
@@ -152,7 +158,8 @@ REFUSED = (
     Row("010011 ----- ----- ----- 0101110010 -", "stop", reject=WAITS),
     Row("010011 ----- ----- ----- 011--10010 -", "doze, nap, sleep", reject=WAITS),  # rvwinkle
     Row("011111 ----- ----- ----- 0000-11110 -", "wait", reject=WAITS),
-    # MSR, segments, special purpose registers: the first bit printed of an SPR's number says privileged
+    # MSR, segments, special purpose registers: the first bit printed of an SPR's number says
+    # privileged
     Row("011111 ----- ----- ----- 0010-10010 -", "mtmsr, mtmsrd", reject=PRIVILEGED),
     Row("011111 ----- ----- ----- 0010-00011 -", "wrtee, wrteei", reject=PRIVILEGED),
     Row("011111 ----- ----- ----- 00-1-10010 -", "mtsr, mtsrin", reject=PRIVILEGED),
@@ -199,7 +206,9 @@ def rows(mask: int, order: Order) -> tuple[Row, ...]:
 # --- powers
 
 
-def powerpc(bits: int, order: Order, decode: Callable[[bytes, int], Insn], abi: Abi, **rest: Any) -> Arch:
+def powerpc(
+    bits: int, order: Order, decode: Callable[[bytes, int], Insn], abi: Abi, **rest: Any
+) -> Arch:
     """An Arch with what all share: `trap` as breakpoint, the link register, the back chain, `b`.
 
     A function saves LR in its caller's frame, one word above the back chain on 32 bits, two on 64.

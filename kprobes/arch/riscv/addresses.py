@@ -1,4 +1,6 @@
-"""`Walking.follow` of RISC-V: AUIPC or LUI, ADDI, and loads and stores through what these set. Titles as in isa.py."""
+"""`Walking.follow` of RISC-V: AUIPC or LUI, ADDI, and loads and stores through what these set.
+Titles as in isa.py.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ from .._addresses import HALF, Use
 from .._base import signed
 from .._insn import Insn
 
-LOADS, STORES = {0b0000011: True, 0b0000111: False}, (0b0100011, 0b0100111)  #: opcode -> is it of an x register
+#: opcode -> is it of an x register
+LOADS, STORES = {0b0000011: True, 0b0000111: False}, (0b0100011, 0b0100111)
 LUI, AUIPC, ADDI, ADDIW, BRANCH = 0b0110111, 0b0010111, 0b0010011, 0b0011011, 0b1100011
 
 
@@ -24,7 +27,11 @@ def _full(word: int, addr: int) -> Use:
     opcode, d, s = word & 0x7F, word >> 7 & 31, word >> 15 & 31
     low = signed(word >> 20, 12)
     if opcode in (LUI, AUIPC):
-        return Use(HALF, (addr if opcode == AUIPC else 0) + (signed(word >> 12, 20) << 12), into=_written(d))
+        return Use(
+            HALF,
+            (addr if opcode == AUIPC else 0) + (signed(word >> 12, 20) << 12),
+            into=_written(d),
+        )
     if opcode in (ADDI, ADDIW) and not word >> 12 & 7:
         return Use(s, low, into=_written(d))
     size = 1 << (word >> 12 & 3)
@@ -42,7 +49,9 @@ def _short(word: int) -> Use:
     match word & 3, kind:
         case 0, 1 | 3 | 5 | 7 | 2 | 6:  # C.FLD, C.LW, C.LD or C.FLW, and their stores
             wide = kind in (1, 3, 5, 7)
-            offset = word >> 7 & 0x38 | (word << 1 & 0xC0 if wide else word >> 4 & 4 | word << 1 & 0x40)
+            offset = word >> 7 & 0x38 | (
+                word << 1 & 0xC0 if wide else word >> 4 & 4 | word << 1 & 0x40
+            )
             return Use(high, offset, 8 if wide else 4, (low,) if kind in (2, 3) else ())
         case 0, _:
             return Use(into=(low,))

@@ -20,19 +20,31 @@ def _riscv(bits: int) -> Saving:
     width = 3 if bits == 64 else 2
 
     def begin(environment: int) -> bytes:
-        return words("little", *_riscv_constant(10, environment, bits), 2 << 15 | 11 << 7 | 0x13)  # MV a1, sp
+        # MV a1, sp
+        return words("little", *_riscv_constant(10, environment, bits), 2 << 15 | 11 << 7 | 0x13)
 
     return Saving(
-        numbers=numbered(_RISCV_NAMES), volatile=some("ra t0 t1 t2 a0 a1 a2 a3 a4 a5 a6 a7 t3 t4 t5 t6"),
-        word=bits // 8, scratch=5, move=lambda n: words("little", (n & 0xFFF) << 20 | 2 << 15 | 2 << 7 | 0x13),
-        store=lambda r, at: words("little", at >> 5 << 25 | r << 20 | 2 << 15 | width << 12 | (at & 31) << 7 | 0x23),
+        numbers=numbered(_RISCV_NAMES),
+        volatile=some("ra t0 t1 t2 a0 a1 a2 a3 a4 a5 a6 a7 t3 t4 t5 t6"),
+        word=bits // 8,
+        scratch=5,
+        move=lambda n: words("little", (n & 0xFFF) << 20 | 2 << 15 | 2 << 7 | 0x13),
+        store=lambda r, at: words(
+            "little", at >> 5 << 25 | r << 20 | 2 << 15 | width << 12 | (at & 31) << 7 | 0x23
+        ),
         load=lambda r, at: words("little", at << 20 | 2 << 15 | width << 12 | r << 7 | 3),
-        begin=begin, returns=words("little", 0x8067),
-        call=lambda environment, entry: begin(environment) + words(
-            "little", *_riscv_constant(5, entry, bits), 5 << 15 | 1 << 7 | 0x67),  # JALR ra, t0
+        begin=begin,
+        returns=words("little", 0x8067),
+        call=lambda environment, entry: (
+            begin(environment)
+            + words("little", *_riscv_constant(5, entry, bits), 5 << 15 | 1 << 7 | 0x67)
+        ),  # JALR ra, t0
         # LI t1, 1; AMOSWAP.W.AQ t1, t1, (t0); BNEZ t1, -4, and AMOSWAP.W.RL zero, zero, (t0)
-        lock=lambda at: (words("little", *_riscv_constant(5, at, bits), 0x00100313, 0x0C62A32F, 0xFE031EE3),
-                         words("little", *_riscv_constant(5, at, bits), 0x0A02A02F)))
+        lock=lambda at: (
+            words("little", *_riscv_constant(5, at, bits), 0x00100313, 0x0C62A32F, 0xFE031EE3),
+            words("little", *_riscv_constant(5, at, bits), 0x0A02A02F),
+        ),
+    )
 
 
 ROWS = {"riscv32": DetourCode(process=_riscv(32)), "riscv64": DetourCode(process=_riscv(64))}

@@ -1,5 +1,6 @@
-"""RISC-V's branches and AUIPC in another place: code that goes where the branch goes, and leaves its home's
-addresses."""
+"""RISC-V's branches and AUIPC in another place: code that goes where the branch goes, and leaves
+its home's addresses.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ def jump(mask: int, frm: int, to: int) -> bytes:
 def set_address(mask: int, to: int, d: int, value: int) -> bytes:
     """AUIPC, and ADDI of the low twelve bits, which it takes as signed."""
     field = displacement(to, value + 0x800 & mask, 32, 1, mask)
-    return word(field & ~0xFFF | d << 7 | 0b0010111) + word((field - 0x800 & 0xFFF) << 20 | d << 15 | d << 7
-                                                            | 0b0010011)
+    return word(field & ~0xFFF | d << 7 | 0b0010111) + word(
+        (field - 0x800 & 0xFFF) << 20 | d << 15 | d << 7 | 0b0010011
+    )
 
 
 def auipc(mask: int, insn: Insn, to: int, i: int, d: int) -> bytes:
@@ -43,7 +45,9 @@ def jalr(mask: int, insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
 
 def branch(mask: int, insn: Insn, to: int, **_: int) -> bytes:
     """The opposite branch skips a JAL."""
-    return word(int.from_bytes(insn.raw, "little") & 0x01FFF07F ^ 1 << 12 | 8 >> 1 << 8) + jal(mask, insn, to + 4)
+    return word(int.from_bytes(insn.raw, "little") & 0x01FFF07F ^ 1 << 12 | 8 >> 1 << 8) + jal(
+        mask, insn, to + 4
+    )
 
 
 def c_branch(mask: int, insn: Insn, to: int, **_: int) -> bytes:

@@ -1,4 +1,6 @@
-"""How RISC-V takes interrupts to machine mode: The RISC-V Instruction Set Manual, Volume II, 3.1.6 to 3.1.9."""
+"""How RISC-V takes interrupts to machine mode: The RISC-V Instruction Set Manual, Volume II, 3.1.6
+to 3.1.9.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""RISC-V with compressed instructions: `riscv32` and `riscv64`, little endian (RV32GC, RV64GC and what runs beside
-them).
+"""RISC-V with compressed instructions: `riscv32` and `riscv64`, little endian (RV32GC, RV64GC and
+what runs beside them).
 
-Titles in quotes are sections of The RISC-V Instruction Set Manual, volumes I (unprivileged) and II (privileged). A word
-without a row is straight line: it runs out of line as it is, and where it is undefined it raises its exception there.
-In the space of C.FSDSP, Zcmp and Zcmt define other instructions (CM.POPRET, CM.JT ...); they need a machine without
-compressed double loads and stores, which RV32GC and RV64GC are not.
+Titles in quotes are sections of The RISC-V Instruction Set Manual, volumes I (unprivileged) and II
+(privileged). A word without a row is straight line: it runs out of line as it is, and where it is
+undefined it raises its exception there. In the space of C.FSDSP, Zcmp and Zcmt define other
+instructions (CM.POPRET, CM.JT ...); they need a machine without compressed double loads and stores,
+which RV32GC and RV64GC are not.
 """
 
 from __future__ import annotations
@@ -57,26 +58,38 @@ def signed_x(regs: Regs, n: int) -> int:
 
 
 def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, d: int) -> Insn:
-    return evolve(insn, target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask, links=d != 0,
-                  falls_through=d != 0)
+    return evolve(
+        insn,
+        target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask,
+        links=d != 0,
+        falls_through=d != 0,
+    )
 
 
 def b_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, **_: int) -> Insn:
     return evolve(insn, target=insn.addr + signed(i << 12 | m << 11 | j << 5 | k << 1, 13) & mask)
 
 
-def cj_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, o: int, p: int, q: int) -> Insn:
+def cj_type(
+    mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, o: int, p: int, q: int
+) -> Insn:
     offset = i << 11 | m << 10 | k << 8 | o << 7 | n << 6 | q << 5 | j << 4 | p << 1
     return evolve(insn, target=insn.addr + signed(offset, 12) & mask)
 
 
 def cb_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, **_: int) -> Insn:
-    return evolve(insn, target=insn.addr + signed(i << 8 | k << 6 | n << 5 | j << 3 | m << 1, 9) & mask)
+    return evolve(
+        insn, target=insn.addr + signed(i << 8 | k << 6 | n << 5 | j << 3 | m << 1, 9) & mask
+    )
 
 
 def computed(insn: Insn, s: int, d: int = 0, **_: int) -> Insn:
-    """Extra of a jump through a register: it is a call or a return where a link register takes part."""
-    return evolve(insn, indirect=s not in LINKS and d not in LINKS, links=d != 0, falls_through=d != 0)
+    """Extra of a jump through a register: it is a call or a return where a link register takes
+    part.
+    """
+    return evolve(
+        insn, indirect=s not in LINKS and d not in LINKS, links=d != 0, falls_through=d != 0
+    )
 
 
 # --- simulations, named after the mnemonics ("Control Transfer Instructions", of the base and of "C")
@@ -156,8 +169,8 @@ def full_rows(mask: int) -> tuple[Row, ...]:
         Row("0111101 10010 00000 000 00000 1110011", "DRET", reject=TRAP_RETURN),
         Row("0001000 00101 00000 000 00000 1110011", "WFI", atomic=Atomic.DROPS, reject=WAITS),
         Row("0000000 -1101 00000 000 00000 1110011", "WRS", atomic=Atomic.DROPS, reject=WAITS),  # WRS.NTO, WRS.STO
-        # "CSR Instructions": CSRRS and CSRRC of x0 or 0 only read; "CSR Address Mapping": bits 9:8 are the privilege
-        # level
+        # "CSR Instructions": CSRRS and CSRRC of x0 or 0 only read; "CSR Address Mapping": bits 9:8
+        # are the privilege level
         Row("--pp-------- ----- -01 ----- 1110011", "CSRRW", reject=PRIVILEGED, when=lambda p: p != 0),
         Row("--pp-------- sssss -1- ----- 1110011", "CSRRS", reject=PRIVILEGED, when=lambda p, s: p != 0 and s != 0),
     )
@@ -165,7 +178,9 @@ def full_rows(mask: int) -> tuple[Row, ...]:
 
 def short_rows(bits: int, mask: int) -> tuple[Row, ...]:
     """16-bit instructions that are not straight line ("RVC Instruction Set Listings")."""
-    near, far, elsewhere = partial(cb_type, mask), partial(cj_type, mask), partial(away.c_branch, mask)
+    near = partial(cb_type, mask)
+    far = partial(cj_type, mask)
+    elsewhere = partial(away.c_branch, mask)
     # C.ADDIW in RV64
     rv32 = (Row("001 i j kk m n o ppp q 01", "C.JAL", c_jal, displace=partial(away.c_jal, mask), links=True,
                 extra=far),)
@@ -187,19 +202,25 @@ LOADS, STORES, ADDI = (0b0000011, 0b0000111), (0b0100011, 0b0100111), 0b0010011
 
 
 def paired(mask: int, insn: Insn, pair: int) -> Insn:
-    """AUIPC of half an address, of which the instruction that follows has the other half: what is loaded or stored
-    there is data."""
+    """AUIPC of half an address, of which the instruction that follows has the other half: what is
+    loaded or stored there is data.
+    """
     word = pair >> 32
     opcode, size = word & 0x7F, 1 << (word >> 12 & 3)
     if word >> 15 & 31 != pair >> 7 & 31 or opcode not in (*LOADS, *STORES, ADDI):
         return insn
     low = word >> 20 & 0xFE0 | word >> 7 & 31 if opcode in STORES else word >> 20
-    return evolve(insn, operand=insn.addr + signed(pair >> 12 & 0xFFFFF, 20) * 0x1000 + signed(low, 12) & mask,
-                  data=0 if opcode == ADDI else size)
+    return evolve(
+        insn,
+        operand=insn.addr + signed(pair >> 12 & 0xFFFFF, 20) * 0x1000 + signed(low, 12) & mask,
+        data=0 if opcode == ADDI else size,
+    )
 
 
 def decoder(bits: int) -> Callable[[bytes, int], Insn]:
-    """`Arch.decode`: the lowest bits of the first halfword tell the length ("Base Instruction-Length Encoding")."""
+    """`Arch.decode`: the lowest bits of the first halfword tell the length ("Base
+    Instruction-Length Encoding").
+    """
     mask = (1 << bits) - 1
     short, full = DecodeTable(short_rows(bits, mask)), DecodeTable(full_rows(mask))
 
@@ -212,7 +233,11 @@ def decoder(bits: int) -> Callable[[bytes, int], Insn]:
         if len(raw) < size:
             return Insn.truncated(addr, raw)
         insn = table.decode(int.from_bytes(raw, "little"), Insn(addr=addr, raw=raw, name="insn"))
-        return paired(mask, insn, int.from_bytes(raw + code[4:8], "little")) if insn.name == "AUIPC" else insn
+        return (
+            paired(mask, insn, int.from_bytes(raw + code[4:8], "little"))
+            if insn.name == "AUIPC"
+            else insn
+        )
 
     return decode
 
@@ -221,11 +246,17 @@ def decoder(bits: int) -> Callable[[bytes, int], Insn]:
 
 
 def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """`Walking.leaves`: AUIPC and JALR of its register are a jump to a function out of JAL's reach."""
+    """`Walking.leaves`: AUIPC and JALR of its register are a jump to a function out of JAL's reach.
+    """
     word, pair = int.from_bytes(jump.raw, "little"), before[-1] if before else None
     register = word >> 15 & 31 if jump.size == 4 else 0
-    return (pair if pair is not None and pair.name == "AUIPC" and int.from_bytes(pair.raw, "little") >> 7 & 31
-            == register else None)
+    return (
+        pair
+        if pair is not None
+        and pair.name == "AUIPC"
+        and int.from_bytes(pair.raw, "little") >> 7 & 31 == register
+        else None
+    )
 
 
 #: ADDI sp, sp, -n, C.ADDI of the same, C.ADDI16SP

@@ -8,7 +8,9 @@ from .._detours import DetourCode, Saving, numbered, some
 
 
 def _s390x_access(opcode: int, register: int, offset: int) -> bytes:
-    return bytes([0xE3, register << 4, 0xF0 | offset >> 8 & 15, offset & 255, offset >> 12 & 255, opcode])
+    return bytes(
+        [0xE3, register << 4, 0xF0 | offset >> 8 & 15, offset & 255, offset >> 12 & 255, opcode]
+    )
 
 
 def _s390x_constant(register: int, value: int) -> bytes:

@@ -1,5 +1,5 @@
-"""Branches of z/Architecture in another place: code that goes where the branch goes, and leaves its home's return
-address.
+"""Branches of z/Architecture in another place: code that goes where the branch goes, and leaves its
+home's return address.
 
 Nothing here touches the condition code, and all of it is right in every addressing mode.
 """
@@ -33,18 +33,30 @@ def near(insn: Insn, to: int, **_: int) -> bytes:
     """A branch of 16 bits: it skips a jump that skips the jump to its target."""
     assert insn.target is not None
     ahead = insn.size + 4
-    return insn.raw[:2] + (ahead // 2).to_bytes(2, "big") + insn.raw[4:] + OVER_A_JUMP + jump(to + ahead, insn.target)
+    return (
+        insn.raw[:2]
+        + (ahead // 2).to_bytes(2, "big")
+        + insn.raw[4:]
+        + OVER_A_JUMP
+        + jump(to + ahead, insn.target)
+    )
 
 
 def save(insn: Insn, to: int, r: int) -> bytes:
-    """The return address, in 31-bit addressing with the mode: BASR r,0 tells it by the sign, and has set what IILF
-    leaves."""
+    """The return address, in 31-bit addressing with the mode: BASR r,0 tells it by the sign, and
+    has set what IILF leaves.
+    """
     if to >> 31:  # only 64-bit addressing gets there
         return relative(bytes([0xC0, r << 4]), to, insn.next)  # LARL
     if insn.next >> 32:
-        raise OutOfReach(f"{insn.name} keeps its next address", address=insn.addr, hint="map code nearer")
+        raise OutOfReach(
+            f"{insn.name} keeps its next address", address=insn.addr, hint="map code nearer"
+        )
     ask = bytes([0x0D, r << 4, 0xEC, r << 4 | 4, 0, 8, 0, 0x7E])  # BASR; CIJL r,0
-    plain, marked = (bytes([0xC0, r << 4 | 9]) + (insn.next | mode << 31).to_bytes(4, "big") for mode in (0, 1))  # IILF
+    # IILF
+    plain, marked = (
+        bytes([0xC0, r << 4 | 9]) + (insn.next | mode << 31).to_bytes(4, "big") for mode in (0, 1)
+    )
     return ask + plain + OVER_A_JUMP + marked
 
 
@@ -68,4 +80,6 @@ def bas(insn: Insn, to: int, r: int, x: int, d: int, b: int) -> bytes:
 
 def _check_free(insn: Insn, r: int, *used: int) -> None:
     if r and r in used:
-        raise OutOfReach(f"{insn.name} needs r{r} for both addresses", address=insn.addr, hint="it is simulated")
+        raise OutOfReach(
+            f"{insn.name} needs r{r} for both addresses", address=insn.addr, hint="it is simulated"
+        )

@@ -15,7 +15,9 @@ NEAR = 64  # bytes from LARL to the EX that uses it
 
 
 def executions(text: bytes, addr: int) -> Iterator[tuple[int, int]]:
-    """`Executing.all`: EXRL and its target, and LARL's target for an EX without displacement soon after."""
+    """`Executing.all`: EXRL and its target, and LARL's target for an EX without displacement soon
+    after.
+    """
     for match in RELATIVE.finditer(text):
         at = match.start()
         target = addr + at + 2 * signed(int.from_bytes(match[3], "big"), 32)
@@ -26,6 +28,14 @@ def executions(text: bytes, addr: int) -> Iterator[tuple[int, int]]:
         else:
             register = match[2][0] >> 4
             for place in range(at + 6, min(at + 6 + NEAR, len(text) - 3), 2):
-                first, x, b, d = text[place], text[place + 1] & 15, text[place + 2] >> 4, text[place + 2 : place + 4]
-                if first == 0x44 and register in (x, b) and 0 in (x, b) and not int.from_bytes(d, "big") & 0xFFF:
+                first = text[place]
+                x = text[place + 1] & 15
+                b = text[place + 2] >> 4
+                d = text[place + 2 : place + 4]
+                if (
+                    first == 0x44
+                    and register in (x, b)
+                    and 0 in (x, b)
+                    and not int.from_bytes(d, "big") & 0xFFF
+                ):
                     yield addr + place, target

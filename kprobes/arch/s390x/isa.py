@@ -1,9 +1,10 @@
 """z/Architecture, 64 bit, big endian: `s390x`.
 
-Formats and names are those of z/Architecture Principles of Operation (SA22-7832), chapters 5 (program execution), 7
-(general instructions) and 10 (control instructions). An encoding without a row is straight line: it runs out of line as
-it is, and where it is undefined it raises its exception there. Relative operands keep their place by a new
-displacement; branches are simulated, in every addressing mode, or displaced.
+Formats and names are those of z/Architecture Principles of Operation (SA22-7832), chapters 5
+(program execution), 7 (general instructions) and 10 (control instructions). An encoding without a
+row is straight line: it runs out of line as it is, and where it is undefined it raises its
+exception there. Relative operands keep their place by a new displacement; branches are simulated,
+in every addressing mode, or displaced.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def mode(regs: Regs) -> int:
 
 def address(regs: Regs, value: int) -> int:
     """A number as an address: the addressing mode cuts it."""
-    return value & MASK if not value >> 24 else value & (0xFFFFFF, 0x7FFFFFFF, MASK, MASK)[mode(regs)]
+    return (
+        value & MASK if not value >> 24 else value & (0xFFFFFF, 0x7FFFFFFF, MASK, MASK)[mode(regs)]
+    )
 
 
 def storage(regs: Regs, d: int, b: int, x: int = 0) -> int:
@@ -77,11 +80,17 @@ def storage(regs: Regs, d: int, b: int, x: int = 0) -> int:
 
 def save(regs: Regs, insn: Insn, r: int) -> None:
     """BRANCH AND SAVE: the address of the next instruction; in 31-bit addressing with the mode."""
-    regs[R[r]] = insn.next & MASK if mode(regs) == 3 else regs[R[r]] >> 32 << 32 | mode(regs) << 31 | insn.next
+    regs[R[r]] = (
+        insn.next & MASK
+        if mode(regs) == 3
+        else regs[R[r]] >> 32 << 32 | mode(regs) << 31 | insn.next
+    )
 
 
 def link(regs: Regs, insn: Insn, r: int) -> None:
-    """BRANCH AND LINK: in 24-bit addressing with instruction length, condition code and program mask."""
+    """BRANCH AND LINK: in 24-bit addressing with instruction length, condition code and program
+    mask.
+    """
     save(regs, insn, r)
     if mode(regs) == 0:
         regs[R[r]] |= insn.size // 2 << 30 | (regs["pswm"] >> 40 & 0x3F) << 24
@@ -91,7 +100,9 @@ def link(regs: Regs, insn: Insn, r: int) -> None:
 
 
 def relative(fact: str, bits: int, insn: Insn, i: int, **_: int) -> Insn:
-    """A relative branch's target, or the relative operand that relocate() keeps where it is: counted in halfwords."""
+    """A relative branch's target, or the relative operand that relocate() keeps where it is:
+    counted in halfwords.
+    """
     changes: dict[str, Any] = {fact: insn.addr + 2 * signed(i, bits) & MASK}
     return evolve(insn, **changes)
 
@@ -107,22 +118,33 @@ def access(size: int, insn: Insn, i: int, **_: int) -> Insn:
 
 def executing(insn: Insn, i: int | None = None, **_: int) -> Insn:
     """EXECUTE: its target is the relative operand, or in storage."""
-    return evolve(insn, executes=COMPUTED) if i is None else evolve(target := operand(insn, i), executes=target.operand)
+    return (
+        evolve(insn, executes=COMPUTED)
+        if i is None
+        else evolve(target := operand(insn, i), executes=target.operand)
+    )
 
 
 def computed(insn: Insn, **fields: int) -> Insn:
-    """A jump to a register's contents (through r14: a return) or to an operand's address. A mask of zero never
-    jumps."""
-    back = fields.get("s") in (0, 14) or (fields.get("b") == 14 and not fields.get("x", 0) and not fields["d"])
+    """A jump to a register's contents (through r14: a return) or to an operand's address. A mask of
+    zero never jumps.
+    """
+    back = fields.get("s") in (0, 14) or (
+        fields.get("b") == 14 and not fields.get("x", 0) and not fields["d"]
+    )
     return evolve(insn, indirect=fields.get("m") != 0 and not back)
 
 
 def on_mask(extra: Callable[..., Insn], insn: Insn, m: int, **fields: int) -> Insn:
-    """A branch on a mask of condition codes: where it has all of them, and a place to go to, it always jumps."""
+    """A branch on a mask of condition codes: where it has all of them, and a place to go to, it
+    always jumps.
+    """
     return evolve(extra(insn, m=m, **fields), falls_through=m != 15 or fields.get("s") == 0)
 
 
-def taken(regs: Regs, insn: Insn, s: int | None = None, d: int = 0, b: int = 0, x: int = 0, **_: int) -> int:
+def taken(
+    regs: Regs, insn: Insn, s: int | None = None, d: int = 0, b: int = 0, x: int = 0, **_: int
+) -> int:
     """Return the target of a branch: relative, a register's contents, or an operand's address."""
     if insn.target is not None:
         return insn.target
@@ -136,9 +158,16 @@ def on_condition(regs: Regs, insn: Insn, m: int, s: int | None = None, **fields:
     return taken(regs, insn, s, **fields) if s != 0 and condition(regs, m) else insn.next
 
 
-def and_save(keep: Callable[[Regs, Insn, int], None], regs: Regs, insn: Insn, r: int, s: int | None = None,
-             **fields: int) -> int:
-    target = insn.next if s == 0 else taken(regs, insn, s, **fields)  # first: the operand may be the first register
+def and_save(
+    keep: Callable[[Regs, Insn, int], None],
+    regs: Regs,
+    insn: Insn,
+    r: int,
+    s: int | None = None,
+    **fields: int,
+) -> int:
+    # first: the operand may be the first register
+    target = insn.next if s == 0 else taken(regs, insn, s, **fields)
     keep(regs, insn, r)
     return target
 
@@ -163,8 +192,17 @@ def on_index(bits: int, high: bool, regs: Regs, insn: Insn, r: int, t: int, **fi
     return target if (signed(total, bits) > limit) == high else insn.next
 
 
-def compare(bits: int, arithmetic: bool, regs: Regs, insn: Insn, r: int, m: int, t: int | None = None, j: int = 0,
-            **fields: int) -> int:
+def compare(
+    bits: int,
+    arithmetic: bool,
+    regs: Regs,
+    insn: Insn,
+    r: int,
+    m: int,
+    t: int | None = None,
+    j: int = 0,
+    **fields: int,
+) -> int:
     cut = signed if arithmetic else lambda value, width: value & (1 << width) - 1
     first, second = cut(regs[R[r]], bits), cut(j, 8) if t is None else cut(regs[R[t]], bits)
     condition = 2
@@ -179,7 +217,9 @@ def indirect_on_condition(regs: Regs, insn: Insn, m: int, **fields: int) -> int:
     return address(regs, regs.word(storage(regs, **fields))) if condition(regs, m) else insn.next
 
 
-def stretched(simulate: Callable[..., int], regs: Regs, insn: Insn, h: int, d: int, **fields: int) -> int:
+def stretched(
+    simulate: Callable[..., int], regs: Regs, insn: Insn, h: int, d: int, **fields: int
+) -> int:
     """A simulation whose displacement has 20 bits."""
     return simulate(regs, insn, d=signed(h << 12 | d, 20), **fields)
 
@@ -190,17 +230,27 @@ hint = partial(on_condition, m=0)  # nothing happens
 def executed(regs: Regs, insn: Insn) -> int | None:
     """The address of EXECUTE's target; `Executing.target`."""
     word = int.from_bytes(insn.raw, "big")
-    return storage(regs, word & 0xFFF, word >> 12 & 15, word >> 16 & 15) if insn.executes == COMPUTED else insn.executes
+    return (
+        storage(regs, word & 0xFFF, word >> 12 & 15, word >> 16 & 15)
+        if insn.executes == COMPUTED
+        else insn.executes
+    )
 
 
 def execute(regs: Regs, insn: Insn, r: int, **_: int) -> int:
-    """EXECUTE: a target that branches is simulated; any other leaves the body to do its work, out of line."""
+    """EXECUTE: a target that branches is simulated; any other leaves the body to do its work, out
+    of line.
+    """
     at, machine = executed(regs, insn), cast(Any, regs.machine)
     if at is None or at & 1 or not machine.executable(at):  # the body fails likewise
         return insn.next
     try:
         first = regs.read(at, 2)
-        code = first[:1] + bytes([first[1] | (regs[R[r]] & 0xFF if r else 0)]) + regs.read(at + 2, length(first[0]) - 2)
+        code = (
+            first[:1]
+            + bytes([first[1] | (regs[R[r]] & 0xFF if r else 0)])
+            + regs.read(at + 2, length(first[0]) - 2)
+        )
     except GuestFault:
         return insn.next
     word = int.from_bytes(code, "big")
@@ -209,14 +259,16 @@ def execute(regs: Regs, insn: Insn, r: int, **_: int) -> int:
         return insn.next
     fields = row.extract(word)
     target = Insn(addr=at, raw=code, name=row.name)
-    target = row.extra(target, **fields) if row.extra else target  # relative to the target's own address
+    # relative to the target's own address
+    target = row.extra(target, **fields) if row.extra else target
     # what is next is next to EXECUTE
     return Annul(row.simulate(regs, evolve(target, addr=insn.next - len(code)), **fields))
 
 
 PSW = "changes the PSW, which the trap after it depends on"
 
-#: Instructions with nothing but an opcode of interest: reason -> names and opcodes (two bytes, or one)
+#: Instructions with nothing but an opcode of interest: reason -> names and opcodes (two bytes, or
+#: one)
 REFUSED = {
     "raises an operation exception": {"ILLEGAL": 0x00},
     EXCEPTION: {"SVC": 0x0A, "TRAP2": 0x01FF, "TRAP4": 0xB2FF, "MC": 0xAF, "DIAG": 0x83},
@@ -233,8 +285,8 @@ REFUSED = {
     TRANSACTION: {"TBEGIN": 0xE560, "TBEGINC": 0xE561, "TEND": 0xB2F8, "TABORT": 0xB2FC},
 }  # fmt: skip
 
-#: Relative operands (RIL format): their bytes (0: the address alone counts) -> first byte -> last four bits of the
-#: opcode -> name
+#: Relative operands (RIL format): their bytes (0: the address alone counts) -> first byte -> last
+#: four bits of the opcode -> name
 RELATIVE = {
     0: {0xC0: {0x0: "LARL"}, 0xC6: {0x2: "PFDRL"}},
     2: {0xC4: {0x2: "LLHRL", 0x4: "LGHRL", 0x5: "LHRL", 0x6: "LLGHRL", 0x7: "STHRL"},
@@ -255,8 +307,11 @@ def length(first: int) -> int:
 
 def refused(size: int) -> tuple[Row, ...]:
     """The rows of REFUSED for instructions of this many bytes."""
-    found = [(f"{opcode:016b}" if opcode > 0xFF else f"{opcode:08b}", name, why) for why, names in REFUSED.items()
-             for name, opcode in names.items()]
+    found = [
+        (f"{opcode:016b}" if opcode > 0xFF else f"{opcode:08b}", name, why)
+        for why, names in REFUSED.items()
+        for name, opcode in names.items()
+    ]
     return tuple(Row(picture.ljust(8 * size, "-"), name, reject=why) for picture, name, why in found
                  if length(int(picture[:8], 2)) == size)
 

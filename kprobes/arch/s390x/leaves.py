@@ -1,9 +1,10 @@
-"""`Walking.leaves` of z/Architecture: how compiled functions return, and call at their tail, through another register
-than r14.
+"""`Walking.leaves` of z/Architecture: how compiled functions return, and call at their tail,
+through another register than r14.
 
     lg %r4,272(%r15); lmg %r11,%r15,248(%r15); br %r4
 
-GCC loads the return address, or a function's, before it puts the frame away. What has put its frame away has left.
+GCC loads the return address, or a function's, before it puts the frame away. What has put its frame
+away has left.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from .._base import Insn
 
 SP = 15
 LG, LMG = (0xE3, 0x04), (0xEB, 0x04)  # first and last byte
-#: What may stand between: first byte, and the last of the opcode. All have their destination in bits 8 to 11; FPRs are
-#: none of ours.
+#: What may stand between: first byte, and the last of the opcode. All have their destination in
+#: bits 8 to 11; FPRs are none of ours.
 GENERAL = {(0xE3, 0x04), (0xE3, 0x58), (0xB9, 0x04), (0xB9, 0x14), (0xA7, 0x09), (0xC0, 0x01), (0x58, None),
            (0x18, None)}
 FLOATING = {(0x68, None), (0xED, 0x65), (0xB3, 0xC1), (0x28, None)}

@@ -1,8 +1,9 @@
 """SuperH: `sh4` (little endian) and `sh4eb` (big endian), SH-4A's instructions included.
 
-Names are those of the SH-4 Software Manual, section 10. A branch is simulated before its delay slot runs, so it reads
-its registers and writes PR first; the delay slot runs out of line. A halfword without a row is straight line: it runs
-out of line as it is, and where it is undefined it raises its exception there.
+Names are those of the SH-4 Software Manual, section 10. A branch is simulated before its delay slot
+runs, so it reads its registers and writes PR first; the delay slot runs out of line. A halfword
+without a row is straight line: it runs out of line as it is, and where it is undefined it raises
+its exception there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from .tables import table
 MASK = 0xFFFFFFFF
 R = tuple(f"r{n}" for n in range(16))
 
-#: In the order of DWARF's numbers. The bank of floating-point registers that FPSCR.FR hides has no names.
+#: In the order of DWARF's numbers. The bank of floating-point registers that FPSCR.FR hides has no
+#: names.
 REGISTERS = Registers(
     names=(*R, "pc", "pr", "gbr", "vbr", "mach", "macl", "sr", "fpul", "fpscr", *(f"fr{n}" for n in range(16))),
     pc="pc", sp="r15", flags="sr", aliases={"sp": "r15", "fp": "r14"},
@@ -135,7 +137,8 @@ ROWS = (
     Delayed("0000 nnnn 00100011", "BRAF", braf, falls_through=False, extra=lambda insn, n: evolve(insn, indirect=True)),
     Delayed("0000 nnnn 00000011", "BSRF", calls(braf), links=True),
     Delayed("0000 0000 00001011", "RTS", rts, falls_through=False),
-    # atomic sequences: SH-4A's reservation; Linux's, marked by R15, the address behind them in R0, R15's value in R1
+    # atomic sequences: SH-4A's reservation; Linux's, marked by R15, the address behind them in R0,
+    # R15's value in R1
     Row("0000 ---- 01100011", "MOVLI.L", atomic=Atomic.OPENS, reject=MONITOR),
     Row("0000 ---- 01110011", "MOVCO.L", atomic=Atomic.CLOSES, reject=MONITOR),
     Row("1110 1111 1-------", "MOV #-imm,R15", atomic=Atomic.OPENS, reject=MARKED),
@@ -163,11 +166,18 @@ ROWS = (
 
 
 def of_flags(name: str, flags: int, _: str) -> Arch:
-    """`Files.choose`: Unsupported for SH-5's code, and for position-independent code with function descriptors."""
+    """`Files.choose`: Unsupported for SH-5's code, and for position-independent code with function
+    descriptors.
+    """
     if flags & 0x1F == 0xA:
-        raise Unsupported("a program of SH-5, which is another instruction set", hint="build it for SH-4")
+        raise Unsupported(
+            "a program of SH-5, which is another instruction set", hint="build it for SH-4"
+        )
     if flags & 0x8000:
-        raise Unsupported("an FDPIC program: its pointers are descriptors' addresses", hint="build it without -mfdpic")
+        raise Unsupported(
+            "an FDPIC program: its pointers are descriptors' addresses",
+            hint="build it without -mfdpic",
+        )
     return BY_NAME[name]
 
 

@@ -1,4 +1,5 @@
-"""`Walking.table` of SuperH: what compiled functions read of their own text through R0, which MOVA has set.
+"""`Walking.table` of SuperH: what compiled functions read of their own text through R0, which MOVA
+has set.
 
     mova value,r0; fmov.s @r0+,fr5; fmov.s @r0+,fr4
     mova table,r0; mov.b @(r0,r1),r1; extu.b r1,r1; braf r1    the distances of a switch
@@ -10,12 +11,15 @@ from collections.abc import Sequence
 
 from .._base import Insn, Order, Table
 
-FSCHG, MOVT_R0 = 0xF3FD, 0x0029  #: FMOV's size is another one then; others that end in 9 do not set their register
-INDEXED = {0xC: 1, 0xD: 2, 0xE: 4}  #: MOV.B, MOV.W and MOV.L @(R0,Rm),Rn: low bits -> bytes that are read
+#: FMOV's size is another one then; others that end in 9 do not set their register
+FSCHG, MOVT_R0 = 0xF3FD, 0x0029
+#: MOV.B, MOV.W and MOV.L @(R0,Rm),Rn: low bits -> bytes that are read
+INDEXED = {0xC: 1, 0xD: 2, 0xE: 4}
 #: high bits -> low bits of what sets the register in bits 11:8
 SETS = {0: (2, 10, 12, 13, 14), 2: (4, 5, 6, 9, 10, 11, 13), 3: range(16), 4: range(16), 5: range(16), 6: range(16),
         7: range(16), 9: range(16), 13: range(16), 14: range(16)}
-SETS_R0 = (0x84, 0x85, 0xC4, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB)  #: high bytes of what sets R0 without saying so
+#: high bytes of what sets R0 without saying so
+SETS_R0 = (0x84, 0x85, 0xC4, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB)
 
 
 def code_of(order: Order, insn: Insn) -> int:
@@ -56,18 +60,26 @@ def _value(order: Order, size: int, before: Sequence[Insn]) -> Table | None:
 
 
 def _sets_r0(code: int) -> bool:
-    return code >> 8 in SETS_R0 or code == MOVT_R0 or (code >> 8 & 15 == 0 and code & 15 in SETS.get(code >> 12, ()))
+    return (
+        code >> 8 in SETS_R0
+        or code == MOVT_R0
+        or (code >> 8 & 15 == 0 and code & 15 in SETS.get(code >> 12, ()))
+    )
 
 
 def _distances(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
-    """The load of BRAF's register, and MOVA before that; EXTU between them says that entries have no sign."""
+    """The load of BRAF's register, and MOVA before that; EXTU between them says that entries have
+    no sign.
+    """
     register = code_of(order, jump) >> 8 & 15
     size, signed = 0, True
     for insn in reversed(before):
         code = code_of(order, insn)
         if insn.name == "MOVA" and size:
             assert insn.operand is not None
-            return Table(start=insn.operand, size=size, base=jump.next, signed=signed, order=order.value)
+            return Table(
+                start=insn.operand, size=size, base=jump.next, signed=signed, order=order.value
+            )
         if code >> 8 & 15 == register and not size:
             if code >> 12 == 0 and code & 15 in INDEXED:
                 size = INDEXED[code & 15]

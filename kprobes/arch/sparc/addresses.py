@@ -1,5 +1,6 @@
-"""`Walking.follow` of SPARC: SETHI, OR or ADD, CALL of what follows its delay slot, RDPC, and loads and stores through
-what these set."""
+"""`Walking.follow` of SPARC: SETHI, OR or ADD, CALL of what follows its delay slot, RDPC, and loads
+and stores through what these set.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Branches and pc readers of SPARC in another place.
 
-What stands in a branch's or a call's delay slot stands there in straight line, before the jump: a branch has read its
-condition by then, and a copy is on either way. A jump through a register keeps it in its delay slot, as RESTORE changes
-that register.
+What stands in a branch's or a call's delay slot stands there in straight line, before the jump: a
+branch has read its condition by then, and a copy is on either way. A jump through a register keeps
+it in its delay slot, as RESTORE changes that register.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def shift(n: int, count: int) -> bytes:
 
 
 def set_register(n: int, value: int) -> bytes:
-    """SETHI and OR; beyond 4 GiB SLLX and OR for the low half, as much at a time as an immediate holds."""
+    """SETHI and OR; beyond 4 GiB SLLX and OR for the low half, as much at a time as an immediate
+    holds.
+    """
     if value >> 32:
         code = set_register(n, value >> 32)
         for count, low in ((12, 20), (12, 8), (8, 0)):
@@ -47,7 +49,7 @@ def slot_of(insn: Insn) -> bytes:
     return b"" if insn.body == NOP else insn.body
 
 
-class Elsewhere:
+class SparcElsewhere:
     """`Row.displace` for addresses of `mask`'s width.
 
     Attributes:
@@ -69,13 +71,17 @@ class Elsewhere:
         return code + self.jump(to + len(code), insn.target)
 
     def branch(self, opposite: int, field: int) -> Callable[..., bytes]:
-        """The opposite condition, which differs in that bit, skips the jump. `field`: the bits of the displacement."""
+        """The opposite condition, which differs in that bit, skips the jump. `field`: the bits of
+        the displacement.
+        """
 
         def elsewhere(insn: Insn, to: int, a: int, **_: int) -> bytes:
             slot = slot_of(insn)
             assert insn.target is not None
             taken = slot + self.jump(to + 8 + len(slot), insn.target)
-            skips = (int.from_bytes(insn.raw, "big") ^ opposite) & ~(ANNUL | field) | 2 + len(taken) // 4
+            skips = (int.from_bytes(insn.raw, "big") ^ opposite) & ~(ANNUL | field) | 2 + len(
+                taken
+            ) // 4
             return word(skips) + NOP + taken + (b"" if a else slot)
 
         return elsewhere
@@ -84,7 +90,9 @@ class Elsewhere:
 def jmpl(insn: Insn, to: int, d: int, s: int, t: int = 0, **_: int) -> bytes:
     """JMPL that keeps nothing, behind what it keeps at home."""
     if d in (s, t) and d:
-        raise OutOfReach(f"{insn.name} needs its register twice", address=insn.addr, hint="it is simulated")
+        raise OutOfReach(
+            f"{insn.name} needs its register twice", address=insn.addr, hint="it is simulated"
+        )
     link = set_register(d, insn.addr) if d else b""
     return link + word(int.from_bytes(insn.raw, "big") & ~(31 << 25)) + insn.body
 

@@ -1,8 +1,9 @@
 """SPARC: `sparc` (version 8, 32 bit) and `sparc64` (version 9), big endian.
 
-Sections are those of The SPARC Architecture Manual, version 8 (appendices B and F) and version 9 (appendices A and E).
-A branch is simulated before its delay slot runs, so it reads its registers and writes the link register first; the
-delay slot runs out of line, unless the branch annuls it. A word without a row is straight line.
+Sections are those of The SPARC Architecture Manual, version 8 (appendices B and F) and version 9
+(appendices A and E). A branch is simulated before its delay slot runs, so it reads its registers
+and writes the link register first; the delay slot runs out of line, unless the branch annuls it. A
+word without a row is straight line.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .._words import EXCEPTION, RESERVED, TRAP_RETURN
 from .._zero import zero_first
 from . import addresses
 from . import displace as away
-from .displace import NOP, Elsewhere
+from .displace import NOP, SparcElsewhere
 from .returns import linkage
 
 R = tuple(f"{kind}{n}" for kind in "goli" for n in range(8))
@@ -32,9 +33,15 @@ UNALIGNED = {32: 7, 64: 0x34}  # trap type of mem_address_not_aligned
 def registers(bits: int) -> Registers:
     """`icc`: N Z V C. `ccr` of version 9: those of 64-bit results above those of 32-bit ones."""
     flags = "ccr" if bits == 64 else "icc"
-    return Registers(names=(*R, "pc", "y", flags, "fsr"), pc="pc", sp="o6", flags=flags,
-                     aliases={"sp": "o6", "fp": "i6", **{f"r{n}": name for n, name in enumerate(R)}},
-                     widths={"g0": 0, flags: 8 if bits == 64 else 4}, sp_bias=2047 if bits == 64 else 0)
+    return Registers(
+        names=(*R, "pc", "y", flags, "fsr"),
+        pc="pc",
+        sp="o6",
+        flags=flags,
+        aliases={"sp": "o6", "fp": "i6", **{f"r{n}": name for n, name in enumerate(R)}},
+        widths={"g0": 0, flags: 8 if bits == 64 else 4},
+        sp_bias=2047 if bits == 64 else 0,
+    )
 
 
 r, set_r = zero_first(R)
@@ -49,7 +56,8 @@ def integer(icc: int, c: int) -> bool:
     return bool(holds) != (c > 7)
 
 
-#: FBfcc: for each condition, bit n is set where it holds for fcc n (equal, less, greater, unordered).
+#: FBfcc: for each condition, bit n is set where it holds for fcc n (equal, less, greater,
+#: unordered).
 FLOATING = (0b0000, 0b1110, 0b0110, 0b1010, 0b0010, 0b1100, 0b0100, 0b1000, 0b1111, 0b0001, 0b1001, 0b0101, 0b1101,
             0b0011, 0b1011, 0b0111)
 
@@ -77,7 +85,9 @@ def register(regs: Regs, c: int, s: int, **_: int) -> bool:
 
 
 def branch(holds: Callable[..., bool]) -> Callable[..., int]:
-    """A conditional branch to insn.target. With the annul bit its delay slot runs only where it is taken."""
+    """A conditional branch to insn.target. With the annul bit its delay slot runs only where it is
+    taken.
+    """
 
     def simulate(regs: Regs, insn: Insn, a: int, c: int, **fields: int) -> int:
         taken = holds(regs, c=c, **fields)
@@ -102,10 +112,16 @@ def call(regs: Regs, insn: Insn, **_: int) -> int:
 
 def jmpl(regs: Regs, insn: Insn, d: int, s: int, t: int = 0, i: int | None = None) -> int:
     target: int = r(regs, s) + (r(regs, t) if i is None else signed(i, 13)) & regs.arch.mask
-    set_r(regs, d, insn.addr)  # the engine does so even where the target is no address of an instruction
+    # the engine does so even where the target is no address of an instruction
+    set_r(regs, d, insn.addr)
     if target & 3:
-        raise GuestFault("jump to an unaligned address", address=insn.addr, pc=insn.addr, access="read",
-                         number=UNALIGNED[regs.arch.bits])
+        raise GuestFault(
+            "jump to an unaligned address",
+            address=insn.addr,
+            pc=insn.addr,
+            access="read",
+            number=UNALIGNED[regs.arch.bits],
+        )
     return target
 
 
@@ -116,7 +132,11 @@ def rdpc(regs: Regs, insn: Insn, d: int) -> int:
 
 def relative(insn: Insn, bits: int, mask: int, i: int, c: int = 0, **_: int) -> Insn:
     """Extra of a direct branch; condition 8 is always."""
-    return evolve(insn, target=insn.addr + 4 * signed(i, bits) & mask, falls_through=insn.falls_through and c != 8)
+    return evolve(
+        insn,
+        target=insn.addr + 4 * signed(i, bits) & mask,
+        falls_through=insn.falls_through and c != 8,
+    )
 
 
 def split(insn: Insn, mask: int, h: int, i: int, **_: int) -> Insn:
@@ -138,7 +158,7 @@ I22, I19 = "iiiiiiiiiiiiiiiiiiiiii", "iiiiiiiiiiiiiiiiiii"
 ICC, PREDICTED, REGISTER = (1 << 28, (1 << 22) - 1), (1 << 28, (1 << 19) - 1), (1 << 27, 3 << 20 | (1 << 14) - 1)
 
 
-def rows(mask: int, to: Elsewhere) -> tuple[Row, ...]:
+def rows(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
     """Return the rows of both versions."""
     i22, i30 = partial(relative, bits=22, mask=mask), partial(relative, bits=30, mask=mask)
     return (
@@ -158,7 +178,7 @@ def rows(mask: int, to: Elsewhere) -> tuple[Row, ...]:
     )
 
 
-def rows8(mask: int, to: Elsewhere) -> tuple[Row, ...]:
+def rows8(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
     """Version 8."""
     return (
         *rows(mask, to),
@@ -170,7 +190,7 @@ def rows8(mask: int, to: Elsewhere) -> tuple[Row, ...]:
     )
 
 
-def rows9(mask: int, to: Elsewhere) -> tuple[Row, ...]:
+def rows9(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
     """Version 9: predicted branches, branches on registers, RDPC."""
     i19 = partial(relative, bits=19, mask=mask)
     return (
@@ -205,7 +225,7 @@ def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
     on version 8 the place of a structure's address.
     """
     mask = (1 << bits) - 1
-    to = Elsewhere(mask)
+    to = SparcElsewhere(mask)
     area = 176 if bits == 64 else 92
     return Arch(
         package="kprobes.arch.sparc",

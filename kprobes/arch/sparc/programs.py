@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .._compiling import Compiling, Triple
 
-#: code that keeps to its caller's window: LLVM makes such of functions that call nothing and use neither locals nor
-#: outs; see _flat()
+#: code that keeps to its caller's window: LLVM makes such of functions that call nothing and use
+#: neither locals nor outs; see _flat()
 FLAT = ",".join(["+reserve-g5", *(f"+reserve-{name}{n}" for name, count in (("l", 8), ("o", 6)) for n in range(count))])
 MOV_O7_G5 = bytes.fromhex("8a10000f")
 RETL = bytes.fromhex("81c3e008")
@@ -13,7 +13,9 @@ JMP_G5 = bytes.fromhex("81c16008")
 
 
 def _flat(code: bytes) -> bytes:
-    """Make a function return by %g5: LLVM takes %o7 for a register like others there, and leaves %g5 alone."""
+    """Make a function return by %g5: LLVM takes %o7 for a register like others there, and leaves
+    %g5 alone.
+    """
     words = [code[at : at + 4] for at in range(0, len(code), 4)]
     return MOV_O7_G5 + b"".join(JMP_G5 if word == RETL else word for word in words)
 

@@ -12,14 +12,17 @@ from ...regs import Regs
 from .._base import Linkage, Returning
 from .displace import NOP
 
-# a caller of a function that returns a structure has UNIMP with its size, modulo 4096, behind the delay slot
+# a caller of a function that returns a structure has UNIMP with its size, modulo 4096, behind the
+# delay slot
 UNIMP_SIZE = 0xFFF
-_SKIPPED: WeakKeyDictionary[object, set[int]] = WeakKeyDictionary()  # machine -> what such functions return to
+# machine -> what such functions return to
+_SKIPPED: WeakKeyDictionary[object, set[int]] = WeakKeyDictionary()
 
 
 def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
-    """Version 8: `skips` of a call that returns a structure. UNIMP is behind its delay slot, and the function returns
-    behind that."""
+    """Version 8: `skips` of a call that returns a structure. UNIMP is behind its delay slot, and
+    the function returns behind that.
+    """
     load, mask = regs.words()[0], regs.arch.mask
     skipped = _SKIPPED.setdefault(regs.machine, set())
 
@@ -46,8 +49,8 @@ def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
 def linkage(bits: int) -> Linkage:
     """The address of the call is in o7.
 
-    A function that returns a structure comes to the instruction behind the trampoline's, and a pc write takes it behind
-    the UNIMP.
+    A function that returns a structure comes to the instruction behind the trampoline's, and a pc
+    write takes it behind the UNIMP.
     """
     skips = structures if bits == 32 else None
 

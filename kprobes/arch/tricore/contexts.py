@@ -1,5 +1,5 @@
-"""TriCore's contexts: what calls save in guest memory, and returns load from there (Architecture Manual, volume 1,
-chapters 3 and 4).
+"""TriCore's contexts: what calls save in guest memory, and returns load from there (Architecture
+Manual, volume 1, chapters 3 and 4).
 
 Areas of 64 bytes are linked: those in use from PCXI on, the free ones from FCX on.
 """
@@ -25,7 +25,9 @@ def area(link: int) -> int:
 
 
 def outermost(psw: int) -> bool:
-    """True where calls are counted and none is under way: CDC is ones, a zero, and a counter in the bits left."""
+    """True where calls are counted and none is under way: CDC is ones, a zero, and a counter in the
+    bits left.
+    """
     ones = next((n for n in range(7) if not psw >> 6 - n & 1), 7)
     return bool(psw & CDE) and ones < 7 and not psw & (1 << 6 - ones) - 1
 
@@ -71,7 +73,12 @@ def holds(regs: Regs, place: int) -> bool:
 
 
 def restore(regs: Regs, sp: int, target: int) -> None:
-    """RET and FRET have put the caller's A11 back, which may be the trampoline too; JI A11 leaves the trampoline
-    there."""
-    if regs["a11"] == regs.pc and not holds(regs, area(regs["fcx"]) + 12) and not holds(regs, regs["a10"] - 4 & MASK):
+    """RET and FRET have put the caller's A11 back, which may be the trampoline too; JI A11 leaves
+    the trampoline there.
+    """
+    if (
+        regs["a11"] == regs.pc
+        and not holds(regs, area(regs["fcx"]) + 12)
+        and not holds(regs, regs["a10"] - 4 & MASK)
+    ):
         regs["a11"] = target

@@ -1,5 +1,6 @@
-"""TriCore's jumps and calls in another place: code that goes where they go, and leaves their home's addresses. No flags
-change."""
+"""TriCore's jumps and calls in another place: code that goes where they go, and leaves their home's
+addresses. No flags change.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,11 @@ def jump(frm: int, to: int) -> bytes:
 def linked(insn: Insn, before: bytes = b"") -> bytes:
     """MOVH.A a11; LEA a11: the address after it at home."""
     high, low = insn.next + 0x8000 >> 16 & 0xFFFF, insn.next & 0xFFFF
-    return before + word(0xB << 28 | high << 12 | 0x91) + word((low & 0x3F) << 16 | (low >> 10) << 22
-                                                               | (low >> 6 & 15) << 28 | 0xBBD9)
+    return (
+        before
+        + word(0xB << 28 | high << 12 | 0x91)
+        + word((low & 0x3F) << 16 | (low >> 10) << 22 | (low >> 6 & 15) << 28 | 0xBBD9)
+    )
 
 
 def called(insn: Insn) -> bytes:

@@ -1,8 +1,9 @@
 """TriCore 1.3.1 and 1.6, 32 bit, little endian: `tricore`.
 
-Formats and names are those of the TriCore Architecture Manual, volume 2 (instruction set). Bit 0 of an instruction
-tells its length. An encoding without a row is straight line: it runs out of line as it is, and where it is undefined it
-traps there. A call saves the upper context in its slot; a return's is loaded in Python (contexts.py).
+Formats and names are those of the TriCore Architecture Manual, volume 2 (instruction set). Bit 0 of
+an instruction tells its length. An encoding without a row is straight line: it runs out of line as
+it is, and where it is undefined it traps there. A call saves the upper context in its slot; a
+return's is loaded in Python (contexts.py).
 """
 
 from __future__ import annotations
@@ -90,20 +91,32 @@ def operand(regs: Regs, t: int | None, c: int) -> int:
     return signed(c, 4) & MASK if t is None else regs[D[t]]
 
 
-def compare(test: Test, regs: Regs, insn: Insn, s: int = 15, t: int | None = None, c: int = 0, **_: int) -> int:
+def compare(
+    test: Test, regs: Regs, insn: Insn, s: int = 15, t: int | None = None, c: int = 0, **_: int
+) -> int:
     """JEQ, JNE, JGE, JLT, and those against zero."""
-    return taken(regs, insn) if test(signed(regs[D[s]], 32), signed(operand(regs, t, c), 32)) else insn.next
+    return (
+        taken(regs, insn)
+        if test(signed(regs[D[s]], 32), signed(operand(regs, t, c), 32))
+        else insn.next
+    )
 
 
-def compare_unsigned(test: Test, regs: Regs, insn: Insn, s: int, t: int | None = None, c: int = 0, **_: int) -> int:
+def compare_unsigned(
+    test: Test, regs: Regs, insn: Insn, s: int, t: int | None = None, c: int = 0, **_: int
+) -> int:
     return taken(regs, insn) if test(regs[D[s]], c if t is None else regs[D[t]]) else insn.next
 
 
-def compare_pointers(test: Test, regs: Regs, insn: Insn, s: int, t: int | None = None, **_: int) -> int:
+def compare_pointers(
+    test: Test, regs: Regs, insn: Insn, s: int, t: int | None = None, **_: int
+) -> int:
     return taken(regs, insn) if test(regs[A[s]], 0 if t is None else regs[A[t]]) else insn.next
 
 
-def step(by: int, regs: Regs, insn: Insn, s: int, t: int | None = None, c: int = 0, **_: int) -> int:
+def step(
+    by: int, regs: Regs, insn: Insn, s: int, t: int | None = None, c: int = 0, **_: int
+) -> int:
     """JNEI, JNED: the comparison comes first."""
     first, second = regs[D[s]], operand(regs, t, c)
     regs[D[s]] = first + by & MASK
@@ -163,7 +176,9 @@ SHORT = (
 I24, I15 = "iiiiiiiiiiiiiiii jjjjjjjj", "iiiiiiiiiiiiiii"
 
 
-def two_rows(names: str, registers: str, constant: str, *simulations: Callable[..., int]) -> tuple[Row, ...]:
+def two_rows(
+    names: str, registers: str, constant: str, *simulations: Callable[..., int]
+) -> tuple[Row, ...]:
     """A comparison and its other (bit 31), of two registers and of one with a constant."""
     pairs = [*zip("01", names.split(), simulations, strict=True)]
     return tuple(Row(f"{bit} {I15} {field} ssss {opcode}", name, simulate, displace=away.branch, extra=near)

@@ -1,11 +1,12 @@
-"""`Walking.follow` of i386: CALL of the next instruction, POP, LEA and ADD, and loads and stores through what these
-set. (An address relative to RIP is told by the instruction's operand.)"""
+"""`Walking.follow` of i386: CALL of the next instruction, POP, LEA and ADD, and loads and stores
+through what these set. (An address relative to RIP is told by the instruction's operand.)
+"""
 
 from __future__ import annotations
 
 from .._addresses import HALF, Use
 from .._insn import Insn
-from .shape import Shape, measure
+from .shape import EncodingShape, measure
 
 PUSHED = 8  #: the number that stands for the word on top of the stack here
 LEA, STORES, LOADS = 0x8D, {0x88: 1, 0x89: 4, 0x01: 4, 0x39: 4, 0x3B: 4}, {0x8B: 4, 0x03: 4, 0x33: 4, 0x2B: 4, 0x0B: 4}
@@ -21,7 +22,8 @@ def use(insn: Insn) -> Use:
         return Use(HALF, insn.next, into=(PUSHED,))
     if first >> 3 == 0x58 >> 3:  # POP
         return Use(PUSHED, 0, into=(first & 7,))
-    if first >> 3 in (0xB8 >> 3, 0x40 >> 3, 0x48 >> 3, 0x90 >> 3):  # MOV of a constant, INC, DEC, XCHG
+    # MOV of a constant, INC, DEC, XCHG
+    if first >> 3 in (0xB8 >> 3, 0x40 >> 3, 0x48 >> 3, 0x90 >> 3):
         return Use(into=(first & 7, 0))
     try:
         shape = measure(insn.raw, False)
@@ -30,7 +32,7 @@ def use(insn: Insn) -> Use:
     return _modrm(shape, insn.raw)
 
 
-def _modrm(shape: Shape, raw: bytes) -> Use:
+def _modrm(shape: EncodingShape, raw: bytes) -> Use:
     reg, rm, opcode = shape.modrm >> 3 & 7, shape.modrm & 7, shape.opcode
     if not shape.memory:
         if shape.map == 0 and opcode in (0x81, 0x83) and not reg:  # ADD of a constant

@@ -14,10 +14,14 @@ _X86 = numbered("eax ecx edx ebx esp ebp esi edi")
 
 
 def _lock(head: bytes, size: int) -> Callable[[int], tuple[bytes, bytes]]:
-    """MOV rAX, at; LOCK BTS DWORD [rAX], 0; JNC +4; PAUSE; JMP -11, and MOV rAX, at; MOV DWORD [rAX], 0"""
+    """MOV rAX, at; LOCK BTS DWORD [rAX], 0; JNC +4; PAUSE; JMP -11, and MOV rAX, at; MOV DWORD
+    [rAX], 0
+    """
     def lock(at: int) -> tuple[bytes, bytes]:
         word = head + at.to_bytes(size, "little")
-        return word + bytes.fromhex("f00fba2800 7304 f390 ebf5"), word + bytes.fromhex("c70000000000")
+        return word + bytes.fromhex("f00fba2800 7304 f390 ebf5"), word + bytes.fromhex(
+            "c70000000000"
+        )
     return lock
 
 
@@ -54,13 +58,19 @@ def _x64_call(environment: int, entry: int) -> bytes:
 
 def _x86_call(environment: int, entry: int) -> bytes:
     """MOV EAX, ESP; PUSH EAX; PUSH environment; MOV EAX, entry; CALL EAX; LEA ESP, [ESP+8]"""
-    return (bytes.fromhex("89e0 50 68") + environment.to_bytes(4, "little") + b"\xb8" + entry.to_bytes(4, "little")
-            + bytes.fromhex("ffd0 8d642408"))
+    return (
+        bytes.fromhex("89e0 50 68")
+        + environment.to_bytes(4, "little")
+        + b"\xb8"
+        + entry.to_bytes(4, "little")
+        + bytes.fromhex("ffd0 8d642408")
+    )
 
 
-_FLAGS = "", bytes.fromhex("9c 58 fc"), bytes.fromhex("50 9d")  # PUSHF; POP rAX; CLD, and PUSH rAX; POPF
-# emulators leave their fast path at POPF: TEST AH, 4 (DF); JNZ; MOV ECX, EAX; SHR ECX, 11; AND CL, 1; MOV AH, AL;
-# ADD CL, 0x7F (sets OF); SAHF (the others of programs); JMP; PUSH rAX; POPF
+# PUSHF; POP rAX; CLD, and PUSH rAX; POPF
+_FLAGS = "", bytes.fromhex("9c 58 fc"), bytes.fromhex("50 9d")
+# emulators leave their fast path at POPF: TEST AH, 4 (DF); JNZ; MOV ECX, EAX; SHR ECX, 11; AND CL,
+# 1; MOV AH, AL; ADD CL, 0x7F (sets OF); SAHF (the others of programs); JMP; PUSH rAX; POPF
 _FAST_FLAGS = "", _FLAGS[1], bytes.fromhex("f6c404 7510 89c1 c1e90b 80e101 88c4 80c17f 9e eb02") + _FLAGS[2]
 _X86_64 = Saving(
     numbers=_X64, volatile=some("rax rcx rdx rsi rdi r8 r9 r10 r11"), word=8, below=128, special=(_FAST_FLAGS,),

@@ -1,8 +1,8 @@
-"""Near branches of x86 in another place: code that goes where the branch goes, and pushes the return address of its
-home.
+"""Near branches of x86 in another place: code that goes where the branch goes, and pushes the
+return address of its home.
 
-A push comes before anything else changes, so whatever faults leaves the guest as it was. A CALL through memory is not
-here: it loads before it pushes, and has no register to keep the target in.
+A push comes before anything else changes, so whatever faults leaves the guest as it was. A CALL
+through memory is not here: it loads before it pushes, and has no register to keep the target in.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._base import displacement
-from .shape import Shape
+from .shape import EncodingShape
 
 
 def to_label(frm: int, target: int, bits: int) -> bytes:
@@ -18,8 +18,9 @@ def to_label(frm: int, target: int, bits: int) -> bytes:
     return b"\xe9" + displacement(frm + 5, target, 32, 1, (1 << bits) - 1).to_bytes(4, "little")
 
 
-def reaching(raw: bytes, shape: Shape, operand: int, to: int) -> bytes:
-    """An instruction at `to` with its rip-relative operand where it was. OutOfReach beyond 2 GiB."""
+def reaching(raw: bytes, shape: EncodingShape, operand: int, to: int) -> bytes:
+    """An instruction at `to` with its rip-relative operand where it was. OutOfReach beyond 2 GiB.
+    """
     after = to + shape.size
     if shape.address == 4:  # eip-relative wraps at 4 GiB, so it reaches from everywhere
         disp = operand - after & 0xFFFFFFFF
@@ -29,7 +30,9 @@ def reaching(raw: bytes, shape: Shape, operand: int, to: int) -> bytes:
 
 
 def push(value: int, bits: int) -> bytes:
-    """Push an address: PUSH imm32, which sign-extends; beyond that two MOV and an LEA, which touch no flags either."""
+    """Push an address: PUSH imm32, which sign-extends; beyond that two MOV and an LEA, which touch
+    no flags either.
+    """
     low = (value & 0xFFFFFFFF).to_bytes(4, "little")
     if bits == 32 or value < 1 << 31:
         return b"\x68" + low
@@ -37,21 +40,28 @@ def push(value: int, bits: int) -> bytes:
         "little") + bytes.fromhex("488d6424f8")
 
 
-def displaced(name: str, shape: Shape, raw: bytes, bits: int, after: int,
-              target: int | None) -> Callable[[int], bytes] | None:
-    """`Insn.displace` of a near branch, by the name of its row; None where it has to be simulated."""
+def displaced(
+    name: str, shape: EncodingShape, raw: bytes, bits: int, after: int, target: int | None
+) -> Callable[[int], bytes] | None:
+    """`Insn.displace` of a near branch, by the name of its row; None where it has to be simulated.
+    """
     call = name.startswith("CALL")
     number = shape.modrm & 7 | shape.seen >> 5 & 8
-    if call and (shape.memory or shape.operand == 2 or (target is None and number == 4)):  # a push changes ESP
+    # a push changes ESP
+    if call and (shape.memory or shape.operand == 2 or (target is None and number == 4)):
         return None
-    operand = (after + int.from_bytes(raw[shape.disp_at : shape.imm_at], "little", signed=True) if shape.relative
-               else None)
+    operand = (
+        after + int.from_bytes(raw[shape.disp_at : shape.imm_at], "little", signed=True)
+        if shape.relative
+        else None
+    )
     pushed = push(after, bits) if call else b""
 
     def displace(to: int) -> bytes:
         at = to + len(pushed)
         if target is None:
-            branch = raw[: shape.disp_at - 1] + bytes([shape.modrm & 0xC7 | 0x20]) if call else raw  # JMP r/m is /4
+            # JMP r/m is /4
+            branch = raw[: shape.disp_at - 1] + bytes([shape.modrm & 0xC7 | 0x20]) if call else raw
             return pushed + (branch if operand is None else reaching(raw, shape, operand, to))
         if name.startswith("Jcc"):
             jcc = to_label(at + 1, target, bits)

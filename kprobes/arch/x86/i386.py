@@ -1,5 +1,6 @@
-"""i386: user code in 32-bit protected mode with flat segments. The cdecl calling convention: all arguments on the
-stack."""
+"""i386: user code in 32-bit protected mode with flat segments. The cdecl calling convention: all
+arguments on the stack.
+"""
 
 from __future__ import annotations
 

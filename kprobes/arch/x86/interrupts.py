@@ -1,5 +1,6 @@
-"""How x86 takes maskable interrupts: Intel 64 and IA-32 Architectures Software Developer's Manual, Volume 3, 6.12 and
-6.14. An interrupt's number is its vector, as an interrupt controller would say."""
+"""How x86 takes maskable interrupts: Intel 64 and IA-32 Architectures Software Developer's Manual,
+Volume 3, 6.12 and 6.14. An interrupt's number is its vector, as an interrupt controller would say.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +24,32 @@ def enter(cpu: ExceptionCpu, line: int) -> int:
     base, limit = cpu.system("idt"), cpu.system("idt_limit")
     size = 16 if wide else 8
     if limit < size * line + size - 1:
-        raise GuestFault(f"no gate for interrupt {line}: the IDT has {(limit + 1) // size}", pc=cpu.regs.pc,
-                         access="interrupt", number=line, serve="have the guest load its IDT first")
+        raise GuestFault(
+            f"no gate for interrupt {line}: the IDT has {(limit + 1) // size}",
+            pc=cpu.regs.pc,
+            access="interrupt",
+            number=line,
+            serve="have the guest load its IDT first",
+        )
     gate = int.from_bytes(cpu.read(base + size * line, size), "little")
     selector, kind, present = gate >> 16 & 0xFFFF, gate >> 40 & 0xF, gate >> 47 & 1
     if not present or kind not in (INTERRUPT_GATE, TRAP_GATE):
-        raise GuestFault(f"the gate of interrupt {line} is not there", pc=cpu.regs.pc, access="interrupt", number=line,
-                         serve="have the guest fill its IDT first")
+        raise GuestFault(
+            f"the gate of interrupt {line} is not there",
+            pc=cpu.regs.pc,
+            access="interrupt",
+            number=line,
+            serve="have the guest fill its IDT first",
+        )
     if (wide and gate >> 32 & 7) or (cpu.system("cs") ^ selector) & 3:
-        raise Unsupported(f"interrupt {line} changes the stack",
-                          hint="gates without an IST entry, for the privilege that the guest has, are served")
+        raise Unsupported(
+            f"interrupt {line} changes the stack",
+            hint="gates without an IST entry, for the privilege that the guest has, are served",
+        )
     _push(cpu, selector, wide)
-    cpu.set_system("flags", cpu.system("flags") & ~(TF | NT | RF | (IF if kind == INTERRUPT_GATE else 0)))
+    cpu.set_system(
+        "flags", cpu.system("flags") & ~(TF | NT | RF | (IF if kind == INTERRUPT_GATE else 0))
+    )
     offset = gate & 0xFFFF | gate >> 32 & 0xFFFF0000
     return offset | (gate >> 64 & 0xFFFFFFFF) << 32 if wide else offset
 

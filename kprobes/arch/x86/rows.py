@@ -1,6 +1,7 @@
 """The common part of x86_64 and i386: the near branches, what must not be probed, decoding.
 
-An x87 instruction in a slot leaves the slot's address in FIP, where FNSTENV and FXSAVE show it, as on Linux.
+An x87 instruction in a slot leaves the slot's address in FIP, where FNSTENV and FXSAVE show it, as
+on Linux.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from ...regs import Regs
 from .._base import Entry, Frame, Insn, Jump, Linkage, Simulate, Traps
 from .._words import EXCEPTION, TRANSACTION
 from .displace import displaced, to_label
-from .shape import DEFINED, FS, GS, LOCKED, MAPS, NULL, TWO_BYTE_MAP, Shape, measure
+from .shape import DEFINED, FS, GS, LOCKED, MAPS, NULL, TWO_BYTE_MAP, EncodingShape, measure
 
 #: Map and opcode of instructions whose memory operand is only an address: LEA, PREFETCH, NOP.
-STRINGS = {*range(0x6C, 0x70), *range(0xA4, 0xA8), *range(0xAA, 0xB0)}  # one-byte opcodes that REP repeats
+# one-byte opcodes that REP repeats
+STRINGS = {*range(0x6C, 0x70), *range(0xA4, 0xA8), *range(0xAA, 0xB0)}
 POINTERS = {(0, 0x8D), *((TWO_BYTE_MAP, opcode) for opcode in (0x0D, *range(0x18, 0x20)))}
 
 # --- Near branches. A simulation reads and writes memory before it changes a register.
@@ -30,7 +32,7 @@ POINTERS = {(0, 0x8D), *((TWO_BYTE_MAP, opcode) for opcode in (0x0D, *range(0x18
 class Near:
     """A near branch at its address, ready to be simulated."""
 
-    shape: Shape
+    shape: EncodingShape
     after: int  #: address of the next instruction
     immediate: int
     width: int  #: bytes of a return address
@@ -39,7 +41,8 @@ class Near:
 
 
 def call(near: Near, regs: Regs) -> int:
-    target = near.where(regs)  # before the push: CALL [ESP+n] and CALL ESP use the old stack pointer
+    # before the push: CALL [ESP+n] and CALL ESP use the old stack pointer
+    target = near.where(regs)
     sp = regs.sp - near.width
     regs.set_word(sp, near.after, near.width)
     regs.sp = sp
@@ -49,7 +52,8 @@ def call(near: Near, regs: Regs) -> int:
 def ret(near: Near, regs: Regs) -> int:
     sp = regs.sp
     target = regs.word(sp, near.width)
-    regs.sp = sp + near.width + (near.immediate & 0xFFFF)  # unsigned, though QEMU takes 8000 and more as negative
+    # unsigned, though QEMU takes 8000 and more as negative
+    regs.sp = sp + near.width + (near.immediate & 0xFFFF)
     return target
 
 
@@ -66,13 +70,17 @@ def loop(near: Near, regs: Regs) -> int:
     mask = (1 << 8 * near.shape.address) - 1
     old = regs[near.counter]
     count = old - 1 & mask
-    regs[near.counter] = old & ~0xFFFF | count if mask == 0xFFFF else count  # writing ECX clears the high half of RCX
-    equal = near.shape.opcode == 0xE2 or near.shape.opcode & 1 == regs.flags >> 6 & 1  # LOOPNE E0, LOOPE E1
+    # writing ECX clears the high half of RCX
+    regs[near.counter] = old & ~0xFFFF | count if mask == 0xFFFF else count
+    # LOOPNE E0, LOOPE E1
+    equal = near.shape.opcode == 0xE2 or near.shape.opcode & 1 == regs.flags >> 6 & 1
     return near.where(regs) if count and equal else near.after
 
 
 def jcxz(near: Near, regs: Regs) -> int:
-    return near.after if regs[near.counter] & (1 << 8 * near.shape.address) - 1 else near.where(regs)
+    return (
+        near.after if regs[near.counter] & (1 << 8 * near.shape.address) - 1 else near.where(regs)
+    )
 
 
 #: O B Z BE S P L LE, from CF 1, PF 4, ZF 0x40, SF 0x80, OF 0x800; odd condition numbers negate
@@ -81,13 +89,15 @@ CONDITIONS: tuple[Callable[[int], int], ...] = (
     lambda f: (f >> 7 ^ f >> 11) & 1, lambda f: f & 0x40 or (f >> 7 ^ f >> 11) & 1)
 
 
-def _terms(shape: Shape, raw: bytes) -> list[tuple[int, int]]:
+def _terms(shape: EncodingShape, raw: bytes) -> list[tuple[int, int]]:
     """The (register number, scale) pairs of a memory operand."""
     rm = shape.modrm & 7
     if shape.relative:
         return []
     if shape.address == 2:  # SDM table 2-1
-        pair = ((3, 6), (3, 7), (5, 6), (5, 7), (6,), (7,), (5,) if shape.modrm >> 6 else (), (3,))[rm]
+        pair = ((3, 6), (3, 7), (5, 6), (5, 7), (6,), (7,), (5,) if shape.modrm >> 6 else (), (3,))[
+            rm
+        ]
         return [(number, 1) for number in pair]
     sib = raw[shape.disp_at - 1] if rm == 4 else 0x20 | rm  # 0x20: no index
     base, index = sib & 7, sib >> 3 & 7 | (shape.seen >> 6 & 8 if rm == 4 else 0)
@@ -99,8 +109,10 @@ def _terms(shape: Shape, raw: bytes) -> list[tuple[int, int]]:
 
 
 @frozen
-class Row:
-    """Opcodes (in DEFINED's notation), and what is to be done with them; neither simulated nor refused: not boosted."""
+class OpcodeRow:
+    """Opcodes (in DEFINED's notation), and what is to be done with them; neither simulated nor
+    refused: not boosted.
+    """
 
     at: str
     name: str
@@ -114,54 +126,63 @@ AS_JMP = "it would be a push and a jump elsewhere, and a kernel's shadow stack w
 FAR = "far transfer: loads CS"
 
 ROWS = (
-    Row("one-byte|* E8", "CALL rel", call, direct=True),
-    Row("one-byte|* FF/2", "CALL r/m", call),
-    Row("one-byte|* E9 EB", "JMP rel", jmp, direct=True),
-    Row("one-byte|* FF/4", "JMP r/m", jmp, indirect=True),
-    Row("one-byte|* 70-7F", "Jcc rel8", jcc, direct=True),
-    Row("0F|* 80-8F", "Jcc rel32", jcc, direct=True),
-    Row("one-byte|* E0-E2", "LOOP", loop, direct=True),
-    Row("one-byte|* E3", "JCXZ", jcxz, direct=True),
-    Row("one-byte|* C2-C3", "RET", ret),
-    Row("one-byte|* 9D", "POPF"),  # may set TF, which must not trap on the jump back
-    Row("one-byte|* CA-CB CF FFm/3|32 9A\n0F|F3 01=EC", "far CALL, RET, IRET", reject=FAR),
-    Row("one-byte|* FFm/5|32 EA", "far JMP", reject=FAR, indirect=True),
-    Row("one-byte|* CC-CD F1|32 CE", "INT", reject=EXCEPTION),
-    Row("0F|* 0B B9 FF", "UD", reject=EXCEPTION),
-    Row("0F|* 05 07 34-35", "SYSCALL", reject="enters or leaves the system, which is told the address after it"),
-    Row("one-byte|* 8E/2|32 17", "MOV SS",
+    OpcodeRow("one-byte|* E8", "CALL rel", call, direct=True),
+    OpcodeRow("one-byte|* FF/2", "CALL r/m", call),
+    OpcodeRow("one-byte|* E9 EB", "JMP rel", jmp, direct=True),
+    OpcodeRow("one-byte|* FF/4", "JMP r/m", jmp, indirect=True),
+    OpcodeRow("one-byte|* 70-7F", "Jcc rel8", jcc, direct=True),
+    OpcodeRow("0F|* 80-8F", "Jcc rel32", jcc, direct=True),
+    OpcodeRow("one-byte|* E0-E2", "LOOP", loop, direct=True),
+    OpcodeRow("one-byte|* E3", "JCXZ", jcxz, direct=True),
+    OpcodeRow("one-byte|* C2-C3", "RET", ret),
+    OpcodeRow("one-byte|* 9D", "POPF"),  # may set TF, which must not trap on the jump back
+    OpcodeRow("one-byte|* CA-CB CF FFm/3|32 9A\n0F|F3 01=EC", "far CALL, RET, IRET", reject=FAR),
+    OpcodeRow("one-byte|* FFm/5|32 EA", "far JMP", reject=FAR, indirect=True),
+    OpcodeRow("one-byte|* CC-CD F1|32 CE", "INT", reject=EXCEPTION),
+    OpcodeRow("0F|* 0B B9 FF", "UD", reject=EXCEPTION),
+    OpcodeRow("0F|* 05 07 34-35", "SYSCALL", reject="enters or leaves the system, which is told the address after it"),
+    OpcodeRow("one-byte|* 8E/2|32 17", "MOV SS",
         reject="holds traps off for one instruction: the slot's end would be passed over"),
-    Row("one-byte|* FA-FB", "CLI, STI", reject="changes whether interrupts arrive before the slot's end"),
-    Row("one-byte|* 6C-6F E4-E7 EC-EF", "IN, OUT", reject="port access: a device would see the slot's address"),
-    Row("one-byte|* F4\n0F|* 01=C9 01=FB", "HLT, MWAIT",
+    OpcodeRow("one-byte|* FA-FB", "CLI, STI", reject="changes whether interrupts arrive before the slot's end"),
+    OpcodeRow("one-byte|* 6C-6F E4-E7 EC-EF", "IN, OUT", reject="port access: a device would see the slot's address"),
+    OpcodeRow("one-byte|* F4\n0F|* 01=C9 01=FB", "HLT, MWAIT",
         reject="waits for an event: what ends that would find the guest in the slot"),
-    Row("one-byte|* C7=F8", "XBEGIN", reject=TRANSACTION, direct=True),
-    Row("one-byte|* C6=F8\n0F|* 01=D5", "XABORT, XEND", reject=TRANSACTION),
-    Row("0F|* 00/2-3 01m/2-3 01/6 01=D1 01=F8 22-23 30", "MOV CR",
+    OpcodeRow("one-byte|* C7=F8", "XBEGIN", reject=TRANSACTION, direct=True),
+    OpcodeRow("one-byte|* C6=F8\n0F|* 01=D5", "XABORT, XEND", reject=TRANSACTION),
+    OpcodeRow("0F|* 00/2-3 01m/2-3 01/6 01=D1 01=F8 22-23 30", "MOV CR",
         reject="changes system state that the slot's end depends on"),
-    Row("0F|* 01r/0 01=CF 01=D4 01=D7-DF 01=FE-FF 37 AA C7m/6-7|- 78-79\n0F38|66 80-81m", "VMX",
+    OpcodeRow("0F|* 01r/0 01=CF 01=D4 01=D7-DF 01=FE-FF 37 AA C7m/6-7|- 78-79\n0F38|66 80-81m", "VMX",
         reject="enters, leaves or manages a virtual machine, an enclave or system management mode"),
 )
 
 
 def _cells(table: str, wide: bool) -> Iterator[tuple[int, int]]:
-    """(map, mandatory prefix and opcode as one number; bit set of ModRM bytes) of every opcode in DEFINED's
-    notation."""
+    """(map, mandatory prefix and opcode as one number; bit set of ModRM bytes) of every opcode in
+    DEFINED's notation.
+    """
     prefixes = {"-": (0,), "66": (1,), "F3": (2,), "F2": (3,), "*": range(4), "L": (LOCKED,),
                 "32": range(0 if wide else 4)}
-    pattern = re.compile(r"(\w\w)(?:-([0-9A-F]{2}))?([mr]?)(?:/(\d)(?:-(\d))?)?(?:=(\w\w)(?:-(\w\w))?)?")
+    pattern = re.compile(
+        r"(\w\w)(?:-([0-9A-F]{2}))?([mr]?)(?:/(\d)(?:-(\d))?)?(?:=(\w\w)(?:-(\w\w))?)?"
+    )
     for maps, *groups in (line.split("|") for line in table.split("\n") if line):
         for prefix, *tokens in map(str.split, groups):
             for match in map(pattern.fullmatch, tokens):
                 first, last, *which = match.groups()  # type: ignore[union-attr]
                 opcodes = range(int(first, 16), int(last or first, 16) + 1)
-                for name, number, opcode in itertools.product(maps.split(), prefixes[prefix], opcodes):
+                for name, number, opcode in itertools.product(
+                    maps.split(), prefixes[prefix], opcodes
+                ):
                     yield (MAPS.index(name) << 3 | number) << 8 | opcode, _modrms(*which)
 
 
 @cache
-def _modrms(kind: str, reg: str | None, reg_end: str | None, byte: str | None, byte_end: str | None) -> int:
-    """Bit set of the ModRM bytes of a kind (m memory, r register, "" both), a range of /reg and a range of values."""
+def _modrms(
+    kind: str, reg: str | None, reg_end: str | None, byte: str | None, byte_end: str | None
+) -> int:
+    """Bit set of the ModRM bytes of a kind (m memory, r register, "" both), a range of /reg and a
+    range of values.
+    """
     regs = range(int(reg or "0"), int(reg_end or reg or "7") + 1)
     values = range(int(byte or "0", 16), int(byte_end or byte or "FF", 16) + 1)
     return sum(1 << b for b in values if b >> 3 & 7 in regs and kind != ("m" if b >= 0xC0 else "r"))
@@ -176,21 +197,24 @@ class Mode:
 
     bits: int
     names: tuple[str, ...]  #: general registers, by number
-    bases: Mapping[int, str]  #: segment override (FS, GS) -> register that holds the segment's address
+    #: segment override (FS, GS) -> register that holds the segment's address
+    bases: Mapping[int, str]
     @cached_property
     def defined(self) -> dict[int, int]:
-        """Map, mandatory prefix and opcode as one number -> bit set of the ModRM bytes that are defined there."""
+        """Map, mandatory prefix and opcode as one number -> bit set of the ModRM bytes that are
+        defined there.
+        """
         defined: dict[int, int] = {}
         for key, modrms in _cells(DEFINED, self.bits == 64):
             defined[key] = defined.get(key, 0) | modrms
         return defined
 
     @cached_property
-    def rows(self) -> dict[int, list[tuple[int, Row]]]:
+    def rows(self) -> dict[int, list[tuple[int, OpcodeRow]]]:
         """Rows by the same number as in `defined`: number -> (bit set of ModRM bytes, the row of
         the instructions that have them).
         """
-        rows: dict[int, list[tuple[int, Row]]] = {}
+        rows: dict[int, list[tuple[int, OpcodeRow]]] = {}
         for row in ROWS:
             for key, modrms in _cells(row.at, self.bits == 64):
                 rows.setdefault(key, []).append((modrms, row))
@@ -213,28 +237,41 @@ class Mode:
             if modrms >> shape.modrm & 1:
                 return self._special(row, shape, raw, addr)
         operand = self._relative(shape, raw, addr)
-        data = _widest(shape) if operand is not None and (shape.map, shape.opcode) not in POINTERS else 0
+        data = (
+            _widest(shape)
+            if operand is not None and (shape.map, shape.opcode) not in POINTERS
+            else 0
+        )
         repeats = shape.map == 0 and shape.prefix in (2, 3) and shape.opcode in STRINGS
         return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand, data=data, repeats=repeats)
 
-    def _relative(self, shape: Shape, raw: bytes, addr: int) -> int | None:
+    def _relative(self, shape: EncodingShape, raw: bytes, addr: int) -> int | None:
         """Address of a rip-relative operand."""
         if not shape.relative:
             return None
-        return addr + shape.size + _number(raw[shape.disp_at : shape.imm_at]) & (1 << 8 * shape.address) - 1
+        return (
+            addr + shape.size + _number(raw[shape.disp_at : shape.imm_at])
+            & (1 << 8 * shape.address) - 1
+        )
 
-    def _special(self, row: Row, shape: Shape, raw: bytes, addr: int) -> Insn:
+    def _special(self, row: OpcodeRow, shape: EncodingShape, raw: bytes, addr: int) -> Insn:
         """An instruction that has a row."""
         after = addr + shape.size & (1 << self.bits) - 1
         width = 2 if shape.operand == 2 else self.bits // 8
         immediate = _number(raw[shape.imm_at :])
         target = after + immediate & (1 << 8 * width) - 1 if row.direct else None
-        reject, simulate, displace = row.reject or (self._doubt(shape) if row.simulate else ""), None, None
+        reject = row.reject or (self._doubt(shape) if row.simulate else "")
+        simulate = None
+        displace = None
         if not reject and row.simulate is None:
             return Insn(addr=addr, raw=raw, name=row.name, body=raw, boostable=False)
         if not reject and row.simulate:
-            where = self._operand(shape, raw, after, width) if target is None else lambda regs: target
-            simulate = partial(row.simulate, Near(shape, after, immediate, width, self.names[1], where))
+            where = (
+                self._operand(shape, raw, after, width) if target is None else lambda regs: target
+            )
+            simulate = partial(
+                row.simulate, Near(shape, after, immediate, width, self.names[1], where)
+            )
             displace = displaced(row.name, shape, raw, self.bits, after, target)
         fixed = shape.memory and not _terms(shape, raw)  # an import's cell: no switch
         return Insn(addr=addr, raw=raw, name=row.name, reject=reject, simulate=simulate, displace=displace,
@@ -242,16 +279,21 @@ class Mode:
                     falls_through=row.simulate not in (jmp, ret), target=target, indirect=row.indirect and not fixed,
                     operand=self._relative(shape, raw, addr), data=width if shape.relative else 0)
 
-    def _doubt(self, shape: Shape) -> str:
+    def _doubt(self, shape: EncodingShape) -> str:
         """Why this near branch cannot be simulated faithfully; empty: it can."""
-        if self.bits == 64 and shape.operand == 2:  # not even the length is sure; it is taken as AMD and QEMU have it
+        # not even the length is sure; it is taken as AMD and QEMU have it
+        if self.bits == 64 and shape.operand == 2:
             return "operand-size prefix on a near branch: Intel ignores it, AMD truncates the address to 16 bits"
         segment = shape.memory and shape.seen & (FS | GS)
         if segment and shape.seen & NULL:
             return "CS, DS, ES or SS override after FS or GS: the CPU ignores it, QEMU does not"
-        return "the base address of its segment is not known" if segment and segment not in self.bases else ""
+        return (
+            "the base address of its segment is not known"
+            if segment and segment not in self.bases
+            else ""
+        )
 
-    def _operand(self, shape: Shape, raw: bytes, after: int, width: int) -> Simulate:
+    def _operand(self, shape: EncodingShape, raw: bytes, after: int, width: int) -> Simulate:
         """The value of a near branch's register or memory operand."""
         if not shape.memory:
             name, mask = self.names[shape.modrm & 7 | shape.seen >> 5 & 8], (1 << 8 * width) - 1
@@ -271,7 +313,7 @@ def _number(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
-def _widest(shape: Shape) -> int:
+def _widest(shape: EncodingShape) -> int:
     """Bytes of a memory operand, at most: FXSAVE, vectors, x87, general registers."""
     if shape.map == TWO_BYTE_MAP:
         return 512 if shape.opcode == 0xAE else 16
@@ -293,15 +335,18 @@ def jump(bits: int) -> Jump:
 
 
 def linkage(pushed: int) -> Linkage:
-    """CALL pushes. The trampoline's LEA moves the stack pointer down without touching flags, before it returns as
-    well."""
+    """CALL pushes. The trampoline's LEA moves the stack pointer down without touching flags, before
+    it returns as well.
+    """
     back, frame_pointer = ("488d6424f8c3", "rbp") if pushed == 8 else ("8d6424fcc3", "ebp")
     return Linkage.on_stack(pushed, back=bytes.fromhex(back),
                             frame=Frame(register=frame_pointer, address=pushed, next=0))
 
 
 def landing(marker: bytes) -> Callable[[int, Callable[[int, int], bytes]], Entry]:
-    """`Pointers.code_address` where a function may start with ENDBR: behind it is function entry too."""
+    """`Pointers.code_address` where a function may start with ENDBR: behind it is function entry
+    too.
+    """
 
     def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
         try:

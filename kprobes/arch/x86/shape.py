@@ -1,8 +1,9 @@
 """The shape of an x86 instruction: where its parts are, and how long it is.
 
-Legacy prefixes, REX, an opcode in one of the opcode maps, ModRM, SIB, displacement, immediate (Intel SDM volume 2,
-chapter 2 and appendix A; AMD APM volume 3, chapter 1 and appendix A). The tables say which opcodes there are and what
-follows them. What depends on W, L or vvvv is left to the CPU: its #UD comes home from the slot.
+Legacy prefixes, REX, an opcode in one of the opcode maps, ModRM, SIB, displacement, immediate
+(Intel SDM volume 2, chapter 2 and appendix A; AMD APM volume 3, chapter 1 and appendix A). The
+tables say which opcodes there are and what follows them. What depends on W, L or vvvv is left to
+the CPU: its #UD comes home from the slot.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ XOPA|- 10 12/0-1"""
 
 # REX nibble: << 8
 LOCK, ADDRESS, OPERAND, FS, GS, REP, REPNE, NULL, REX_W, REX = 1, 2, 4, 8, 16, 32, 64, 128, 0x800, 0x1000
-LOCKED = 4  # stands in place of the mandatory prefix, which is numbered as VEX does: none, 66, F3, F2
+# stands in place of the mandatory prefix, which is numbered as VEX does: none, 66, F3, F2
+LOCKED = 4
 TWO_BYTE_MAP, THREE_D_NOW, NO_MAP = MAPS.index("0F"), MAPS.index("3DNow"), MAPS.index("no map")
 NUMBERED = {kind: {n: MAPS.index(f"{kind}{n:X}") for n in range(16) if f"{kind}{n:X}" in MAPS}
             for kind in ("VEX", "EVEX", "XOP")}
@@ -94,7 +96,7 @@ IMMEDIATE = {"b": (1, 1, 1), "B": (1, 1, 1), "w": (2, 2, 2), "W": (2, 2, 2), "e"
 
 
 @frozen
-class Shape:
+class EncodingShape:
     """An instruction taken apart. Positions count from its first byte, sizes are in bytes."""
 
     map: int  #: number in MAPS
@@ -112,10 +114,20 @@ class Shape:
 
 
 def _prefix_effects(wide: bool) -> dict[int, tuple[int, int]]:
-    """Prefix -> (what it leaves of those before it, what it adds). A REX counts only as the last one (SDM 2.2.1)."""
-    null = (0xFF, NULL) if wide else (0xFF & ~(FS | GS), 0)  # CS, DS, ES, SS: ignored in 64-bit mode (APM 1.2.4)
-    legacy = {0x66: (0xFF, OPERAND), 0x67: (0xFF, ADDRESS), 0xF0: (0xFF, LOCK), 0xF2: (0xFF & ~REP, REPNE),
-              0xF3: (0xFF & ~REPNE, REP), 0x64: (0xFF & ~(GS | NULL), FS), 0x65: (0xFF & ~(FS | NULL), GS)}
+    """Prefix -> (what it leaves of those before it, what it adds). A REX counts only as the last
+    one (SDM 2.2.1).
+    """
+    # CS, DS, ES, SS: ignored in 64-bit mode (APM 1.2.4)
+    null = (0xFF, NULL) if wide else (0xFF & ~(FS | GS), 0)
+    legacy = {
+        0x66: (0xFF, OPERAND),
+        0x67: (0xFF, ADDRESS),
+        0xF0: (0xFF, LOCK),
+        0xF2: (0xFF & ~REP, REPNE),
+        0xF3: (0xFF & ~REPNE, REP),
+        0x64: (0xFF & ~(GS | NULL), FS),
+        0x65: (0xFF & ~(FS | NULL), GS),
+    }
     rex = {0x40 | bits: (0xFF, REX | bits << 8) for bits in range(16 if wide else 0)}
     return legacy | rex | dict.fromkeys((0x26, 0x2E, 0x36, 0x3E), null)
 
@@ -124,10 +136,16 @@ PREFIXES = {wide: _prefix_effects(wide) for wide in (False, True)}
 
 
 def _extended(code: bytes, at: int, wide: bool) -> tuple[int, int, int] | None:
-    """VEX, EVEX or XOP at `at`: (map, mandatory prefix, position of the opcode); None where the byte is an opcode."""
+    """VEX, EVEX or XOP at `at`: (map, mandatory prefix, position of the opcode); None where the
+    byte is an opcode.
+    """
     escape, second = code[at], code[at + 1]
     if escape == 0x8F:
-        return (NUMBERED["XOP"].get(second & 0x1F, NO_MAP), code[at + 2] & 3, at + 3) if second & 0x1F >= 8 else None
+        return (
+            (NUMBERED["XOP"].get(second & 0x1F, NO_MAP), code[at + 2] & 3, at + 3)
+            if second & 0x1F >= 8
+            else None
+        )
     if not wide and second < 0xC0:  # LES, LDS, BOUND take memory only
         return None
     if escape == 0xC5:
@@ -139,11 +157,15 @@ def _extended(code: bytes, at: int, wide: bool) -> tuple[int, int, int] | None:
 
 
 def _opcode(code: bytes, at: int, seen: int, wide: bool) -> tuple[int, int, int]:
-    """(map, mandatory prefix, position of the last opcode byte) of the instruction whose prefixes end at `at`."""
+    """(map, mandatory prefix, position of the last opcode byte) of the instruction whose prefixes
+    end at `at`.
+    """
     first = code[at]
     if first in (0x62, 0xC4, 0xC5, 0x8F) and (found := _extended(code, at, wide)):
         # undefined: SDM 2.3.2
-        return (found[0], LOCKED, found[2]) if seen & (REX | LOCK | OPERAND | REP | REPNE) else found
+        return (
+            (found[0], LOCKED, found[2]) if seen & (REX | LOCK | OPERAND | REP | REPNE) else found
+        )
     prefix = 0
     if seen & LOCK:
         prefix = LOCKED
@@ -160,7 +182,9 @@ def _opcode(code: bytes, at: int, seen: int, wide: bool) -> tuple[int, int, int]
 
 
 def _displacement(code: bytes, at: int, address: int) -> tuple[int, int]:
-    """(position, size) of the displacement that goes with the ModRM byte at `at` (SDM tables 2-1, 2-2 and 2-3)."""
+    """(position, size) of the displacement that goes with the ModRM byte at `at` (SDM tables 2-1,
+    2-2 and 2-3).
+    """
     mod, rm = code[at] >> 6, code[at] & 7
     if address == 2:
         return at + 1, 2 if mod == 2 or (mod == 0 and rm == 6) else mod
@@ -180,9 +204,10 @@ def _immediate(letter: str, modrm: int, operand: int, address: int) -> int:
     return IMMEDIATE[letter][operand >> 2] if letter in IMMEDIATE else 0
 
 
-def measure(code: bytes, wide: bool) -> Shape:
-    """Take the instruction at the start of `code` apart; `wide`: 64-bit mode. IndexError where `code` ends within
-    it."""
+def measure(code: bytes, wide: bool) -> EncodingShape:
+    """Take the instruction at the start of `code` apart; `wide`: 64-bit mode. IndexError where
+    `code` ends within it.
+    """
     at = seen = modrm = disp = 0
     while effect := PREFIXES[wide].get(code[at]):
         seen = seen & effect[0] | effect[1]
@@ -207,4 +232,6 @@ def measure(code: bytes, wide: bool) -> Shape:
         raise IndexError(size)
     if table == THREE_D_NOW:
         opcode = code[size - 1]
-    return Shape(table, opcode, prefix, seen, modrm, memory, relative, operand, address, at, at + disp, size)
+    return EncodingShape(
+        table, opcode, prefix, seen, modrm, memory, relative, operand, address, at, at + disp, size
+    )

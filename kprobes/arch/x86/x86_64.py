@@ -29,7 +29,11 @@ MODE = Mode(64, LOW + HIGH, {FS: "fs_base", GS: "gs_base"})
 
 def relocate(insn: Insn, to: int) -> bytes:
     """The body at `to`, a rip-relative operand where it was. OutOfReach beyond 2 GiB."""
-    return insn.body if insn.operand is None else reaching(insn.body, measure(insn.body, wide=True), insn.operand, to)
+    return (
+        insn.body
+        if insn.operand is None
+        else reaching(insn.body, measure(insn.body, wide=True), insn.operand, to)
+    )
 
 
 OPENS = re.compile(rb"\xf3\x0f\x1e\xfa|\x55\x48\x89\xe5")  #: ENDBR64; PUSH RBP, MOV RBP, RSP

@@ -1,7 +1,9 @@
-"""Breakpoints that the machine serves by itself: those of a lone probe whose instruction runs in its slot.
+"""Breakpoints that the machine serves by itself: those of a lone probe whose instruction runs in
+its slot.
 
-The driver serves the first hit, and then hands the breakpoint over; whatever changes at the probepoint takes it back
-(Probepoint.serve_no_more). What comes after an unusual hit is here, in the order in which the driver does it.
+The driver serves the first hit, and then hands the breakpoint over; whatever changes at the
+probepoint takes it back (Probepoint.serve_no_more). What comes after an unusual hit is here, in the
+order in which the driver does it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from .entries import Entries
 from .handlers import Handlers
 
 
-class Breakpoints:
+class ServedBreakpoints:
     """Hands breakpoints over to the machine."""
 
     def __init__(self, handlers: Handlers, entries: Entries) -> None:
@@ -32,9 +34,18 @@ class Breakpoints:
         if len(point.active) != 1 or point.slot is None or point.insn.simulate is not None:
             return
         p = point.active[0]
-        point.served = hits.trap(UsualTrap(
-            address=point.address, slot=point.slot_target, slot_end=None if point.native else point.slot_end,
-            next=point.next, before=self._before(point, p), after=self._after(point, p), point=point, probes=(p,)))
+        point.served = hits.trap(
+            UsualTrap(
+                address=point.address,
+                slot=point.slot_target,
+                slot_end=None if point.native else point.slot_end,
+                next=point.next,
+                before=self._before(point, p),
+                after=self._after(point, p),
+                point=point,
+                probes=(p,),
+            )
+        )
 
     def _before(self, point: Probepoint, p: Probe) -> UsualHit | None:
         if p._pre is None:
@@ -42,7 +53,9 @@ class Breakpoints:
         cb = self._handlers.blocks[0]
 
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
-            diverted = bool(result) if error is None else self._entries.failed(p, point, regs, error)
+            diverted = (
+                bool(result) if error is None else self._entries.failed(p, point, regs, error)
+            )
             if diverted:
                 if point.state is Arming.OPTIMIZED:
                     self._handlers.refuse(point)
@@ -67,4 +80,6 @@ class Breakpoints:
             finally:
                 self._handlers.land(regs)
 
-        return UsualHit(address=point.next & ~self._handlers.mode_bits, probe=p, handler=p._post, rest=rest)
+        return UsualHit(
+            address=point.next & ~self._handlers.mode_bits, probe=p, handler=p._post, rest=rest
+        )

@@ -1,12 +1,14 @@
-"""Calls that are followed to their return: who they are, which of them returns, and which will not any more.
+"""Calls that are followed to their return: who they are, which of them returns, and which will not
+any more.
 
-Rules. A call is known by its frame, the stack pointer at entry. Nothing that may return is ever forgotten while it
-matters: a call whose frame lies below the stack pointer (above, where stacks grow upwards) was left by longjmp or
-unwinding, or belongs to another stack that nobody told of (machine.cpu_task). It is set aside: its probe gets another
-instance for it, and should it return after all, it goes to the right place.
+Rules. A call is known by its frame, the stack pointer at entry. Nothing that may return is ever
+forgotten while it matters: a call whose frame lies below the stack pointer (above, where stacks
+grow upwards) was left by longjmp or unwinding, or belongs to another stack that nobody told of
+(machine.cpu_task). It is set aside: its probe gets another instance for it, and should it return
+after all, it goes to the right place.
 
-Calls that the machine follows by itself are taken over by catch_up(), which everything does that looks at calls; an
-entry handler's instances are taken at entry, and held.
+Calls that the machine follows by itself are taken over by catch_up(), which everything does that
+looks at calls; an entry handler's instances are taken at entry, and held.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ class Followed:
     Attributes:
         link: the true return address.
         frame: stack pointer at entry.
-        entries: addresses of the functions that share the frame: that which was called, and those that it has jumped to
-            (a tail call); without those whose probes are gone.
+        entries: addresses of the functions that share the frame: that which was called, and those
+            that it has jumped to (a tail call); without those whose probes are gone.
     """
 
     link: int
@@ -45,13 +47,14 @@ class Followed:
     entries: Sequence[int]
 
 
-class Calls:
+class CallsUnderWay:
     """Every followed call of the guest.
 
     Attributes:
-        own: those of the task that runs on the only CPU while there is no cpu_task, oldest first, behind those set
-            aside; the machine's are younger. tasks: task -> its calls; each CPU is one, for good. trampoline: where
-            they return to, mode bits included; 0: there is none yet.
+        own: those of the task that runs on the only CPU while there is no cpu_task, oldest first,
+            behind those set aside; the machine's are younger. tasks: task -> its calls; each CPU is
+            one, for good. trampoline: where they return to, mode bits included; 0: there is none
+            yet.
         following: call site -> the probes whose calls the machine follows.
         programs: the machine's, which follow calls; None: it cannot.
         idle: a number in a sequence, and what it is while the machine follows none.
@@ -75,14 +78,21 @@ class Calls:
 
     # --- those of the machine's
 
-    def follow(self, probes: Sequence[Kretprobe], call: int, returned: UsualReturn | Sequence[HostProgram],
-               entered: UsualEntry | None = None, programs: Sequence[HostProgram] = ()) -> None:
+    def follow(
+        self,
+        probes: Sequence[Kretprobe],
+        call: int,
+        returned: UsualReturn | Sequence[HostProgram],
+        entered: UsualEntry | None = None,
+        programs: Sequence[HostProgram] = (),
+    ) -> None:
         """Have the machine follow the calls of a function while instances are free.
 
         Args:
             probes: the function's return probes, as they come at the entry.
             call: the call site at the function's entry.
-            returned, entered: what is served at return and entry, see machine._base.Following.enter.
+            returned, entered: what is served at return and entry, see
+                machine._base.Following.enter.
             programs: run at the entry before.
         """
         assert self.programs is not None
@@ -183,7 +193,11 @@ class Calls:
             if not self._gone(ri, sp):
                 sharing.append(ri)
                 if ri.link != self.trampoline:
-                    yield Followed(ri.link, ri.frame, [one.rp.address for one in sharing if one.rp.address is not None])
+                    yield Followed(
+                        ri.link,
+                        ri.frame,
+                        [one.rp.address for one in sharing if one.rp.address is not None],
+                    )
                     sharing = []
 
     def _gone(self, ri: KretprobeInstance, sp: int) -> bool:
@@ -238,7 +252,9 @@ class Calls:
         for ri in instances:
             ri.aside = False
         if known and at < len(calls):
-            self._set_aside(calls, lambda i, ri: i >= at and (ri.frame == frame or self._gone(ri, frame)))
+            self._set_aside(
+                calls, lambda i, ri: i >= at and (ri.frame == frame or self._gone(ri, frame))
+            )
         return instances
 
     def _put_back(self, regs: Regs, frame: int, target: int) -> None:
@@ -267,14 +283,19 @@ class Calls:
         # The callee popped its own arguments (x86 `ret n`): the outermost frame still below sp.
         below = [i for i, ri in enumerate(calls) if self._gone(ri, sp) and not ri.aside]
         if not below:
-            raise ReentryError("a return through the trampoline belongs to no followed call", address=sp,
-                               hint="functions that return twice cannot be followed",
-                               python="where guest stacks are switched, set machine.cpu_task")
+            raise ReentryError(
+                "a return through the trampoline belongs to no followed call",
+                address=sp,
+                hint="functions that return twice cannot be followed",
+                python="where guest stacks are switched, set machine.cpu_task",
+            )
         frame = calls[below[0]].frame
         return max(i for i in below if calls[i].frame == frame)
 
     def _popped(self, frame: int) -> bool:
-        """False where a return can not have taken the trampoline from there: something else lies there by now."""
+        """False where a return can not have taken the trampoline from there: something else lies
+        there by now.
+        """
         size = self._linkage.pushed
         return not size or int.from_bytes(self._machine.read(frame, size),
                                           self._machine.arch.order.value) == self.trampoline
@@ -284,8 +305,8 @@ class Calls:
     def reap(self, calls: Instances, regs: Regs) -> None:
         """A call begins and its probe has no instance left: set aside those whose frames are gone.
 
-        They lie below the stack pointer, or where this call's own begins: who is still there has jumped here, and then
-        the trampoline is where this call returns to.
+        They lie below the stack pointer, or where this call's own begins: who is still there has
+        jumped here, and then the trampoline is where this call returns to.
         """
         jumped = self._linkage.get(regs) == self.trampoline
         alive = regs.sp if jumped or self._linkage.returning.shares_frames else regs.sp + self._way
@@ -302,8 +323,9 @@ class Calls:
                                 self._gone(ri, sp) or (ri.frame == sp and not shown))
 
     def _shown(self, regs: Regs) -> bool:
-        """True if a function may be running that has used no stack: a register has the trampoline, or something very
-        near to it."""
+        """True if a function may be running that has used no stack: a register has the trampoline,
+        or something very near to it.
+        """
         if self._linkage.returning.shares_frames:
             return True
         if self._linkage.pushed:
@@ -315,7 +337,9 @@ class Calls:
         return any(regs[name] in near for name in regs.names)
 
     def _set_aside(self, calls: Instances, gone: Callable[[int, KretprobeInstance], bool]) -> None:
-        """Their probes get other instances; they come first, and the oldest of too many are forgotten."""
+        """Their probes get other instances; they come first, and the oldest of too many are
+        forgotten.
+        """
         left = [ri for i, ri in enumerate(calls) if not ri.aside and gone(i, ri)]
         if not left:
             return

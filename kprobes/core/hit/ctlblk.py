@@ -1,8 +1,8 @@
 """The per-CPU control block: which probepoint is running, and in which phase.
 
-Rules. One hit runs at a time; a hit that arrives meanwhile is pushed, counted as missed on every probe there, and its
-instruction executed without handlers (REENTER). The saved depth is one: a third level is a ReentryError. An illegal
-(state, event) pair raises and changes nothing.
+Rules. One hit runs at a time; a hit that arrives meanwhile is pushed, counted as missed on every
+probe there, and its instruction executed without handlers (REENTER). The saved depth is one: a
+third level is a ReentryError. An illegal (state, event) pair raises and changes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..patch.probepoint import Probepoint
 
 
-class State(enum.Enum):
+class HitState(enum.Enum):
     """Phase of a hit."""
 
     __hash__ = object.__hash__  # Enum's own is a Python function, and every hit looks up the table
@@ -28,7 +28,7 @@ class State(enum.Enum):
     REENTER = "a missed hit's instruction executes in its slot"
 
 
-class Event(enum.Enum):
+class HitEvent(enum.Enum):
     """Events that change the state of a CPU's control block."""
 
     __hash__ = object.__hash__
@@ -46,9 +46,9 @@ class Pop(enum.Enum):
     POP = "back to the interrupted hit, or idle"
 
 
-_S, _E = State, Event
+_S, _E = HitState, HitEvent
 
-TABLE: dict[tuple[State, Event], State | Pop] = {
+TABLE: dict[tuple[HitState, HitEvent], HitState | Pop] = {
     (_S.IDLE, _E.PROBEPOINT): _S.HIT_ACTIVE,
     (_S.HIT_ACTIVE, _E.PROBEPOINT): _S.REENTER,
     (_S.HIT_ACTIVE, _E.STEP): _S.HIT_SS,
@@ -64,29 +64,33 @@ TABLE: dict[tuple[State, Event], State | Pop] = {
 }
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
-IDLE, REENTER, POP, PROBEPOINT = State.IDLE, State.REENTER, Pop.POP, Event.PROBEPOINT
+IDLE, REENTER, POP, PROBEPOINT = HitState.IDLE, HitState.REENTER, Pop.POP, HitEvent.PROBEPOINT
 
 
 class ControlBlock:
     """State of one CPU.
 
     Attributes:
-        state: the phase. point: the running probepoint, None when idle. resume: target after the slot.
-        probes: the probes whose pre-handlers ran in this hit. child: the probe whose handler runs now.
+        state: the phase. point: the running probepoint, None when idle. resume: target after the
+            slot.
+        probes: the probes whose pre-handlers ran in this hit. child: the probe whose handler runs
+            now.
     """
 
     __slots__ = ("child", "point", "previous", "probes", "resume", "state")
 
     def __init__(self) -> None:
-        self.state = State.IDLE
+        self.state = HitState.IDLE
         self.point: Probepoint | None = None
         self.resume = 0
         self.probes: tuple[Any, ...] = ()
         self.child: Any = None
-        self.previous: tuple[State, Probepoint | None, int, tuple[Any, ...], Any] | None = None
+        self.previous: tuple[HitState, Probepoint | None, int, tuple[Any, ...], Any] | None = None
 
     def begin(self, point: Probepoint | None) -> None:
-        """The PROBEPOINT event; None is the return trampoline. Raises ReentryError at the third level."""
+        """The PROBEPOINT event; None is the return trampoline. Raises ReentryError at the third
+        level.
+        """
         state = self.state
         new = TABLE.get((state, PROBEPOINT))
         if new is REENTER:
@@ -96,7 +100,7 @@ class ControlBlock:
         self.point = point
         self.state = new  # type: ignore[assignment]
 
-    def step(self, event: Event) -> None:
+    def step(self, event: HitEvent) -> None:
         """Every other event. Raises ReentryError on an illegal pair."""
         new = TABLE.get((self.state, event))
         if new is POP:
@@ -111,10 +115,12 @@ class ControlBlock:
         else:
             self.state = new
 
-    def _illegal(self, event: Event, point: Probepoint | None) -> ReentryError:
-        return ReentryError(f"{event.name} while {self.state.name} ({self.state.value})",
-                            address=point.address if point else None,
-                            hint="a handler's guest call went three probes deep; disable one of them")
+    def _illegal(self, event: HitEvent, point: Probepoint | None) -> ReentryError:
+        return ReentryError(
+            f"{event.name} while {self.state.name} ({self.state.value})",
+            address=point.address if point else None,
+            hint="a handler's guest call went three probes deep; disable one of them",
+        )
 
     def let_go(self) -> None:
         """Forget what the last hit was about, for who collects it."""

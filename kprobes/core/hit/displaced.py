@@ -6,8 +6,8 @@ from ...arch._base import Insn
 from ...regs import Regs
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
-from ..patch.sites import Kind
-from .ctlblk import ControlBlock, State
+from ..patch.sites import SiteKind
+from .ctlblk import ControlBlock, HitState
 
 
 class Displaced:
@@ -37,9 +37,10 @@ class Displaced:
         if found is None or not self._delayed(regs.pc, *found[1:3]):
             return None
         point, insn, _, _ = found
-        if cb.point is point and cb.state in (State.HIT_SS, State.REENTER):
+        if cb.point is point and cb.state in (HitState.HIT_SS, HitState.REENTER):
             return cb.resume
-        assert insn.simulate is not None  # a detour: what it has read and written at home is as it was
+        # a detour: what it has read and written at home is as it was
+        assert insn.simulate is not None
         return insn.simulate(regs)
 
     def _delayed(self, pc: int, insn: Insn, home: int) -> bool:
@@ -50,17 +51,23 @@ class Displaced:
     def stops(self, pc: int) -> bool:
         """Return True where a breakpoint of the core's stands at `pc`."""
         site = self._rooms.sites.get(pc)
-        return site is not None and site.kind is not Kind.SLOT
+        return site is not None and site.kind is not SiteKind.SLOT
 
     def at(self, pc: int) -> tuple[Probepoint, Insn, int, int] | None:
-        """The probepoint whose displaced instruction is at `pc`, that instruction, the address it stands for, and where
-        to execute it again; None elsewhere."""
+        """The probepoint whose displaced instruction is at `pc`, that instruction, the address it
+        stands for, and where to execute it again; None elsewhere.
+        """
         rooms = self._rooms
         slot = rooms.slots.slot_of(pc)
         site = None if slot is None else self._rooms.sites.get(slot)
-        if site is not None and site.kind is Kind.SLOT:
+        if site is not None and site.kind is SiteKind.SLOT:
             point: Probepoint = site.owner
-            return point, point.insn, point.address if pc < point.slot_end else self._behind(point, pc), pc
+            return (
+                point,
+                point.insn,
+                point.address if pc < point.slot_end else self._behind(point, pc),
+                pc,
+            )
         buffer = rooms.buffers.slot_of(pc)
         if buffer is not None and buffer in rooms.displaced:
             point, places = rooms.displaced[buffer]

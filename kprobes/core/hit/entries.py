@@ -1,7 +1,7 @@
 """Entries without a trap: what the call site of a detour calls.
 
-There is one entry, `serve`, for any number of probes. Where the machine calls a lone handler by itself it needs only
-what comes after an unusual one: `usual` and `asked` tell it.
+There is one entry, `serve`, for any number of probes. Where the machine calls a lone handler by
+itself it needs only what comes after an unusual one: `usual` and `asked` tell it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..patch.detour import Detour
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
 from ..probe import Kretprobe, KretprobeInstance, Probe, ReturnHandler
-from .ctlblk import ControlBlock, Event, State
+from .ctlblk import ControlBlock, HitEvent, HitState
 from .handlers import Handlers
 from .returns import Returns
 
@@ -29,7 +29,9 @@ class _Declined(Exception):
 
 
 def _for_all(entry_handler: ReturnHandler) -> ReturnHandler:
-    """The entry handler of the first of several return probes: the calls of the others are followed in any case."""
+    """The entry handler of the first of several return probes: the calls of the others are followed
+    in any case.
+    """
 
     def handler(ri: KretprobeInstance, regs: Regs) -> None:
         if entry_handler(ri, regs):
@@ -47,8 +49,11 @@ class Entries:
         self._returns = returns
         self._calls = returns.calls
 
-    def service(self, point: Probepoint, only: tuple[Probe, ...] | None = None) -> Callable[[Regs], None]:
-        """A function that serves hits of an optimized probepoint: the pre-handlers, without trap or slot.
+    def service(
+        self, point: Probepoint, only: tuple[Probe, ...] | None = None
+    ) -> Callable[[Regs], None]:
+        """A function that serves hits of an optimized probepoint: the pre-handlers, without trap or
+        slot.
 
         Args:
             point: has a detour. The function is made anew whenever its probes change.
@@ -61,7 +66,7 @@ class Entries:
 
         def serve(regs: Regs) -> None:
             cb = handlers.blocks[regs.cpu]
-            if cb.state is not State.IDLE:
+            if cb.state is not HitState.IDLE:
                 point.missed()
                 regs.target = None
                 if simulated:
@@ -109,7 +114,9 @@ class Entries:
         return UsualHit(address=point.address, probe=p, handler=handler, rest=rest)
 
     def usual_of_several(self, point: Probepoint) -> UsualHit:
-        """The hit of several probes, none of which follows calls, for a machine that calls one handler."""
+        """The hit of several probes, none of which follows calls, for a machine that calls one
+        handler.
+        """
         cb = self._handlers.blocks[0]
         probes = point.active
         detour = point.detour
@@ -137,7 +144,8 @@ class Entries:
 
         Args:
             point: where the function begins.
-            probes: its return probes, as they come at the entry. The first has an entry handler, the others have none.
+            probes: its return probes, as they come at the entry. The first has an entry handler,
+                the others have none.
         """
         cb = self._handlers.blocks[0]
         link = self._returns.link()
@@ -148,7 +156,9 @@ class Entries:
         assert entry_handler is not None
         handler = _for_all(entry_handler) if others else entry_handler
 
-        def rest(regs: Regs, ri: KretprobeInstance, result: Any, error: BaseException | None) -> None:
+        def rest(
+            regs: Regs, ri: KretprobeInstance, result: Any, error: BaseException | None
+        ) -> None:
             cb.probes = probes
             declined = True
             diverted = False
@@ -177,7 +187,14 @@ class Entries:
             if detour.left:
                 self._taken_apart(cb, point, regs, detour)
 
-        return UsualEntry(address=point.address, probe=rp, handler=handler, pool=rp._pool, held=rp._held, rest=rest)
+        return UsualEntry(
+            address=point.address,
+            probe=rp,
+            handler=handler,
+            pool=rp._pool,
+            held=rp._held,
+            rest=rest,
+        )
 
     def _not_counted(self, probes: tuple[Kretprobe, ...]) -> None:
         """Take back a hit that the machine has counted for probes that it does not come to."""
@@ -185,7 +202,8 @@ class Entries:
             p._nhit -= 1
 
     def _taken_apart(self, cb: ControlBlock, point: Probepoint, regs: Regs, detour: Detour) -> bool:
-        """Go on as a breakpoint's hit where a handler has had the jump taken out, and what it covered has a probe.
+        """Go on as a breakpoint's hit where a handler has had the jump taken out, and what it
+        covered has a probe.
 
         Args:
             cb: idle; its `probes` are those whose handlers ran.
@@ -197,14 +215,15 @@ class Entries:
             True if it has; False if the guest goes on in the detour.
         """
         inside = self._rooms.sites.between(point.address + 1, point.address + detour.size)
-        if cb.state is not State.IDLE or not any(other.state in BREAKPOINTS for other in inside):
+        if cb.state is not HitState.IDLE or not any(other.state in BREAKPOINTS for other in inside):
             return False
         cb.begin(point)
         self._handlers.execute(cb, point, regs)
         return True
 
     def failed(self, p: Probe, point: Probepoint, regs: Regs, error: BaseException) -> bool:
-        """Ask a probe's fault_handler about what its handler raised, and raise it unless that handles it.
+        """Ask a probe's fault_handler about what its handler raised, and raise it unless that
+        handles it.
 
         Returns:
             True if the fault_handler has sent the guest elsewhere.
@@ -219,15 +238,20 @@ class Entries:
         return regs.pc != point.address
 
     def _divert(self, point: Probepoint, regs: Regs) -> None:
-        """Let the guest go where a pre_handler has sent it, and make the probepoint a breakpoint again.
+        """Let the guest go where a pre_handler has sent it, and make the probepoint a breakpoint
+        again.
 
         Raises:
             BadLocation: flush_optimizer() made the jump, which leaves no way to divert.
         """
         if point.detour is not None and point.detour.demanded:
             regs.go(point.address | point.insn.mode)
-            raise BadLocation("a pre_handler asked to divert, but the probepoint is optimized", address=point.address,
-                              symbol=point.where, hint="give the probe a post_handler or optimize=False")
+            raise BadLocation(
+                "a pre_handler asked to divert, but the probepoint is optimized",
+                address=point.address,
+                symbol=point.where,
+                hint="give the probe a post_handler or optimize=False",
+            )
         self._handlers.refuse(point)
         self._handlers.check_diverted(point, regs)
 
@@ -239,14 +263,19 @@ class Entries:
         except GuestFault as error:
             cb.begin(point)
             cb.probes = point.active
-            target = (self._handlers.simulate(cb, point, regs) if self._handlers.fault_at_home(cb, point, regs, error)
-                      else None)
+            target = (
+                self._handlers.simulate(cb, point, regs)
+                if self._handlers.fault_at_home(cb, point, regs, error)
+                else None
+            )
             if target is not None:
                 regs.go(target)
-                cb.step(Event.DONE)
+                cb.step(HitEvent.DONE)
 
     def after_programs(self, point: Probepoint, rp: Kretprobe, call: int) -> Callable[[Regs], None]:
-        """service() where the programs of a hit may have run already, and only its call was not to be followed."""
+        """service() where the programs of a hit may have run already, and only its call was not to
+        be followed.
+        """
         whole = self.service(point)
         rest = self.service(point, only=(rp,))
         ran = self._rooms.sites_in_place.ran

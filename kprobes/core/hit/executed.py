@@ -13,11 +13,12 @@ from .handlers import Handlers
 
 
 class ExecutedElsewhere(RuntimeWarning):
-    """The guest has executed a probed instruction out of its place, by an instruction that executes another one
-    (EXECUTE)."""
+    """The guest has executed a probed instruction out of its place, by an instruction that executes
+    another one (EXECUTE).
+    """
 
 
-class Executed:
+class ExecutedBreakpoints:
     """Finds out what a trap at an EXECUTE is about."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, displaced: Displaced) -> None:
@@ -26,8 +27,9 @@ class Executed:
         self._displaced = displaced
 
     def lay_bare(self, cb: ControlBlock, regs: Regs) -> bool:
-        """An instruction at pc may have executed a breakpoint of ours out of its place: then the probes there give way,
-        with a warning."""
+        """An instruction at pc may have executed a breakpoint of ours out of its place: then the
+        probes there give way, with a warning.
+        """
         executing = self._rooms.arch.executing
         if executing is None:
             return False

@@ -1,7 +1,7 @@
 """Returns of followed calls, at the trampoline.
 
-There is one return, by trap or in place. Where the machine follows a call and calls its handler by itself it needs only
-what comes after an unusual one: `usual` tells it.
+There is one return, by trap or in place. Where the machine follows a call and calls its handler by
+itself it needs only what comes after an unusual one: `usual` tells it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...machine._base import UsualReturn
 from ...regs import Regs
 from ..patch.rooms import Rooms
 from ..probe import Kretprobe, KretprobeInstance
-from .ctlblk import ControlBlock, State
+from .ctlblk import ControlBlock, HitState
 from .handlers import Handlers
 from .returns import Returns
 
@@ -26,12 +26,14 @@ class Exits:
         self._calls = returns.calls
 
     def service(self) -> Callable[[Regs], None]:
-        """A function that serves the trampoline in a call area, whose code then returns as the function did."""
+        """A function that serves the trampoline in a call area, whose code then returns as the
+        function did.
+        """
         handlers = self._handlers
         calls = self._calls
 
         def serve(regs: Regs) -> None:
-            if handlers.paused[0] and handlers.blocks[regs.cpu].state is State.IDLE:
+            if handlers.paused[0] and handlers.blocks[regs.cpu].state is HitState.IDLE:
                 handlers.resume_hits()
             sp = regs.sp
             instances = calls.pop(regs, sp)
@@ -50,14 +52,17 @@ class Exits:
         """The return of a function's calls, for a machine that follows them.
 
         Args:
-            probes: its return probes, as they come at the entry. Only the first may have an entry handler.
+            probes: its return probes, as they come at the entry. Only the first may have an entry
+                handler.
         """
         return self._usual(probes[0]) if len(probes) == 1 else self._usual_of_several(probes)
 
     def _usual(self, rp: Kretprobe) -> UsualReturn:
         """The return of a call of a lone return probe."""
 
-        def rest(regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None) -> None:
+        def rest(
+            regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None
+        ) -> None:
             if error is not None:
                 if not isinstance(error, Exception):
                     raise error
@@ -82,7 +87,8 @@ class Exits:
             """Run the handlers; the machine has taken an instance of the first probe's only."""
             instances = [ri]
             for rp in probes:
-                rp._nreturned -= 1  # the machine has counted it for each; _call() does for those that it comes to
+                # the machine has counted it for each; _call() does for those that it comes to
+                rp._nreturned -= 1
             for rp in others:
                 own = rp._pool.pop()
                 own.begin(ri.frame, ri.ret_addr)
@@ -92,7 +98,9 @@ class Exits:
             finally:
                 self._calls.recycle(instances[1:])
 
-        def rest(regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None) -> None:
+        def rest(
+            regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None
+        ) -> None:
             if error is not None:
                 raise error  # no fault_handler has handled it
             assert ri is not None
@@ -110,14 +118,18 @@ class Exits:
             frame: the stack pointer when the function was entered.
             target: where the function returns to, if no handler changes that.
         """
-        if target is not None and regs.target == target and self._calls.goes_back(regs, sp, frame, target):
+        if (
+            target is not None
+            and regs.target == target
+            and self._calls.goes_back(regs, sp, frame, target)
+        ):
             regs.target = None
         else:
             self._handlers.land(regs)
 
     def _run(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
         """Run the handlers of one frame's instances, the youngest first, and recycle these."""
-        if cb.state is not State.IDLE:
+        if cb.state is not HitState.IDLE:
             self._calls.missed(instances)
             return
         cb.begin(None)
@@ -128,7 +140,9 @@ class Exits:
             self._calls.recycle(instances)
 
     def _call(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
-        """Call the return handlers of one frame's instances, the youngest first, and count these returns."""
+        """Call the return handlers of one frame's instances, the youngest first, and count these
+        returns.
+        """
         for ri in instances:
             rp = ri.rp
             if ri.pool is not rp._pool or rp._point is None:

@@ -14,12 +14,12 @@ from ..patch.optimizer import Optimizer
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
 from ..probe import Probe
-from .calls import Calls
-from .ctlblk import ControlBlock, Event, State
+from .calls import CallsUnderWay
+from .ctlblk import ControlBlock, HitEvent, HitState
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
-IDLE, HIT_SS, REENTER, ARMED = State.IDLE, State.HIT_SS, State.REENTER, Arming.ARMED
-STEP, SLOT_END, NO_STEP, DONE = Event.STEP, Event.SLOT_END, Event.NO_STEP, Event.DONE
+IDLE, HIT_SS, REENTER, ARMED = HitState.IDLE, HitState.HIT_SS, HitState.REENTER, Arming.ARMED
+STEP, SLOT_END, NO_STEP, DONE = HitEvent.STEP, HitEvent.SLOT_END, HitEvent.NO_STEP, HitEvent.DONE
 
 
 class Handlers:
@@ -32,7 +32,7 @@ class Handlers:
         hits: the machine's, which serves usual hits of the only CPU by itself; None: it does not.
     """
 
-    def __init__(self, rooms: Rooms, optimizer: Optimizer, calls: Calls) -> None:
+    def __init__(self, rooms: Rooms, optimizer: Optimizer, calls: CallsUnderWay) -> None:
         self._rooms = rooms
         self._optimizer = optimizer
         self._calls = calls
@@ -41,8 +41,13 @@ class Handlers:
         self.hits = rooms.machine.hits if len(self.blocks) == 1 else None
         self.paused: Sequence[int] = (0,) if self.hits is None else self.hits.paused
         if self.hits is not None:
-            self.hits.begin(self.blocks[0], idle=State.IDLE, active=State.HIT_ACTIVE, stepped=State.HIT_SS,
-                            settled=State.HIT_SSDONE)
+            self.hits.begin(
+                self.blocks[0],
+                idle=HitState.IDLE,
+                active=HitState.HIT_ACTIVE,
+                stepped=HitState.HIT_SS,
+                settled=HitState.HIT_SSDONE,
+            )
 
     def pause_hits(self) -> None:
         """Have the machine leave all hits to us: a displaced instruction is under way."""
@@ -60,8 +65,9 @@ class Handlers:
             cb.step(DONE)
 
     def simulate(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> int | None:
-        """Simulate: where to go next. None: it faulted, and a fault_handler has sent the guest elsewhere; the hit is
-        over."""
+        """Simulate: where to go next. None: it faulted, and a fault_handler has sent the guest
+        elsewhere; the hit is over.
+        """
         simulate = point.insn.simulate
         assert simulate is not None
         while True:
@@ -71,7 +77,9 @@ class Handlers:
                 if not self.fault_at_home(cb, point, regs, error):
                     return None
 
-    def fault_at_home(self, cb: ControlBlock, point: Probepoint, regs: Regs, error: GuestFault) -> bool:
+    def fault_at_home(
+        self, cb: ControlBlock, point: Probepoint, regs: Regs, error: GuestFault
+    ) -> bool:
         """Serve a fault of a simulated instruction as if it had faulted where it stands.
 
         Returns:
@@ -79,7 +87,9 @@ class Handlers:
         """
         home = point.address | point.insn.mode
         regs.go(home)
-        fault = Fault(access=error.access, address=error.address, number=error.number, text=error.reason)
+        fault = Fault(
+            access=error.access, address=error.address, number=error.number, text=error.reason
+        )
         handled = False
         try:
             handled = cb.state is not REENTER and self.ask(cb.probes, regs, fault)
@@ -91,21 +101,31 @@ class Handlers:
                 cb.step(DONE)
                 self.land(regs)
         if not handled:
-            raise GuestFault(error.reason, address=error.address, pc=point.address, access=error.access,
-                             symbol=point.where, number=error.number) from None
+            raise GuestFault(
+                error.reason,
+                address=error.address,
+                pc=point.address,
+                access=error.access,
+                symbol=point.where,
+                number=error.number,
+            ) from None
         return again
 
     def ask(self, probes: tuple[Probe, ...], regs: Regs, fault: Fault) -> bool:
         """Ask the fault_handlers, newest first, until one has handled a guest fault."""
         regs.fault = fault
         try:
-            return any(p._active and p.fault_handler is not None and p.fault_handler(p, regs, fault.trapnr)
-                       for p in probes)
+            return any(
+                p._active and p.fault_handler is not None and p.fault_handler(p, regs, fault.trapnr)
+                for p in probes
+            )
         finally:
             regs.fault = None
 
     def ask_about_exception(self, p: Probe, regs: Regs, error: Exception) -> None:
-        """Ask the dispatched probe's fault_handler about its own exception; raises it again unless handled."""
+        """Ask the dispatched probe's fault_handler about its own exception; raises it again unless
+        handled.
+        """
         handled = False
         if p.fault_handler is not None:
             regs.exception = error
@@ -147,10 +167,12 @@ class Handlers:
 
     def check_diverted(self, point: Probepoint, regs: Regs) -> None:
         if regs.pc == point.address and point.state is ARMED:
-            raise BadLocation("a pre_handler returned true (I set regs.pc myself) but regs.pc is still the probepoint",
-                              address=point.address,
-                              symbol=point.where,
-                              hint="set regs.pc, or return 0: the guest would hit the probe for ever")
+            raise BadLocation(
+                "a pre_handler returned true (I set regs.pc myself) but regs.pc is still the probepoint",
+                address=point.address,
+                symbol=point.where,
+                hint="set regs.pc, or return 0: the guest would hit the probe for ever",
+            )
         self.land(regs)
 
     def land(self, regs: Regs) -> None:
@@ -166,15 +188,18 @@ class Handlers:
         self.settle()
 
     def refuse(self, point: Probepoint) -> None:
-        """A pre_handler has set pc itself: the probepoint stays a breakpoint, where an instruction is diverted without
-        a detour."""
+        """A pre_handler has set pc itself: the probepoint stays a breakpoint, where an instruction
+        is diverted without a detour.
+        """
         if self._rooms.machine.in_turn:
             return
         self._optimizer.refuse(point, "its pre_handler diverts the guest")
         self.settle()
 
     def settle(self) -> None:
-        """Call sites that nothing leads to any more: whoever still executes one is served by its service."""
+        """Call sites that nothing leads to any more: whoever still executes one is served by its
+        service.
+        """
         for call in self._optimizer.take_left():
             self._calls.follow_no_more(call)
             self._rooms.sites_in_place.call_at(call)
@@ -182,7 +207,9 @@ class Handlers:
     # --- the rest of a hit
 
     def execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        """Simulate, then send the guest through the body, or past the instruction when there is none."""
+        """Simulate, then send the guest through the body, or past the instruction when there is
+        none.
+        """
         if point.native:
             regs.target = point.slot_target
             if cb.previous is None:
@@ -214,7 +241,9 @@ class Handlers:
             self.post(cb, point, regs)
 
     def post(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        """Run the post-handlers of the probes that saw the hit begin; pc is at the next instruction already."""
+        """Run the post-handlers of the probes that saw the hit begin; pc is at the next instruction
+        already.
+        """
         try:
             for p in cb.probes:
                 handler = p._post
@@ -230,7 +259,8 @@ class Handlers:
 
     def slot_end(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         if cb.point is not point or cb.state not in (HIT_SS, REENTER):
-            regs.go(point.next)  # the tail changed, or the hit was given up, while the guest was inside
+            # the tail changed, or the hit was given up, while the guest was inside
+            regs.go(point.next)
             return
         regs.go(cb.resume)
         if cb.state is REENTER or not point.has_post:

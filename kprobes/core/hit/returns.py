@@ -1,9 +1,9 @@
 """Return probes: their instances, the entry hook, the trampoline.
 
-Rules. At entry an instance remembers the return address and the stack pointer, and the function is made to return to
-the trampoline. At the trampoline the frame that returns is recognised by the stack pointer (see calls). Several
-instances of one frame (several return probes, or tail calls) are handled together, youngest first, and all know the
-true return address.
+Rules. At entry an instance remembers the return address and the stack pointer, and the function is
+made to return to the trampoline. At the trampoline the frame that returns is recognised by the
+stack pointer (see calls). Several instances of one frame (several return probes, or tail calls) are
+handled together, youngest first, and all know the true return address.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ...errors import Unsupported
 from ...native import quick
 from ...regs import Regs
 from ..patch.rooms import Rooms
-from ..patch.sites import Kind, Site
+from ..patch.sites import Site, SiteKind
 from ..probe import Kretprobe, KretprobeInstance
-from .calls import Calls, Instances
+from .calls import CallsUnderWay, Instances
 from .link import Link
 
 FIRST_INSTANCES = 16  # made at registration; more when they are needed, up to maxactive
@@ -28,7 +28,8 @@ CEILING = 1 << 16  # that there may be of a probe whose maxactive is not set
 
 
 class ReturnMissed(RuntimeWarning):
-    """A call was not followed to its return: as many as there may be were being followed already."""
+    """A call was not followed to its return: as many as there may be were being followed already.
+    """
 
 
 class Returns:
@@ -41,7 +42,7 @@ class Returns:
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
         self._machine = rooms.machine
-        self.calls = Calls(rooms.machine)
+        self.calls = CallsUnderWay(rooms.machine)
         self.ceiling = CEILING
         self._stops = range(0)  # of the trampoline, where it is no code
         self._short: list[Kretprobe] = []  # that had no instance, and of which nothing was said yet
@@ -49,8 +50,9 @@ class Returns:
     # --- registration
 
     def prepare(self, rp: Kretprobe, near: int) -> None:
-        """Make the pool, and the trampoline, which is yet to be served. Raises Unsupported where the architecture has
-        no linkage."""
+        """Make the pool, and the trampoline, which is yet to be served. Raises Unsupported where
+        the architecture has no linkage.
+        """
         arch: Arch = self._machine.arch
         if arch.linkage is None:
             raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(),
@@ -76,11 +78,18 @@ class Returns:
             rp = self._short.pop()
             most = rp._most or rp._maxactive
             own = rp._maxactive > 0
-            how = ("maxactive (in an event: r10:NAME), or set 0 (r:NAME) for as many as are needed" if own
-                   else "the ceiling, Kprobes.instances")
-            warnings.warn(f"{rp.place()}: {most} call{'s are' if most > 1 else ' is'} followed at a time, and more "
-                          "were active: "
-                          f"their returns are missed; raise {how}", ReturnMissed, stacklevel=2)
+            how = (
+                "maxactive (in an event: r10:NAME), or set 0 (r:NAME) for as many as are needed"
+                if own
+                else "the ceiling, Kprobes.instances"
+            )
+            warnings.warn(
+                f"{rp.place()}: {most} call{'s are' if most > 1 else ' is'} followed at a time, and more "
+                "were active: "
+                f"their returns are missed; raise {how}",
+                ReturnMissed,
+                stacklevel=2,
+            )
 
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
         rooms = self._rooms
@@ -89,20 +98,25 @@ class Returns:
             self.calls.trampoline = address | linkage.mode
             rooms.sites_in_place.call_at(address)
             if self.calls.programs is not None:
-                rooms.sites_in_place.program_at(address, (), self.calls.programs.leave(self.calls.trampoline))
+                rooms.sites_in_place.program_at(
+                    address, (), self.calls.programs.leave(self.calls.trampoline)
+                )
         else:
             trap = rooms.arch.end_bytes(linkage.mode)
-            traps = 1 if linkage.returning.skips is None else 2  # who skips something comes to the second
-            address, _ = rooms.slots.take(near, lambda slot: rooms.machine.patch(slot, traps * trap))
+            # who skips something comes to the second
+            traps = 1 if linkage.returning.skips is None else 2
+            address, _ = rooms.slots.take(
+                near, lambda slot: rooms.machine.patch(slot, traps * trap)
+            )
             self.calls.trampoline = address | linkage.mode
             self._stops = range(address, address + traps * len(trap), len(trap))
             for stop in self._stops:
-                rooms.sites[stop] = Site(Kind.TRAMPOLINE, None)
+                rooms.sites[stop] = Site(SiteKind.TRAMPOLINE, None)
                 rooms.machine.stop_at(stop)
 
     def _write_back(self, linkage: Linkage, call: int) -> None:
-        """Linkage.back, at the trampoline; or outside the call area, where the machine wants no delay slot there: then
-        jumps lead to it.
+        """Linkage.back, at the trampoline; or outside the call area, where the machine wants no
+        delay slot there: then jumps lead to it.
 
         Who skips something at the caller comes to the second jump.
         """
@@ -111,11 +125,15 @@ class Returns:
             machine.patch(call, linkage.back)
             return
         again = jump.encode(call + jump.size, call)
-        place, _ = self._rooms.slots.take(call, lambda place: machine.patch(call, jump.encode(call, place) + again))
+        place, _ = self._rooms.slots.take(
+            call, lambda place: machine.patch(call, jump.encode(call, place) + again)
+        )
         machine.patch(place, linkage.back)
 
     def forget(self, rp: Kretprobe) -> None:
-        """The probe is unregistered: calls being followed keep their instances, of a pool that nobody takes from."""
+        """The probe is unregistered: calls being followed keep their instances, of a pool that
+        nobody takes from.
+        """
         self.calls.settle()
         rp._pool = []
         rp._most = 0
@@ -133,8 +151,12 @@ class Returns:
     # --- entry
 
     def hook(self, rp: Kretprobe) -> Callable[[Kretprobe, Regs], int]:
-        """The entry hook, run as the probe's pre-handler: follow this call if an instance is free."""
-        hooks = [self._hook(rp, Link.of(regs, self._linkage), regs.cpu) for regs in self._machine.cpu_regs]
+        """The entry hook, run as the probe's pre-handler: follow this call if an instance is free.
+        """
+        hooks = [
+            self._hook(rp, Link.of(regs, self._linkage), regs.cpu)
+            for regs in self._machine.cpu_regs
+        ]
         return hooks[0] if len(hooks) == 1 else lambda rp, regs: hooks[regs.cpu](rp, regs)
 
     @property
@@ -145,7 +167,13 @@ class Returns:
 
     def _hook(self, rp: Kretprobe, link: Link, cpu: int) -> Callable[[Kretprobe, Regs], int]:
         """hook() of one CPU, with what never changes looked up beforehand."""
-        followed, machine, pool, skip, (top, bottom) = self.calls, self._machine, rp._pool, link.skip, self.calls.idle
+        followed, machine, pool, skip, (top, bottom) = (
+            self.calls,
+            self._machine,
+            rp._pool,
+            link.skip,
+            self.calls.idle,
+        )
         own, trampoline, following = followed.tasks[cpu], followed.trampoline, followed.following
         get_sp, get, put, load, swap = link.get_sp, link.get, link.put, link.load, link.swap
 
@@ -170,7 +198,8 @@ class Returns:
                         followed.recycle((ri,))
                 if declined:
                     return 0
-            found = get() if swap is None else swap(frame, trampoline)  # Linux, too, reads it after the handler
+            # Linux, too, reads it after the handler
+            found = get() if swap is None else swap(frame, trampoline)
             if swap is None:
                 put(trampoline)
             if found != shown:
@@ -179,7 +208,8 @@ class Returns:
                 if shown == trampoline:
                     followed.send(calls, ri)
             calls.append(ri)
-            if rp._follow is not None and chooser is None:  # with tasks the machine leaves every call to us
+            # with tasks the machine leaves every call to us
+            if rp._follow is not None and chooser is None:
                 followed.room(rp)
             return 0
 
@@ -188,8 +218,13 @@ class Returns:
     def room(self, rp: Kretprobe, calls: Instances, regs: Regs) -> bool:
         """A call begins and no instance is free: True if one is now; else it is missed."""
         self.calls.reap(calls, regs)
-        # who jumps to the entry without end has one frame for all these calls, and gets no more than a few
-        loops = rp._maxactive <= 0 and rp._made >= LOOPS and self._linkage.get(regs) == self.calls.trampoline
+        # who jumps to the entry without end has one frame for all these calls, and gets no more
+        # than a few
+        loops = (
+            rp._maxactive <= 0
+            and rp._made >= LOOPS
+            and self._linkage.get(regs) == self.calls.trampoline
+        )
         if rp._pool or (not loops and self._grow(rp)):
             return True
         if not rp.nmissed:

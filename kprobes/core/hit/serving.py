@@ -8,7 +8,7 @@ from ...machine._base import Hits
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
 from ..probe import Kretprobe
-from .calls import Calls
+from .calls import CallsUnderWay
 from .entries import Entries
 from .exits import Exits
 from .handlers import Handlers
@@ -17,7 +17,9 @@ from .handlers import Handlers
 class Serving:
     """Decides it, whenever the probes of an optimized probepoint have changed."""
 
-    def __init__(self, rooms: Rooms, handlers: Handlers, calls: Calls, entries: Entries, exits: Exits) -> None:
+    def __init__(
+        self, rooms: Rooms, handlers: Handlers, calls: CallsUnderWay, entries: Entries, exits: Exits
+    ) -> None:
         self._rooms = rooms
         self._handlers = handlers
         self._calls = calls
@@ -25,8 +27,9 @@ class Serving:
         self._exits = exits
 
     def serve(self, point: Probepoint) -> None:
-        """Have the call site of a detour served: by the machine where it counts, runs programs, follows calls, or calls
-        handlers; what it leaves out is a service's."""
+        """Have the call site of a detour served: by the machine where it counts, runs programs,
+        follows calls, or calls handlers; what it leaves out is a service's.
+        """
         assert point.detour is not None
         call, sites = point.detour.call, self._rooms.sites_in_place
         self._calls.follow_no_more(call)
@@ -55,8 +58,8 @@ class Serving:
     def _follow(self, point: Probepoint, probes: tuple[Kretprobe, ...], call: int) -> None:
         """Have the machine follow the calls of return probes, if it can.
 
-        It cannot where another than the first has an entry handler: that sees the return address as those before have
-        left it.
+        It cannot where another than the first has an entry handler: that sees the return address as
+        those before have left it.
         """
         if self._calls.programs is None or len(probes) < len(point.active):
             return
@@ -66,15 +69,24 @@ class Serving:
         self._calls.follow(probes, call, self._exits.usual(probes), entered)
 
     def _run(self, point: Probepoint, call: int) -> bool:
-        """Have the machine run the programs of the probes, and follow calls where one is to run at the return.
+        """Have the machine run the programs of the probes, and follow calls where one is to run at
+        the return.
 
-        False where it cannot: calls that other probes ask about, or that do not return by themselves where their caller
-        wants it, are the core's. Every probe here is a program, or only counts.
+        False where it cannot: calls that other probes ask about, or that do not return by
+        themselves where their caller wants it, are the core's. Every probe here is a program, or
+        only counts.
         """
         linkage = self._rooms.arch.linkage
         probes = point.returning
-        programs = [program for p in point.active
-                    if (program := p._keeping and p._keeping.program if isinstance(p, Kretprobe) else p._host)]
+        programs = [
+            program
+            for p in point.active
+            if (
+                program := p._keeping and p._keeping.program
+                if isinstance(p, Kretprobe)
+                else p._host
+            )
+        ]
         if not probes:
             self._rooms.sites_in_place.program_at(call, programs)
             return True

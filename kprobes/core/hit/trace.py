@@ -1,6 +1,8 @@
-"""The stack of a hit, seen through return probes: by call frame information, else along the guest's frame pointers.
+"""The stack of a hit, seen through return probes: by call frame information, else along the guest's
+frame pointers.
 
-Where that ends early, the calls that return probes follow (a call graph's are) tell the callers that they know.
+Where that ends early, the calls that return probes follow (a call graph's are) tell the callers
+that they know.
 """
 
 from __future__ import annotations
@@ -11,10 +13,17 @@ from ...errors import GuestFault, KprobeError, Unsupported
 from ...machine._base import Machine
 from ...regs import Regs
 from ...stacks import Stack
-from .calls import Calls, Followed
+from .calls import CallsUnderWay, Followed
 
 
-def stack_trace(calls: Calls, unwinder: Unwinder, machine: Machine, regs: Regs, limit: int, at_entry: bool) -> Stack:
+def stack_trace(
+    calls: CallsUnderWay,
+    unwinder: Unwinder,
+    machine: Machine,
+    regs: Regs,
+    limit: int,
+    at_entry: bool,
+) -> Stack:
     """Return the stack of a hit, at most `limit` addresses.
 
     Args:
@@ -26,16 +35,19 @@ def stack_trace(calls: Calls, unwinder: Unwinder, machine: Machine, regs: Regs, 
         at_entry: pc is at a function's entry.
 
     Raises:
-        Unsupported: nothing but pc is known: the code there has no call frame information, the architecture no
-            frame-pointer convention, pc is not at a function's entry and no return probe follows the function.
+        Unsupported: nothing but pc is known: the code there has no call frame information, the
+            architecture no frame-pointer convention, pc is not at a function's entry and no return
+            probe follows the function.
     """
-    return _Walk(calls, unwinder, machine, regs, limit).stack(at_entry)
+    return _StackWalk(calls, unwinder, machine, regs, limit).stack(at_entry)
 
 
-class _Walk:
+class _StackWalk:
     """A walk of a stack, from pc outwards."""
 
-    def __init__(self, calls: Calls, unwinder: Unwinder, machine: Machine, regs: Regs, limit: int) -> None:
+    def __init__(
+        self, calls: CallsUnderWay, unwinder: Unwinder, machine: Machine, regs: Regs, limit: int
+    ) -> None:
         self._calls = calls
         self._unwinder = unwinder
         self._machine = machine
@@ -62,7 +74,9 @@ class _Walk:
         return Stack(found, not whole and not self._is_outermost(found))
 
     def _by_frame_information(self) -> bool:
-        """Append the return addresses that call frame information gives; True where it reached the outermost caller."""
+        """Append the return addresses that call frame information gives; True where it reached the
+        outermost caller.
+        """
         steps = self._unwinder.walk(self._regs, self._seen_through)
         while len(self._found) < self._limit:
             try:
@@ -72,10 +86,13 @@ class _Walk:
         return False
 
     def _by_followed_calls(self) -> Followed | None:
-        """Append the return addresses of the followed calls that are the next ones up without a gap; the last such
-        call."""
+        """Append the return addresses of the followed calls that are the next ones up without a
+        gap; the last such call.
+        """
         last = None
-        while self._next is not None and len(self._found) < self._limit and self._is_next(self._next):
+        while (
+            self._next is not None and len(self._found) < self._limit and self._is_next(self._next)
+        ):
             last = self._next
             self._found.append(last.link & ~self._arch.pointers.mode_bits)
             self._next = next(self._followed, None)
@@ -92,27 +109,34 @@ class _Walk:
             for entered in map(self._machine.symbols.covering, call.entries))
 
     def _by_pointers(self, above: Followed | None) -> bool:
-        """Append the return addresses that frame pointers lead to; True where their chain ends as it should, with 0.
+        """Append the return addresses that frame pointers lead to; True where their chain ends as
+        it should, with 0.
 
-        above: the frames of this call and of those below it are known, and are skipped; None: there is none.
+        above: the frames of this call and of those below it are known, and are skipped; None: there
+        is none.
         """
         shape = self._arch.linkage.frame if self._arch.linkage is not None else None
         if shape is None:
             if len(self._found) == 1 and not self._is_outermost(self._found):
-                raise Unsupported(f"{self._arch.name} has no frame-pointer convention, and the code at pc no call "
-                                  "frame information", address=self._regs.pc,
-                                  hint="build the guest with -fasynchronous-unwind-tables or -g")
+                raise Unsupported(
+                    f"{self._arch.name} has no frame-pointer convention, and the code at pc no call "
+                    "frame information",
+                    address=self._regs.pc,
+                    hint="build the guest with -fasynchronous-unwind-tables or -g",
+                )
             return False
         regs = self._regs
         base = regs[shape.register]
-        # code that keeps no frame pointers has anything in the register: data, or the frame of an outer caller
+        # code that keeps no frame pointers has anything in the register: data, or the frame of an
+        # outer caller
         if (base - regs.sp) * self._arch.callers < 0:
             return False
         seen = False
         while base and len(self._found) < self._limit:
             try:
                 next_base = regs.word(base + shape.next)
-                # a function's own return address lies at its frame or below, in `above` at that of its caller
+                # a function's own return address lies at its frame or below, in `above` at that of
+                # its caller
                 where = next_base if shape.above else base + shape.address
                 address = regs.word(next_base + shape.address if shape.above else where)
             except GuestFault:
@@ -140,7 +164,9 @@ class _Walk:
             return False
 
     def _seen_through(self, address: int) -> int:
-        """The true address behind one found in a frame: trampolines stand in the order of the followed calls."""
+        """The true address behind one found in a frame: trampolines stand in the order of the
+        followed calls.
+        """
         if address != self._calls.trampoline or self._next is None:
             return address
         link, self._next = self._next.link, next(self._followed, None)

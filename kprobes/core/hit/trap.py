@@ -1,8 +1,10 @@
-"""The driver: what a trap and a fault do. Reports come from the machine; the order of things is here and nowhere else.
+"""The driver: what a trap and a fault do. Reports come from the machine; the order of things is
+here and nowhere else.
 
-A hit: control block IDLE -> HIT_ACTIVE, pre-handlers newest first, simulation, then the body in its slot (HIT_SS) or
-nothing, then pc at the next instruction, post-handlers (HIT_SSDONE), IDLE. Whatever is raised on the way leaves through
-the engine with the guest consistent: pc at the probepoint (before the instruction) or after it, control block popped.
+A hit: control block IDLE -> HIT_ACTIVE, pre-handlers newest first, simulation, then the body in its
+slot (HIT_SS) or nothing, then pc at the next instruction, post-handlers (HIT_SSDONE), IDLE.
+Whatever is raised on the way leaves through the engine with the guest consistent: pc at the
+probepoint (before the instruction) or after it, control block popped.
 """
 
 from __future__ import annotations
@@ -16,21 +18,31 @@ from ..patch.arming import Arming
 from ..patch.optimizer import Optimizer
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
-from ..patch.sites import Kind
-from .breakpoints import Breakpoints
-from .ctlblk import ControlBlock, Event, State
+from ..patch.sites import SiteKind
+from .breakpoints import ServedBreakpoints
+from .ctlblk import ControlBlock, HitEvent, HitState
 from .displaced import Displaced
 from .entries import Entries
-from .executed import Executed
+from .executed import ExecutedBreakpoints
 from .exits import Exits
 from .handlers import Handlers
 from .returns import Returns
 from .serving import Serving
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
-IDLE, HIT_ACTIVE, HIT_SS, REENTER, DONE = State.IDLE, State.HIT_ACTIVE, State.HIT_SS, State.REENTER, Event.DONE
+IDLE, HIT_ACTIVE, HIT_SS, REENTER, DONE = (
+    HitState.IDLE,
+    HitState.HIT_ACTIVE,
+    HitState.HIT_SS,
+    HitState.REENTER,
+    HitEvent.DONE,
+)
 ARMED, OPTIMIZED, GONE = Arming.ARMED, Arming.OPTIMIZED, Arming.GONE
-AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = Kind.PROBEPOINT, Kind.SLOT_END, Kind.TRAMPOLINE
+AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = (
+    SiteKind.PROBEPOINT,
+    SiteKind.SLOT_END,
+    SiteKind.TRAMPOLINE,
+)
 
 
 class TrapDriver:
@@ -55,8 +67,8 @@ class TrapDriver:
         self._exits = Exits(rooms, handlers, returns)
         entries = Entries(rooms, handlers, returns)
         self.serving = Serving(rooms, handlers, returns.calls, entries, self._exits)
-        self._breakpoints = Breakpoints(handlers, entries)
-        self._executed = Executed(rooms, handlers, self._displaced)
+        self._breakpoints = ServedBreakpoints(handlers, entries)
+        self._executed = ExecutedBreakpoints(rooms, handlers, self._displaced)
         self._overwritten: set[Probepoint] = set()
         self._doubtful = rooms.text.doubtful
         self.outlived: Callable[[list[int]], None] | None = None
@@ -71,11 +83,15 @@ class TrapDriver:
 
     @property
     def at_rest(self) -> bool:
-        """True while, besides, no CPU is in code of ours: asked for its task at a call site or the trampoline, or in
-        the middle of a displaced instruction that a watchpoint reports, as if it were at home."""
+        """True while, besides, no CPU is in code of ours: asked for its task at a call site or the
+        trampoline, or in the middle of a displaced instruction that a watchpoint reports, as if it
+        were at home.
+        """
         caches = self._rooms.caches
-        return self.idle and not any(regs.midway or any(cache.in_use(regs.live_pc()) for cache in caches)
-                                     for regs in self._rooms.machine.cpu_regs)
+        return self.idle and not any(
+            regs.midway or any(cache.in_use(regs.live_pc()) for cache in caches)
+            for regs in self._rooms.machine.cpu_regs
+        )
 
     def optimize(self, point: Probepoint, *, demanded: bool = False) -> None:
         """Make a queued probepoint a jump, if it may be one now, and have its call site served."""
@@ -92,7 +108,11 @@ class TrapDriver:
         kind = site.kind
         if kind is AT_PROBEPOINT:
             point = site.owner
-            if self._doubtful and point.address in self._doubtful and self._other_behind(point.address):
+            if (
+                self._doubtful
+                and point.address in self._doubtful
+                and self._other_behind(point.address)
+            ):
                 return True
             if point.state is not ARMED:
                 if point.state is GONE:
@@ -120,11 +140,13 @@ class TrapDriver:
         point, _, home, again = displaced
         regs.go(home | point.insn.mode)
         running = cb.point is point and cb.state in (HIT_SS, REENTER)
-        missed = cb.state is REENTER or (cb.state is not IDLE and not running)  # a missed hit asks nobody
+        # a missed hit asks nobody
+        missed = cb.state is REENTER or (cb.state is not IDLE and not running)
         handled, state = False, cb.state
         try:
             if not missed:
-                cb.state = HIT_ACTIVE  # the slot, or the detour, is still needed, whatever the handler has the guest do
+                # the slot, or the detour, is still needed, whatever the handler has the guest do
+                cb.state = HIT_ACTIVE
                 handled = self._handlers.ask(point.active, regs, fault)
         finally:
             cb.state = state
@@ -144,14 +166,16 @@ class TrapDriver:
         return self._displaced.waits(self.blocks[regs.cpu], regs)
 
     def leave(self, regs: Regs, pc: int) -> None:
-        """Give up the hit whose displaced instruction is at `pc`. See machine._base.Sink.abandon()."""
+        """Give up the hit whose displaced instruction is at `pc`. See machine._base.Sink.abandon().
+        """
         cb, displaced = self.blocks[regs.cpu], self._displaced.at(pc)
         if displaced is not None and cb.point is displaced[0] and cb.state in (HIT_SS, REENTER):
             cb.step(DONE)
 
     def give_up(self, target: int | None = None) -> None:
-        """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends. target: where it will go
-        on."""
+        """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends.
+        target: where it will go on.
+        """
         machine = self._rooms.machine
         for cb, regs in zip(self.blocks, machine.cpu_regs, strict=True):
             pc = (regs.live_pc() if target is None or regs is not machine.regs
@@ -160,8 +184,9 @@ class TrapDriver:
                 self._handlers.abandon(cb)
 
     def overwritten(self, point: Probepoint) -> None:
-        """The guest is about to overwrite a probepoint, which is GONE. Code that is executed just now may still lead to
-        the breakpoint or to the call site; what the guest wrote is executed then.
+        """The guest is about to overwrite a probepoint, which is GONE. Code that is executed just
+        now may still lead to the breakpoint or to the call site; what the guest wrote is executed
+        then.
         """
         self._overwritten.add(point)
         if point.detour is not None:
@@ -169,15 +194,18 @@ class TrapDriver:
             self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
 
     def _other_behind(self, addr: int) -> bool:
-        """True where the guest has changed what is behind the breakpoint's bytes: what it wrote is executed."""
+        """True where the guest has changed what is behind the breakpoint's bytes: what it wrote is
+        executed.
+        """
         if self.outlived is None or not self._rooms.text.outlived(addr):
             return False
         self.outlived([addr])
         return True
 
     def _gone(self, point: Probepoint) -> bool:
-        """A trap where there is no breakpoint of ours any more: once, by code from before. Then it is the guest's
-        own."""
+        """A trap where there is no breakpoint of ours any more: once, by code from before. Then it
+        is the guest's own.
+        """
         again = point in self._overwritten
         self._overwritten.discard(point)
         return again
@@ -206,7 +234,11 @@ class TrapDriver:
             cb.step(DONE)
             self._divert(point, regs)
             return
-        if point.served is None and self._handlers.hits is not None and point.address not in self._doubtful:
+        if (
+            point.served is None
+            and self._handlers.hits is not None
+            and point.address not in self._doubtful
+        ):
             self._breakpoints.serve(point)
         self._handlers.execute(cb, point, regs)
 
@@ -217,7 +249,9 @@ class TrapDriver:
         self._handlers.check_diverted(point, regs)
 
     def _reenter(self, cb: ControlBlock, point: Probepoint) -> None:
-        """A hit within a hit is missed; a third level is an error, and what the second was about never ends."""
+        """A hit within a hit is missed; a third level is an error, and what the second was about
+        never ends.
+        """
         try:
             cb.begin(point)
         except ReentryError:

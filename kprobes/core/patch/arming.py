@@ -1,8 +1,8 @@
 """The states of a probepoint's patch in guest memory, and how they change.
 
-Rules. What is wanted is decided elsewhere (somebody enabled is there, the global switch is on); the patch in memory
-follows. A jump is put in and taken out by the optimizer only. An illegal (state, event) pair raises and changes
-nothing. GONE text is never written again.
+Rules. What is wanted is decided elsewhere (somebody enabled is there, the global switch is on); the
+patch in memory follows. A jump is put in and taken out by the optimizer only. An illegal (state,
+event) pair raises and changes nothing. GONE text is never written again.
 """
 
 from __future__ import annotations

@@ -31,4 +31,8 @@ def only(data: bytes, mask: bytes) -> bytes:
 
 def over(now: bytes | bytearray, data: bytes, mask: bytes) -> bytes:
     """`now` with these bits of a mask."""
-    return bytes(byte & ~bits | new for byte, new, bits in zip(now, data, mask, strict=False)) if mask else data
+    return (
+        bytes(byte & ~bits | new for byte, new, bits in zip(now, data, mask, strict=False))
+        if mask
+        else data
+    )

@@ -1,7 +1,7 @@
 """Copies that the guest has made of text with patches in it.
 
-A breakpoint there is in no table, and a jump leads elsewhere by as much as the text was moved. They are recognized when
-the guest has run into one.
+A breakpoint there is in no table, and a jump leads elsewhere by as much as the text was moved. They
+are recognized when the guest has run into one.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from ...errors import GuestFault
 from .probepoint import Probepoint
 from .rooms import Rooms
-from .sites import Kind
+from .sites import SiteKind
 
 AROUND = 24  # bytes that are compared before a patch, and behind it
-ALIKE = 0.75  # of them are the same: others may have been relocated, or are patches that have come since
+# of them are the same: others may have been relocated, or are patches that have come since
+ALIKE = 0.75
 
 
 def copied_patch(rooms: Rooms, pc: int) -> str:
@@ -26,10 +27,19 @@ def copied_patch(rooms: Rooms, pc: int) -> str:
     """
     if pc in rooms.sites:  # a probe's own place, whose surroundings may look like another's
         return ""
-    points: list[Probepoint] = [site.owner for site in list(rooms.sites.values()) if site.kind is Kind.PROBEPOINT]
-    found = [(alike, point.where, what) for point in points if point.patch is not None
-             for what, alike in (("breakpoint", _trap_at(rooms, point, pc)), ("jump", _jumped(rooms, point, pc)))
-             if alike >= ALIKE]
+    points: list[Probepoint] = [
+        site.owner for site in list(rooms.sites.values()) if site.kind is SiteKind.PROBEPOINT
+    ]
+    found = [
+        (alike, point.where, what)
+        for point in points
+        if point.patch is not None
+        for what, alike in (
+            ("breakpoint", _trap_at(rooms, point, pc)),
+            ("jump", _jumped(rooms, point, pc)),
+        )
+        if alike >= ALIKE
+    ]
     if not found:
         return ""
     _, where, what = max(found, key=lambda one: one[0])

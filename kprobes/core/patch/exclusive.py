@@ -1,8 +1,9 @@
-"""Exclusive sequences: what stands on a way from a load-exclusive to the store-exclusive that closes it.
+"""Exclusive sequences: what stands on a way from a load-exclusive to the store-exclusive that
+closes it.
 
-A trap there would make the store fail for ever. Ways are followed along direct branches, forward and back; a call, a
-return, whatever gives the sequence up (CLREX, a wait) and another load-exclusive end them. A load that no store closes
-opens nothing.
+A trap there would make the store fail for ever. Ways are followed along direct branches, forward
+and back; a call, a return, whatever gives the sequence up (CLREX, a wait) and another
+load-exclusive end them. A load that no store closes opens nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Callable
 
 from ...arch._base import Atomic, Decoded, Insn
 
-#: Instructions from the load to the store: architectures promise progress only for short sequences (16 instructions on
-#: RISC-V, 128 bytes on Arm).
+#: Instructions from the load to the store: architectures promise progress only for short sequences
+#: (16 instructions on RISC-V, 128 bytes on Arm).
 LONGEST = 32
 
 
@@ -43,7 +44,10 @@ def _after(insn: Insn, decode: Callable[[int], Insn]) -> list[int]:
         return []
     if insn.delay_slot and decode(insn.addr + insn.size).atomic is not None:
         return [insn.addr + insn.size]
-    return [*((insn.target,) if insn.target is not None else ()), *((insn.next,) if insn.falls_through else ())]
+    return [
+        *((insn.target,) if insn.target is not None else ()),
+        *((insn.next,) if insn.falls_through else ()),
+    ]
 
 
 def _between(closing: list[int], ways: dict[int, set[int]]) -> set[int]:

@@ -1,7 +1,8 @@
-"""Probepoints whose instruction is its own call site: nothing is patched, and no jump leads away and back.
+"""Probepoints whose instruction is its own call site: nothing is patched, and no jump leads away
+and back.
 
-For programs alone, where the machine can do it and the guest cannot write the text; and only while there is no other
-call site, as they make each other slower.
+For programs alone, where the machine can do it and the guest cannot write the text; and only while
+there is no other call site, as they make each other slower.
 """
 
 from __future__ import annotations
@@ -25,10 +26,17 @@ class InPlace:
         self.points: dict[Probepoint, Callable[[], None]] = {}
 
     def take(self, point: Probepoint) -> Detour | None:
-        """The instruction as its own detour: what is written is what stands there. None: not that one."""
+        """The instruction as its own detour: what is written is what stands there. None: not that
+        one.
+        """
         insn, rooms = point.insn, self._rooms
-        if (not point.programs or insn.simulate is not None or insn.repeats or len(rooms.called) > len(self.points)
-            or rooms.text.writes.may_write(insn.addr, insn.next)):
+        if (
+            not point.programs
+            or insn.simulate is not None
+            or insn.repeats
+            or len(rooms.called) > len(self.points)
+            or rooms.text.writes.may_write(insn.addr, insn.next)
+        ):
             return None
         end = rooms.sites_in_place.serve_here(insn.addr, point.programs)
         if end is None:

@@ -1,10 +1,11 @@
 """Breakpoints into jumps, and back.
 
-An optimized probepoint is a jump to a call site, where the machine calls the handlers in place, and which jumps on to
-the displaced instructions. Deterministic: what may be optimized is queued, and work is done at safe points only, in
-five steps: un-optimize what nobody needs; leave alone where a CPU stands inside a region; optimize; free what was
-reaped; keep the rest queued. Safe points are a flush, an unregistration outside of a hit, and the hit of a queued
-probepoint: it is the first hit that makes a probepoint a jump, so that probes nobody hits cost nothing.
+An optimized probepoint is a jump to a call site, where the machine calls the handlers in place, and
+which jumps on to the displaced instructions. Deterministic: what may be optimized is queued, and
+work is done at safe points only, in five steps: un-optimize what nobody needs; leave alone where a
+CPU stands inside a region; optimize; free what was reaped; keep the rest queued. Safe points are a
+flush, an unregistration outside of a hit, and the hit of a queued probepoint: it is the first hit
+that makes a probepoint a jump, so that probes nobody hits cost nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ IN_PLACE = "this machine services nothing in place"
 
 
 class Optimizer:
-    """Decides which probepoints are jumps. Whoever serves call sites asks take_left() for those that nothing leads to
-    any more.
+    """Decides which probepoints are jumps. Whoever serves call sites asks take_left() for those
+    that nothing leads to any more.
 
     Attributes:
         allowed: the sysctl debug.kprobes-optimization.
@@ -36,7 +37,8 @@ class Optimizer:
         self._rooms = rooms
         self._left: list[int] = []
         self.allowed = True
-        self._exact = 0  # runs that count instructions are under way: no jump may cover more than one
+        # runs that count instructions are under way: no jump may cover more than one
+        self._exact = 0
         self._in_place = InPlace(rooms)
         self._queue: dict[Probepoint, None] = {}
         self._unqueue: dict[Probepoint, None] = {}
@@ -44,7 +46,9 @@ class Optimizer:
     # --- requests
 
     def consider(self, point: Probepoint) -> None:
-        """Something changed at a probepoint: queue it, or take the jump out, as its probes now want."""
+        """Something changed at a probepoint: queue it, or take the jump out, as its probes now
+        want.
+        """
         wants = (self.allowed and bool(point.active) and not point.has_post and not point.refusal
                  and not point.reluctant and point.may_jump)
         if self._in_place.unfit(point):
@@ -85,7 +89,9 @@ class Optimizer:
         self._give_back(point)
 
     def make_room(self, addr: int) -> None:
-        """The guest goes to `addr`, or a breakpoint is about to be armed there: no jump may cover it."""
+        """The guest goes to `addr`, or a breakpoint is about to be armed there: no jump may cover
+        it.
+        """
         for point in self._covering(addr):
             self.force(point)
 
@@ -96,20 +102,35 @@ class Optimizer:
             self.consider(point)
 
     def divide(self, addr: int) -> None:
-        """A breakpoint came to `addr`, or went: its bundle's rest may not, or may, go along with who is before it."""
+        """A breakpoint came to `addr`, or went: its bundle's rest may not, or may, go along with
+        who is before it.
+        """
         bundles = self._rooms.arch.bundles
-        for point in [] if bundles is None else self._rooms.sites.between(bundles.start(addr), addr):
+        for point in (
+            [] if bundles is None else self._rooms.sites.between(bundles.start(addr), addr)
+        ):
             point.refresh()
 
     def _near(self, addr: int) -> list[Probepoint]:
-        """The probepoints whose region may cover `addr`, none is longer than a buffer; and those of its bundle."""
+        """The probepoints whose region may cover `addr`, none is longer than a buffer; and those of
+        its bundle.
+        """
         arch, between = self._rooms.arch, self._rooms.sites.between
-        return [] if arch.jump is None else between(addr - self._rooms.buffers.size, arch.last_of(addr) + 1)
+        return (
+            []
+            if arch.jump is None
+            else between(addr - self._rooms.buffers.size, arch.last_of(addr) + 1)
+        )
 
     def _covering(self, addr: int) -> list[Probepoint]:
-        if not self._rooms.displaced and self._rooms.arch.bundles is None:  # none covers more than its own instruction
+        # none covers more than its own instruction
+        if not self._rooms.displaced and self._rooms.arch.bundles is None:
             return []
-        return [p for p in self._near(addr) if p.detour is not None and p.address < addr < p.address + p.detour.size]
+        return [
+            p
+            for p in self._near(addr)
+            if p.detour is not None and p.address < addr < p.address + p.detour.size
+        ]
 
     def explain(self, point: Probepoint) -> str:
         """Why a probepoint is not a jump; "" where it is."""
@@ -170,10 +191,14 @@ class Optimizer:
                 return False
             if any(self._inside(point, region, regs.pc) for regs in self._rooms.machine.cpu_regs):
                 return False
-            detour = (None if self._exact else self._in_place.take(point)) or self._build(point, region, demanded)
+            detour = (None if self._exact else self._in_place.take(point)) or self._build(
+                point, region, demanded
+            )
         except (NotOptimizable, OutOfReach, NoMemory) as reason:
             self._dequeue(point)
-            point.failure = reason.reason if isinstance(reason, OutOfReach | NoMemory) else str(reason)
+            point.failure = (
+                reason.reason if isinstance(reason, OutOfReach | NoMemory) else str(reason)
+            )
             return False
         del self._queue[point]
         self._rooms.called[detour.call] = point
@@ -196,10 +221,14 @@ class Optimizer:
                 self.consider(point)
 
     def exact(self, on: bool) -> None:
-        """A run that counts the guest's instructions begins or has ended: meanwhile each stands at its own address."""
+        """A run that counts the guest's instructions begins or has ended: meanwhile each stands at
+        its own address.
+        """
         self._exact += 1 if on else -1
         if on:
-            self._again([*self._in_place.points, *(point for point, _ in self._rooms.displaced.values())])
+            self._again(
+                [*self._in_place.points, *(point for point, _ in self._rooms.displaced.values())]
+            )
 
     def _inside(self, point: Probepoint, region: Region, pc: int) -> bool:
         """True if a CPU at `pc` has yet to execute bytes that the jump would replace."""
@@ -207,11 +236,11 @@ class Optimizer:
         return in_slot or point.address < pc < point.address + region.size
 
     def trial(self, insn: Insn) -> tuple[bool, str]:
-        """(Whether a probepoint at an instruction would be boosted, why it would not become a jump), found out by
-        making one.
+        """(Whether a probepoint at an instruction would be boosted, why it would not become a
+        jump), found out by making one.
 
-        Nothing of it stays after the next rooms.collect(). Raises what registering a probe there would: OutOfReach,
-        NoMemory.
+        Nothing of it stays after the next rooms.collect(). Raises what registering a probe there
+        would: OutOfReach, NoMemory.
         """
         rooms, point = self._rooms, Probepoint(self._rooms, insn, "", 0, "")
         point.boosted = point.may_boost()
@@ -221,7 +250,9 @@ class Optimizer:
         try:
             detour = self._build(point, region_of(insn, rooms), demanded=False)
         except (NotOptimizable, OutOfReach, NoMemory) as reason:
-            return point.boosted, reason.reason if isinstance(reason, OutOfReach | NoMemory) else str(reason)
+            return point.boosted, reason.reason if isinstance(
+                reason, OutOfReach | NoMemory
+            ) else str(reason)
         finally:
             point.give_back_slot()
         rooms.calls.give_back(detour.call, lambda: None)
@@ -230,7 +261,9 @@ class Optimizer:
         return point.boosted, "" if self.allowed else OFF
 
     def _build(self, point: Probepoint, region: Region, demanded: bool) -> Detour:
-        """Write the detour: displaced instructions where they are not in the slot already, then the call site."""
+        """Write the detour: displaced instructions where they are not in the slot already, then the
+        call site.
+        """
         rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
         assert jump is not None
         if point.slot is not None and not point.boosted and not region.moved:
@@ -241,7 +274,9 @@ class Optimizer:
         def fill(call: int) -> bytes:
             if on is not None:
                 rooms.machine.patch(call, jump.encode(call, on))
-            return rooms.arch.jump_for(point.insn, call, () if buffer is None else rooms.displaced[buffer][1])
+            return rooms.arch.jump_for(
+                point.insn, call, () if buffer is None else rooms.displaced[buffer][1]
+            )
 
         try:
             call, patch = rooms.calls.take(point.address, fill)
@@ -252,10 +287,13 @@ class Optimizer:
         return Detour(call=call, buffer=buffer, jump=patch, size=region.size, demanded=demanded)
 
     def _move(self, point: Probepoint, region: Region) -> int | None:
-        """Displace the region into a buffer. None: the instruction does not reach from there what it needs, and is
-        simulated."""
+        """Displace the region into a buffer. None: the instruction does not reach from there what
+        it needs, and is simulated.
+        """
         try:
-            return self._rooms.buffers.take(point.address, lambda to: self._displace(point, region, to))[0]
+            return self._rooms.buffers.take(
+                point.address, lambda to: self._displace(point, region, to)
+            )[0]
         except OutOfReach:
             if len(region.insns) > 1 or point.insn.body:
                 raise
@@ -269,10 +307,16 @@ class Optimizer:
         for insn in region.insns:
             place = to + len(code)
             places.append((place, insn))
-            piece = rooms.arch.out_of_line.relocate(insn, place) if insn.displace is None else insn.displace(place)
+            piece = (
+                rooms.arch.out_of_line.relocate(insn, place)
+                if insn.displace is None
+                else insn.displace(place)
+            )
             if block and piece != insn.raw:
-                raise NotOptimizable(f"{insn.name} at {insn.addr:#x} would be other code elsewhere, which a block "
-                                     "does not take")
+                raise NotOptimizable(
+                    f"{insn.name} at {insn.addr:#x} would be other code elsewhere, which a block "
+                    "does not take"
+                )
             code, block = code + piece, max(block - 1, insn.together)
         code += jump.encode(to + len(code), point.address + region.size)
         if len(code) > rooms.buffers.size:

@@ -1,4 +1,6 @@
-"""Probepoint: everything at one address. Every address that has a probe has one, from its first probe to its last."""
+"""Probepoint: everything at one address. Every address that has a probe has one, from its first
+probe to its last.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from .arming import Arming, Change, after
 from .bits import Patch
 from .detour import Detour
 from .rooms import Rooms
-from .sites import Kind, Site
+from .sites import Site, SiteKind
 
 _late = attrgetter("_late")
 
@@ -73,18 +75,47 @@ class Probepoint:
     """An address and all that lives there.
 
     Attributes:
-        address: mode bits stripped. where: `name+0xOFF`. module: image name. insn: the original instruction.
-        probes: all, newest first (jprobes last). active: those whose handlers may run. state, patch: what is in memory.
-        next: target after the instruction. slot: address of the out-of-line copy, None where nothing runs out of line.
-        slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's buffer. boosted: the
-        slot ends in a jump back. native: what stands at slot_target does all the rest. detour: where the jump leads
+        address: mode bits stripped. where: `name+0xOFF`. module: image name. insn: the original
+            instruction.
+        probes: all, newest first (jprobes last). active: those whose handlers may run. state,
+            patch: what is in memory.
+        next: target after the instruction. slot: address of the out-of-line copy, None where
+            nothing runs out of line.
+        slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's
+            buffer. boosted: the
+        slot ends in a jump back. native: what stands at slot_target does all the rest. detour:
+        where the jump leads
         while there is one. failure: why the optimizer gave up. refusal: why it need not try.
         served: the breakpoint, as the machine serves it; None: the core does.
     """
 
-    __slots__ = ("_owns_slot", "_rooms", "_wanting", "active", "address", "boosted", "counted", "detour", "failure",
-                 "has_post", "insn", "module", "native", "next", "offset", "patch", "probes", "refusal", "served",
-                 "slot", "slot_end", "slot_target", "state", "symbol", "where")
+    __slots__ = (
+        "_owns_slot",
+        "_rooms",
+        "_wanting",
+        "active",
+        "address",
+        "boosted",
+        "counted",
+        "detour",
+        "failure",
+        "has_post",
+        "insn",
+        "module",
+        "native",
+        "next",
+        "offset",
+        "patch",
+        "probes",
+        "refusal",
+        "served",
+        "slot",
+        "slot_end",
+        "slot_target",
+        "state",
+        "symbol",
+        "where",
+    )
 
     def __init__(self, rooms: Rooms, insn: Insn, symbol: str, offset: int, module: str) -> None:
         self._rooms = rooms
@@ -118,7 +149,8 @@ class Probepoint:
     # --- probes
 
     def add(self, probe: Probe) -> None:
-        """Let a probe in: the newest comes first; a jprobe comes last (its mirror sees what the others did).
+        """Let a probe in: the newest comes first; a jprobe comes last (its mirror sees what the
+        others did).
 
         Thousands may be at one address, so neither this nor remove() looks at the others in Python.
         """
@@ -153,7 +185,9 @@ class Probepoint:
         self._retail()
 
     def _retail(self) -> None:
-        """The handlers that may run have changed: so may what the slot ends in, and who serves hits."""
+        """The handlers that may run have changed: so may what the slot ends in, and who serves
+        hits.
+        """
         self.serve_no_more()
         self.has_post = bool(self._wanting.post)
         if self._owns_slot and self.active:  # else it stays as it is, for who is inside
@@ -185,13 +219,16 @@ class Probepoint:
 
     @property
     def may_jump(self) -> bool:
-        """True if the machine serves what a hit does from a call site; nobody's hit does nothing."""
+        """True if the machine serves what a hit does from a call site; nobody's hit does nothing.
+        """
         programs = self.programs
         alone = bool(programs) and (self.insn.simulate is None or self.insn.displace is not None)
         if self.barred:
             return False
         sites = self._rooms.call_sites
-        return not self.active or (sites is not None and sites.jumps(programs if alone else None, self.insn.mode))
+        return not self.active or (
+            sites is not None and sites.jumps(programs if alone else None, self.insn.mode)
+        )
 
     @property
     def barred(self) -> str:
@@ -203,7 +240,11 @@ class Probepoint:
             return insn.lands or insn.sends
         if insn.mode:
             return "no detours are written for code of this mode"
-        return f"{insn.name} is simulated" if insn.simulate is not None and insn.displace is None else ""
+        return (
+            f"{insn.name} is simulated"
+            if insn.simulate is not None and insn.displace is None
+            else ""
+        )
 
     def _change(self, change: Change) -> None:
         """Change what is in memory; from now on the core sees to hits."""
@@ -225,7 +266,11 @@ class Probepoint:
     @property
     def uncounted(self) -> int:
         """Hits that the machine has counted and the probes do not know of yet."""
-        at_jump = 0 if self.detour is None else self._rooms.sites_in_place.count(self.detour.call) - self.counted
+        at_jump = (
+            0
+            if self.detour is None
+            else self._rooms.sites_in_place.count(self.detour.call) - self.counted
+        )
         return at_jump if self.served is None else at_jump + self.served.hits
 
     def settle_count(self) -> None:
@@ -351,8 +396,8 @@ class Probepoint:
             self.slot, self.slot_end = rooms.slots.take(self.address, fill)
         self.slot_target = self.slot | insn.mode
         self._owns_slot = True
-        rooms.sites[self.slot] = Site(Kind.SLOT, self)
-        rooms.sites[self.slot_end] = Site(Kind.SLOT_END, self)
+        rooms.sites[self.slot] = Site(SiteKind.SLOT, self)
+        rooms.sites[self.slot_end] = Site(SiteKind.SLOT_END, self)
 
     def _write_tail(self) -> None:
         """A jump back, or the trap that reports the slot's end."""
@@ -370,7 +415,9 @@ class Probepoint:
                 and not self.reluctant and (self.insn.onward is None or not self._followed()))
 
     def _followed(self) -> bool:
-        """True where a breakpoint stands behind it in its bundle: the rest of that may not go along."""
+        """True where a breakpoint stands behind it in its bundle: the rest of that may not go
+        along.
+        """
         behind = self._rooms.sites.between(self.insn.next, self._behind)
         return any(point.state not in (Arming.DISARMED, Arming.GONE) for point in behind)
 

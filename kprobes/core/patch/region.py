@@ -1,8 +1,9 @@
 """Finds the region that a jump over a probepoint would cover, and whether a jump may.
 
-A jump longer than the probed instruction replaces its followers too: the region. It must lie in one function, be all
-relocatable, and nothing may jump into its middle (Linux: Documentation/trace/kprobes, "Safety Check"). In a bundle
-these are the instructions behind it there, which no branch leads to.
+A jump longer than the probed instruction replaces its followers too: the region. It must lie in one
+function, be all relocatable, and nothing may jump into its middle (Linux:
+Documentation/trace/kprobes, "Safety Check"). In a bundle these are the instructions behind it
+there, which no branch leads to.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ class NotOptimizable(Exception):
 
 @frozen
 class Region:
-    """The instructions that a jump at a probepoint replaces, and their bytes together, delay slots included.
+    """The instructions that a jump at a probepoint replaces, and their bytes together, delay slots
+    included.
 
     Attributes:
-        moved: they are executed elsewhere, as code of the detour's; else the only one has a slot, or is simulated.
+        moved: they are executed elsewhere, as code of the detour's; else the only one has a slot,
+            or is simulated.
     """
 
     insns: tuple[Insn, ...]
@@ -52,9 +55,13 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
     insns, end, block = [first], first.next, first.together
     while end < limit or block:
         if insns[-1].links:
-            raise NotOptimizable(f"the jump would cover what {insns[-1].name} returns to, at {end:#x}")
+            raise NotOptimizable(
+                f"the jump would cover what {insns[-1].name} returns to, at {end:#x}"
+            )
         if alone and not insns[-1].falls_through:
-            raise NotOptimizable(f"the jump would cover what follows {insns[-1].name}, at {end:#x}, and may be data")
+            raise NotOptimizable(
+                f"the jump would cover what follows {insns[-1].name}, at {end:#x}, and may be data"
+            )
         insn = rooms.survey.decode(end, first.mode)
         _check_follower(insn)
         insns.append(insn)
@@ -94,8 +101,9 @@ def _check_executed(start: int, region: Region, rooms: Rooms) -> None:
     if rooms.arch.executing is None:
         return
     symbol = rooms.machine.symbols.covering(start)
-    why = rooms.survey.executed.why_no_jump(start, start + region.size,
-                                            None if symbol is None else rooms.survey.flow(symbol).executed)
+    why = rooms.survey.executed.why_no_jump(
+        start, start + region.size, None if symbol is None else rooms.survey.flow(symbol).executed
+    )
     if why:
         raise NotOptimizable(why)
 
@@ -121,9 +129,13 @@ def _check_surroundings(first: Insn, region: Region, rooms: Rooms) -> None:
     flow = rooms.survey.flow(symbol)
     why = flow.unknown or rooms.survey.data_in(first.next, end, symbol)
     if why or end > flow.end:
-        raise NotOptimizable(why
-                             or f"{symbol.name} has no size: nobody knows what jumps into the region from behind "
-                                f"{flow.end:#x}")
+        raise NotOptimizable(
+            why
+            or f"{symbol.name} has no size: nobody knows what jumps into the region from behind "
+            f"{flow.end:#x}"
+        )
     inward = [t for t in range(start + 1, end) if t in flow.targets]
     if inward:
-        raise NotOptimizable(f"a branch of {symbol.name} leads to {inward[0]:#x}, inside the region")
+        raise NotOptimizable(
+            f"a branch of {symbol.name} leads to {inward[0]:#x}, inside the region"
+        )

@@ -38,10 +38,14 @@ class Rooms:
         self.text = Text(machine)
         self.survey = Survey(arch, self.text, machine.symbols, machine.executable)
         pad = arch.end_bytes(min(arch.traps.end))
-        pages = Areas(machine.page_size, machine.map_code, machine.unmap_code, several=machine.maps_runs)
+        pages = Areas(
+            machine.page_size, machine.map_code, machine.unmap_code, several=machine.maps_runs
+        )
         self.slots = SlotCache(machine, pages, _slot_size(arch), pad)
         self.call_sites = sites = machine.call_sites
-        calls = Areas(sites.call_area if sites is not None else 0, self._map_calls, self._unmap_calls)
+        calls = Areas(
+            sites.call_area if sites is not None else 0, self._map_calls, self._unmap_calls
+        )
         self.calls = SlotCache(machine, calls, _call_size(arch, sites), pad)
         self.buffers = SlotCache(machine, pages, _buffer_size(arch), pad)
         self.displaced: dict[int, tuple[Point, list[tuple[int, Insn]]]] = {}
@@ -62,12 +66,16 @@ class Rooms:
             Unsupported: it has none.
         """
         if self.call_sites is None:
-            raise Unsupported("this machine services nothing in place", hint="probes work by breakpoints")
+            raise Unsupported(
+                "this machine services nothing in place", hint="probes work by breakpoints"
+            )
         return self.call_sites
 
     @property
     def serves(self) -> bool:
-        """True if the machine services call areas for whatever is called there, not for programs alone."""
+        """True if the machine services call areas for whatever is called there, not for programs
+        alone.
+        """
         return self.call_sites is not None and self.call_sites.jumps(None, 0)
 
     @property
@@ -104,14 +112,19 @@ def _slot_size(arch: Arch) -> int:
 
 
 def _call_size(arch: Arch, sites: CallsInPlace | None) -> int:
-    """Bytes of a detour's call site: a jump, or what returns from the trampoline, or two jumps that lead to it."""
-    jumps = (arch.jump.size if arch.jump else 0) * (1 if sites is None or sites.delays_in_calls else 2)
+    """Bytes of a detour's call site: a jump, or what returns from the trampoline, or two jumps that
+    lead to it.
+    """
+    jumps = (arch.jump.size if arch.jump else 0) * (
+        1 if sites is None or sites.delays_in_calls else 2
+    )
     return _eight(max(jumps, len(arch.linkage.back) if arch.linkage else 0, 1))
 
 
 def _buffer_size(arch: Arch) -> int:
-    """Bytes for the displaced instructions of a detour, and the jump back. Rare ones need more: they stay where they
-    are."""
+    """Bytes for the displaced instructions of a detour, and the jump back. Rare ones need more:
+    they stay where they are.
+    """
     jump = arch.jump.size if arch.jump else 0
     return _eight(2 * max(arch.out_of_line.max_displaced, arch.max_body) + 2 * jump)
 

@@ -13,7 +13,7 @@ _STRETCH = 6  # log2 of the bytes that between() looks at together
 Point = Any  # a Probepoint: that knows these rooms, and they know nothing of it
 
 
-class Kind(enum.Enum):
+class SiteKind(enum.Enum):
     """Meanings of a trap at an address."""
 
     PROBEPOINT = 0
@@ -24,9 +24,11 @@ class Kind(enum.Enum):
 
 @frozen
 class Site:
-    """An address of ours. `owner` is the probepoint (PROBEPOINT, SLOT, SLOT_END) or None (TRAMPOLINE)."""
+    """An address of ours. `owner` is the probepoint (PROBEPOINT, SLOT, SLOT_END) or None
+    (TRAMPOLINE).
+    """
 
-    kind: Kind
+    kind: SiteKind
     owner: Point
 
 
@@ -41,13 +43,13 @@ class SiteTable(dict[int, Site]):
     def __setitem__(self, addr: int, site: Site) -> None:
         self.pop(addr, None)
         super().__setitem__(addr, site)
-        if site.kind is Kind.PROBEPOINT:
+        if site.kind is SiteKind.PROBEPOINT:
             insort(self._stretches.setdefault(addr >> _STRETCH, []), addr)
 
     def __delitem__(self, addr: int) -> None:
         site = self[addr]
         super().__delitem__(addr)
-        if site.kind is Kind.PROBEPOINT:
+        if site.kind is SiteKind.PROBEPOINT:
             stretch = self._stretches[addr >> _STRETCH]
             stretch.remove(addr)
             if not stretch:
@@ -64,10 +66,11 @@ class SiteTable(dict[int, Site]):
     def probepoint(self, addr: int) -> Point | None:
         """The probepoint at an address, or None."""
         site = self.get(addr)
-        return site.owner if site is not None and site.kind is Kind.PROBEPOINT else None
+        return site.owner if site is not None and site.kind is SiteKind.PROBEPOINT else None
 
     def between(self, start: int, end: int) -> list[Point]:
-        """Probepoints in [start, end), by address. For short stretches: it looks at every 64 bytes."""
+        """Probepoints in [start, end), by address. For short stretches: it looks at every 64 bytes.
+        """
         stretches = self._stretches
         found: list[Point] = []
         for number in range(start >> _STRETCH, ((end - 1) >> _STRETCH) + 1):

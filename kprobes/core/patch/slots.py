@@ -1,7 +1,7 @@
 """Executable guest memory cut into slots: displaced instructions, trampolines, detours.
 
-A slot that is given back may still be executing (its probe was unregistered from its own handler), so it becomes
-garbage first and is reused only when the caller says that no CPU can be inside.
+A slot that is given back may still be executing (its probe was unregistered from its own handler),
+so it becomes garbage first and is reused only when the caller says that no CPU can be inside.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ...machine._base import Machine
 T = TypeVar("T")
 
 
-MOST, EACH = 256, 4  # units of an area; a new one has a unit for so many that there are: few areas, none much too large
+# units of an area; a new one has a unit for so many that there are: few areas, none much too large
+MOST, EACH = 256, 4
 
 
 class Areas:
@@ -29,8 +30,14 @@ class Areas:
         several: areas may have more than one unit.
     """
 
-    def __init__(self, size: int, take: Callable[[int, int], int], give_back: Callable[[int, int], None], *,
-                 several: bool = False) -> None:
+    def __init__(
+        self,
+        size: int,
+        take: Callable[[int, int], int],
+        give_back: Callable[[int, int], None],
+        *,
+        several: bool = False,
+    ) -> None:
         self.size = size
         self.take = take
         self.give_back = give_back
@@ -66,7 +73,8 @@ class SlotCache:
     def take(self, near: int, fill: Callable[[int], T]) -> tuple[int, T]:
         """Take a slot for which `fill(address)` succeeds.
 
-        fill raises OutOfReach for an address that is too far away; then another area is tried, at last a new one.
+        fill raises OutOfReach for an address that is too far away; then another area is tried, at
+        last a new one.
         """
         for start, area in reversed(self._open.items()):
             slot = area.free[-1] if area.free else area.fresh
@@ -78,8 +86,13 @@ class SlotCache:
         return self._take_new(near, fill)
 
     def _take_new(self, near: int, fill: Callable[[int], T]) -> tuple[int, T]:
-        """A slot of a new area; of one unit, where a larger one finds no room or is out of reach."""
-        count = min(sum(area.count for area in self._areas.values()) // EACH, MOST) if self._source.several else 1
+        """A slot of a new area; of one unit, where a larger one finds no room or is out of reach.
+        """
+        count = (
+            min(sum(area.count for area in self._areas.values()) // EACH, MOST)
+            if self._source.several
+            else 1
+        )
         if count > 1:
             try:
                 return self._take_at(self._new_area(near, count), fill)
@@ -129,7 +142,9 @@ class SlotCache:
             self._drop(start)
 
     def close(self) -> None:
-        """Give every area back to the machine. Slots still taken are lost: the caller has reverted all patches."""
+        """Give every area back to the machine. Slots still taken are lost: the caller has reverted
+        all patches.
+        """
         for _, finish in self._garbage:
             finish()
         self._garbage.clear()
@@ -163,9 +178,13 @@ class SlotCache:
         try:
             start = self._source.take(near, count)
         except NoMemory as error:
-            raise NoMemory("no room for slots", address=near, hint="unmap something or probe less") from error
+            raise NoMemory(
+                "no room for slots", address=near, hint="unmap something or probe less"
+            ) from error
         area = self._areas[start] = self._open[start] = _Area(start, count, self._source.size)
-        self._machine.patch(start, (self._padding * ((area.end - start) // self.size + 1))[: area.end - start])
+        self._machine.patch(
+            start, (self._padding * ((area.end - start) // self.size + 1))[: area.end - start]
+        )
         insort(self._starts, start)
         return start
 

@@ -1,8 +1,8 @@
 """Finds the instruction at an address, and what its neighbours forbid.
 
-Functions are walked from their first instruction (walk.py): that is the instruction-boundary check on variable-width
-ISAs, and it finds delay slots, exclusive sequences, data amid code and branches on all of them. A walk is kept, and
-goes on where it stopped.
+Functions are walked from their first instruction (walk.py): that is the instruction-boundary check
+on variable-width ISAs, and it finds delay slots, exclusive sequences, data amid code and branches
+on all of them. A walk is kept, and goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from ...symbols import Symbol, Symbols
 from .exclusive import LONGEST
 from .executed import Executed
 from .text import Text
-from .walk import DELAY_SLOT, NOTHING, Source, Walk
+from .walk import DELAY_SLOT, NOTHING, Walk, WalkedText
 
-#: Bytes that are walked beyond what was asked for, where it is not the whole function: what refers to data behind it is
-#: as near.
+#: Bytes that are walked beyond what was asked for, where it is not the whole function: what refers
+#: to data behind it is as near.
 _AHEAD = 4096
-#: Functions longer than this are walked only as far as asked for, or piece by piece where decoding may start anywhere.
+#: Functions longer than this are walked only as far as asked for, or piece by piece where decoding
+#: may start anywhere.
 _WHOLE = 1 << 16
 _KEPT = 1 << 23  # bytes of text whose walks are remembered, each with _BESIDES
-_BESIDES = 64  # bytes that a walk counts beside its text: most functions are short, and each has tables
+# bytes that a walk counts beside its text: most functions are short, and each has tables
+_BESIDES = 64
 
 
 @frozen
-class Flow:
+class FunctionFlow:
     """The targets of a function's branches, and what it executes out of its place, up to `end`.
 
     Attributes:
@@ -49,30 +51,38 @@ class Flow:
 class Survey:
     """Answers what instruction is at an address, and whether its place forbids a probe."""
 
-    def __init__(self, arch: Arch, text: Text, symbols: Symbols, executable: Callable[[int], bool]) -> None:
+    def __init__(
+        self, arch: Arch, text: Text, symbols: Symbols, executable: Callable[[int], bool]
+    ) -> None:
         self._arch = arch
         self._text = text
         self._symbols = symbols
-        self._source = Source(arch, self._bytes, symbols.data_end, symbols.starts)
+        self._source = WalkedText(arch, self._bytes, symbols.data_end, symbols.starts)
         self._walks: dict[tuple[int, int, int], Walk] = {}
         self._most = 64  # when there are so many, the oldest are forgotten if they are too much
-        self._flows: dict[Walk, Flow] = {}
-        self._compared: dict[Walk, int] = {}  # with a flow -> Text.generation() when its text was last compared
+        self._flows: dict[Walk, FunctionFlow] = {}
+        # with a flow -> Text.generation() when its text was last compared
+        self._compared: dict[Walk, int] = {}
         self.executed = Executed(arch, self._bytes, executable, symbols)
 
     def decode(self, addr: int, mode: int = 0) -> Insn:
         """The original instruction at `addr`; an Insn with `reject` where there is none."""
-        return self._arch.decode(self._bytes(self._arch.text_of(addr), 2 * self._arch.max_insn), addr | mode)
+        return self._arch.decode(
+            self._bytes(self._arch.text_of(addr), 2 * self._arch.max_insn), addr | mode
+        )
 
     def at(self, addr: int, mode: int, symbol: Symbol | None) -> Insn:
         """The instruction at `addr`, if it may be probed there.
 
-        Raises NotAnInstruction (no instruction starts there) or Unprobeable (the instruction, or its place, forbids
-        it).
+        Raises NotAnInstruction (no instruction starts there) or Unprobeable (the instruction, or
+        its place, forbids it).
         """
         if addr % self._arch.insn_align:
-            raise NotAnInstruction(f"instructions are aligned to {self._arch.insn_align} bytes", address=addr,
-                                   hint=f"did you mean {addr - addr % self._arch.insn_align:#x}?")
+            raise NotAnInstruction(
+                f"instructions are aligned to {self._arch.insn_align} bytes",
+                address=addr,
+                hint=f"did you mean {addr - addr % self._arch.insn_align:#x}?",
+            )
         insn = self.decode(addr, mode)
         walk = self._walked(addr, mode, symbol)
         if walk.mark(addr) == NOTHING:
@@ -85,12 +95,16 @@ class Survey:
         return evolve(insn, boostable=False) if self._conditioned(insn, symbol) else insn
 
     def _check_bytes(self, walk: Walk, insn: Insn) -> None:
-        """No instruction reads, writes or executes these bytes as data or out of their place: it would get the
-        breakpoint."""
+        """No instruction reads, writes or executes these bytes as data or out of their place: it
+        would get the breakpoint.
+        """
         addr, end = insn.addr, insn.addr + insn.size
         if walk.reader(addr, end) == addr:
-            raise Unprobeable("reads or writes its own bytes, where the breakpoint would be", address=addr,
-                              hint="probe a neighbour")
+            raise Unprobeable(
+                "reads or writes its own bytes, where the breakpoint would be",
+                address=addr,
+                hint="probe a neighbour",
+            )
         self._check_data(walk, addr, end)
         self.executed.check_probe(insn, walk.executed, walk.pointers, self.decode)
 
@@ -106,13 +120,22 @@ class Survey:
 
     def _check_place(self, walk: Walk, insn: Insn) -> None:
         if walk.mark(insn.addr) == DELAY_SLOT:
-            raise Unprobeable(f"{insn.name} is in a delay slot", address=insn.addr, hint="probe the branch before it")
+            raise Unprobeable(
+                f"{insn.name} is in a delay slot",
+                address=insn.addr,
+                hint="probe the branch before it",
+            )
         if insn.addr in walk.exclusive:
-            raise Unprobeable(f"{insn.name} is inside an exclusive sequence, which a trap would break",
-                              address=insn.addr, hint="probe before the load-exclusive or after the store-exclusive")
+            raise Unprobeable(
+                f"{insn.name} is inside an exclusive sequence, which a trap would break",
+                address=insn.addr,
+                hint="probe before the load-exclusive or after the store-exclusive",
+            )
 
     def _check_neighbours(self, insn: Insn, symbol: Symbol | None) -> None:
-        """Raise Unprobeable where the instruction is a reserved one behind that before it, or makes the next one so."""
+        """Raise Unprobeable where the instruction is a reserved one behind that before it, or makes
+        the next one so.
+        """
         reserved = self._arch.walking.reserved
         if reserved is None:
             return
@@ -120,15 +143,21 @@ class Survey:
             raise Unprobeable(f"{insn.name} {why}", address=insn.addr, hint="probe a neighbour")
         behind = self.decode(insn.next, insn.mode)
         if why := reserved(behind, insn.raw):
-            raise Unprobeable(f"{behind.name} behind the {insn.name} {why}: it would fault no more", address=insn.addr,
-                              hint="probe a neighbour")
+            raise Unprobeable(
+                f"{behind.name} behind the {insn.name} {why}: it would fault no more",
+                address=insn.addr,
+                hint="probe a neighbour",
+            )
 
     def _no_instruction(self, walk: Walk, addr: int) -> NotAnInstruction:
-        """Why no instruction begins at an address that a walk has passed, or has not come to; raised where it is data
-        that an instruction uses."""
+        """Why no instruction begins at an address that a walk has passed, or has not come to;
+        raised where it is data that an instruction uses.
+        """
         data = self._symbols.data_end(addr)
         if data:
-            return NotAnInstruction("is data amid code", address=addr, hint=f"code goes on at {data:#x}")
+            return NotAnInstruction(
+                "is data amid code", address=addr, hint=f"code goes on at {data:#x}"
+            )
         self._check_data(walk, addr, addr + 1)
         if walk.stopped:
             return NotAnInstruction(f"cannot be reached: {walk.stopped}", address=addr,
@@ -136,36 +165,47 @@ class Survey:
         inside = next((a for a in range(addr - 1, walk.start - 1, -1) if walk.mark(a)), walk.start)
         insn = self.decode(inside, walk.mode)
         around = f"the {insn.size}-byte instruction {insn.raw.hex(' ')} at {inside:#x}"
-        return NotAnInstruction(f"falls into {around}", address=addr, hint=f"did you mean {inside:#x}?")
+        return NotAnInstruction(
+            f"falls into {around}", address=addr, hint=f"did you mean {inside:#x}?"
+        )
 
     def _conditioned(self, insn: Insn, symbol: Symbol | None) -> bool:
-        """True where the instruction may execute conditionally because of what stands before it: no jump may go with
-        it."""
+        """True where the instruction may execute conditionally because of what stands before it: no
+        jump may go with it.
+        """
         conditioned = self._arch.walking.conditioned
         return (conditioned is not None and insn.boostable
                 and conditioned(insn, self._before(insn.addr, self._most_before(insn, symbol))))
 
     def _most_before(self, insn: Insn, symbol: Symbol | None) -> int:
-        """How many bytes before an instruction may matter to it: its function's, and no more than 16."""
+        """How many bytes before an instruction may matter to it: its function's, and no more than
+        16.
+        """
         return 16 if symbol is None else min(insn.addr - symbol.address, 16)
 
     def _before(self, addr: int, most: int) -> bytes:
         """Up to so many original bytes that end at `addr`."""
-        sizes = (size for size in range(most, 0, -self._arch.insn_align) if len(self._bytes(addr - size, size)) == size)
+        sizes = (
+            size
+            for size in range(most, 0, -self._arch.insn_align)
+            if len(self._bytes(addr - size, size)) == size
+        )
         size = next(sizes, 0)
         return self._bytes(addr - size, size)
 
     # --- whole functions
 
     def instructions(self, symbol: Symbol) -> list[Insn]:
-        """Every instruction of a function, as far as it can be decoded; the walk stops at the first that cannot."""
+        """Every instruction of a function, as far as it can be decoded; the walk stops at the first
+        that cannot.
+        """
         end = self._end(symbol)
         walk = self._walk(symbol.address, self._limit(symbol), symbol.mode)
         walk.reach(end - 1)
         found = (self.decode(addr, symbol.mode) for addr in walk.begins() if addr < end)
         return [insn for insn in found if insn.decoded is not Decoded.UNDEFINED]
 
-    def flow(self, symbol: Symbol) -> Flow:
+    def flow(self, symbol: Symbol) -> FunctionFlow:
         """Return the targets of a function's direct branches, if nothing else moves within it."""
         start, end, limit = symbol.address, self._end(symbol), self._limit(symbol)
         walk = self._walk(start, limit, symbol.mode)
@@ -185,31 +225,47 @@ class Survey:
         self._compared[walk] = generation
         return walk.code[:size] != self._bytes(walk.start, size)
 
-    def _flow_of(self, walk: Walk, end: int) -> Flow:
+    def _flow_of(self, walk: Walk, end: int) -> FunctionFlow:
         # what is no table has entries that lead anywhere
-        tables = {jump: targets for jump, targets in walk.tables.items() if all(map(walk.mark, targets))}
-        targets = frozenset([*walk.targets, *walk.pointers, *chain(*tables.values()), *walk.executed])
-        computed = next((jump for jump in walk.jumps if jump not in tables and not self._leaves(walk, jump, targets)),
-                        None)
+        tables = {
+            jump: targets for jump, targets in walk.tables.items() if all(map(walk.mark, targets))
+        }
+        targets = frozenset(
+            [*walk.targets, *walk.pointers, *chain(*tables.values()), *walk.executed]
+        )
+        computed = next(
+            (
+                jump
+                for jump in walk.jumps
+                if jump not in tables and not self._leaves(walk, jump, targets)
+            ),
+            None,
+        )
         unknown = walk.stopped if walk.pos < end else ""
         if computed is not None and not unknown:
             unknown = f"{walk.jumps[computed]} at {computed:#x} may jump into the region"
-        return Flow(targets, end, unknown, walk.executed)
+        return FunctionFlow(targets, end, unknown, walk.executed)
 
     def _leaves(self, walk: Walk, jump: int, targets: frozenset[int]) -> bool:
-        """True for a computed jump that returns or calls at the function's tail: what proves it always precedes it."""
+        """True for a computed jump that returns or calls at the function's tail: what proves it
+        always precedes it.
+        """
         first = walk.leaving.get(jump)
         return first is not None and not any(first < target <= jump for target in targets)
 
     def data_in(self, start: int, end: int, symbol: Symbol) -> str:
-        """Why [start, end) of a function holds data; "" where it does not, as far as anybody knows."""
+        """Why [start, end) of a function holds data; "" where it does not, as far as anybody knows.
+        """
         marked = next((addr for addr in range(start, end) if self._symbols.data_end(addr)), None)
         if marked is not None:
             return f"the jump would cover data, at {marked:#x}"
         walk = self._walked(start, symbol.mode, symbol)
         user = walk.data_user(start, end)
-        return ("" if user is None else
-                f"the jump would cover data: {self.decode(user[0], symbol.mode).name} at {user[0]:#x} {user[1]}")
+        return (
+            ""
+            if user is None
+            else f"the jump would cover data: {self.decode(user[0], symbol.mode).name} at {user[0]:#x} {user[1]}"
+        )
 
     def _end(self, symbol: Symbol) -> int:
         """Return the end of a function; without a size and a next symbol, that of the page."""
@@ -236,8 +292,8 @@ class Survey:
     def _stretch(self, addr: int, symbol: Symbol | None) -> tuple[int, int, int]:
         """(from where, no farther than, until where at least) to walk.
 
-        The function; of a long one a piece, where decoding may start anywhere. Without a symbol the instruction alone,
-        and where a walk may start anywhere its neighbours.
+        The function; of a long one a piece, where decoding may start anywhere. Without a symbol the
+        instruction alone, and where a walk may start anywhere its neighbours.
         """
         step, top = self._arch.insn_align, self._arch.mask + 1
         if symbol is None:

@@ -68,11 +68,12 @@ class Pages:
 
 
 class Text:
-    """Guest text with our patches seen through. Every change of guest code by the core goes through here.
+    """Guest text with our patches seen through. Every change of guest code by the core goes through
+    here.
 
     Attributes:
-        writes: tells of the guest's own, before they happen. doubtful: where patches are that stand for bytes behind
-            them, which the guest may write unheard of.
+        writes: tells of the guest's own, before they happen. doubtful: where patches are that stand
+            for bytes behind them, which the guest may write unheard of.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -84,12 +85,15 @@ class Text:
         self._overwritten: list[int] = []
         self._outdated: list[int] = []
         self._former: Former = _FORMER.setdefault(machine, {})
-        self._on: dict[int, set[int]] = {}  # page -> addresses where something of ours stands, or stood
+        # page -> addresses where something of ours stands, or stood
+        self._on: dict[int, set[int]] = {}
         self._pages: dict[int, bytes] = {}  # what the page was
-        # page -> what stood in it, with our patches, when generation() last looked; how often that was something else
+        # page -> what stood in it, with our patches, when generation() last looked; how often that
+        # was something else
         self._compared: dict[int, tuple[bytes, int]] = {}
         self._turn = 0
-        # address of each patch that the guest may write -> what is there; the pages of these; when that was so
+        # address of each patch that the guest may write -> what is there; the pages of these; when
+        # that was so
         self._suspects: dict[int, bytes] = {}
         self._suspect_pages: Pages = Pages(machine.page_size)
         self._suspected = 0
@@ -114,14 +118,17 @@ class Text:
             if self._holds(patch, addr, data):
                 lo, hi = max(patch.addr, addr), min(patch.addr + len(patch.old), addr + len(data))
                 at, end = lo - patch.addr, hi - patch.addr
-                out[lo - addr : hi - addr] = over(out[lo - addr : hi - addr], patch.old[at:end], patch.mask[at:end])
+                out[lo - addr : hi - addr] = over(
+                    out[lo - addr : hi - addr], patch.old[at:end], patch.mask[at:end]
+                )
         return bytes(out)
 
     def generation(self, addr: int, size: int) -> int:
-        """A number for [addr, addr + size) that grows whenever somebody else has written the pages there.
+        """A number for [addr, addr + size) that grows whenever somebody else has written the pages
+        there.
 
-        The pages are compared as they stand, whatever patches are in them: the costs do not grow with the number of
-        patches, as those of original() do.
+        The pages are compared as they stand, whatever patches are in them: the costs do not grow
+        with the number of patches, as those of original() do.
         """
         page_size, total = self._machine.page_size, 0
         for page in range(addr & -page_size, addr + size, page_size):
@@ -155,17 +162,31 @@ class Text:
         self._machine.patch(addr, data)
 
     def _touching(self, addr: int, size: int) -> list[Patch]:
-        """Patches with a byte in [addr, addr + size). Looks at the addresses or at the patches, whichever are fewer."""
+        """Patches with a byte in [addr, addr + size). Looks at the addresses or at the patches,
+        whichever are fewer.
+        """
         if size + self._longest < len(self._patches):
-            near = (self._patches[a] for a in range(addr - self._longest + 1, addr + size) if a in self._patches)
+            near = (
+                self._patches[a]
+                for a in range(addr - self._longest + 1, addr + size)
+                if a in self._patches
+            )
             return [p for p in near if addr < p.addr + len(p.new)]
-        return [p for p in self._patches.values() if p.addr < addr + size and addr < p.addr + len(p.new)]
+        return [
+            p for p in self._patches.values() if p.addr < addr + size and addr < p.addr + len(p.new)
+        ]
 
     def apply(self, addr: int, new: bytes, size: int = 0, mask: bytes = b"") -> Patch:
-        """Put `new` over the text at `addr`, for an instruction of `size` bytes, until revert(). mask: as in Patch."""
+        """Put `new` over the text at `addr`, for an instruction of `size` bytes, until revert().
+        mask: as in Patch.
+        """
         now = self._machine.read(addr, len(new))
         tail = self.read(addr + len(new), size - len(new)) if size > len(new) else b""
-        patch = Patch(addr, only(new, mask), only(now, mask), tail, mask) if mask else Patch(addr, new, now, tail)
+        patch = (
+            Patch(addr, only(new, mask), only(now, mask), tail, mask)
+            if mask
+            else Patch(addr, new, now, tail)
+        )
         self._write(addr, over(now, patch.new, mask) if mask else new)
         self._keep(patch)
         return patch
@@ -174,8 +195,11 @@ class Text:
         """Write a patch's `new` or `old` over what is there."""
         self._write(patch.addr, over(now, bits, patch.mask))
 
-    def replace(self, patch: Patch, addr: int, new: bytes, size: int = 0, mask: bytes = b"") -> Patch:
-        """Put `new` at `addr` where `patch` is, in one write that covers both. Returns the patch that is there now.
+    def replace(
+        self, patch: Patch, addr: int, new: bytes, size: int = 0, mask: bytes = b""
+    ) -> Patch:
+        """Put `new` at `addr` where `patch` is, in one write that covers both. Returns the patch
+        that is there now.
 
         A patch that somebody has overwritten meanwhile is left alone; revert() will say so.
         """
@@ -186,8 +210,12 @@ class Text:
         lo, end = min(addr, patch.addr), addr + len(new)
         hi = max(end, patch.addr + len(patch.new))
         covered = self.read(lo, max(hi, addr + size) - lo)
-        before, old, behind = covered[: addr - lo], covered[addr - lo : end - lo], covered[end - lo :]
-        made = Patch(addr, only(new, mask), only(old, mask), behind[: max(addr + size - end, 0)], mask)
+        before = covered[: addr - lo]
+        old = covered[addr - lo : end - lo]
+        behind = covered[end - lo :]
+        made = Patch(
+            addr, only(new, mask), only(old, mask), behind[: max(addr + size - end, 0)], mask
+        )
         self._write(lo, before + over(old, made.new, mask) + behind[: hi - end])
         self._was_here(patch)
         if addr != patch.addr:
@@ -196,8 +224,9 @@ class Text:
         return made
 
     def revert(self, patch: Patch) -> None:
-        """Put the covered bytes back, unless somebody has overwritten the patch meanwhile: they are left, and warn()
-        will say so."""
+        """Put the covered bytes back, unless somebody has overwritten the patch meanwhile: they are
+        left, and warn() will say so.
+        """
         self._drop(patch)
         now = self._machine.read(patch.addr, len(patch.new))
         if now == patch.new or (patch.mask and patch.stands_in(now)):
@@ -209,8 +238,13 @@ class Text:
         self._was_here(patch)
 
     def _outlived(self, patch: Patch) -> bool:
-        """True if what the patch stands for is there no more: the guest has changed what lies behind its bytes."""
-        return bool(patch.tail) and self.read(patch.addr + len(patch.new), len(patch.tail)) != patch.tail
+        """True if what the patch stands for is there no more: the guest has changed what lies
+        behind its bytes.
+        """
+        return (
+            bool(patch.tail)
+            and self.read(patch.addr + len(patch.new), len(patch.tail)) != patch.tail
+        )
 
     def _keep(self, patch: Patch) -> None:
         self._patches[patch.addr] = patch
@@ -245,14 +279,18 @@ class Text:
             was = self._pages.get(page)
             if was is not None:
                 lo, hi = max(patch.addr, page), min(patch.addr + len(patch.new), page + size)
-                self._pages[page] = was[: lo - page] + self._machine.read(lo, hi - lo) + was[hi - page :]
+                self._pages[page] = (
+                    was[: lo - page] + self._machine.read(lo, hi - lo) + was[hi - page :]
+                )
 
     # --- somebody else's writes
 
     def check(self) -> int:
-        """Look whether somebody has written what we had: patches that are missing are put back. How many.
+        """Look whether somebody has written what we had: patches that are missing are put back. How
+        many.
 
-        Where the machine notes what is written, these pages are looked at, and those that the guest may write.
+        Where the machine notes what is written, these pages are looked at, and those that the guest
+        may write.
         """
         watching = self._machine.watching
         written = None if watching is None else watching.rewritten()
@@ -260,7 +298,11 @@ class Text:
             others = self._other(self._kept_pages())
         else:
             others = self._other(self._writable_pages())
-            others += [page for page in written if page in self._on and page not in others and self._differs(page)]
+            others += [
+                page
+                for page in written
+                if page in self._on and page not in others and self._differs(page)
+            ]
         return sum(self._repair(page) for page in others)
 
     def _kept_pages(self) -> list[int]:
@@ -298,8 +340,12 @@ class Text:
             read, changed = self._machine.read, self._differs
             return [addr for addr, was in self._suspects.items()
                     if read(addr, len(was)) != was and changed(addr) and self.outlived(addr)]
-        return [addr for page in self._other(self._suspect_pages.listed()) for addr in self._on[page]
-                if self.outlived(addr)]
+        return [
+            addr
+            for page in self._other(self._suspect_pages.listed())
+            for addr in self._on[page]
+            if self.outlived(addr)
+        ]
 
     def _other(self, pages: list[int]) -> list[int]:
         """Return those of the pages that are not what they were."""
@@ -312,8 +358,9 @@ class Text:
         return [page for page in pages if self._differs(page)]
 
     def outlived(self, addr: int) -> bool:
-        """True if the patch at `addr` is there no more, nor is the original, nor one from before that somebody has
-        restored; or if what it stands for besides is not."""
+        """True if the patch at `addr` is there no more, nor is the original, nor one from before
+        that somebody has restored; or if what it stands for besides is not.
+        """
         patch = self._patches.get(addr)
         if patch is None or self._outlived(patch):
             return patch is not None
@@ -359,8 +406,9 @@ class Text:
         return False
 
     def lay_bare(self, addr: int) -> None:
-        """The guest is about to write there, and what it writes goes over what it knows; or it has. The patch is to be
-        dropped by forget()."""
+        """The guest is about to write there, and what it writes goes over what it knows; or it has.
+        The patch is to be dropped by forget().
+        """
         patch = self._patches[addr]
         now = self._machine.read(addr, len(patch.new))
         if (bare := self._beneath(patch, now)) != only(now, patch.mask):
@@ -374,21 +422,31 @@ class Text:
         of the patch.
         """
         n, mine = 1 if self.writes.watched else self._machine.arch.insn_align, only(now, patch.mask)
-        return b"".join((patch.old if mine[at : at + n] == patch.new[at : at + n] else mine)[at : at + n]
-                        for at in range(0, len(mine), n))
+        return b"".join(
+            (patch.old if mine[at : at + n] == patch.new[at : at + n] else mine)[at : at + n]
+            for at in range(0, len(mine), n)
+        )
 
     def warn(self) -> None:
-        """Warn of overwritten patches that were reverted. A warning may be raised (python -W error): so this is the
-        last thing done."""
+        """Warn of overwritten patches that were reverted. A warning may be raised (python -W
+        error): so this is the last thing done.
+        """
         if self._overwritten:
             where, self._overwritten = ", ".join(f"{addr:#x}" for addr in self._overwritten), []
-            warnings.warn(f"text at {where} was overwritten while probed; it is left as it is", TextOverwritten,
-                          stacklevel=2)
+            warnings.warn(
+                f"text at {where} was overwritten while probed; it is left as it is",
+                TextOverwritten,
+                stacklevel=2,
+            )
         if self._outdated:
             where, self._outdated = ", ".join(f"{addr:#x}" for addr in self._outdated), []
-            warnings.warn(f"the guest has changed the instruction at {where} behind the probe's breakpoint: hits have "
-                          "executed it as it was "
-                          "when the probe was registered", TextOverwritten, stacklevel=2)
+            warnings.warn(
+                f"the guest has changed the instruction at {where} behind the probe's breakpoint: hits have "
+                "executed it as it was "
+                "when the probe was registered",
+                TextOverwritten,
+                stacklevel=2,
+            )
 
     @contextmanager
     def bare(self) -> Iterator[None]:

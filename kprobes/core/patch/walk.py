@@ -24,7 +24,7 @@ _PADDING = 16  # bytes behind a call that does not return, up to the data that f
 
 
 @frozen
-class Source:
+class WalkedText:
     """The text of a walk.
 
     Attributes:
@@ -90,7 +90,7 @@ class Walk:
         "targets",
     )  # fmt: skip
 
-    def __init__(self, source: Source, start: int, end: int, mode: int) -> None:
+    def __init__(self, source: WalkedText, start: int, end: int, mode: int) -> None:
         self._source = source
         self.start = start
         self.end = end

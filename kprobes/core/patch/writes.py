@@ -1,8 +1,8 @@
 """The guest's own writes to text that patches of ours stand in, noticed before they happen.
 
-Only text that the guest may write is watched, and only where the engine reports accesses without changing what the
-guest does. A watch is on a line of text; lines become longer when there are many, as the engine asks each watch about
-each store.
+Only text that the guest may write is watched, and only where the engine reports accesses without
+changing what the guest does. A watch is on a line of text; lines become longer when there are many,
+as the engine asks each watch about each store.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ class Writes:
             self._lines.setdefault(line, set()).add(addr)
             if line not in self._ends and self._watchable:
                 try:
-                    self._ends[line] = watching_of(self._machine).watch_at(line, self._line, "w", self._written)
+                    self._ends[line] = watching_of(self._machine).watch_at(
+                        line, self._line, "w", self._written
+                    )
                 except Unsupported:
                     self._watchable = False
         if not self._watchable:
@@ -106,7 +108,11 @@ class Writes:
 
     def _written(self, regs: Regs, address: int, size: int, _data: bytes | None) -> None:
         """The guest is about to write."""
-        near = set().union(*(self._lines.get(line, ()) for line in self._lines_of(address, address + size)))
-        touched = sorted(addr for addr in near if addr < address + size and address < self._kept[addr])
+        near = set().union(
+            *(self._lines.get(line, ()) for line in self._lines_of(address, address + size))
+        )
+        touched = sorted(
+            addr for addr in near if addr < address + size and address < self._kept[addr]
+        )
         if touched and self.told is not None:
             self.told(touched, regs.pc)

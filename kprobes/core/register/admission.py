@@ -34,9 +34,16 @@ class Admission:
         symbol = place.symbol.name if place.symbol else None
         why = self.blacklist.why(place.address)
         if why:
-            raise Blacklisted(why, address=place.address, symbol=symbol, hint="probe elsewhere",
-                              python="" if self.blacklist.ours(place.address) else "or k.blacklist.remove(...)")
-        if not self._machine.executable(place.address) or (place.symbol is not None and place.symbol.kind == "object"):
+            raise Blacklisted(
+                why,
+                address=place.address,
+                symbol=symbol,
+                hint="probe elsewhere",
+                python="" if self.blacklist.ours(place.address) else "or k.blacklist.remove(...)",
+            )
+        if not self._machine.executable(place.address) or (
+            place.symbol is not None and place.symbol.kind == "object"
+        ):
             raise NotText("is not executable guest text", address=place.address, symbol=symbol,
                           hint="kprobes sit on instructions")
         return self._survey.at(place.address, place.mode, place.symbol)
@@ -50,17 +57,32 @@ class Admission:
         if isinstance(probe, Kprobe):
             return
         if not place.entry:
-            raise NotFunctionEntry("is not a function entry", address=place.address, symbol=probe.place(),
-                                   hint="use a kprobe, or the function's own symbol")
+            raise NotFunctionEntry(
+                "is not a function entry",
+                address=place.address,
+                symbol=probe.place(),
+                hint="use a kprobe, or the function's own symbol",
+            )
         if isinstance(probe, Jprobe) and any(isinstance(p, Jprobe) for p in beside):
             raise JprobeExists("has a jprobe already", address=place.address, symbol=probe.place(),
                                hint="unregister that one first")
         if isinstance(probe, Kretprobe) and not 0 <= probe.data_size <= MAX_DATA_SIZE:
-            raise TooBig(f"data_size {probe.data_size} is not in 0..{MAX_DATA_SIZE}", symbol=probe.place(),
-                         hint="keep big data outside, keyed by ri")
-        if isinstance(probe, Kretprobe) and place.symbol is not None and place.symbol.name in RETURNS_TWICE:
-            raise Blacklisted("returns twice, so its return cannot be followed", address=place.address,
-                              symbol=place.symbol.name, hint="use a kprobe")
+            raise TooBig(
+                f"data_size {probe.data_size} is not in 0..{MAX_DATA_SIZE}",
+                symbol=probe.place(),
+                hint="keep big data outside, keyed by ri",
+            )
+        if (
+            isinstance(probe, Kretprobe)
+            and place.symbol is not None
+            and place.symbol.name in RETURNS_TWICE
+        ):
+            raise Blacklisted(
+                "returns twice, so its return cannot be followed",
+                address=place.address,
+                symbol=place.symbol.name,
+                hint="use a kprobe",
+            )
 
 
 def typed(probe: P, kind: type[P]) -> P:

@@ -25,7 +25,9 @@ S = TypeVar("S", bound=Changes)
 
 
 def alone(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A method that no other thread may be in, nor in a run of the machine: MachineBusy, before it has begun."""
+    """A method that no other thread may be in, nor in a run of the machine: MachineBusy, before it
+    has begun.
+    """
 
     @wraps(method)
     def whole(self: S, /, *args: P.args, **named: P.kwargs) -> R:

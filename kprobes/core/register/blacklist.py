@@ -9,22 +9,41 @@ from collections.abc import Callable, Iterator
 from ...errors import BadLocation, NotText
 from ...symbols import Symbol, Symbols
 
-#: Functions that return twice: a return probe would send the second return through an instance long gone.
-RETURNS_TWICE = frozenset({"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "__vfork",
-                           "getcontext", "swapcontext"})
+#: Functions that return twice: a return probe would send the second return through an instance long
+#: gone.
+RETURNS_TWICE = frozenset(
+    {
+        "setjmp",
+        "_setjmp",
+        "__setjmp",
+        "sigsetjmp",
+        "__sigsetjmp",
+        "vfork",
+        "__vfork",
+        "getcontext",
+        "swapcontext",
+    }
+)
 
 
 class Blacklist:
-    """Forbidden address ranges, each with a name. `addr in blacklist`; iteration gives (start, end, name), by
-    address."""
+    """Forbidden address ranges, each with a name. `addr in blacklist`; iteration gives (start, end,
+    name), by address.
+    """
 
-    def __init__(self, symbols: Symbols, extent: Callable[[Symbol], tuple[int, int]], ours: Callable[[int], bool],
-                 pages: Callable[[], list[tuple[int, int]]]) -> None:
+    def __init__(
+        self,
+        symbols: Symbols,
+        extent: Callable[[Symbol], tuple[int, int]],
+        ours: Callable[[int], bool],
+        pages: Callable[[], list[tuple[int, int]]],
+    ) -> None:
         """
         Args:
             symbols: the machine's.
             extent: symbol -> where it begins, and where it ends.
-            ours: address -> whether it is in a page of the library's own, which nobody can take off the list.
+            ours: address -> whether it is in a page of the library's own, which nobody can take off
+                the list.
             pages: (start, end) of those.
         """
         self._symbols = symbols
@@ -36,7 +55,8 @@ class Blacklist:
     def add(self, what: str | tuple[int, int]) -> int:
         """Forbid a function by symbol, or [start, end). Returns its size in bytes.
 
-        Raises UnknownSymbol or AmbiguousSymbol; NotText for a symbol without size; BadLocation for an empty range.
+        Raises UnknownSymbol or AmbiguousSymbol; NotText for a symbol without size; BadLocation for
+        an empty range.
         """
         key, name = self._key(what)
         self._entries[key] = name
@@ -59,7 +79,9 @@ class Blacklist:
             return (start, end), symbol.name
         start, end = what
         if end <= start:
-            raise BadLocation(f"the range {start:#x}-{end:#x} is empty", hint="pass (start, end) with start < end")
+            raise BadLocation(
+                f"the range {start:#x}-{end:#x} is empty", hint="pass (start, end) with start < end"
+            )
         found = self._symbols.covering(start)
         return (start, end), found.name if found else ""
 
@@ -77,12 +99,15 @@ class Blacklist:
         return ""
 
     def _forbids(self, name: str) -> bool:
-        return bool(self._entries) and any(s.name == name and self._entry(self._extent(s)[0]) is not None
-                                           for s in self._symbols)
+        return bool(self._entries) and any(
+            s.name == name and self._entry(self._extent(s)[0]) is not None for s in self._symbols
+        )
 
     def _entry(self, addr: int) -> str | None:
         """The name of the entry that an address lies in; None where there is none."""
-        return next((name for (start, end), name in self._entries.items() if start <= addr < end), None)
+        return next(
+            (name for (start, end), name in self._entries.items() if start <= addr < end), None
+        )
 
     def __contains__(self, addr: int) -> bool:
         return bool(self.why(addr))

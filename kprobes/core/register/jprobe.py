@@ -1,4 +1,6 @@
-"""Mirrored-argument probes: the entry hook of a jprobe calls the mirror with the probed function's arguments."""
+"""Mirrored-argument probes: the entry hook of a jprobe calls the mirror with the probed function's
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,16 @@ Convert = Callable[[Regs, int], Any]
 Argument = Callable[[Regs], Callable[[], Any]]  #: what reads it on a CPU
 STRINGS = (ctypes.c_char_p, bytes, str)
 INTEGERS, FLOATING = "bBhHiIlLqQ", "fdg"  # ctypes' letters
-#: Bytes above the stack pointer that a guest mirror may overwrite: stack arguments are private copies (Linux: 64).
+#: Bytes above the stack pointer that a guest mirror may overwrite: stack arguments are private
+#: copies (Linux: 64).
 STACK_COPY = 512
 
 
 def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Regs], int]:
     """The pre-handler that runs jp's mirror.
 
-    BadLocation where the entry is neither callable nor guest code; NotText or NotFunctionEntry where it is no guest
-    function.
+    BadLocation where the entry is neither callable nor guest code; NotText or NotFunctionEntry
+    where it is no guest function.
     """
     entry = jp.entry
     if isinstance(entry, str):
@@ -66,7 +69,9 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
 
 
 def _top_of_stack(machine: Machine, regs: Regs) -> tuple[int, bytes]:
-    """Of the callers' stack a guest mirror has a copy: where it is, and the bytes; fewer where mapped memory ends."""
+    """Of the callers' stack a guest mirror has a copy: where it is, and the bytes; fewer where
+    mapped memory ends.
+    """
     sp, size = regs.sp, STACK_COPY
     while size:
         try:
@@ -82,13 +87,21 @@ def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jpr
         parameters = inspect.signature(entry, eval_str=True).parameters.values()
     except (NameError, SyntaxError, TypeError, ValueError):
         parameters = inspect.signature(entry).parameters.values()
-    arguments = _arguments([p.annotation for p in parameters
-                            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], machine.arch)
+    arguments = _arguments(
+        [
+            p.annotation
+            for p in parameters
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ],
+        machine.arch,
+    )
     hooks = [_hook(entry, [argument(regs) for argument in arguments]) for regs in machine.cpu_regs]
     return hooks[0] if len(hooks) == 1 else lambda jp, regs: hooks[regs.cpu](jp, regs)
 
 
-def _hook(entry: Callable[..., Any], arguments: list[Callable[[], Any]]) -> Callable[[Jprobe, Regs], int]:
+def _hook(
+    entry: Callable[..., Any], arguments: list[Callable[[], Any]]
+) -> Callable[[Jprobe, Regs], int]:
     """The hook of one CPU, with what never changes looked up beforehand."""
 
     def hook(jp: Jprobe, regs: Regs) -> int:
@@ -109,8 +122,10 @@ def _arguments(annotations: list[Any], arch: Arch) -> list[Argument]:
             continue
         register = next(pointers, None)
         if register is None:
-            raise Unsupported(f"the mirror takes more pointers than {arch.name} passes in registers",
-                              hint="leave the last of them out")
+            raise Unsupported(
+                f"the mirror takes more pointers than {arch.name} passes in registers",
+                hint="leave the last of them out",
+            )
         out.append(_converted(convert, lambda regs, at=register: regs.accessors(at)[0]))  # type: ignore[misc]
     return out
 
@@ -132,8 +147,8 @@ def _is_pointer(annotation: Any) -> bool:
 
 
 def _converter(annotation: Any, arch: Arch) -> Convert | None:
-    """How an argument word becomes what the annotation asks for: ctypes integers by width and sign, strings by pointer.
-    None: as it is.
+    """How an argument word becomes what the annotation asks for: ctypes integers by width and sign,
+    strings by pointer. None: as it is.
 
     Raises Unsupported for what is not passed as one integer word.
     """
@@ -144,19 +159,25 @@ def _converter(annotation: Any, arch: Arch) -> Convert | None:
         return lambda regs, word: bool(word & 0xFF)
     simple = isinstance(annotation, type) and issubclass(annotation, ctypes._SimpleCData)
     if annotation is float or annotation is complex or (simple and annotation._type_ in FLOATING):
-        raise Unsupported(f"{annotation.__name__}: floating-point arguments are not passed as integers are",
-                          hint="use a kprobe and read the register by its name")
+        raise Unsupported(
+            f"{annotation.__name__}: floating-point arguments are not passed as integers are",
+            hint="use a kprobe and read the register by its name",
+        )
     if simple and annotation._type_ == "P":
         return None
     if simple and annotation._type_ in INTEGERS:
         if 8 * ctypes.sizeof(annotation) > arch.bits:
-            raise Unsupported(f"{annotation.__name__} has {8 * ctypes.sizeof(annotation)} bits here, and an argument "
-                              f"word of {arch.name} {arch.bits}",
-                              hint="take its words as arguments of their own, c_uint32 each")
+            raise Unsupported(
+                f"{annotation.__name__} has {8 * ctypes.sizeof(annotation)} bits here, and an argument "
+                f"word of {arch.name} {arch.bits}",
+                hint="take its words as arguments of their own, c_uint32 each",
+            )
         make: Any = annotation
         return lambda regs, word: make(word).value
-    if simple or (isinstance(annotation, type) and issubclass(annotation,
-                                                              ctypes.Structure | ctypes.Union | ctypes.Array)):
+    if simple or (
+        isinstance(annotation, type)
+        and issubclass(annotation, ctypes.Structure | ctypes.Union | ctypes.Array)
+    ):
         raise Unsupported(f"{annotation.__name__} is not passed as an integer is",
                           hint="take its words, or a pointer to it as c_void_p")
     return None

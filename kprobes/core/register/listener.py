@@ -16,8 +16,8 @@ from ..patch.rooms import Rooms
 from .alone import alone
 from .registry import Registry
 
-#: by the machine's id: the one that is closed, but for calls that have yet to return. It lives as long as the machine
-#: reports to it.
+#: by the machine's id: the one that is closed, but for calls that have yet to return. It lives as
+#: long as the machine reports to it.
 _CLOSING: WeakValueDictionary[int, Listener] = WeakValueDictionary()
 
 
@@ -25,8 +25,8 @@ class Listener:
     """Implements the machine's Sink.
 
     Attributes:
-        rooms, returns, registry: what it looks after. closing: pages go back when nobody needs them. busy: the
-            machine's.
+        rooms, returns, registry: what it looks after. closing: pages go back when nobody needs
+            them. busy: the machine's.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -146,8 +146,9 @@ class Listener:
         self.rooms.text.warn()
 
     def finish(self) -> None:
-        """If it is closing: give the memory back once no call is pending, and no CPU in a hit or in displaced
-        instructions."""
+        """If it is closing: give the memory back once no call is pending, and no CPU in a hit or in
+        displaced instructions.
+        """
         if not self.closing or self._closed or self._machine.in_turn or not self._driver.at_rest:
             return
         self.returns.calls.settle()
@@ -161,7 +162,8 @@ class Listener:
         self._closed = True
         _CLOSING.pop(id(self._machine), None)
         self._machine.report_to(None)
-        self._machine.before_run = self.rooms.text.check  # somebody may restore what was there while it was probed
+        # somebody may restore what was there while it was probed
+        self._machine.before_run = self.rooms.text.check
         for regs in self._machine.cpu_regs:
             regs.true_return = None
         for cb in self._driver.blocks:

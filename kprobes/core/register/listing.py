@@ -48,18 +48,32 @@ def records(points: Iterable[Probepoint]) -> list[Listed]:
             if point.optimized:
                 flags.append("OPTIMIZED")
             missed = getattr(probe, "nmissed", 0)
-            out.append(Listed(address=point.address, type=probe.family, symbol=point.symbol, offset=point.offset,
-                              module=point.module, flags=tuple(flags), nmissed=missed, nhit=probe.nhit))
+            out.append(
+                Listed(
+                    address=point.address,
+                    type=probe.family,
+                    symbol=point.symbol,
+                    offset=point.offset,
+                    module=point.module,
+                    flags=tuple(flags),
+                    nmissed=missed,
+                    nhit=probe.nhit,
+                )
+            )
     return out
 
 
 def format_list(listed: Iterable[Listed]) -> str:
-    """The debugfs `list` file: address, type, symbol+offset, module (one blank where there is none), flags."""
+    """The debugfs `list` file: address, type, symbol+offset, module (one blank where there is
+    none), flags.
+    """
     lines = []
     for p in listed:
         flags = "".join(f"[{flag}]" for flag in p.flags)
         if p.symbol:
-            lines.append(f"{p.address:016x}  {p.type}  {p.symbol}+0x{p.offset:x}  {p.module or ' '} {flags}\n")
+            lines.append(
+                f"{p.address:016x}  {p.type}  {p.symbol}+0x{p.offset:x}  {p.module or ' '} {flags}\n"
+            )
         else:
             lines.append(f"{p.address:016x}  {p.type}  0x{p.address:x} {flags}\n")
     return "".join(lines)
@@ -67,4 +81,6 @@ def format_list(listed: Iterable[Listed]) -> str:
 
 def format_blacklist(entries: Iterable[tuple[int, int, str]]) -> str:
     """The debugfs `blacklist` file."""
-    return "".join(f"0x{start:016x}-0x{end:016x}\t{name or f'0x{start:x}'}\n" for start, end, name in entries)
+    return "".join(
+        f"0x{start:016x}-0x{end:016x}\t{name or f'0x{start:x}'}\n" for start, end, name in entries
+    )

@@ -12,7 +12,9 @@ from ...machine._base import Machine
 from ...symbols import Symbol, address_of
 from ..patch.text import Text
 
-_PLUS = re.compile(r"(?P<name>.+?)\+(?P<offset>0[xX][0-9a-fA-F]{1,16}|0[0-7]{0,22}|[1-9][0-9]{0,19})", re.DOTALL)
+_PLUS = re.compile(
+    r"(?P<name>.+?)\+(?P<offset>0[xX][0-9a-fA-F]{1,16}|0[0-7]{0,22}|[1-9][0-9]{0,19})", re.DOTALL
+)
 
 
 @frozen(kw_only=True)
@@ -31,7 +33,9 @@ class Location:
     entry: bool
 
 
-def locate(machine: Machine, text: Text, symbol_name: str | None, addr: int | None, offset: int) -> Location:
+def locate(
+    machine: Machine, text: Text, symbol_name: str | None, addr: int | None, offset: int
+) -> Location:
     """Resolve a place. Exactly one of symbol_name ("f", "module:f", "f+0x10") and addr.
 
     Raises BadLocation, UnknownSymbol, AmbiguousSymbol.
@@ -42,7 +46,9 @@ def locate(machine: Machine, text: Text, symbol_name: str | None, addr: int | No
                           symbol=symbol_name, address=addr, hint="give exactly one of them")
     if symbol_name is not None:
         if not isinstance(symbol_name, str):
-            raise BadLocation(f"symbol_name is {symbol_name!r}, not a string", hint="give an address as addr=")
+            raise BadLocation(
+                f"symbol_name is {symbol_name!r}, not a string", hint="give an address as addr="
+            )
         name, more = split_offset(symbol_name, machine)
         if (number := address_of(name)) is not None and name not in machine.symbols:
             return _at_address(machine, text, number + offset + more)
@@ -54,7 +60,11 @@ def locate(machine: Machine, text: Text, symbol_name: str | None, addr: int | No
 def split_offset(name: str, machine: Machine) -> tuple[str, int]:
     """`sym+0x10` -> ("sym", 16). A name that is in the symbol table as it stands is never split."""
     match = None if name in machine.symbols else _PLUS.fullmatch(name)
-    return (match["name"], int(re.sub("^0(?=[0-7])", "0o", match["offset"]), 0)) if match else (name, 0)
+    return (
+        (match["name"], int(re.sub("^0(?=[0-7])", "0o", match["offset"]), 0))
+        if match
+        else (name, 0)
+    )
 
 
 def _entry(machine: Machine, text: Text, value: int) -> Entry:
@@ -68,8 +78,12 @@ def _entry(machine: Machine, text: Text, value: int) -> Entry:
 
 
 def code_of(machine: Machine, symbol: Symbol, entry: Entry) -> Symbol:
-    """The symbol of a function's code: another one where a function's symbol is that of its descriptor."""
-    return symbol if symbol.address == entry.addr else machine.symbols.covering(entry.addr) or symbol
+    """The symbol of a function's code: another one where a function's symbol is that of its
+    descriptor.
+    """
+    return (
+        symbol if symbol.address == entry.addr else machine.symbols.covering(entry.addr) or symbol
+    )
 
 
 def extent(machine: Machine, text: Text, symbol: Symbol) -> tuple[int, int]:
@@ -81,17 +95,36 @@ def extent(machine: Machine, text: Text, symbol: Symbol) -> tuple[int, int]:
 
 def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Location:
     if offset < 0:
-        raise BadLocation(f"offset {offset} is negative", symbol=symbol.name, hint="offsets count up from the symbol")
+        raise BadLocation(
+            f"offset {offset} is negative",
+            symbol=symbol.name,
+            hint="offsets count up from the symbol",
+        )
     entry = _entry(machine, text, symbol.address | symbol.mode)
     code = code_of(machine, symbol, entry)
     end = machine.symbols.extent(code)
     address = entry.place(offset)
-    if offset and end and address >= max(end, entry.addr + 1) and machine.symbols.covering(address) is not code:
-        raise BadLocation(f"offset {offset:#x} is beyond its {end - entry.addr} bytes", symbol=symbol.name,
-                          address=address, hint="use the symbol that covers the place", python="or addr=")
+    if (
+        offset
+        and end
+        and address >= max(end, entry.addr + 1)
+        and machine.symbols.covering(address) is not code
+    ):
+        raise BadLocation(
+            f"offset {offset:#x} is beyond its {end - entry.addr} bytes",
+            symbol=symbol.name,
+            address=address,
+            hint="use the symbol that covers the place",
+            python="or addr=",
+        )
     owner = machine.symbols.covering(address) or symbol
-    return Location(address=address, mode=entry.mode | symbol.mode, symbol=owner, offset=address - owner.address,
-                    entry=offset in entry.entries)
+    return Location(
+        address=address,
+        mode=entry.mode | symbol.mode,
+        symbol=owner,
+        offset=address - owner.address,
+        entry=offset in entry.entries,
+    )
 
 
 def _at_address(machine: Machine, text: Text, addr: int) -> Location:
@@ -101,7 +134,16 @@ def _at_address(machine: Machine, text: Text, addr: int) -> Location:
         return Location(address=entry.addr, mode=entry.mode, symbol=None, offset=0, entry=True)
     start = _entry(machine, text, symbol.address | symbol.mode)
     if entry.mode & ~start.mode:
-        raise BadLocation(f"an address of {machine.arch.pointers.mode} code, and the code there is not",
-                          address=addr, symbol=symbol.name, hint=f"use addr={entry.addr:#x}")
-    return Location(address=entry.addr, mode=entry.mode | symbol.mode, symbol=symbol,
-                    offset=entry.addr - symbol.address, entry=entry.addr - start.addr in start.entries)
+        raise BadLocation(
+            f"an address of {machine.arch.pointers.mode} code, and the code there is not",
+            address=addr,
+            symbol=symbol.name,
+            hint=f"use addr={entry.addr:#x}",
+        )
+    return Location(
+        address=entry.addr,
+        mode=entry.mode | symbol.mode,
+        symbol=symbol,
+        offset=entry.addr - symbol.address,
+        entry=entry.addr - start.addr in start.entries,
+    )

@@ -14,7 +14,7 @@ from ..patch.arming import Arming
 from ..patch.optimizer import Optimizer
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
-from ..patch.sites import Kind, Site
+from ..patch.sites import Site, SiteKind
 from ..patch.text import TextOverwritten
 from ..probe import Jprobe, Kretprobe, Probe
 from . import jprobe
@@ -27,7 +27,8 @@ class Registry:
     """Registers and unregisters probes, and puts breakpoints and jumps in as they want it.
 
     Attributes:
-        points: by address. optimizer: which of them are jumps. driver: what hits do. admission: who may register.
+        points: by address. optimizer: which of them are jumps. driver: what hits do. admission: who
+            may register.
         rearmed: see Kprobes. busy: the machine's.
     """
 
@@ -52,8 +53,12 @@ class Registry:
         """Register a probe, and arm it unless it is disabled."""
         typed(probe, Probe)
         if probe._point is not None:
-            raise AlreadyRegistered("this probe object is registered already", address=probe.address,
-                                    symbol=probe.place(), hint="unregister it first, or make another one")
+            raise AlreadyRegistered(
+                "this probe object is registered already",
+                address=probe.address,
+                symbol=probe.place(),
+                hint="unregister it first, or make another one",
+            )
         place = locate(self._machine, self._rooms.text, probe.symbol_name, probe.addr, probe.offset)
         insn = self.admission.admit(place)
         hook = self._entry_hook(probe, place)
@@ -76,19 +81,23 @@ class Registry:
         return None
 
     def _point(self, place: Location, insn: Insn) -> Probepoint:
-        """The probepoint at a place, made with its first probe; unloaded text that was loaded again starts afresh."""
+        """The probepoint at a place, made with its first probe; unloaded text that was loaded again
+        starts afresh.
+        """
         point = self.points.get(place.address)
         symbol = place.symbol
         name, module = (symbol.name, symbol.module) if symbol else ("", "")
         if point is None:
             point = Probepoint(self._rooms, insn, name, place.offset, module)
             self.points[place.address] = point
-            self._rooms.sites[place.address] = Site(Kind.PROBEPOINT, point)
+            self._rooms.sites[place.address] = Site(SiteKind.PROBEPOINT, point)
         elif point.state is Arming.GONE:
             point.reload(insn, name, place.offset, module)
         return point
 
-    def _join(self, probe: Probe, point: Probepoint, hook: Callable[[Any, Any], Any] | None) -> None:
+    def _join(
+        self, probe: Probe, point: Probepoint, hook: Callable[[Any, Any], Any] | None
+    ) -> None:
         probe._owner = self
         probe._point = point
         probe._pre = hook
@@ -147,8 +156,12 @@ class Registry:
         """
         self.check_mine(probe)
         if probe._gone:
-            raise Gone("its text was unloaded, or overwritten", address=probe.address, symbol=probe.place(),
-                       hint="unregister it and register it again")
+            raise Gone(
+                "its text was unloaded, or overwritten",
+                address=probe.address,
+                symbol=probe.place(),
+                hint="unregister it and register it again",
+            )
         probe._off = False
         probe._active = True
         try:
@@ -211,7 +224,9 @@ class Registry:
         self.sync(point)
 
     def sync(self, point: Probepoint) -> None:
-        """Make memory say what is wanted: armed where somebody enabled is there and the switch is on."""
+        """Make memory say what is wanted: armed where somebody enabled is there and the switch is
+        on.
+        """
         if self._enabled and point.active:
             if point.state is Arming.DISARMED:
                 self.driver.handlers.make_room(self._rooms.arch.last_of(point.address))
@@ -258,15 +273,18 @@ class Registry:
 
     @alone
     def collect(self) -> None:
-        """Outside of a hit, unregistering is a safe point: no jump stays, and slots of probes that are gone are
-        freed."""
+        """Outside of a hit, unregistering is a safe point: no jump stays, and slots of probes that
+        are gone are freed.
+        """
         if self.driver.at_rest:
             self._drain()
             self._rooms.collect()
         self._rooms.text.warn()
 
     def unload(self, start: int, end: int) -> None:
-        """Guest memory [start, end) goes away: probes there are GONE; they stay listed until unregistered."""
+        """Guest memory [start, end) goes away: probes there are GONE; they stay listed until
+        unregistered.
+        """
         for point in [p for a, p in self.points.items() if start <= a < end]:
             if point.state is not Arming.GONE:
                 self._lose(point)
@@ -285,7 +303,8 @@ class Registry:
         point.refresh()
 
     def overwritten(self, addrs: list[int], pc: int) -> None:
-        """The guest is about to write what probepoints stand for: it finds its own text, and they are GONE.
+        """The guest is about to write what probepoints stand for: it finds its own text, and they
+        are GONE.
 
         In the middle of an instruction, maybe of a displaced one: nothing is freed.
         """
@@ -305,16 +324,20 @@ class Registry:
         self.driver.handlers.settle()
 
     def look(self) -> None:
-        """Nothing runs: what has been written over text that the guest may write, and nobody has reported, is noticed
-        now."""
+        """Nothing runs: what has been written over text that the guest may write, and nobody has
+        reported, is noticed now.
+        """
         if addrs := self._rooms.text.lost():
             self._outlived(addrs)
 
     def _outlived(self, addrs: list[int]) -> None:
         self._lay_bare(addrs)
-        warnings.warn(f"text at {', '.join(f'{addr:#x}' for addr in addrs)} was overwritten while probed, by stores "
-                      "that nobody reports: the probes there are gone, and may have executed what was there before",
-                      TextOverwritten, stacklevel=2)
+        warnings.warn(
+            f"text at {', '.join(f'{addr:#x}' for addr in addrs)} was overwritten while probed, by stores "
+            "that nobody reports: the probes there are gone, and may have executed what was there before",
+            TextOverwritten,
+            stacklevel=2,
+        )
 
     def clear(self) -> None:
         """Unregister everything, and take every jump out."""

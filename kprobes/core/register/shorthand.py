@@ -10,7 +10,7 @@ from ..probe import Probe
 P = TypeVar("P", bound=Probe)
 
 
-class Registers(Protocol):
+class Registering(Protocol):
     """A Kprobes, as far as this is concerned."""
 
     def register(self, probe: Probe) -> None: ...
@@ -20,7 +20,7 @@ class Registers(Protocol):
 class Shorthand(Generic[P]):
     """A probe about to be registered: decorate its handler, or enter it as a context manager."""
 
-    def __init__(self, k: Registers, probe: P, role: str) -> None:
+    def __init__(self, k: Registering, probe: P, role: str) -> None:
         self._k = k
         self.probe = probe
         self._role = role

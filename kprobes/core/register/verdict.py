@@ -45,7 +45,9 @@ class Verdict:
     boostable: bool
     optimizable: bool
     why_not_optimized: str
-    _line: Callable[[], SourceLine | None] | SourceLine | None = field(default=None, repr=False, eq=False)
+    _line: Callable[[], SourceLine | None] | SourceLine | None = field(
+        default=None, repr=False, eq=False
+    )
 
     @property
     def line(self) -> SourceLine | None:
@@ -65,20 +67,41 @@ class Verdict:
         elif self.boostable:
             cost = "boosted"
         where = f", {self.line}" if self.line is not None else ""
-        return table(f"a probe at {self.addr:#x}{where}", ("instruction", "bytes", "probe", "why not (a jump)"),
-                     [(self.name, self.raw.hex(" "), cost, self.reason or self.why_not_optimized)])
+        return table(
+            f"a probe at {self.addr:#x}{where}",
+            ("instruction", "bytes", "probe", "why not (a jump)"),
+            [(self.name, self.raw.hex(" "), cost, self.reason or self.why_not_optimized)],
+        )
 
 
-def verdict(insn: Insn, reason: str, optimizer: Optimizer, line: Callable[[], SourceLine | None]) -> Verdict:
-    """The verdict on an instruction; `reason`: why no probe may be registered there, or ""; line: tells its source
-    line."""
-    how = "+".join(word for word, there in (("step", insn.body), ("simulate", insn.simulate)) if there) or "step"
+def verdict(
+    insn: Insn, reason: str, optimizer: Optimizer, line: Callable[[], SourceLine | None]
+) -> Verdict:
+    """The verdict on an instruction; `reason`: why no probe may be registered there, or ""; line:
+    tells its source line.
+    """
+    how = (
+        "+".join(
+            word for word, there in (("step", insn.body), ("simulate", insn.simulate)) if there
+        )
+        or "step"
+    )
     boost, why = False, reason
     if not reason:
         try:
             boost, why = optimizer.trial(insn)
         except (OutOfReach, NoMemory) as error:
             reason = why = error.reason
-    return Verdict(addr=insn.addr, size=insn.size, name=insn.name, raw=insn.raw, probeable=not reason, reason=reason,
-                   how="refuse" if reason else how, boostable=boost, optimizable=not why, why_not_optimized=why,
-                   line=line)
+    return Verdict(
+        addr=insn.addr,
+        size=insn.size,
+        name=insn.name,
+        raw=insn.raw,
+        probeable=not reason,
+        reason=reason,
+        how="refuse" if reason else how,
+        boostable=boost,
+        optimizable=not why,
+        why_not_optimized=why,
+        line=line,
+    )

@@ -1,5 +1,6 @@
-"""Programs that stand in their detour: without a call, and without the computed jumps to them and back, at which an
-emulator leaves one piece of translated code to look for the next."""
+"""Programs that stand in their detour: without a call, and without the computed jumps to them and
+back, at which an emulator leaves one piece of translated code to look for the next.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,10 @@ MOST = 512  #: bytes of a program; twice as many of a detour's
 
 
 def bodies(arch: Arch, returns: bytes, calls: Sequence[Call]) -> list[Call]:
-    """(environment, entry, code) of each: code that ends where it would return; b"" for those that must be called: that
-    are long, or call somebody. returns: the return instruction; b"": all are called."""
+    """(environment, entry, code) of each: code that ends where it would return; b"" for those that
+    must be called: that are long, or call somebody. returns: the return instruction; b"": all are
+    called.
+    """
     out, left = list[Call](), 2 * MOST
     for environment, entry, text in calls:
         body = _body(arch, returns, text) if returns and len(text) <= min(MOST, left) else b""
@@ -40,7 +43,9 @@ def _body(arch: Arch, returns: bytes, text: bytes) -> bytes:
 
 
 def _stays(insn: Insn, end: int) -> bool:
-    """True for one that does the same elsewhere and goes on behind it, and for a branch to another up to `end`."""
+    """True for one that does the same elsewhere and goes on behind it, and for a branch to another
+    up to `end`.
+    """
     if insn.decoded is not Decoded.WHOLE or insn.links:
         return False
     if insn.target is not None:

@@ -1,8 +1,10 @@
-"""A model of an Itanium: as much of it as ordinary integer code needs, for proofs, teaching and trying things out.
+"""A model of an Itanium: as much of it as ordinary integer code needs, for proofs, teaching and
+trying things out.
 
-No emulator runs ia64. This one executes an instruction at a time: loads and stores, integer and predicate arithmetic,
-the register stack, rotation, branches, the significands of floating-point registers. It knows no NaT bits, no ALAT and
-no stops: what the instructions of a group do at once, it does in order.
+No emulator runs ia64. This one executes an instruction at a time: loads and stores, integer and
+predicate arithmetic, the register stack, rotation, branches, the significands of floating-point
+registers. It knows no NaT bits, no ALAT and no stops: what the instructions of a group do at once,
+it does in order.
 """
 
 from __future__ import annotations
@@ -25,8 +27,11 @@ STACK, BACKING_STORE = 0xCF00, 0xC000  # of PaperMachine's data page
 Where = int | tuple[int, int]
 
 
-def model(code: bytes, *, base: int = 0x1000, symbols: dict[str, Where] | None = None, cpus: int = 1) -> PaperMachine:
-    """A machine with this code at `base`: 64 KiB of memory, a stack that grows down and a backing store that grows up.
+def model(
+    code: bytes, *, base: int = 0x1000, symbols: dict[str, Where] | None = None, cpus: int = 1
+) -> PaperMachine:
+    """A machine with this code at `base`: 64 KiB of memory, a stack that grows down and a backing
+    store that grows up.
 
     symbols: name -> address, or (address, size), of code. m.call() makes a frame of eight inputs.
     """
@@ -43,7 +48,9 @@ def _breaks(regs: Regs, insn: Insn) -> bool:
 
 
 def _execute(regs: Regs, insn: Insn) -> None:
-    """The effect of an instruction that does not branch. GuestFault for one that the model does not know."""
+    """The effect of an instruction that does not branch. GuestFault for one that the model does not
+    know.
+    """
     word, (template, slots) = word_of(insn), bundle.parts(insn.raw)
     if not holds(regs, word & 63) and insn.name not in ALWAYS:
         return

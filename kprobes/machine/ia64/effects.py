@@ -14,7 +14,16 @@ from ...regs import Regs
 
 ONES = (1 << 64) - 1
 INTEGER = 0x1003E << 64  # exponent of a floating-point register that holds an integer
-ARS = {16: "ar_rsc", 17: "ar_bsp", 32: "ar_ccv", 36: "ar_unat", 40: "ar_fpsr", 64: "ar_pfs", 65: "ar_lc", 66: "ar_ec"}
+ARS = {
+    16: "ar_rsc",
+    17: "ar_bsp",
+    32: "ar_ccv",
+    36: "ar_unat",
+    40: "ar_fpsr",
+    64: "ar_pfs",
+    65: "ar_lc",
+    66: "ar_ec",
+}
 BSP = 17
 Value = Callable[[int, int], int]
 
@@ -70,9 +79,18 @@ def movl(regs: Regs, d: int, i: int, j: int, k: int, c: int, m: int, upper: int,
 
 
 Relation = Callable[[int, int], bool]
-RELATIONS: tuple[Relation, ...] = (lambda a, b: signed(a, 64) < signed(b, 64), lambda a, b: a < b, lambda a, b: a == b)
+RELATIONS: tuple[Relation, ...] = (
+    lambda a, b: signed(a, 64) < signed(b, 64),
+    lambda a, b: a < b,
+    lambda a, b: a == b,
+)
 #: By the bits `a` and `c`: of zero and a register.
-TO_ZERO: tuple[Relation, ...] = (lambda a, b: a > b, lambda a, b: a <= b, lambda a, b: a >= b, lambda a, b: a < b)
+TO_ZERO: tuple[Relation, ...] = (
+    lambda a, b: a > b,
+    lambda a, b: a <= b,
+    lambda a, b: a >= b,
+    lambda a, b: a < b,
+)
 
 
 def conclude(regs: Regs, kind: int, result: bool, u: int, v: int) -> None:
@@ -93,7 +111,20 @@ def plainly(regs: Regs, result: bool, unc: int, u: int, v: int, q: int) -> None:
         set_p(regs, {u: False, v: False})
 
 
-def cmp(op: int, regs: Regs, b: int, x: int, a: int, v: int, t: int, s: int, c: int, u: int, q: int, **_: int) -> None:
+def cmp(
+    op: int,
+    regs: Regs,
+    b: int,
+    x: int,
+    a: int,
+    v: int,
+    t: int,
+    s: int,
+    c: int,
+    u: int,
+    q: int,
+    **_: int,
+) -> None:
     imm, bits = x >> 1, 32 if x & 1 else 64
     left = signed(b << 7 | s, 8) if imm else g(regs, s)
     left, right = left & (1 << bits) - 1, g(regs, t) & (1 << bits) - 1
@@ -105,7 +136,9 @@ def cmp(op: int, regs: Regs, b: int, x: int, a: int, v: int, t: int, s: int, c: 
     plainly(regs, RELATIONS[op](*wide), c, u, v, q)
 
 
-def tbit(regs: Regs, b: int, a: int, v: int, t: int, p: int, c: int, u: int, q: int, **_: int) -> None:
+def tbit(
+    regs: Regs, b: int, a: int, v: int, t: int, p: int, c: int, u: int, q: int, **_: int
+) -> None:
     bit = bool(g(regs, t) >> p & 1)
     if not a and not b:
         plainly(regs, not bit, c, u, v, q)
@@ -144,7 +177,9 @@ def load(regs: Regs, z: int, t: int, d: int, **_: int) -> None:
     set_g(regs, d, regs.word(g(regs, t), 1 << z))
 
 
-def load_step(regs: Regs, z: int, t: int, d: int, i: int | None = None, s: int = 0, **_: int) -> None:
+def load_step(
+    regs: Regs, z: int, t: int, d: int, i: int | None = None, s: int = 0, **_: int
+) -> None:
     """With the base updated, by a number or a register."""
     step = g(regs, s) if i is None else signed(i, 9)
     value, base = regs.word(g(regs, t), 1 << z), g(regs, t) + step

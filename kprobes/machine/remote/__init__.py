@@ -1,7 +1,7 @@
 """Guests behind a stub of the GDB remote protocol: QEMU's, gdbserver's, OpenOCD's.
 
-Begin with `machine`, which makes the parts and hands each what it needs, and with the table of states in `runcontrol`.
-From the socket upwards:
+Begin with `machine`, which makes the parts and hands each what it needs, and with the table of
+states in `runcontrol`. From the socket upwards:
 
 | room | does |
 |---|---|

@@ -1,9 +1,11 @@
 """Finds the access behind a signal: a fetch, a read or a write, and its address.
 
-siginfo_t does not tell a read from a write, so an engine of this process executes the instruction again.
+siginfo_t does not tell a read from a write, so an engine of this process executes the instruction
+again.
 
-The engine has the guest's registers, and the guest's memory a page at a time, read when it is asked for; nothing of
-what it does there reaches the guest. So no instruction set's loads and stores are decoded here.
+The engine has the guest's registers, and the guest's memory a page at a time, read when it is asked
+for; nothing of what it does there reaches the guest. So no instruction set's loads and stores are
+decoded here.
 """
 
 from __future__ import annotations
@@ -22,7 +24,15 @@ TRIES = 64  #: pages that one instruction is given
 LONGEST = 4  #: instructions: a branch that fails in its delay slot, an execute
 SIGSEGV = 11
 #: signal number (12: SIGSYS) -> Fault.access
-FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", SIGSEGV: "read", 12: "trap"}
+FAULTS = {
+    4: "undefined",
+    5: "trap",
+    7: "read",
+    8: "arithmetic",
+    10: "read",
+    SIGSEGV: "read",
+    12: "trap",
+}
 
 
 class Accesses:
@@ -48,7 +58,9 @@ class Accesses:
             access = "write"  # to what may be read only
         elif signal == SIGSEGV and address:
             access = self._kind(regs, pc, address) or access
-        return Fault(access=access, address=address, trapnr=signal, number=signal, text=f"signal {signal}")
+        return Fault(
+            access=access, address=address, trapnr=signal, number=signal, text=f"signal {signal}"
+        )
 
     def _readable(self, addr: int) -> bool:
         try:
@@ -57,16 +69,23 @@ class Accesses:
             return False
 
     def _address(self, signal: int) -> int | None:
-        """Return the address that a fault is about (si_addr of siginfo_t); None where the stub does not tell."""
+        """Return the address that a fault is about (si_addr of siginfo_t); None where the stub does
+        not tell.
+        """
         if "qXfer:siginfo:read" not in self._target.features or signal not in (7, 10, 11):
             return None
         info = self._target.transfer("siginfo", chunk=SIGINFO)
         word = self._arch.bits // 8
         at = 16 if word == 8 else 12
-        return int.from_bytes(info[at:at + word], self._arch.order.value) if len(info) >= at + word else None
+        return (
+            int.from_bytes(info[at : at + word], self._arch.order.value)
+            if len(info) >= at + word
+            else None
+        )
 
     def _kind(self, regs: Regs, pc: int, address: int) -> str | None:
-        """Return what the instruction at `pc` did at `address`, which is not mapped: "read" or "write".
+        """Return what the instruction at `pc` did at `address`, which is not mapped: "read" or
+        "write".
 
         None where no engine can tell.
         """
@@ -77,7 +96,9 @@ class Accesses:
             return None
 
     def _again(self, m: UnicornMachine, regs: Regs, pc: int, address: int) -> str | None:
-        """Execute the instruction in an engine, giving it the guest's pages one by one, until it fails at `address`."""
+        """Execute the instruction in an engine, giving it the guest's pages one by one, until it
+        fails at `address`.
+        """
         given: dict[int, bytes] = {}
         values = {name: regs[name] for name in regs.names if name != self._arch.regs.pc}
         start = self._arch.pointers.same_mode(regs, pc)

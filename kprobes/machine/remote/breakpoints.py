@@ -1,7 +1,7 @@
 """Breakpoints of the stub's own: of which kind each is, and what is beneath it.
 
-A memory breakpoint (Z0) that the stub writes into memory stands nowhere in flash or ROM, whether the stub says so or
-not: there it is a hardware breakpoint (Z1), of which a processor has a few.
+A memory breakpoint (Z0) that the stub writes into memory stands nowhere in flash or ROM, whether
+the stub says so or not: there it is a hardware breakpoint (Z1), of which a processor has a few.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ Spans = tuple[tuple[int, int], ...]
 
 
 def kind_of(arch: Arch, symbols: Symbols, read: Read, addr: int) -> int:
-    """Return GDB's kind of a breakpoint at an address: bytes of the instruction, on most architectures."""
+    """Return GDB's kind of a breakpoint at an address: bytes of the instruction, on most
+    architectures.
+    """
     kinds = facts_of(arch).kinds
     if not kinds:
         return arch.insn_align
@@ -35,7 +37,7 @@ def kind_of(arch: Arch, symbols: Symbols, read: Read, addr: int) -> int:
     return kinds.get(arch.decode(code.ljust(2 * arch.max_insn, b"\0"), addr).size, arch.insn_align)
 
 
-class Breakpoints:
+class StubBreakpoints:
     """The breakpoints of one stub. Each is inserted once, however often it is wanted.
 
     Attributes:
@@ -67,8 +69,8 @@ class Breakpoints:
         """Say what the guest is.
 
         Args:
-            scratch: (start, bytes) of memory that nothing uses, where to find out whether the stub shows its
-                breakpoints in memory, as OpenOCD does; None: it does not.
+            scratch: (start, bytes) of memory that nothing uses, where to find out whether the stub
+                shows its breakpoints in memory, as OpenOCD does; None: it does not.
             unwritable: returns (start, end) of flash and ROM that the stub knows of.
         """
         self._kind_at = partial(kind_of, arch, symbols, self._read)
@@ -117,11 +119,18 @@ class Breakpoints:
                     self._insert(addr, kind)
 
     def remove_from_child(self) -> None:
-        """Take all of them out of a forked child, whose memory the stub shows now; they stay the parent's.
+        """Take all of them out of a forked child, whose memory the stub shows now; they stay the
+        parent's.
 
-        gdbserver 13 lets a child go with those that it has, and puts them back over what is written there.
+        gdbserver 13 lets a child go with those that it has, and puts them back over what is written
+        there.
         """
-        self._link.ask_all([self._packet(self._removes(addr), addr, kind) for addr, (kind, _) in self._there.items()])
+        self._link.ask_all(
+            [
+                self._packet(self._removes(addr), addr, kind)
+                for addr, (kind, _) in self._there.items()
+            ]
+        )
 
     def suspend(self) -> None:
         """Take all of them out until resume(): a child runs in the same memory.
@@ -136,8 +145,12 @@ class Breakpoints:
             self._insert(addr, kind)
 
     def shown(self, start: int, end: int) -> bool:
-        """Return True where the stub shows some in [start, end), so that a write would overwrite them."""
-        return any(addr < end and start < addr + len(plain) for addr, plain in self._beneath.items())
+        """Return True where the stub shows some in [start, end), so that a write would overwrite
+        them.
+        """
+        return any(
+            addr < end and start < addr + len(plain) for addr, plain in self._beneath.items()
+        )
 
     def over(self, start: int, data: bytes) -> bytes:
         """Return memory without breakpoints; `data` is what the stub shows at `start`."""
@@ -151,7 +164,12 @@ class Breakpoints:
     def _insert(self, addr: int, kind: int) -> None:
         plain = self._read(addr, kind) if self._shows else b""
         said = b"" if self._in_flash(addr) else self._ask(b"Z0", addr, kind)
-        if said == b"OK" and plain and addr not in self._scratch and self._read(addr, kind) == plain:
+        if (
+            said == b"OK"
+            and plain
+            and addr not in self._scratch
+            and self._read(addr, kind) == plain
+        ):
             self._ask(b"z0", addr, kind)
             said = b""  # it does not stand there
         if said == b"OK":
@@ -166,10 +184,17 @@ class Breakpoints:
         """Return the error that says why none can be at `addr`; `said` is the stub's answer."""
         with suppress(GuestFault):
             if self.hardware and self._read(addr, kind):
-                return NoBreakpoint("memory that cannot be written wants a hardware breakpoint, and all that the stub "
-                                    f"has are in use: {len(self.hardware)}", address=addr,
-                                    hint="unregister or disable a probe in such memory")
-        words = repr(said.decode("latin1")[:40]) if said else "nothing: memory is not written, or it does not know how"
+                return NoBreakpoint(
+                    "memory that cannot be written wants a hardware breakpoint, and all that the stub "
+                    f"has are in use: {len(self.hardware)}",
+                    address=addr,
+                    hint="unregister or disable a probe in such memory",
+                )
+        words = (
+            repr(said.decode("latin1")[:40])
+            if said
+            else "nothing: memory is not written, or it does not know how"
+        )
         return NoBreakpoint(f"the stub does not insert a breakpoint: it says {words}", address=addr,
                             hint="use a stub that does")
 
@@ -195,7 +220,8 @@ class Breakpoints:
         return b"%s,%x,%x" % (what, addr, kind)
 
     def _find_out(self) -> None:
-        """Find out whether the stub shows its breakpoints in memory, once there is memory to try."""
+        """Find out whether the stub shows its breakpoints in memory, once there is memory to try.
+        """
         if self._try_at is None:
             return
         with suppress(GuestFault, RemoteError):

@@ -36,8 +36,15 @@ def check_limits(timeout: float, threads: int = 1) -> None:
 class GuestCalls:
     """Runs a machine's guest for its run(), call() and invoke()."""
 
-    def __init__(self, target: RemoteTarget, control: RunControl, lock: ThreadLock, threads: RemoteThreads,
-                 arch: Arch, symbols: Symbols) -> None:
+    def __init__(
+        self,
+        target: RemoteTarget,
+        control: RunControl,
+        lock: ThreadLock,
+        threads: RemoteThreads,
+        arch: Arch,
+        symbols: Symbols,
+    ) -> None:
         self._target = target
         self._control = control
         self._lock = lock
@@ -62,14 +69,24 @@ class GuestCalls:
     def _run(self, start: int | str | None, until: int | str | None, timeout: float | None,
              max_insns: int | None) -> None:
         regs = self._threads.regs[self._threads.current]
-        end = None if until is None else self._address(self._pointer(until)) & ~self._arch.pointers.mode_bits
+        end = (
+            None
+            if until is None
+            else self._address(self._pointer(until)) & ~self._arch.pointers.mode_bits
+        )
         first = regs.target if start is None else self._address(self._pointer(start))
         regs.at(None)
         with ending_at(self._control.sink, self._arch, end), self._stopping_at(end):
             self._control.run(first, end, timeout, max_insns)
 
-    def call(self, function: str | int, passing: Passing | None, exit_at: int, timeout: float | None,
-             max_insns: int | None) -> int:
+    def call(
+        self,
+        function: str | int,
+        passing: Passing | None,
+        exit_at: int,
+        timeout: float | None,
+        max_insns: int | None,
+    ) -> int:
         """Run a function in the current thread until it returns, and put the registers back.
 
         Args:
@@ -84,7 +101,9 @@ class GuestCalls:
         arch = self._arch
         threads = self._threads
         if arch.linkage is None or arch.abi is None:
-            raise Unsupported(f"{arch.name} has no calling convention", python="set registers and use run()")
+            raise Unsupported(
+                f"{arch.name} has no calling convention", python="set registers and use run()"
+            )
         check_bounds(timeout, max_insns)
         pointer = self._pointer(function)
         regs = threads.regs[threads.current]

@@ -1,11 +1,12 @@
-"""Processes that a guest forks, where the stub tells of them: QEMU's user mode and gdbserver. A child runs on without
-a stub, and so without anything of the library's: text is what it was, and calls return to their callers.
+"""Processes that a guest forks, where the stub tells of them: QEMU's user mode and gdbserver. A
+child runs on without a stub, and so without anything of the library's: text is what it was, and
+calls return to their callers.
 
-A child of vfork() (posix_spawn(), system()) runs in its parent's memory until it executes another program or ends.
-The parent's other threads stand still that long, and its probes are put back then.
+A child of vfork() (posix_spawn(), system()) runs in its parent's memory until it executes another
+program or ends. The parent's other threads stand still that long, and its probes are put back then.
 
-GDB's manual, "Stop Reply Packets" (fork, vfork, vforkdone) and "Packets" (Hg, D): the stub shows the child's memory
-once Hg has named it, and D lets it go.
+GDB's manual, "Stop Reply Packets" (fork, vfork, vforkdone) and "Packets" (Hg, D): the stub shows
+the child's memory once Hg has named it, and D lets it go.
 """
 
 from __future__ import annotations
@@ -28,8 +29,14 @@ GAP = 64  #: bytes between patches that are read together
 class Children:
     """Lets the children of one guest go."""
 
-    def __init__(self, target: RemoteTarget, threads: RemoteThreads, arch: Arch, memory: RemoteMemory,
-                 sink: Callable[[], Sink | None]) -> None:
+    def __init__(
+        self,
+        target: RemoteTarget,
+        threads: RemoteThreads,
+        arch: Arch,
+        memory: RemoteMemory,
+        sink: Callable[[], Sink | None],
+    ) -> None:
         """Prepare; watch() begins.
 
         Args:
@@ -41,20 +48,24 @@ class Children:
         self._memory = memory
         self._sink = sink
         self._returns = ReturnAddresses(arch, target.read)
-        self._borrowed: list[tuple[int, bytes]] = []  # (address, patch) taken out for a child in this memory
+        # (address, patch) taken out for a child in this memory
+        self._borrowed: list[tuple[int, bytes]] = []
 
     def watch(self) -> None:
         """Have the stub tell of children from now on."""
         self._target.report_children(self._forked, self._rejoined)
 
     def _forked(self, stop: StopReply) -> None:
-        """Let a child go that has just begun: it is the copy of its parent that it still is, or has its memory."""
+        """Let a child go that has just begun: it is the copy of its parent that it still is, or has
+        its memory.
+        """
         sink, threads = self._sink(), self._threads
         text: list[tuple[int, bytes, bytes]] = []
         returns = PutBack([], {})
         if sink is not None:
             text = list(self._text(sink))
-            # RemoteError: more threads than CPUs, and no call of this one is followed; GuestFault: it has no stack
+            # RemoteError: more threads than CPUs, and no call of this one is followed; GuestFault:
+            # it has no stack
             with suppress(RemoteError, GuestFault):
                 returns = self._returns.of_thread(sink, threads.stopped(stop.thread))
         threads.flush()
@@ -79,7 +90,8 @@ class Children:
 
     def _turn_to(self, child: str) -> None:
         """Have the stub show the child's memory and registers."""
-        for _ in ("its parent hands over", "it turns to itself"):  # QEMU: two processes, one connection
+        # QEMU: two processes, one connection
+        for _ in ("its parent hands over", "it turns to itself"):
             self._target.link.ask(b"Hg%s" % child.encode())
 
     def _rejoined(self) -> None:
@@ -91,7 +103,9 @@ class Children:
         self._target.stops.resume()
 
     def _text(self, sink: Sink) -> Iterator[tuple[int, bytes, bytes]]:
-        """Yield (address, what is there, the guest's own text) where something of the library's stands."""
+        """Yield (address, what is there, the guest's own text) where something of the library's
+        stands.
+        """
         for start, end in self._places(sink):
             try:
                 there = self._target.read(start, end - start)
@@ -104,7 +118,11 @@ class Children:
     def _places(self, sink: Sink) -> Iterator[tuple[int, int]]:
         """Yield (start, end) of what has patches, those near each other together."""
         jumps = self._memory.deferred.jumps
-        ends = {addr: addr + len(patch.new) for addr, patch in sink.patches().items() if not self._memory.ours(addr)}
+        ends = {
+            addr: addr + len(patch.new)
+            for addr, patch in sink.patches().items()
+            if not self._memory.ours(addr)
+        }
         for addr, shown in jumps.items():
             ends[addr] = max(ends.get(addr, 0), addr + len(shown))
         start = end = -GAP - 1

@@ -1,7 +1,8 @@
 """Text of a process whose threads take turns: it is written when the guest goes on, all at once.
 
-The other threads run while one is looked at. So a change of text is kept until the guest goes on; a breakpoint that is
-about to become a jump never stands there, and reads are shown what is to be there.
+The other threads run while one is looked at. So a change of text is kept until the guest goes on; a
+breakpoint that is about to become a jump never stands there, and reads are shown what is to be
+there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 
 class DeferredText:
-    """Changes of text that are not written yet, and what reads are shown where jumps into the lock stand.
+    """Changes of text that are not written yet, and what reads are shown where jumps into the lock
+    stand.
 
     Attributes:
         active: True once threads take turns: patches of text belong here.
@@ -37,7 +39,9 @@ class DeferredText:
         self._due.update(enumerate(code, addr))
 
     def put_back(self, addr: int, code: bytes) -> None:
-        """Write `code` at `addr` when the guest goes on, and show it until then in place of what stands there."""
+        """Write `code` at `addr` when the guest goes on, and show it until then in place of what
+        stands there.
+        """
         self._shown[addr] = code
         self.patch(addr, code)
 

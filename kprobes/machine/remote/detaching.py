@@ -1,4 +1,5 @@
-"""Letting go of a guest that runs on without the library: nothing of it is executed or awaited there afterwards.
+"""Letting go of a guest that runs on without the library: nothing of it is executed or awaited
+there afterwards.
 
 What is left when the probes are unregistered, in the order in which it is put right:
 
@@ -25,14 +26,18 @@ from .threads import RemoteThreads
 class Detaching:
     """Detaches from one guest."""
 
-    def __init__(self, target: RemoteTarget, control: RunControl, threads: RemoteThreads, arch: Arch) -> None:
+    def __init__(
+        self, target: RemoteTarget, control: RunControl, threads: RemoteThreads, arch: Arch
+    ) -> None:
         self._target = target
         self._control = control
         self._threads = threads
         self._returns = ReturnAddresses(arch, target.read)
 
     def detach(self) -> None:
-        """Put right what is left in the guest, let go of it, and close the connection. Probes are unregistered."""
+        """Put right what is left in the guest, let go of it, and close the connection. Probes are
+        unregistered.
+        """
         with suppress(RemoteError):
             if self._there:
                 self._control.finish_hits()

@@ -1,7 +1,8 @@
 """Finds the files that a remote guest has loaded, as a debugger does: symbols and code of its
 program and libraries.
 
-System V ABI, "Process Initialization" (the auxiliary vector) and <link.h> (struct r_debug, struct link_map).
+System V ABI, "Process Initialization" (the auxiliary vector) and <link.h> (struct r_debug, struct
+link_map).
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from ...symbols import Symbols
 from .target import RemoteTarget
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY, AT_RANDOM = 3, 4, 5, 6, 7, 9, 25
-PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 0x70000016, 0x70000035
+PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = (
+    2,
+    6,
+    21,
+    0x70000016,
+    0x70000035,
+)
 LARGEST = 1 << 20  #: bytes of a function or object of a module
 STACK = 1 << 15  #: bytes of a stack that are surely there
 MOST = 4096  #: entries of the dynamic section, and libraries
@@ -29,7 +36,7 @@ Read = Callable[[int, int], bytes]
 
 
 @frozen
-class LoadedFile:
+class RemoteFile:
     """An image in guest memory.
 
     Attributes:
@@ -44,7 +51,10 @@ class LoadedFile:
 
     def executable(self, addr: int) -> bool:
         """Return True for an address in its code."""
-        return any("x" in s.perms and s.addr <= addr - self.bias < s.addr + s.memsz for s in self.image.segments)
+        return any(
+            "x" in s.perms and s.addr <= addr - self.bias < s.addr + s.memsz
+            for s in self.image.segments
+        )
 
     @property
     def end(self) -> int:
@@ -98,7 +108,9 @@ class Linked:
         self._order = order
 
     def libraries(self) -> Iterator[tuple[int, str]]:
-        """Yield (bias, path) of each library; none where the list is not there, or as far as it is not damaged."""
+        """Yield (bias, path) of each library; none where the list is not there, or as far as it is
+        not damaged.
+        """
         seen: set[int] = set()
         try:
             entry = self._at(self._debug() + self._word)
@@ -166,27 +178,37 @@ class Loads:
         vector: the auxiliary vector, type -> value.
     """
 
-    def __init__(self, symbols: Symbols, vector: dict[int, int], arch: Arch, sysroot: str | None) -> None:
+    def __init__(
+        self, symbols: Symbols, vector: dict[int, int], arch: Arch, sysroot: str | None
+    ) -> None:
         self._symbols = symbols
         self.vector = vector
         self._arch = arch
         self._sysroot = sysroot
-        self._loaded: list[LoadedFile] = []
+        self._loaded: list[RemoteFile] = []
 
     def program(self, image: Image | None) -> None:
         """Enter the program itself; None: its file is not known."""
         if image is None:
             return
         entry = self.vector.get(AT_ENTRY)
-        bias = 0 if image.kind == "exec" or entry is None or image.entry is None else entry - image.entry
+        bias = (
+            0
+            if image.kind == "exec" or entry is None or image.entry is None
+            else entry - image.entry
+        )
         self._enter(image, bias, "")
         self._symbols.main = image.name
 
     def libraries(self, read: Read) -> tuple[str, ...]:
-        """Enter the shared libraries that are loaded by now, and return the names of those that are new."""
+        """Enter the shared libraries that are loaded by now, and return the names of those that are
+        new.
+        """
         known = {loaded.module for loaded in self._loaded}
         new = []
-        for bias, path in Linked(read, self.vector, self._arch.bits, self._arch.order.value).libraries():
+        for bias, path in Linked(
+            read, self.vector, self._arch.bits, self._arch.order.value
+        ).libraries():
             image = None if os.path.basename(path) in known else read_library(path, self._sysroot)
             if image is not None:
                 self._enter(image, bias, image.name)
@@ -194,7 +216,7 @@ class Loads:
         return tuple(new)
 
     def _enter(self, image: Image, bias: int, module: str) -> None:
-        self._loaded.append(LoadedFile(image, bias, module))
+        self._loaded.append(RemoteFile(image, bias, module))
         self._loaded[-1].tell(self._symbols)
 
     def unload(self, name: str, page: int) -> list[int]:
@@ -207,9 +229,15 @@ class Loads:
             Unsupported: no symbol of it is known.
         """
         symbols = self._symbols
-        ends = {s.address: min(symbols.extent(s), s.address + LARGEST) for s in symbols if s.module == name and name}
+        ends = {
+            s.address: min(symbols.extent(s), s.address + LARGEST)
+            for s in symbols
+            if s.module == name and name
+        }
         if not ends:
-            raise Unsupported(f"no module {name!r} is known", hint="load its symbols while it is there")
+            raise Unsupported(
+                f"no module {name!r} is known", hint="load its symbols while it is there"
+            )
         symbols.remove_module(name)
         self._loaded = [loaded for loaded in self._loaded if loaded.module != name]
         parts = (range(start & -page, max(end, start + 1), page) for start, end in ends.items())
@@ -222,9 +250,14 @@ class Loads:
                 for s in loaded.image.segments]
 
     def regions(self) -> list[tuple[int, int]]:
-        """Return (start, end) of what is known to be mapped: segments, and the top of the stack by the vector."""
-        words, upwards = self.vector.get(AT_RANDOM), self._arch.abi is not None and self._arch.abi.upwards
-        stack = [] if words is None else [(words, words + STACK) if upwards else (words - STACK, words)]
+        """Return (start, end) of what is known to be mapped: segments, and the top of the stack by
+        the vector.
+        """
+        words = self.vector.get(AT_RANDOM)
+        upwards = self._arch.abi is not None and self._arch.abi.upwards
+        stack = (
+            [] if words is None else [(words, words + STACK) if upwards else (words - STACK, words)]
+        )
         return sorted(span for span in {*self.spans, *stack} if span[0] < span[1])
 
     @property
@@ -256,5 +289,7 @@ def arch_of(target: RemoteTarget, image: Image | None, name: str | None) -> Arch
         return of_elf(image.machine, image.bits, image.order, image.flags, image.profile, name)
     found = name or described(target.described()[0])
     if found is None:
-        raise ImageError("neither the stub nor a file tells the architecture", hint="pass arch= or image=")
+        raise ImageError(
+            "neither the stub nor a file tells the architecture", hint="pass arch= or image="
+        )
     return get(found)

@@ -9,13 +9,22 @@ from .target import RemoteTarget
 
 
 def unwritable(target: RemoteTarget) -> Spans:
-    """Return (start, end) of ROM and flash; () where the stub has no memory map, or one that cannot be read."""
-    text = target.transfer("memory-map") if target.features.get("qXfer:memory-map:read") == "+" else b""
+    """Return (start, end) of ROM and flash; () where the stub has no memory map, or one that cannot
+    be read.
+    """
+    text = (
+        target.transfer("memory-map")
+        if target.features.get("qXfer:memory-map:read") == "+"
+        else b""
+    )
     if not text or b"<!ENTITY" in text:
         return ()
     try:
-        places = [(int(element.get("start", ""), 0), int(element.get("length", ""), 0))
-                  for element in ElementTree.fromstring(text).iter("memory") if element.get("type") in ("rom", "flash")]
+        places = [
+            (int(element.get("start", ""), 0), int(element.get("length", ""), 0))
+            for element in ElementTree.fromstring(text).iter("memory")
+            if element.get("type") in ("rom", "flash")
+        ]
     except (ElementTree.ParseError, ValueError):
         return ()
     return tuple((start, start + length) for start, length in places)

@@ -1,8 +1,9 @@
 """Reads of programs in a guest that only the host can make: of memory that may not be mapped.
 
-Such a program calls a function of the library's with the address of four u64: where to read, where to put it, the
-number of bytes, and the result: 0, or not 0 where there is no such memory. The function has two copies: at the first
-one the guest stops, and the host reads; from the second one it returns.
+Such a program calls a function of the library's with the address of four u64: where to read, where
+to put it, the number of bytes, and the result: 0, or not 0 where there is no such memory. The
+function has two copies: at the first one the guest stops, and the host reads; from the second one
+it returns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Code that a remote guest is made to execute for the library: a system call, or a function of a kernel."""
+"""Code that a remote guest is made to execute for the library: a system call, or a function of a
+kernel.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,14 @@ STEPS = 1 << 16  #: stops until code that does not come to its end is given up
 class InjectedCode:
     """Has the current thread execute code, and puts its registers back."""
 
-    def __init__(self, guest: ArgumentMemory, target: RemoteTarget, control: RunControl, lock: ThreadLock,
-                 threads: RemoteThreads) -> None:
+    def __init__(
+        self,
+        guest: ArgumentMemory,
+        target: RemoteTarget,
+        control: RunControl,
+        lock: ThreadLock,
+        threads: RemoteThreads,
+    ) -> None:
         """Prepare; nothing is executed.
 
         Args:
@@ -71,7 +79,8 @@ class InjectedCode:
 
     @property
     def in_kernel(self) -> bool:
-        """Return True where the current thread is in a kernel: in the upper half of the addresses."""
+        """Return True where the current thread is in a kernel: in the upper half of the addresses.
+        """
         return bool(self._regs.pc >> self._arch.bits - 1)
 
     def call(self, function: int, args: tuple[int, ...], exit_at: int) -> int:
@@ -83,14 +92,19 @@ class InjectedCode:
             exit_at: address that it returns to, and no other thread comes to.
 
         Raises:
-            Unsupported: the architecture has no calling convention, or several processors are in a run.
+            Unsupported: the architecture has no calling convention, or several processors are in a
+                run.
         """
         arch = self._arch
         if arch.linkage is None or arch.abi is None:
-            raise Unsupported(f"{arch.name} has no calling convention", hint="pass scratch=(start, size)")
+            raise Unsupported(
+                f"{arch.name} has no calling convention", hint="pass scratch=(start, size)"
+            )
         if self._control.depth and len(self._threads.regs) > 1:
-            raise Unsupported("a kernel with several processors may move a hit's task while it gives memory",
-                              hint="register a probe before the run: it gets memory for many")
+            raise Unsupported(
+                "a kernel with several processors may move a hit's task while it gives memory",
+                hint="register a probe before the run: it gets memory for many",
+            )
         with self._restoring() as regs:
             Passing(self._guest, args).set_up(regs)
             arch.linkage.set(regs, exit_at | arch.linkage.mode)

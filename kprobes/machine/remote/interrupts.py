@@ -1,12 +1,13 @@
 """Stopping a remote guest that runs, because the time is over or the user has interrupted the run.
 
-An interrupt and the guest's own stops may cross: the guest stops for another reason, and the interrupt arrives later.
-Those are counted (`RemoteInterrupts.late`), so that the stop that comes of one later is not taken for the guest's own.
+An interrupt and the guest's own stops may cross: the guest stops for another reason, and the
+interrupt arrives later. Those are counted (`RemoteInterrupts.late`), so that the stop that comes of
+one later is not taken for the guest's own.
 
-A process behind gdbserver that runs on this computer is stopped by a signal to itself. gdbserver's own interrupt is
-SIGINT to the process group of which the process would be the leader (gdbserver 13: kill(-pid)): a process that leads
-none never gets it, and one that leads one is not the only one to get it. It also stays away while a thread blocks it,
-and SIGSTOP cannot be blocked.
+A process behind gdbserver that runs on this computer is stopped by a signal to itself. gdbserver's
+own interrupt is SIGINT to the process group of which the process would be the leader (gdbserver 13:
+kill(-pid)): a process that leads none never gets it, and one that leads one is not the only one to
+get it. It also stays away while a thread blocks it, and SIGSTOP cannot be blocked.
 """
 
 from __future__ import annotations
@@ -29,11 +30,15 @@ from .threads import RemoteThreads
 
 #: signal numbers as stubs say them: GDB's, where SIGSTOP is 17 ("gdb/signals.def")
 SIGTRAP, SIGINT, STOPPED = 5, 2, 17
-LATELY = 1.0  #: seconds: where a thread has come to a probe within that time, the next one is waited for that long
+#: seconds: where a thread has come to a probe within that time, the next one is waited for that
+#: long
+LATELY = 1.0
 QUIET = 0.02  #: seconds that one is waited for where none has come lately
 PROC = Path("/proc")
-NO_GROUP = ("the machine is gone. gdbserver's interrupt goes to the process group that the process leads: start it "
-            "with setsid, or connect to gdbserver from the computer that it runs on")
+NO_GROUP = (
+    "the machine is gone. gdbserver's interrupt goes to the process group that the process leads: start it "
+    "with setsid, or connect to gdbserver from the computer that it runs on"
+)
 
 
 @frozen
@@ -78,7 +83,9 @@ def interrupt_of(target: RemoteTarget, thread: str, auxiliary: bytes) -> Interru
 
 
 def _is_here(pid: int, auxiliary: bytes) -> bool:
-    """Return True where this computer's process of that number is the stub's: the vector has random addresses."""
+    """Return True where this computer's process of that number is the stub's: the vector has random
+    addresses.
+    """
     try:
         traced = b"TracerPid:\t0\n" not in (PROC / str(pid) / "status").read_bytes()
         return traced and (PROC / str(pid) / "auxv").read_bytes().startswith(auxiliary)
@@ -91,12 +98,21 @@ class RemoteInterrupts:
 
     Attributes:
         late: interrupts that have not arrived yet: something else stopped the guest first.
-        signals: (thread, number) of the guest's own signals that came instead, to be delivered when it goes on.
+        signals: (thread, number) of the guest's own signals that came instead, to be delivered when
+            it goes on.
     """
 
-    def __init__(self, target: RemoteTarget, threads: RemoteThreads, lock: ThreadLock, detours: DetourHooks,
-                 interrupt: Interrupt, console: Callable[[bytes], None], system: bool,
-                 note: Callable[[StopReply], StopReply]) -> None:
+    def __init__(
+        self,
+        target: RemoteTarget,
+        threads: RemoteThreads,
+        lock: ThreadLock,
+        detours: DetourHooks,
+        interrupt: Interrupt,
+        console: Callable[[bytes], None],
+        system: bool,
+        note: Callable[[StopReply], StopReply],
+    ) -> None:
         """Prepare; nothing is sent.
 
         Args:
@@ -152,7 +168,8 @@ class RemoteInterrupts:
         return True
 
     def take_back(self) -> None:
-        """Let the guest run until no interrupt is on its way any more: without the library it would die of one.
+        """Let the guest run until no interrupt is on its way any more: without the library it would
+        die of one.
 
         Signals of the guest's own that wait here are delivered meanwhile. The guest may end.
 
@@ -174,13 +191,17 @@ class RemoteInterrupts:
                 self.signals.append((stop.thread, stop.code))
 
     def _is_interrupt(self, stop: StopReply, breakpoints: set[int]) -> bool:
-        """Return True for the stop of the interrupt just sent: not for a breakpoint's, which may be the same signal."""
+        """Return True for the stop of the interrupt just sent: not for a breakpoint's, which may be
+        the same signal.
+        """
         if stop.code not in self._interrupt.signals or stop.call is not None:
             return False
         return stop.code != SIGTRAP or not (self._pc in breakpoints or self._detours.asks(self._pc))
 
     def _halt_one(self) -> None:
-        """Stop one of several threads: the next that comes to a probe, where they do. Two would stop at once."""
+        """Stop one of several threads: the next that comes to a probe, where they do. Two would
+        stop at once.
+        """
         lock = self._lock
         deadline = time.monotonic() + self._target.link.timeout
         while True:
@@ -205,12 +226,15 @@ class RemoteInterrupts:
             self._target.resume()  # it is about to stop, or has just
 
     def _keep(self, stop: StopReply) -> None:
-        """Deliver the signal of a stop later, where it is the guest's own. A terminal's Ctrl-C is not."""
+        """Deliver the signal of a stop later, where it is the guest's own. A terminal's Ctrl-C is
+        not.
+        """
         if stop.code not in {0, SIGTRAP, SIGINT, *self._interrupt.signals}:
             self.signals.append((stop.thread, stop.code))
 
     def _stopped_by(self, deadline: float) -> StopReply:
-        """Return the stop that ought to come. Without one the guest's state is unknown, and the machine is given up.
+        """Return the stop that ought to come. Without one the guest's state is unknown, and the
+        machine is given up.
 
         Raises:
             RemoteError: none has come when the monotonic clock says `deadline`.

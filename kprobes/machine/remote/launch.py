@@ -48,10 +48,20 @@ class QemuMachine(RemoteMachine):
     _child: Child
 
     @classmethod
-    def user(cls, argv: Sequence[str | os.PathLike[str]], *, arch: str | None = None,
-             sysroot: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None,
-             stdin: Stream = None, stdout: Stream = None, threads: int = 16, timeout: float = 10.0) -> QemuMachine:
-        """Start a Linux process of any architecture in qemu-user, and stop it at its first own instruction.
+    def user(
+        cls,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        arch: str | None = None,
+        sysroot: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: Stream = None,
+        stdout: Stream = None,
+        threads: int = 16,
+        timeout: float = 10.0,
+    ) -> QemuMachine:
+        """Start a Linux process of any architecture in qemu-user, and stop it at its first own
+        instruction.
 
         QEMU is looked for in $KPROBES_QEMU_DIR and on PATH; 9 or newer.
 
@@ -84,7 +94,9 @@ class QemuMachine(RemoteMachine):
         command = [qemu := find_qemu(f"qemu-{qemu_name(found)}", OLDEST)]
         command += [] if sysroot is None else ["-L", os.fspath(sysroot)]
         command += ["-cpu", facts.qemu_cpu] if facts.qemu_cpu else []
-        child = Child(lambda socket: [*command, "-g", socket, program, *words], environment, stdin, stdout)
+        child = Child(
+            lambda socket: [*command, "-g", socket, program, *words], environment, stdin, stdout
+        )
         with child.ended_by_errors():
             target = child.target(timeout, facts.takes_pc, READS.get(version(qemu), 0), linux.trap)
             machine = cls(target, found, image=image, threads=threads,
@@ -100,8 +112,15 @@ class QemuMachine(RemoteMachine):
         return machine
 
     @classmethod
-    def system(cls, arguments: Sequence[str], *, arch: str, symbols: str | os.PathLike[str] | Where | None = None,
-               scratch: tuple[int, int] | None = None, timeout: float = 20.0) -> QemuMachine:
+    def system(
+        cls,
+        arguments: Sequence[str],
+        *,
+        arch: str,
+        symbols: str | os.PathLike[str] | Where | None = None,
+        scratch: tuple[int, int] | None = None,
+        timeout: float = 20.0,
+    ) -> QemuMachine:
         """Start a whole machine in qemu-system, stopped before its first instruction.
 
         Run it to where memory is mapped before the first probe is registered.
@@ -121,12 +140,24 @@ class QemuMachine(RemoteMachine):
         check_limits(timeout)
         name = qemu_name(get(arch)) if arch in names() else arch
         command = [find_qemu(f"qemu-system-{name}", 7), *_words("arguments", arguments, least=0)]
-        child = Child(lambda socket: [*command, "-S", "-chardev",
-                                      f"socket,path={socket},server=on,wait=off,id=kprobes", "-gdb", "chardev:kprobes"],
-                      os.environ, b"", None)
+        child = Child(
+            lambda socket: [
+                *command,
+                "-S",
+                "-chardev",
+                f"socket,path={socket},server=on,wait=off,id=kprobes",
+                "-gdb",
+                "chardev:kprobes",
+            ],
+            os.environ,
+            b"",
+            None,
+        )
         with child.ended_by_errors():
             target = child.target(timeout)
-            machine = cls(target, arch_of(target, None, arch), symbols=symbols, scratch=scratch, system=True)
+            machine = cls(
+                target, arch_of(target, None, arch), symbols=symbols, scratch=scratch, system=True
+            )
         machine._child = child
         return machine
 
@@ -161,10 +192,12 @@ class Child:
         streams: dict[str, Any] = {"stdin": _input(stdin), "stdout": stdout}
         try:
             self.process = subprocess.Popen(command(self._socket), env=dict(env), **streams)
-        except (AttributeError, OverflowError, TypeError, ValueError) as error:  # there is nothing else that is wrong
+        # there is nothing else that is wrong
+        except (AttributeError, OverflowError, TypeError, ValueError) as error:
             raise BadArgument(f"stdin is {shown(stdin)}, stdout is {shown(stdout)}: {error}",
                               hint="pass what subprocess takes") from None
-        self._kill = weakref.finalize(self, self.process.kill)  # where end() is not called, and where Python ends
+        # where end() is not called, and where Python ends
+        self._kill = weakref.finalize(self, self.process.kill)
 
     def target(self, timeout: float, takes_pc: bool = False, reads: int = 0,
                traps: tuple[int, int] | None = None) -> RemoteTarget:
@@ -183,9 +216,11 @@ class Child:
         except RemoteError:
             if (status := self.process.poll()) is None:
                 raise
-            raise RemoteError(f"QEMU has ended before the program began (status {status})",
-                              hint="it has said why; a program's dynamic linker and libraries are looked for in "
-                                   "sysroot= (--sysroot)") from None
+            raise RemoteError(
+                f"QEMU has ended before the program began (status {status})",
+                hint="it has said why; a program's dynamic linker and libraries are looked for in "
+                "sysroot= (--sysroot)",
+            ) from None
 
     def status(self) -> int | None:
         """Return what it has ended with, less than 0: a signal; None: it runs."""
@@ -233,8 +268,16 @@ def _words(name: str, words: Iterable[Any], least: int = 1) -> list[str]:
 def _environment(env: Mapping[str, str]) -> Mapping[str, str]:
     """Return an environment that a process can have. BadArgument: it is none."""
     for name, value in env.items():
-        if not isinstance(name, str) or not isinstance(value, str) or "=" in name or "\0" in name + value:
-            raise BadArgument(f"env has {shown(name)}: {shown(value)}", hint='pass {"NAME": "value"}, without NULs')
+        if (
+            not isinstance(name, str)
+            or not isinstance(value, str)
+            or "=" in name
+            or "\0" in name + value
+        ):
+            raise BadArgument(
+                f"env has {shown(name)}: {shown(value)}",
+                hint='pass {"NAME": "value"}, without NULs',
+            )
     return env
 
 
@@ -253,8 +296,10 @@ def find_qemu(name: str, oldest: int) -> str:
     there = "" if found is None else f": {found} is version {version(found)}"
     if found is None or version(found) < oldest:
         package = "qemu-system" if "system" in name else "qemu-user"
-        raise Unsupported(f"there is no {name} of version {oldest} or newer here{there}",
-                          hint=f"install the package {package} in such a version, or set KPROBES_QEMU_DIR")
+        raise Unsupported(
+            f"there is no {name} of version {oldest} or newer here{there}",
+            hint=f"install the package {package} in such a version, or set KPROBES_QEMU_DIR",
+        )
     return found
 
 
@@ -262,9 +307,13 @@ def find_qemu(name: str, oldest: int) -> str:
 def version(path: str) -> int:
     """Return the major version of a QEMU; 0: it does not tell. RemoteError: it cannot be asked."""
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+        said = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=20, check=False
+        ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        raise RemoteError(f"{path}: {error}", hint="set KPROBES_QEMU_DIR to where QEMU is") from None
+        raise RemoteError(
+            f"{path}: {error}", hint="set KPROBES_QEMU_DIR to where QEMU is"
+        ) from None
     number = re.search(r"version (\d+)\.", said)
     return int(number[1]) if number else 0
 
@@ -282,13 +331,19 @@ def _check_stream(name: str, stream: object, *, text: bool = False) -> None:
     if isinstance(stream, int):
         good = subprocess.DEVNULL <= stream < 1 << 31
     else:
-        good = stream is None or (text and isinstance(stream, (bytes, str))) or hasattr(stream, "fileno")
+        good = (
+            stream is None
+            or (text and isinstance(stream, (bytes, str)))
+            or hasattr(stream, "fileno")
+        )
     if not good:
         raise BadArgument(f"{name} is {shown(stream)}", hint="pass what subprocess takes")
 
 
 def _input(stdin: Stream) -> Any:
-    """Return standard input as subprocess takes it; bytes come from a file that is gone when it is closed."""
+    """Return standard input as subprocess takes it; bytes come from a file that is gone when it is
+    closed.
+    """
     if not isinstance(stdin, (bytes, str)):
         return subprocess.DEVNULL if stdin is None else stdin
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the process has it

@@ -1,7 +1,8 @@
 """Register files of stubs, and what stubs call an architecture's registers.
 
-Stubs number registers and send them in that order; most describe them by target.xml. The files of those that do not,
-and names that are not the architecture's own, are in the architecture's row (`StubFacts`).
+Stubs number registers and send them in that order; most describe them by target.xml. The files of
+those that do not, and names that are not the architecture's own, are in the architecture's row
+(`StubFacts`).
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ def parts_of(arch: Arch, slots: Mapping[str, Slot]) -> Mapping[str, Part]:
 
     Args:
         arch: the architecture.
-        slots: the stub's registers by name. A register that is not there under its other name, and is there under its
-            own, has that (arm64: only a CPU with SVE has z0, not v0).
+        slots: the stub's registers by name. A register that is not there under its other name, and
+            is there under its own, has that (arm64: only a CPU with SVE has z0, not v0).
 
     Returns:
         The architecture's register -> where the stub has it.
     """
-    return {name: part for name, part in facts_of(arch).parts.items() if part.name in slots or name not in slots}
+    return {
+        name: part
+        for name, part in facts_of(arch).parts.items()
+        if part.name in slots or name not in slots
+    }

@@ -1,7 +1,7 @@
 """Which system calls of a process QEMU's user mode tells a stub's client of.
 
-QEMU 10 tells of a call by its number where that is below 1024; of others it tells of all or of none (MIPS's begin at
-4000 and 5000), and each call then costs two stops. It has no clone3().
+QEMU 10 tells of a call by its number where that is below 1024; of others it tells of all or of none
+(MIPS's begin at 4000 and 5000), and each call then costs two stops. It has no clone3().
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def told_clone(arch: Arch) -> int | None:
 
 
 def among_all(arch: Arch) -> tuple[int, ...]:
-    """Return the numbers of exit(), exit_group() and clone() where QEMU tells of all calls or of none; else ()."""
+    """Return the numbers of exit(), exit_group() and clone() where QEMU tells of all calls or of
+    none; else ().
+    """
     known = _known(arch)
     if known.clone is None or known.clone < ALONE:
         return ()

@@ -1,7 +1,8 @@
 """RemoteMachine: a guest behind a stub that speaks the GDB remote protocol.
 
-A stop is a trap: the stub stops at a breakpoint of its own (Z0) wherever one of the core's stands, whatever the guest
-makes of those. Under QEMU's user mode the core's alone stop most architectures: see traps.
+A stop is a trap: the stub stops at a breakpoint of its own (Z0) wherever one of the core's stands,
+whatever the guest makes of those. Under QEMU's user mode the core's alone stop most architectures:
+see traps.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def _nothing() -> None:
 
 @checked("__init__")
 class RemoteMachine(Described):
-    """A guest behind a stub: QEMU's, gdbserver's, OpenOCD's, a simulator's. Make one with connect(); a context manager.
+    """A guest behind a stub: QEMU's, gdbserver's, OpenOCD's, a simulator's. Make one with
+    connect(); a context manager.
 
     Attributes:
         arch: the architecture.
@@ -79,21 +81,41 @@ class RemoteMachine(Described):
     blocks = None
     marked_memory = None
     modules: Mapping[str, tuple[int, int]] = MappingProxyType({})
-    snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back",
-                                              "start it anew, or use a UnicornMachine"))
-    mmio = staticmethod(refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine"))
+    snapshot = restore = staticmethod(
+        refuses(
+            "a remote guest's state cannot all be read and put back",
+            "start it anew, or use a UnicornMachine",
+        )
+    )
+    mmio = staticmethod(
+        refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine")
+    )
     watch_at = staticmethod(refuses("this machine does not report accesses to memory",
                                     "put a probe where it is written, or use a UnicornMachine"))
-    count_blocks = staticmethod(refuses("this machine does not tell which blocks of code are executed",
-                                        "use a UnicornMachine, or probes"))
+    count_blocks = staticmethod(
+        refuses(
+            "this machine does not tell which blocks of code are executed",
+            "use a UnicornMachine, or probes",
+        )
+    )
 
-    def __init__(self, target: RemoteTarget, arch: Arch, *, image: Image | None = None,
-                 symbols: str | os.PathLike[str] | Where | None = None,
-                 scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,
-                 interrupt: Interrupt | None = None, system: bool = False,
-                 status: Callable[[], int | None] = lambda: None,
-                 console: Callable[[bytes], None] = lambda data: None) -> None:
-        """Use connect(), or QemuMachine.user() and .system(). Each part is made with those that it needs.
+    def __init__(
+        self,
+        target: RemoteTarget,
+        arch: Arch,
+        *,
+        image: Image | None = None,
+        symbols: str | os.PathLike[str] | Where | None = None,
+        scratch: tuple[int, int] | None = None,
+        threads: int = 16,
+        sysroot: str | None = None,
+        interrupt: Interrupt | None = None,
+        system: bool = False,
+        status: Callable[[], int | None] = lambda: None,
+        console: Callable[[bytes], None] = lambda data: None,
+    ) -> None:
+        """Use connect(), or QemuMachine.user() and .system(). Each part is made with those that it
+        needs.
 
         Args:
             target: the stub.
@@ -104,7 +126,8 @@ class RemoteMachine(Described):
             sysroot: folder of a process's libraries.
             interrupt: how a running guest is stopped; None: as the stub's target is.
             system: the guest is a whole machine.
-            status: returns the exit status of a process whose stub has gone with it; None: it has none.
+            status: returns the exit status of a process whose stub has gone with it; None: it has
+                none.
             console: gets what the guest prints by the stub.
         """
         system = system or scratch is not None
@@ -113,7 +136,8 @@ class RemoteMachine(Described):
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.sysroot = sysroot
         self.cpu_task: Callable[[Regs], Any] | None = None
-        self.before_run: Callable[[], object] | None = None  # not called: a stub's memory is the stub's
+        # not called: a stub's memory is the stub's
+        self.before_run: Callable[[], object] | None = None
         self._target = target
         self._system = system
         self._exit = 0
@@ -134,14 +158,36 @@ class RemoteMachine(Described):
         deferred = DeferredText(target.write)
         breakpoints: set[int] = set()
         pull = _nothing if view is None else view.pull
-        self._lock = lock = ThreadLock(self, target, self._threads, deferred, self._sites, breakpoints, self._is_own,
-                                       lambda: self._there, pull)
+        self._lock = lock = ThreadLock(
+            self,
+            target,
+            self._threads,
+            deferred,
+            self._sites,
+            breakpoints,
+            self._is_own,
+            lambda: self._there,
+            pull,
+        )
         # running it
         detours = DetourHooks()
         if view is not None:
-            detours = DetourHooks(self._sites.inside, partial(self._going, view), pull, *view.asking)
-        self._control = RunControl(target, self._threads, arch, self.symbols, lock, breakpoints, detours, interrupt,
-                                   console, system, status)
+            detours = DetourHooks(
+                self._sites.inside, partial(self._going, view), pull, *view.asking
+            )
+        self._control = RunControl(
+            target,
+            self._threads,
+            arch,
+            self.symbols,
+            lock,
+            breakpoints,
+            detours,
+            interrupt,
+            console,
+            system,
+            status,
+        )
         self.busy = self._control.busy
         target.stops.of(arch, self.symbols, scratch, lambda: unwritable(target) if system else ())
         self._calls = GuestCalls(target, self._control, lock, self._threads, arch, self.symbols)
@@ -149,8 +195,9 @@ class RemoteMachine(Described):
         self._injected = InjectedCode(self, target, self._control, lock, self._threads)
         # its memory
         self._pages = RemotePages(self._source(scratch, system), self.page_size, arch)
-        self._memory = RemoteMemory(target, self._threads, arch, self._pages.has, system, self._loads.executable,
-                                    deferred)
+        self._memory = RemoteMemory(
+            target, self._threads, arch, self._pages.has, system, self._loads.executable, deferred
+        )
         children = Children(target, self._threads, arch, self._memory, lambda: self._control.sink)
         self._take_members(lock, children, view)
         if view is not None:
@@ -159,7 +206,9 @@ class RemoteMachine(Described):
         add_symbols(self.symbols, symbols)
 
     def _take_members(self, lock: ThreadLock, children: Children, view: RemoteView | None) -> None:
-        """Take the parts' own methods for what the core calls of its contract, machine._base.Machine."""
+        """Take the parts' own methods for what the core calls of its contract,
+        machine._base.Machine.
+        """
         self.stop_at = lock.add
         self.release = lock.drop
         self.watch_threads = lock.watch
@@ -168,7 +217,9 @@ class RemoteMachine(Described):
         self.can_run = view is not None
         self.call_sites = self._sites if view is not None else None
 
-    def _source(self, scratch: tuple[int, int] | None, system: bool) -> ProcessPages | AreaPages | KernelPages:
+    def _source(
+        self, scratch: tuple[int, int] | None, system: bool
+    ) -> ProcessPages | AreaPages | KernelPages:
         """Return where executable memory comes from."""
         if scratch is not None:
             return AreaPages(*scratch, self.page_size, self._target.read, self._target.write)
@@ -185,9 +236,18 @@ class RemoteMachine(Described):
         return self._pages.has(addr)
 
     @classmethod
-    def connect(cls, address: str, *, arch: str | None = None, symbols: str | os.PathLike[str] | Where | None = None,
-                image: str | os.PathLike[str] | None = None, scratch: tuple[int, int] | None = None, threads: int = 16,
-                sysroot: str | None = None, timeout: float = 10.0) -> RemoteMachine:
+    def connect(
+        cls,
+        address: str,
+        *,
+        arch: str | None = None,
+        symbols: str | os.PathLike[str] | Where | None = None,
+        image: str | os.PathLike[str] | None = None,
+        scratch: tuple[int, int] | None = None,
+        threads: int = 16,
+        sysroot: str | None = None,
+        timeout: float = 10.0,
+    ) -> RemoteMachine:
         """Connect to a stub. The guest stands still from now on.
 
         Args:
@@ -195,7 +255,8 @@ class RemoteMachine(Described):
             arch: name of the architecture, where neither the stub nor a file tells.
             symbols: name -> address or (address, size), or a file as symbols.load() takes it.
             image: the ELF file that runs there.
-            scratch: (start, bytes) of executable guest memory that nothing uses, for guests that are no Linux process.
+            scratch: (start, bytes) of executable guest memory that nothing uses, for guests that
+                are no Linux process.
             threads: number of threads that may stand in a hit at once.
             sysroot: folder of a process's libraries.
             timeout: seconds that the stub may take for an answer.
@@ -210,8 +271,15 @@ class RemoteMachine(Described):
         target = RemoteTarget(Connection.open(address, timeout))
         try:
             file = None if image is None else read_elf(image)
-            machine = cls(target, arch_of(target, file, arch), image=file, symbols=symbols, scratch=scratch,
-                          threads=threads, sysroot=sysroot)
+            machine = cls(
+                target,
+                arch_of(target, file, arch),
+                image=file,
+                symbols=symbols,
+                scratch=scratch,
+                threads=threads,
+                sysroot=sysroot,
+            )
             machine.watch_children()
             return machine
         except BaseException:
@@ -229,7 +297,8 @@ class RemoteMachine(Described):
         return self._loads.libraries(self.read)
 
     def unload_module(self, name: str) -> None:
-        """Forget a library, or a module of a kernel, that the guest has unloaded: probes in it are GONE.
+        """Forget a library, or a module of a kernel, that the guest has unloaded: probes in it are
+        GONE.
 
         Raises:
             Unsupported: its symbols are not known.
@@ -240,8 +309,9 @@ class RemoteMachine(Described):
             self._memory.forget(page, self.page_size)
 
     def _going(self, view: RemoteView) -> None:
-        """Prepare programs in the guest for a run: write their maps, and have the guest stop before its process ends,
-        when these are read for the last time."""
+        """Prepare programs in the guest for a run: write their maps, and have the guest stop before
+        its process ends, when these are read for the last time.
+        """
         view.push()
         calls = among_all(self.arch)
         if calls and not self._system and not self._lock.several:
@@ -253,8 +323,9 @@ class RemoteMachine(Described):
         return self._lock.several
 
     def to_entry(self) -> None:
-        """Run the dynamic linker, where there is one, to the program's first instruction: its libraries are known
-        then."""
+        """Run the dynamic linker, where there is one, to the program's first instruction: its
+        libraries are known then.
+        """
         if self._vector.get(AT_BASE) and AT_ENTRY in self._vector:
             self.run(until=self._vector[AT_ENTRY])
             self.load_libraries()
@@ -295,7 +366,8 @@ class RemoteMachine(Described):
             self._memory.patch(addr, code)
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
-        """Return bytes up to the first NUL, at most `limit`. GuestFault: there is no such memory."""
+        """Return bytes up to the first NUL, at most `limit`. GuestFault: there is no such memory.
+        """
         return read_cstr(self, addr, limit)
 
     @property
@@ -345,7 +417,8 @@ class RemoteMachine(Described):
         self._pages.unmap(page, there=self._there)
 
     def alloc(self, size: int) -> int:
-        """Hand out `size` bytes of guest memory, and return their address. NoMemory: there is none."""
+        """Hand out `size` bytes of guest memory, and return their address. NoMemory: there is none.
+        """
         return self._pages.alloc(size)
 
     def free(self, addr: int) -> None:
@@ -355,18 +428,27 @@ class RemoteMachine(Described):
     # --- what the core asks for
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to a sink; None: to none. AlreadyRegistered: another one receives them."""
+        """Deliver reports to a sink; None: to none. AlreadyRegistered: another one receives them.
+        """
         if sink is not None and self._control.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
         self._control.sink = sink
 
     # --- running
 
-    def run(self, start: int | str | None = None, until: int | str | None = None, *, timeout: float | None = None,
-            max_insns: int | None = None) -> None:
-        """Run the guest from `start` (default: where it stands) until `until`, stop(), or the program's end.
+    def run(
+        self,
+        start: int | str | None = None,
+        until: int | str | None = None,
+        *,
+        timeout: float | None = None,
+        max_insns: int | None = None,
+    ) -> None:
+        """Run the guest from `start` (default: where it stands) until `until`, stop(), or the
+        program's end.
 
-        Signals that the guest's own instructions cause, and that no fault_handler handles, are the program's.
+        Signals that the guest's own instructions cause, and that no fault_handler handles, are the
+        program's.
 
         Args:
             start: address or symbol; None: where the guest stands.
@@ -384,14 +466,15 @@ class RemoteMachine(Described):
 
     def call(self, function: str | int, *args: Argument, timeout: float | None = None,
              max_insns: int | None = None) -> int:
-        """Call guest code in the current thread and return its integer result; registers are put back afterwards.
+        """Call guest code in the current thread and return its integer result; registers are put
+        back afterwards.
 
         Other threads stand still meanwhile.
 
         Args:
             function: symbol or address.
-            args: integers; bytes, bytearray and str, which are copied into guest memory and passed as pointers, a
-                bytearray also back; None, which is 0.
+            args: integers; bytes, bytearray and str, which are copied into guest memory and passed
+                as pointers, a bytearray also back; None, which is 0.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
 
@@ -402,10 +485,14 @@ class RemoteMachine(Described):
             UnknownSymbol: there is no such function.
         """
         with self._control.alone(), self._sites.running(self._control.depth):
-            return self._calls.call(function, Passing(self, args), self._exit_address(), timeout, max_insns)
+            return self._calls.call(
+                function, Passing(self, args), self._exit_address(), timeout, max_insns
+            )
 
     def invoke(self, target: int) -> None:
-        """Run guest code with the registers as they are until it returns; then put all registers back."""
+        """Run guest code with the registers as they are until it returns; then put all registers
+        back.
+        """
         with self._sites.running(self._control.depth):
             self._calls.call(target, None, self._exit_address(), None, None)
 

@@ -1,8 +1,8 @@
 """A remote guest's memory as the core sees it.
 
-A whole machine's breakpoints are the stub's alone: what the core patches into text is shown to it, but is not there. A
-kernel reads its own text, compares and patches it, and takes breakpoint instructions there for its own. Only jumps to
-programs of ours really stand there.
+A whole machine's breakpoints are the stub's alone: what the core patches into text is shown to it,
+but is not there. A kernel reads its own text, compares and patches it, and takes breakpoint
+instructions there for its own. Only jumps to programs of ours really stand there.
 """
 
 from __future__ import annotations
@@ -30,8 +30,16 @@ class RemoteMemory:
         deferred: patches of text that other threads execute, and what is shown there.
     """
 
-    def __init__(self, target: RemoteTarget, threads: RemoteThreads, arch: Arch, ours: Callable[[int], bool],
-                 system: bool, code: Callable[[int], bool], deferred: DeferredText) -> None:
+    def __init__(
+        self,
+        target: RemoteTarget,
+        threads: RemoteThreads,
+        arch: Arch,
+        ours: Callable[[int], bool],
+        system: bool,
+        code: Callable[[int], bool],
+        deferred: DeferredText,
+    ) -> None:
         """Take the memory of a stub's guest.
 
         Args:
@@ -45,8 +53,10 @@ class RemoteMemory:
         self._system = system
         self._code = code
         self.deferred = deferred
-        self._shown: dict[int, dict[int, tuple[bytes, bytes]]] = {}  # block -> address -> what is shown, what is there
-        self._jumps: dict[int, bytes] = {}  # address of one that really stands in text -> what stood there
+        # block -> address -> what is shown, what is there
+        self._shown: dict[int, dict[int, tuple[bytes, bytes]]] = {}
+        # address of one that really stands in text -> what stood there
+        self._jumps: dict[int, bytes] = {}
 
     def read(self, addr: int, size: int) -> bytes:
         """Return guest memory, with breakpoints where they seem to stand. GuestFault."""
@@ -60,7 +70,11 @@ class RemoteMemory:
         self._reaching(addr, lambda: self._target.write(addr, data))
         if self._system and self._code(addr) and self._reaching(
                 addr, lambda: self._target.read(addr, len(data))) != data:
-            raise GuestFault("memory stays as it is when it is written: flash, or ROM", address=addr, access="write")
+            raise GuestFault(
+                "memory stays as it is when it is written: flash, or ROM",
+                address=addr,
+                access="write",
+            )
         for place, (shown, _) in list(self._near(addr, len(data))):
             if place < addr + len(data) and addr < place + len(shown):
                 del self._shown[place & -BLOCK][place]
@@ -74,8 +88,8 @@ class RemoteMemory:
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code.
 
-        In a whole machine's text a patch is only shown, but for jumps to pages of the library's; a patch by what is
-        there ends that.
+        In a whole machine's text a patch is only shown, but for jumps to pages of the library's; a
+        patch by what is there ends that.
         """
         if self.deferred.active and not self.ours(addr):
             self.deferred.patch(addr, code)
@@ -122,8 +136,8 @@ class RemoteMemory:
     def _reaching(self, addr: int, access: Callable[[], T]) -> T:
         """Return what `access` returns.
 
-        In a whole machine it goes by the current CPU's page tables, and is tried once more in the state in which that
-        CPU may access `addr`.
+        In a whole machine it goes by the current CPU's page tables, and is tried once more in the
+        state in which that CPU may access `addr`.
         """
         if self._system:
             self._target.choose(self._threads.name)

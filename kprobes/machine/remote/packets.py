@@ -1,8 +1,9 @@
-"""Packets of the GDB remote protocol over a socket: framing, acknowledgements, escapes, run lengths, time limits.
+"""Packets of the GDB remote protocol over a socket: framing, acknowledgements, escapes, run
+lengths, time limits.
 
-The format is GDB's manual, appendix "Remote Protocol", "Overview": `$payload#checksum`, `}` escapes, `*` repeats.
-Whoever is at the other end may lie, stall or send rubbish: everything ends in an answer or a RemoteError within the
-time limit.
+The format is GDB's manual, appendix "Remote Protocol", "Overview": `$payload#checksum`, `}`
+escapes, `*` repeats. Whoever is at the other end may lie, stall or send rubbish: everything ends in
+an answer or a RemoteError within the time limit.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from .stopreplies import AT_ONCE, KEPT_APART
 MOST = 1 << 16  # bytes that are taken at once
 LONGEST = 1 << 22  # bytes of a packet, or of noise before one
 RESENDS = 3
-# bytes of packets sent at once: QEMU 10's user-mode stub reads 256, and answers some twice where there are more
+# bytes of packets sent at once: QEMU 10's user-mode stub reads 256, and answers some twice where
+# there are more
 TOGETHER = 240
 ESCAPED = frozenset(b"}#$*")
 _REPEATS = re.compile(rb"(.)\*([\x20-\x7e])", re.DOTALL)
@@ -57,20 +59,27 @@ def unescape(data: bytes) -> bytes:
 
 
 def expand(payload: bytes) -> bytes:
-    """Return a payload without run lengths: behind `0*` the next character's code, less 29, counts further `0`s."""
-    return _REPEATS.sub(lambda found: found[1] * (found[2][0] - 28), payload) if b"*" in payload else payload
+    """Return a payload without run lengths: behind `0*` the next character's code, less 29, counts
+    further `0`s.
+    """
+    return (
+        _REPEATS.sub(lambda found: found[1] * (found[2][0] - 28), payload)
+        if b"*" in payload
+        else payload
+    )
 
 
 class Connection:
     """A packet channel.
 
-    Raises RemoteError when the other end is gone, stalls or does not speak the protocol; after that it is closed.
+    Raises RemoteError when the other end is gone, stalls or does not speak the protocol; after that
+    it is closed.
 
     Attributes:
         timeout: seconds that an answer may take, but for that to a continued guest.
         busy: lock, held by the thread whose answers come.
-        reads: bytes that the other end reads at once, and only while it has nothing else to do, but for
-            acknowledgements one by one; 0: not known.
+        reads: bytes that the other end reads at once, and only while it has nothing else to do, but
+            for acknowledgements one by one; 0: not known.
         left: True when the other end has gone.
         end: the stop reply by which it has told of the program's end before it went; b"": none.
     """
@@ -86,12 +95,15 @@ class Connection:
         self._buffer = bytearray()
         self._polling = Polling()
         self._acknowledges = True
-        self._due = b""  # acknowledgements: they go with the next packet, or before anything is waited for
+        # acknowledgements: they go with the next packet, or before anything is waited for
+        self._due = b""
         self._early = 0  # answers that are acknowledged already
         self._sent = b""
 
     @classmethod
-    def open(cls, address: str, timeout: float = 10.0, alive: Callable[[], bool] = lambda: True) -> Connection:
+    def open(
+        cls, address: str, timeout: float = 10.0, alive: Callable[[], bool] = lambda: True
+    ) -> Connection:
         """Connect to a stub, trying again while none listens yet.
 
         Args:
@@ -108,8 +120,10 @@ class Connection:
                 return cls(_connected(address, timeout), timeout)
             except (OSError, ValueError) as error:
                 if isinstance(error, ValueError) or time.monotonic() > deadline or not alive():
-                    raise RemoteError(f"{address}: {error}",
-                                      hint="is a stub listening there? host:port, or a socket's path") from None
+                    raise RemoteError(
+                        f"{address}: {error}",
+                        hint="is a stub listening there? host:port, or a socket's path",
+                    ) from None
                 time.sleep(0.01)
 
     def no_acknowledgements(self) -> None:
@@ -122,14 +136,16 @@ class Connection:
         self._write(self._sent)
 
     def send_apart(self, first: bytes, then: bytes) -> None:
-        """Send two packets of which the other end reads the second when it has served and answered the first.
+        """Send two packets of which the other end reads the second when it has served and answered
+        the first.
 
         Only where `reads` is known, and what came before has been read.
         """
         self._send_whole(frame(first), 1, frame(then))
 
     def _send_whole(self, frames: bytes, answers: int, then: bytes = b"") -> None:
-        """Send frames so that they are read at once, and acknowledge their answers before they come.
+        """Send frames so that they are read at once, and acknowledge their answers before they
+        come.
 
         Args:
             frames: of packets.
@@ -292,7 +308,8 @@ class Connection:
             if own_limit:
                 self._fail(f"the stub has not answered for {self.timeout:g} seconds")
             raise
-        except ConnectionResetError:  # closed by the other end, which has not read all that was sent
+        # closed by the other end, which has not read all that was sent
+        except ConnectionResetError:
             data = b""
         except OSError as error:
             self.left = True
@@ -315,7 +332,8 @@ class Connection:
     def _limit_to(self, channel: socket.socket, seconds: float) -> None:
         """Set how long the channel waits, if that changes: it is a system call.
 
-        Within a hundredth of the connection's limit, or beyond it, that limit is kept; longer waits are several.
+        Within a hundredth of the connection's limit, or beyond it, that limit is kept; longer waits
+        are several.
         """
         limit = self.timeout if seconds > 0.99 * self.timeout else seconds
         if channel.gettimeout() != limit:

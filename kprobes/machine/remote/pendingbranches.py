@@ -1,9 +1,10 @@
 """Branches that wait for their delay slot where a guest stops.
 
-QEMU's stub shows no such branch on MIPS and SuperH, and a write of pc does not end it: the guest would execute one
-instruction wherever it is sent, and take the branch then. So no run ends there: a step that would is made longer, and
-what faults in a delay slot is left behind by a NOP in its place. PA-RISC's and SPARC's stubs show them; there a bounded
-run counts as the others do, and as a probed one.
+QEMU's stub shows no such branch on MIPS and SuperH, and a write of pc does not end it: the guest
+would execute one instruction wherever it is sent, and take the branch then. So no run ends there: a
+step that would is made longer, and what faults in a delay slot is left behind by a NOP in its
+place. PA-RISC's and SPARC's stubs show them; there a bounded run counts as the others do, and as a
+probed one.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class PendingBranches:
         """Return True where the instruction at `pc` stands in a delay slot.
 
         Args:
-            before: address that the last step was made from: only a step from the branch leads into the slot; None:
+            before: address that the last step was made from: only a step from the branch leads into
+                the slot; None:
                 not known.
         """
         size = len(self.nop)
@@ -45,7 +47,8 @@ class PendingBranches:
             return False
 
     def leave(self, pc: int, step: Callable[[], object]) -> bool:
-        """Have a branch taken that waits for the instruction at `pc`, which has failed and is not executed again.
+        """Have a branch taken that waits for the instruction at `pc`, which has failed and is not
+        executed again.
 
         Args:
             step: has the thread make one step.

@@ -1,7 +1,8 @@
-"""Busy waiting for an answer that is about to come, as long as no other process wants the processor.
+"""Busy waiting for an answer that is about to come, as long as no other process wants the
+processor.
 
-To sleep, and to be woken by another processor, can take as long as the answer: under a hypervisor an idle processor has
-to be started.
+To sleep, and to be woken by another processor, can take as long as the answer: under a hypervisor
+an idle processor has to be started.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Callable
 
 LONGEST = 250e-6  #: seconds awake in one wait: twice what QEMU takes for a stop
 OTHERS = 20e-6  #: seconds for which the processor is lent where another process takes it
-TRIALS = 3  #: waits in a row in which another process takes it, or that last longer; then all are asleep
+#: waits in a row in which another process takes it, or that last longer; then all are asleep
+TRIALS = 3
 REST = 3.0  #: seconds of that. A process that takes the processor has it for some 3 ms
 #: gives the processor to others that want it; None: the system has no such call
 LEND: Callable[[], None] | None = getattr(os, "sched_yield", None)

@@ -1,4 +1,6 @@
-"""Registers of one thread of a remote guest: read when they are asked for, once a stop; written before it runs on."""
+"""Registers of one thread of a remote guest: read when they are asked for, once a stop; written
+before it runs on.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from .layouts import WINDOW, facts_of, parts_of
 from .target import RemoteTarget
 
 
-class RegisterFile:
+class StubRegisterFile:
     """A thread's registers.
 
     Attributes:
@@ -21,7 +23,9 @@ class RegisterFile:
         away: the thread runs. Everything reads as 0 then.
     """
 
-    def __init__(self, target: RemoteTarget, arch: Arch, slots: Mapping[str, Slot], size: int) -> None:
+    def __init__(
+        self, target: RemoteTarget, arch: Arch, slots: Mapping[str, Slot], size: int
+    ) -> None:
         """Prepare; nothing is read.
 
         Args:
@@ -33,7 +37,8 @@ class RegisterFile:
         self._target = target
         self._order: Literal["little", "big"] = arch.order.value
         self._slots = slots
-        self._taken = facts_of(arch).taken  # name -> what the stub makes of a value that it shows otherwise
+        # name -> what the stub makes of a value that it shows otherwise
+        self._taken = facts_of(arch).taken
         self._places = _places(slots, size)
         self._together = b""  # the g packet; b"": not read yet
         self._single: dict[str, int] = {}  # name -> value that is known
@@ -61,8 +66,11 @@ class RegisterFile:
         single = [name for name in names if name not in self._places and name not in self._single]
         if single and self.thread is not None:
             self._target.choose(self.thread)
-            for name, data in zip(single, self._target.registers([self._slots[name].number for name in single]),
-                                  strict=True):
+            for name, data in zip(
+                single,
+                self._target.registers([self._slots[name].number for name in single]),
+                strict=True,
+            ):
                 self._single[name] = int.from_bytes(data, self._order)
         return {name: self.read(name) for name in names}
 
@@ -91,7 +99,8 @@ class RegisterFile:
         self.write(name, value)
 
     def onward(self, pc: str) -> int | None:
-        """Return where the thread goes on, if only its pc has changed and resume() can say it; None: it is written.
+        """Return where the thread goes on, if only its pc has changed and resume() can say it;
+        None: it is written.
 
         Args:
             pc: name of that register.
@@ -105,8 +114,12 @@ class RegisterFile:
         """Write what has changed, and forget all values: the guest runs on."""
         if self._changed and self.thread is not None:
             self._target.choose(self.thread)
-            names = sorted(self._changed, key=lambda name: (name not in WINDOW, self._slots[name].number))
-            done = self._target.set_registers([(self._slots[name].number, self._bytes(name)) for name in names])
+            names = sorted(
+                self._changed, key=lambda name: (name not in WINDOW, self._slots[name].number)
+            )
+            done = self._target.set_registers(
+                [(self._slots[name].number, self._bytes(name)) for name in names]
+            )
             if again := self._changed & self._taken.keys():
                 self._look_again(again)
             slow = [name for name, written in zip(names, done, strict=True) if not written]
@@ -115,11 +128,18 @@ class RegisterFile:
         self.forget()
 
     def _look_again(self, names: Iterable[str]) -> None:
-        """Write registers once more that the stub does not show as they were written, in the form that it takes."""
+        """Write registers once more that the stub does not show as they were written, in the form
+        that it takes.
+        """
         numbers = {name: self._slots[name].number for name in names}
         shown = dict(zip(numbers, self._target.registers([*numbers.values()]), strict=True))
-        self._target.set_registers([(number, self._taken[name](self._bytes(name))) for name, number in numbers.items()
-                                    if shown[name] != self._bytes(name)])
+        self._target.set_registers(
+            [
+                (number, self._taken[name](self._bytes(name)))
+                for name, number in numbers.items()
+                if shown[name] != self._bytes(name)
+            ]
+        )
 
     def forget(self) -> None:
         """Forget all values, and write none that were set."""
@@ -144,13 +164,17 @@ class RegisterFile:
         for name in names:
             place = self._places.get(name)
             if place is None:
-                raise RemoteError(f"the stub does not write {name}", hint="leave that register alone")
+                raise RemoteError(
+                    f"the stub does not write {name}", hint="leave that register alone"
+                )
             together[place:place + self._slots[name].size] = self._bytes(name)
         self._target.set_all_registers(bytes(together))
 
 
 def _places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
-    """Return name -> offset in a g packet of `size` bytes: registers stand there in order, as far as it goes."""
+    """Return name -> offset in a g packet of `size` bytes: registers stand there in order, as far
+    as it goes.
+    """
     out, at = {}, 0
     for slot in sorted(slots.values(), key=lambda slot: slot.number):
         if at + slot.size > size:
@@ -161,7 +185,8 @@ def _places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
 
 
 def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
-    """Return the stub's registers by name: as it describes them, or as they are known for the architecture.
+    """Return the stub's registers by name: as it describes them, or as they are known for the
+    architecture.
 
     Raises:
         RemoteError: neither is there, or registers are missing that probes need.
@@ -169,7 +194,12 @@ def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
     _, described = target.described()
     slots = {slot.name: slot for slot in described or facts_of(arch).file if slot.size}
     parts, abi = parts_of(arch, slots), arch.abi
-    for name in (arch.regs.pc, arch.regs.sp, *(abi.args if abi else ()), *(abi.returns if abi else ())):
+    for name in (
+        arch.regs.pc,
+        arch.regs.sp,
+        *(abi.args if abi else ()),
+        *(abi.returns if abi else ()),
+    ):
         theirs = parts.get(name, Part(name)).name
         if theirs not in slots:
             raise RemoteError(f"the stub shows no {theirs}, so it does not run {arch.name}",
@@ -177,9 +207,12 @@ def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
     return slots
 
 
-def accessors(file: RegisterFile, slots: Mapping[str, Slot],
-              arch: Arch) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
-    """Return (readers, writers) by name of those of an architecture's registers that the stub shows, for Regs."""
+def accessors(
+    file: StubRegisterFile, slots: Mapping[str, Slot], arch: Arch
+) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
+    """Return (readers, writers) by name of those of an architecture's registers that the stub
+    shows, for Regs.
+    """
     parts = parts_of(arch, slots)
     readers: dict[str, Callable[[], int]] = {}
     writers: dict[str, Callable[[int], None]] = {}
@@ -200,10 +233,10 @@ def _field(part: Part, size: int) -> int:
     return (1 << (part.width or 8 * size - part.low)) - 1
 
 
-def _read_part(file: RegisterFile, part: Part, size: int) -> int:
+def _read_part(file: StubRegisterFile, part: Part, size: int) -> int:
     return (file.read(part.name) >> part.low & _field(part, size)) << part.place
 
 
-def _write_part(file: RegisterFile, part: Part, size: int, value: int) -> None:
+def _write_part(file: StubRegisterFile, part: Part, size: int, value: int) -> None:
     mask = _field(part, size) << part.low
     file.put(part.name, file.read(part.name) & ~mask | value >> part.place << part.low & mask)

@@ -1,7 +1,9 @@
-"""True return addresses, for a process that goes on without the library: a forked child, or one that is let go.
+"""True return addresses, for a process that goes on without the library: a forked child, or one
+that is let go.
 
-The calls that return probes follow return through a trampoline. Where that is not served any more the process would be
-ended by its trap, so the addresses that the calls were made with are put back where the trampoline's is found.
+The calls that return probes follow return through a trampoline. Where that is not served any more
+the process would be ended by its trap, so the addresses that the calls were made with are put back
+where the trampoline's is found.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from ...regs import Regs
 from .._base import Sink
 
 DEEPEST = 1 << 20  #: bytes of stack that are searched for return addresses
-#: bytes that are searched below the youngest call of a task that no thread runs, as far as there is memory
+#: bytes that are searched below the youngest call of a task that no thread runs, as far as there is
+#: memory
 ASLEEP = (1 << 14, 1 << 8, 0)
 
 
@@ -62,7 +65,8 @@ class ReturnAddresses:
         return self._of_task(under_way.trampoline, under_way.tasks.get(regs.task, ()), regs)
 
     def of_all(self, sink: Sink, running: Sequence[Regs]) -> Iterator[tuple[Regs | None, PutBack]]:
-        """Find those of every task. Yields with each the registers of the thread that runs it, or None.
+        """Find those of every task. Yields with each the registers of the thread that runs it, or
+        None.
 
         Args:
             sink: the core, which follows the calls.
@@ -82,7 +86,9 @@ class ReturnAddresses:
                 yield regs, found
                 break
 
-    def _of_task(self, trampoline: int, followed: Sequence[Any], regs: Regs | None, below: int = 0) -> PutBack:
+    def _of_task(
+        self, trampoline: int, followed: Sequence[Any], regs: Regs | None, below: int = 0
+    ) -> PutBack:
         """Find those of one task.
 
         Args:
@@ -100,8 +106,11 @@ class ReturnAddresses:
         wrong = trampoline - bias & arch.mask
         registers = {}
         if regs is not None:
-            registers = {name: calls[0][1] - bias & arch.mask for name in regs.names
-                         if arch.regs.widths.get(name, arch.bits) == arch.bits and regs[name] == wrong}
+            registers = {
+                name: calls[0][1] - bias & arch.mask
+                for name in regs.names
+                if arch.regs.widths.get(name, arch.bits) == arch.bits and regs[name] == wrong
+            }
         word = arch.bits // 8
         sp = calls[0][0] - below * arch.callers if regs is None else regs.sp
         found = list(self._places_of(wrong.to_bytes(word, arch.order.value), sp, calls[-1][0]))
@@ -109,7 +118,9 @@ class ReturnAddresses:
         return PutBack([(at, (target - bias & arch.mask).to_bytes(word, arch.order.value))
                         for at, target in zip(found, targets, strict=True)], registers)
 
-    def _targets(self, found: list[int], calls: list[tuple[int, int]], in_register: bool) -> list[int]:
+    def _targets(
+        self, found: list[int], calls: list[tuple[int, int]], in_register: bool
+    ) -> list[int]:
         """Return the true return address for each place on the stack.
 
         Args:
@@ -122,8 +133,17 @@ class ReturnAddresses:
         if in_register and len(found) == len(calls) - 1:
             return [link for _, link in calls[1:]]
         oldest = calls[-1][1]
-        return [next((link for frame, link in calls if (frame - at) * self._arch.callers + self._room > 0), oldest)
-                for at in found]
+        return [
+            next(
+                (
+                    link
+                    for frame, link in calls
+                    if (frame - at) * self._arch.callers + self._room > 0
+                ),
+                oldest,
+            )
+            for at in found
+        ]
 
     @property
     def _room(self) -> int:
@@ -131,7 +151,9 @@ class ReturnAddresses:
         return self._arch.bits // 8 + (0 if self._arch.abi is None else self._arch.abi.reserve)
 
     def _places_of(self, word: bytes, sp: int, last: int) -> Iterator[int]:
-        """Yield where a word is on the stack, from the youngest frame to the one that begins at `last`."""
+        """Yield where a word is on the stack, from the youngest frame to the one that begins at
+        `last`.
+        """
         way, size = self._arch.callers, len(word)
         reach = min(max((last - sp) * way, 0) + self._room, DEEPEST) & -size
         low = sp & -size if way > 0 else sp - reach & -size

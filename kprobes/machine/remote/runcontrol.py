@@ -1,4 +1,5 @@
-"""Running a remote guest: stops become the core's reports, and signals that are the guest's own reach it.
+"""Running a remote guest: stops become the core's reports, and signals that are the guest's own
+reach it.
 
 | state | what holds | what leads on |
 |---|---|---|
@@ -8,14 +9,16 @@
 | HALTING | a running guest was asked to stop (interrupts.py) | a stop reply, the interrupt's or not -> STOPPED |
 | ENDED | the program has ended (`exit_status`), or the connection is lost: probes are GONE | nothing |
 
-Only the thread that holds `busy` moves between them; stop(), which any thread may call, takes effect in STOPPED. A run
-is nested where a handler calls the guest: it starts in STOPPED, and comes back to it. Resuming goes through these, in
-this order: maps of programs are pushed (`DetourHooks.going`), CPUs that were moved are sent on, the lock of threads is
-given back (`ThreadLock.go_on`), signals that wait are delivered, and registers are written.
+Only the thread that holds `busy` moves between them; stop(), which any thread may call, takes
+effect in STOPPED. A run is nested where a handler calls the guest: it starts in STOPPED, and comes
+back to it. Resuming goes through these, in this order: maps of programs are pushed
+(`DetourHooks.going`), CPUs that were moved are sent on, the lock of threads is given back
+(`ThreadLock.go_on`), signals that wait are delivered, and registers are written.
 
-What a stop means is asked in this order (`_answer`): the program's end; a system call that was asked for; a thread with
-the lock; the second thread; a breakpoint of the core's; a program that asks the host; a late interrupt; a fault of the
-guest's; any other signal, which is delivered when the guest goes on.
+What a stop means is asked in this order (`_answer`): the program's end; a system call that was
+asked for; a thread with the lock; the second thread; a breakpoint of the core's; a program that
+asks the host; a late interrupt; a fault of the guest's; any other signal, which is delivered when
+the guest goes on.
 """
 
 from __future__ import annotations
@@ -56,9 +59,20 @@ class RunControl:
         busy: the machine's lock, which is also held to change probes.
     """
 
-    def __init__(self, target: RemoteTarget, threads: RemoteThreads, arch: Arch, symbols: Symbols, lock: ThreadLock,
-                 breakpoints: set[int], detours: DetourHooks, interrupt: Interrupt,
-                 console: Callable[[bytes], None], system: bool, status: Callable[[], int | None]) -> None:
+    def __init__(
+        self,
+        target: RemoteTarget,
+        threads: RemoteThreads,
+        arch: Arch,
+        symbols: Symbols,
+        lock: ThreadLock,
+        breakpoints: set[int],
+        detours: DetourHooks,
+        interrupt: Interrupt,
+        console: Callable[[bytes], None],
+        system: bool,
+        status: Callable[[], int | None],
+    ) -> None:
         """Prepare; nothing runs.
 
         Args:
@@ -68,7 +82,8 @@ class RunControl:
             interrupt: how a running guest is stopped.
             console: gets what the guest prints by the stub.
             system: the guest is a whole machine, with interrupts.
-            status: returns the exit status of a process whose stub has gone with it; None: it has none.
+            status: returns the exit status of a process whose stub has gone with it; None: it has
+                none.
         """
         self._target = target
         self._threads = threads
@@ -84,7 +99,9 @@ class RunControl:
         self.sink: Sink | None = None
         self.exit_status: int | None = None
         self.depth = 0
-        self._interrupts = RemoteInterrupts(target, threads, lock, detours, interrupt, console, system, self._note)
+        self._interrupts = RemoteInterrupts(
+            target, threads, lock, detours, interrupt, console, system, self._note
+        )
         self._signals = self._interrupts.signals  # injected code's, too
         self._accesses = Accesses(arch, target)
         self._branches = PendingBranches(target, arch)
@@ -95,8 +112,15 @@ class RunControl:
 
     # --- runs
 
-    def run(self, start: int | None, end: int | None, timeout: float | None, max_insns: int | None, *,
-            call: bool = False) -> None:
+    def run(
+        self,
+        start: int | None,
+        end: int | None,
+        timeout: float | None,
+        max_insns: int | None,
+        *,
+        call: bool = False,
+    ) -> None:
         """Run from `start` (None: where it stands) until pc is `end`, stop(), or the program's end.
 
         Args:
@@ -104,7 +128,8 @@ class RunControl:
             end: address, without mode bits; None: nowhere.
             timeout: seconds; None: no bound.
             max_insns: instructions of the current thread, which makes steps then; None: no bound.
-            call: a function is called: the current thread runs alone, and what it does wrong ends the run.
+            call: a function is called: the current thread runs alone, and what it does wrong ends
+                the run.
 
         Raises:
             GuestFault: the program was ended by a signal, or a call has failed.
@@ -171,7 +196,10 @@ class RunControl:
             MachineBusy: a run is under way.
         """
         if self.depth:
-            raise MachineBusy("the guest is in a run", hint="stop() it, and close the machine when the run has ended")
+            raise MachineBusy(
+                "the guest is in a run",
+                hint="stop() it, and close the machine when the run has ended",
+            )
 
     def stop(self) -> None:
         """End the run after the report that is being served."""
@@ -192,15 +220,21 @@ class RunControl:
                 raise GuestTimeout(over, pc=self._lock.onward if self._lock.held else pc)
             if max_insns is not None and pc in self.breakpoints:
                 self._trap(pc)
-                done += not self._ours(pc) and not self._ours(self._regs.pc)  # simulated: no step is made for it
+                # simulated: no step is made for it
+                done += not self._ours(pc) and not self._ours(self._regs.pc)
                 continue
-            # made to run on from a hardware breakpoint OpenOCD 0.12 makes a step, tells of that stop, and runs on
+            # made to run on from a hardware breakpoint OpenOCD 0.12 makes a step, tells of that
+            # stop, and runs on
             slot = self._by_hardware or self._in_slot(pc)
             stop = self._advance(deadline, alone, step=max_insns is not None or slot)
             if (max_insns is not None and stop.kind == "signal" and self._regs.pc != end
                     and self._branches.at(self._regs.pc, before=pc)):
                 stop = self._advance(deadline, alone, step=True)
-            done += max_insns is not None and stop.kind == "signal" and self._progress(pc, self._regs.pc)
+            done += (
+                max_insns is not None
+                and stop.kind == "signal"
+                and self._progress(pc, self._regs.pc)
+            )
             if stop.kind == "signal" and end is not None and self._lock.arrived(self._regs.pc, end):
                 return
             self._answer(stop, stepping=max_insns is not None, slot=slot)
@@ -208,12 +242,19 @@ class RunControl:
     def _in_slot(self, pc: int) -> bool:
         """Return True where a step leads out of a slot, in a whole machine.
 
-        It is made without interrupts: else another task could come to a probe while this one's hit is under way.
+        It is made without interrupts: else another task could come to a probe while this one's hit
+        is under way.
         """
-        return self._system and self._ours(pc) and any(0 < at - pc <= self._arch.max_body for at in self.breakpoints)
+        return (
+            self._system
+            and self._ours(pc)
+            and any(0 < at - pc <= self._arch.max_body for at in self.breakpoints)
+        )
 
     def _progress(self, before: int, after: int) -> bool:
-        """Return True where a step executed an instruction of the guest's own: not one that leads back from a slot."""
+        """Return True where a step executed an instruction of the guest's own: not one that leads
+        back from a slot.
+        """
         home = None if self.sink is None else self.sink.home(before)
         return home != after if home is not None else not self._ours(before)
 
@@ -235,15 +276,20 @@ class RunControl:
         self._lock.go_on()
         thread, signal = self._signals.pop(0) if self._signals else (self._threads.name, 0)
         at = self._threads.flush(going_on=not (signal or step))
-        self._target.resume(signal=signal, step=step, thread=thread if signal or step else alone, at=at)
+        self._target.resume(
+            signal=signal, step=step, thread=thread if signal or step else alone, at=at
+        )
         try:
-            stop = self._target.wait(None if deadline is None else deadline - time.monotonic(), self._console)
+            stop = self._target.wait(
+                None if deadline is None else deadline - time.monotonic(), self._console
+            )
         except TimeoutError:
             self._halt()
             if self.exit_status is None:
                 raise GuestTimeout("the time is over", pc=self._regs.pc) from None
             return end_of(self.exit_status)
-        except BaseException:  # Ctrl-C, a signal handler that raises: the guest stands before that goes on
+        # Ctrl-C, a signal handler that raises: the guest stands before that goes on
+        except BaseException:
             if not self._target.link.closed:
                 self._halt()
             raise
@@ -252,7 +298,8 @@ class RunControl:
         return stop
 
     def errand(self, thread: str, *, step: bool = False) -> StopReply:
-        """Let one thread run for the library, to its next stop. In a kernel others run, too: it may wait for them.
+        """Let one thread run for the library, to its next stop. In a kernel others run, too: it may
+        wait for them.
 
         Args:
             thread: as the stub names it.
@@ -267,14 +314,18 @@ class RunControl:
             stop = self._target.wait(self._target.link.timeout, self._console)
         except TimeoutError:
             self._halt()
-            raise RemoteError("the guest's system does not answer", hint="try again elsewhere") from None
+            raise RemoteError(
+                "the guest's system does not answer", hint="try again elsewhere"
+            ) from None
         stop = self._note(stop)
         if stop.kind != "signal":
             raise RemoteError("the program has ended", hint="start another machine")
         return stop
 
     def finish_hits(self) -> None:
-        """Have every thread that is in code of the core's leave it: in a slot, or at a trap. Between runs."""
+        """Have every thread that is in code of the core's leave it: in a slot, or at a trap.
+        Between runs.
+        """
         for regs in self._threads.known:
             for _ in range(STEPS):
                 self._threads.current = regs.cpu
@@ -293,7 +344,8 @@ class RunControl:
         self._interrupts.take_back()
 
     def keep(self, stop: StopReply) -> bool:
-        """Deal with a stop in an errand: keep a signal for later, serve some task's hit in a whole machine.
+        """Deal with a stop in an errand: keep a signal for later, serve some task's hit in a whole
+        machine.
 
         Returns:
             False where the stop may be the end of a step.
@@ -309,7 +361,8 @@ class RunControl:
         return True
 
     def _note(self, stop: StopReply, sure: bool = False) -> StopReply:
-        """Return what a stop is, and look at the registers of the thread that has stopped from now on.
+        """Return what a stop is, and look at the registers of the thread that has stopped from now
+        on.
 
         Args:
             sure: the guest ran freely, and no interrupt was on its way (TrapsInText.told).
@@ -396,7 +449,8 @@ class RunControl:
             regs.at(None)
 
     def _fault(self, stop: StopReply) -> None:
-        """Report a signal that an instruction has caused; if the core has no use for it, deliver it to the program.
+        """Report a signal that an instruction has caused; if the core has no use for it, deliver it
+        to the program.
 
         Raises:
             GuestFault: it ends a call, or it is a trap that no program expects.
@@ -432,7 +486,9 @@ class RunControl:
             self.sink.unloading(0, 1 << self._arch.bits)
 
     def _over(self) -> None:
-        """Note the end of a program that took its stub with it; else raise the RemoteError under way."""
+        """Note the end of a program that took its stub with it; else raise the RemoteError under
+        way.
+        """
         stop = self._target.end()
         if stop is None and self._target.link.left:
             status = self._status()
@@ -443,9 +499,13 @@ class RunControl:
         self._ended(stop)
 
     def _ended(self, stop: StopReply) -> None:
-        """Note the program's end. GuestFault where a signal has ended it, or it has ended in a call."""
+        """Note the program's end. GuestFault where a signal has ended it, or it has ended in a
+        call.
+        """
         self._lose()
         if stop.kind == "killed":
-            raise GuestFault(f"the program was ended by signal {stop.code}", access="engine", number=stop.code)
+            raise GuestFault(
+                f"the program was ended by signal {stop.code}", access="engine", number=stop.code
+            )
         if self._alone:
             raise GuestFault(f"the program has ended with status {stop.code}", access="engine")

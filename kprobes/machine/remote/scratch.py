@@ -1,5 +1,7 @@
-"""Executable memory in a remote guest, of three kinds: pages of a process, by a system call that one of its threads is
-made to execute; an area that is set aside in a kernel or firmware; and what a Linux kernel's own allocator gives."""
+"""Executable memory in a remote guest, of three kinds: pages of a process, by a system call that
+one of its threads is made to execute; an area that is set aside in a kernel or firmware; and what a
+Linux kernel's own allocator gives.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ GAPS = (0, 1 << 20, 1 << 24, 1 << 25)  # bytes above an image where there may be
 READ_WRITE_EXECUTE = 7
 PRIVATE = 2
 AT_ONCE = 64  #: pages that a kernel is asked for
-#: functions of Linux that give executable memory near the kernel's text, and the arguments before the size
+#: functions of Linux that give executable memory near the kernel's text, and the arguments before
+#: the size
 ALLOCATORS = (("execmem_alloc", (0,)), ("module_alloc", ()))
 PROTECT = "set_memory_x"
 UNUSED = "_text"  #: Linux's first instruction: executed once, when it is started
@@ -27,12 +30,14 @@ NOTHING = 4095  #: results from -4095 on are errors
 class ProcessPages:
     """Pages of a process."""
 
-    def __init__(self, arch: Arch, execute: Callable[[bytes, Mapping[str, int], bytes, str], int]) -> None:
+    def __init__(
+        self, arch: Arch, execute: Callable[[bytes, Mapping[str, int], bytes, str], int]
+    ) -> None:
         """Prepare.
 
         Args:
-            execute: (code, register -> value, bytes for the stack, name of a register) -> that register when a thread
-                has executed the code once (InjectedCode.execute).
+            execute: (code, register -> value, bytes for the stack, name of a register) -> that
+                register when a thread has executed the code once (InjectedCode.execute).
 
         Raises:
             Unsupported: the architecture's system calls are not known.
@@ -47,16 +52,22 @@ class ProcessPages:
         self._execute = execute
 
     def map(self, hint: int, size: int) -> int:
-        """Map `size` bytes as near above `hint` as the system likes, and return their address. NoMemory."""
+        """Map `size` bytes as near above `hint` as the system likes, and return their address.
+        NoMemory.
+        """
         calls, word = self._calls, self._arch.bits // 8
         args = [hint, size, READ_WRITE_EXECUTE, PRIVATE | calls.anonymous, self._arch.mask, 0]
         laid = b""
         if calls.block or calls.on_stack:
             shown = args if calls.block else args[4:]
-            laid = bytes(calls.on_stack) + b"".join(arg.to_bytes(word, self._arch.order.value) for arg in shown)
+            laid = bytes(calls.on_stack) + b"".join(
+                arg.to_bytes(word, self._arch.order.value) for arg in shown
+            )
         found = self._call(calls.map, args, laid)
         if found > self._arch.mask - NOTHING or found % 4096 or not found:
-            raise NoMemory("the process gets no memory", hint="the guest's system refuses executable pages")
+            raise NoMemory(
+                "the process gets no memory", hint="the guest's system refuses executable pages"
+            )
         return found
 
     def unmap(self, addr: int, size: int) -> None:
@@ -118,7 +129,9 @@ class AreaPages:
 
 
 class KernelPages:
-    """Pages that a Linux kernel gives its own modules, taken many at a time. They are not given back."""
+    """Pages that a Linux kernel gives its own modules, taken many at a time. They are not given
+    back.
+    """
 
     def __init__(self, symbols: Symbols, page: int, injected: InjectedCode) -> None:
         """Prepare.
@@ -151,23 +164,34 @@ class KernelPages:
             raise Unsupported("a whole machine has nobody to ask for executable memory",
                               hint="pass scratch=(start, size), or symbols of a Linux kernel")
         if not self._injected.in_kernel:
-            raise Unsupported("a kernel gives memory only to who runs in it",
-                              hint="run(until=) a function of the kernel first, of a system call for example")
+            raise Unsupported(
+                "a kernel gives memory only to who runs in it",
+                hint="run(until=) a function of the kernel first, of a system call for example",
+            )
         name, args = ways[0]
         start = self._call(name, *args, size)
         if not start or start % self._page:
-            raise NoMemory("the kernel gives no memory", hint="give the guest more, or pass scratch=(start, size)")
+            raise NoMemory(
+                "the kernel gives no memory",
+                hint="give the guest more, or pass scratch=(start, size)",
+            )
         self._call(PROTECT, start, size // self._page)
         return start
 
     def _call(self, function: str, *args: int) -> int:
-        return self._injected.call(self._symbols[function].address, args, self._symbols[UNUSED].address)
+        return self._injected.call(
+            self._symbols[function].address, args, self._symbols[UNUSED].address
+        )
 
 
 class RemotePages:
-    """Pages of the library's in the guest: for code, each by itself, and for what alloc() hands out in pieces."""
+    """Pages of the library's in the guest: for code, each by itself, and for what alloc() hands out
+    in pieces.
+    """
 
-    def __init__(self, source: ProcessPages | AreaPages | KernelPages, page: int, arch: Arch) -> None:
+    def __init__(
+        self, source: ProcessPages | AreaPages | KernelPages, page: int, arch: Arch
+    ) -> None:
         """Prepare; nothing is mapped.
 
         Args:
@@ -186,8 +210,8 @@ class RemotePages:
         return addr & -self._page in self._code
 
     def map_near(self, near: int, above: int, below: int = 0) -> int:
-        """Map a page for code: beside those that are near already, else not far above an image, else below it where a
-        jump reaches no other, else where the system likes.
+        """Map a page for code: beside those that are near already, else not far above an image,
+        else below it where a jump reaches no other, else where the system likes.
 
         Args:
             near: address that jumps are to lead to.
@@ -201,7 +225,10 @@ class RemotePages:
         beside = [place + self._page for place in self._code if place + self._page not in self._code
                   and self._reaches(near, place + self._page)]
         page = -1
-        for hint in (*sorted(beside, key=lambda place: abs(place - near))[:2], *(first + gap for gap in GAPS)):
+        for hint in (
+            *sorted(beside, key=lambda place: abs(place - near))[:2],
+            *(first + gap for gap in GAPS),
+        ):
             if page >= 0:
                 self._source.unmap(page, self._page)
             page = self._source.map(hint & self._arch.mask, self._page)
@@ -221,7 +248,10 @@ class RemotePages:
             return True
         near &= -16
         try:
-            return all(jump.encode(frm, to) for frm, to in ((near, page), (page, near), (near, end), (end, near)))
+            return all(
+                jump.encode(frm, to)
+                for frm, to in ((near, page), (page, near), (near, end), (end, near))
+            )
         except OutOfReach:
             return False
 

@@ -1,8 +1,9 @@
-"""The call by which a process under QEMU's user mode makes its second thread: clone() with CLONE_VM (clone(2)).
+"""The call by which a process under QEMU's user mode makes its second thread: clone() with CLONE_VM
+(clone(2)).
 
-QEMU stops the process before the call, whichever function makes it. No other code can be executed at that stop: QEMU
-goes on with the call. So the caller and the new thread are caught behind it, in a jump to itself; a step of that jump
-stops the caller alone.
+QEMU stops the process before the call, whichever function makes it. No other code can be executed
+at that stop: QEMU goes on with the call. So the caller and the new thread are caught behind it, in
+a jump to itself; a step of that jump stops the caller alone.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class SecondThread:
 
         Args:
             step: has a thread make one step; returns why that ended.
-            keep: returns True for a stop that is something else, which it has dealt with or kept for later.
+            keep: returns True for a stop that is something else, which it has dealt with or kept
+                for later.
 
         Returns:
             Address where both threads are, its mode bits, and the bytes that belong there.

@@ -1,8 +1,8 @@
-"""Call sites that run programs in the guest: a jump leads to a detour, which saves registers, runs the programs, and
-jumps on to the displaced instructions. Nothing of it stops.
+"""Call sites that run programs in the guest: a jump leads to a detour, which saves registers, runs
+the programs, and jumps on to the displaced instructions. Nothing of it stops.
 
-Pages of call sites and pages of detours are beside each other. Detours are never taken back while there is a guest: a
-thread may stand in one.
+Pages of call sites and pages of detours are beside each other. Detours are never taken back while
+there is a guest: a thread may stand in one.
 """
 
 from __future__ import annotations
@@ -69,9 +69,17 @@ class RemoteView:
         read, write, alloc: the machine's.
     """
 
-    def __init__(self, machine: Any, saving: Saving, there: Callable[[], bool], fresh: Callable[[int], int],
-                 spans: Callable[[], list[tuple[int, int]]], kernel: bool, several: Callable[[], bool],
-                 asking: HostReads) -> None:
+    def __init__(
+        self,
+        machine: Any,
+        saving: Saving,
+        there: Callable[[], bool],
+        fresh: Callable[[int], int],
+        spans: Callable[[], list[tuple[int, int]]],
+        kernel: bool,
+        several: Callable[[], bool],
+        asking: HostReads,
+    ) -> None:
         """Prepare.
 
         Args:
@@ -131,7 +139,9 @@ class RemoteView:
 
     @property
     def several(self) -> bool:
-        """Return True while there are several threads, or CPUs: a program is not told which one it runs on."""
+        """Return True while there are several threads, or CPUs: a program is not told which one it
+        runs on.
+        """
         return self._several()
 
     @property
@@ -141,8 +151,11 @@ class RemoteView:
 
     def readable(self) -> list[tuple[int, int]]:
         """Return (start, bytes) of memory that is mapped."""
-        return [(start, end - start) for start, end in self._spans() if start < end and self._has(start)
-                and self._has(end - 1)]
+        return [
+            (start, end - start)
+            for start, end in self._spans()
+            if start < end and self._has(start) and self._has(end - 1)
+        ]
 
     def _has(self, addr: int) -> bool:
         try:
@@ -161,9 +174,16 @@ class RemoteView:
             self.copies.pull()
 
 
-def view_of(machine: Any, target: RemoteTarget, there: Callable[[], bool], fresh: Callable[[int], int], loads: Loads,
-            kernel: bool) -> RemoteView | None:
-    """Return the view of a process, or of a kernel; None where no detour is written for the architecture.
+def view_of(
+    machine: Any,
+    target: RemoteTarget,
+    there: Callable[[], bool],
+    fresh: Callable[[int], int],
+    loads: Loads,
+    kernel: bool,
+) -> RemoteView | None:
+    """Return the view of a process, or of a kernel; None where no detour is written for the
+    architecture.
 
     Args:
         there: returns True while there is a guest.
@@ -180,8 +200,16 @@ def view_of(machine: Any, target: RemoteTarget, there: Callable[[], bool], fresh
         top = loads.vector.get(AT_RANDOM, 0) & -machine.page_size
         return [*loads.spans, *([(top - STACK, top + machine.page_size)] if top > STACK else [])]
 
-    return RemoteView(machine, saving, there, fresh, spans, kernel, lambda: len(target.threads()) > 1,
-                HostReads(machine, target))
+    return RemoteView(
+        machine,
+        saving,
+        there,
+        fresh,
+        spans,
+        kernel,
+        lambda: len(target.threads()) > 1,
+        HostReads(machine, target),
+    )
 
 
 class CallSites:
@@ -196,8 +224,14 @@ class CallSites:
 
     delays_in_calls = can_run = True
 
-    def __init__(self, view: RemoteView | None, map_page: Callable[[int], int], patch: Callable[[int, bytes], None],
-                 page: int, unmap_page: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        view: RemoteView | None,
+        map_page: Callable[[int], int],
+        patch: Callable[[int, bytes], None],
+        page: int,
+        unmap_page: Callable[[int], None],
+    ) -> None:
         """Prepare; nothing is mapped.
 
         Args:
@@ -213,7 +247,8 @@ class CallSites:
         self._patch = patch
         self.call_area = page if view else 0
         self._plain: dict[int, bytes] = {}  # call site -> what stood there
-        self._counted: dict[int, int] = {}  # call site -> executions before the program that runs there now
+        # call site -> executions before the program that runs there now
+        self._counted: dict[int, int] = {}
         # call site -> its programs, and how often the first had run elsewhere
         self._running: dict[int, tuple[Sequence[GuestProgram], int]] = {}
         self._room: list[tuple[int, int]] = []  # (start, end) of what is left in pages of detours
@@ -225,7 +260,10 @@ class CallSites:
     @property
     def _view(self) -> RemoteView:
         if self._given is None:
-            raise Unsupported("this remote machine runs no programs in the guest", hint="probes work by breakpoints")
+            raise Unsupported(
+                "this remote machine runs no programs in the guest",
+                hint="probes work by breakpoints",
+            )
         return self._given
 
     @contextmanager
@@ -238,7 +276,8 @@ class CallSites:
                 self._given.pull()
 
     def jumps(self, programs: Sequence[GuestProgram] | None, mode: int) -> bool:
-        """Return True where a jump would be better than a breakpoint: for programs that run in the guest.
+        """Return True where a jump would be better than a breakpoint: for programs that run in the
+        guest.
 
         Args:
             programs: what would run there; None: a handler of Python's, which needs a stop.
@@ -246,7 +285,10 @@ class CallSites:
         """
         if self._given is None or mode or not programs:
             return programs is None and not mode and self._lead is not None
-        return len(self._given.detour([(0, 0, b"")] * len(programs), draft=True)) + 32 < self.call_area // 2
+        return (
+            len(self._given.detour([(0, 0, b"")] * len(programs), draft=True)) + 32
+            < self.call_area // 2
+        )
 
     def map_calls(self, near: int) -> int:
         """Map a page for call sites near an address.
@@ -264,7 +306,9 @@ class CallSites:
     def serve_here(self, addr: int, programs: Sequence[object]) -> None:
         """Return None: a call site is where a jump leads to."""
 
-    def program_at(self, addr: int, programs: Sequence[GuestProgram], last: BuiltIn | None = None) -> None:
+    def program_at(
+        self, addr: int, programs: Sequence[GuestProgram], last: BuiltIn | None = None
+    ) -> None:
         """Run programs at a call site from now on.
 
         Args:
@@ -283,7 +327,9 @@ class CallSites:
         onward = arch.decode(plain, addr).target
         assert onward is not None
         reads = frozenset[str]().union(*(program.reads for program in programs))
-        code = view.detour([(program.environment, program.entry, program.text) for program in programs], reads)
+        code = view.detour(
+            [(program.environment, program.entry, program.text) for program in programs], reads
+        )
         place = self.take(addr, len(code) + jump.size)
         try:
             self._patch(place, code + jump.encode(place + len(code), onward))
@@ -332,9 +378,11 @@ class CallSites:
         return self._onward[addr]
 
     def _leads_to(self, addr: int) -> tuple[int, int]:
-        """Return where a call site leads, and the mode there, before a jump of the library's stands in it.
+        """Return where a call site leads, and the mode there, before a jump of the library's stands
+        in it.
 
-        That is where its own jump leads; where it returns instead, a copy of the instructions that do.
+        That is where its own jump leads; where it returns instead, a copy of the instructions that
+        do.
         """
         arch, jump, linkage = self._view.arch, self._view.arch.jump, self._view.arch.linkage
         assert jump is not None
@@ -358,7 +406,10 @@ class CallSites:
 
     def inside(self, addr: int) -> bool:
         """Return True for an address in code of the library's that a detour leads through."""
-        return any(start <= addr < end for start, end in (*self._code, *(self._given.code if self._given else ())))
+        return any(
+            start <= addr < end
+            for start, end in (*self._code, *(self._given.code if self._given else ()))
+        )
 
     def take(self, near: int, size: int) -> int:
         """Take memory for code.

@@ -17,9 +17,11 @@ _ALONE = re.compile(rb"vforkdone:")
 
 #: what QEMU's user mode does with stops of two threads, and which are not the library's
 AT_ONCE = "two threads have stopped at once: QEMU's user-mode stub lets the others run on while one is looked at"
-KEPT_APART = ("the machine is gone; where threads take turns (docs/remote.md) only signals of the program are such "
-              "stops: have none come. Elsewhere every thread at a probe is one: "
-              "probe what a single thread executes, or a whole machine")
+KEPT_APART = (
+    "the machine is gone; where threads take turns (docs/remote.md) only signals of the program are such "
+    "stops: have none come. Elsewhere every thread at a probe is one: "
+    "probe what a single thread executes, or a whole machine"
+)
 
 
 @frozen
@@ -29,7 +31,8 @@ class StopReply:
     kind: str  #: "signal", "exited" or "killed"
     code: int  #: signal number, or exit status
     thread: str = ""  #: as Hg and vCont take it; "" where the stub names none
-    call: int | None = None  #: number of the system call, of those asked for, that the thread is about to enter
+    #: number of the system call, of those asked for, that the thread is about to enter
+    call: int | None = None
     child: str = ""  #: a process that the thread has just forked, as Hg takes it
     borrows: bool = False  #: the child runs in its parent's memory, and its parent waits: vfork()
     returned: bool = False  #: the thread has just made a system call: QEMU tells of that unasked
@@ -50,8 +53,10 @@ def stop_of(answer: bytes) -> StopReply:
     Raises:
         RemoteError: it is no stop reply.
     """
-    found = re.match(rb"([TS](?=[0-9a-fA-F]{2})|[WX])([0-9a-fA-F]{1,2})(.*)", answer, re.DOTALL)  # gdbserver: W7
-    if found is None and _REGISTERS.fullmatch(answer):  # asked for in time: a thread has stopped, and has not said so
+    # gdbserver: W7
+    found = re.match(rb"([TS](?=[0-9a-fA-F]{2})|[WX])([0-9a-fA-F]{1,2})(.*)", answer, re.DOTALL)
+    # asked for in time: a thread has stopped, and has not said so
+    if found is None and _REGISTERS.fullmatch(answer):
         raise RemoteError(AT_ONCE, hint=KEPT_APART)
     if found is None:
         raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}",

@@ -1,7 +1,7 @@
 """A stub: what it can do, its threads' registers, memory, breakpoints, and how it stops.
 
-GDB's manual, appendix "Remote Protocol" ("Packets", "Stop Reply Packets", "General Query Packets") and "Target
-Descriptions". What a stub says is checked before it is believed.
+GDB's manual, appendix "Remote Protocol" ("Packets", "Stop Reply Packets", "General Query Packets")
+and "Target Descriptions". What a stub says is checked before it is believed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from ...arch._stub import Slot
 from ...errors import GuestFault, RemoteError
-from .breakpoints import Breakpoints
+from .breakpoints import StubBreakpoints
 from .packets import Connection, unescape
 from .stopreplies import THREAD, StopReply, stop_of
 
@@ -32,7 +32,8 @@ class RemoteTarget:
         link: the connection.
         features: what it says that it can do: name -> "+", "-" or a value.
         stops: its breakpoints.
-        traps: the signal of a trap instruction, and the bytes from there to pc; None: only the stub's breakpoints stop.
+        traps: the signal of a trap instruction, and the bytes from there to pc; None: only the
+            stub's breakpoints stop.
         resumes_threads: True where it can resume a thread alone (vCont).
     """
 
@@ -41,11 +42,13 @@ class RemoteTarget:
         """Ask the stub what it can do.
 
         Args:
-            takes_pc: resume() may be told where the thread that stopped goes on. So it is under QEMU's user mode: it
-                cannot hold the other threads, and a packet without a thread does what one with a thread does.
-            reads: bytes that the stub reads at once, where that is known (Connection.reads): registers are asked for
-                before the guest runs.
-            traps: the signal of a trap instruction, and the bytes from there to pc; None: it does not stop the guest.
+            takes_pc: resume() may be told where the thread that stopped goes on. So it is under
+                QEMU's user mode: it cannot hold the other threads, and a packet without a thread
+                does what one with a thread does.
+            reads: bytes that the stub reads at once, where that is known (Connection.reads):
+                registers are asked for before the guest runs.
+            traps: the signal of a trap instruction, and the bytes from there to pc; None: it does
+                not stop the guest.
         """
         self.link = connection
         self._takes_pc = takes_pc
@@ -55,28 +58,37 @@ class RemoteTarget:
         self._unseen: StopReply | None = None  # a stop whose wait was broken off
         answer = connection.ask(FEATURES)
         self.features = dict(_feature(word) for word in answer.decode("latin1").split(";") if word)
-        if self.features.get("QStartNoAckMode") == "+" and connection.ask(b"QStartNoAckMode") == b"OK":
+        if (
+            self.features.get("QStartNoAckMode") == "+"
+            and connection.ask(b"QStartNoAckMode") == b"OK"
+        ):
             connection.no_acknowledgements()
-        connection.ask(b"Hgp0.0" if self.features.get("multiprocess") == "+" else b"Hg0")  # any: gdbserver has none yet
+        # any: gdbserver has none yet
+        connection.ask(b"Hgp0.0" if self.features.get("multiprocess") == "+" else b"Hg0")
         self.traps = traps if "qXfer:siginfo:read" in self.features else None
-        self.stops = Breakpoints(connection, self.read, self.write)
+        self.stops = StubBreakpoints(connection, self.read, self.write)
         self._thread = ""
         self._stopped_last = ""
         self._said: tuple[bytes, StopReply | None] = b"", None  # the last stop: most are said again
         self._forked: Callable[[StopReply], None] | None = None  # lets a child go
         self._rejoined: Callable[[], None] | None = None  # a child has left its parent's memory
-        self._among_all: frozenset[int] | None = None  # system calls that matter, where the stub tells of all
+        # system calls that matter, where the stub tells of all
+        self._among_all: frozenset[int] | None = None
         self._resumed: tuple[bool, str] = False, ""  # how the guest was resumed last: step, thread
         self.resumes_threads = b"c" in connection.ask(b"vCont?").split(b";")
 
     # --- what it is
 
     def transfer(self, kind: str, annex: str = "", chunk: int = CHUNK) -> bytes:
-        """Return what a qXfer object holds, read in pieces of `chunk` bytes; b"" where the stub has none."""
+        """Return what a qXfer object holds, read in pieces of `chunk` bytes; b"" where the stub has
+        none.
+        """
         out = b""
         while len(out) < LARGEST:
-            answer = self.link.ask(b"qXfer:%s:read:%s:%x,%x" % (kind.encode(), annex.encode("latin1", "replace"),
-                                                                len(out), chunk))
+            answer = self.link.ask(
+                b"qXfer:%s:read:%s:%x,%x"
+                % (kind.encode(), annex.encode("latin1", "replace"), len(out), chunk)
+            )
             if answer[:1] not in (b"l", b"m"):
                 return out
             piece = unescape(answer[1:])
@@ -89,7 +101,8 @@ class RemoteTarget:
         """Return what the stub's target description says.
 
         Returns:
-            GDB's name of the architecture, or ""; and the registers, () where the stub has no description.
+            GDB's name of the architecture, or ""; and the registers, () where the stub has no
+            description.
         """
         text = self.transfer("features", "target.xml")
         if not text:
@@ -101,7 +114,9 @@ class RemoteTarget:
                 name = (element.text or "").strip()
             elif element.tag == "reg":
                 number = _number(element, "regnum", number)
-                slots.append(Slot(element.get("name", ""), number, -(-_number(element, "bitsize", 0) // 8)))
+                slots.append(
+                    Slot(element.get("name", ""), number, -(-_number(element, "bitsize", 0) // 8))
+                )
                 number += 1
         return name, tuple(slots)
 
@@ -114,15 +129,21 @@ class RemoteTarget:
         """
         budget[0] -= 1
         if budget[0] < 0 or b"<!ENTITY" in text:
-            raise RemoteError("the stub's target description is no such thing", hint="pass arch=, or use another stub")
+            raise RemoteError(
+                "the stub's target description is no such thing",
+                hint="pass arch=, or use another stub",
+            )
         try:
-            root = ElementTree.fromstring(text.replace(b"<xi:include", b"<include"))  # stubs declare no such prefix
+            # stubs declare no such prefix
+            root = ElementTree.fromstring(text.replace(b"<xi:include", b"<include"))
         except ElementTree.ParseError as error:
             raise RemoteError(f"the stub's target description: {error}",
                               hint="pass arch=, or use another stub") from None
         for element in root.iter():
             if element.tag.endswith("include"):
-                yield from self._elements(self.transfer("features", element.get("href", "")), budget)
+                yield from self._elements(
+                    self.transfer("features", element.get("href", "")), budget
+                )
             else:
                 yield element
 
@@ -139,7 +160,9 @@ class RemoteTarget:
         out: list[str] = []
         answer = self.link.ask(b"qfThreadInfo")
         while answer[:1] == b"m" and len(out) < MOST_THREADS:
-            out += [name for name in answer[1:].decode("latin1").split(",") if THREAD.fullmatch(name)]
+            out += [
+                name for name in answer[1:].decode("latin1").split(",") if THREAD.fullmatch(name)
+            ]
             answer = self.link.ask(b"qsThreadInfo")
         return out
 
@@ -175,7 +198,9 @@ class RemoteTarget:
             False for each that the stub does not write.
         """
         self._file = b""
-        answers = self.link.ask_all([b"P%x=%s" % (number, data.hex().encode()) for number, data in values])
+        answers = self.link.ask_all(
+            [b"P%x=%s" % (number, data.hex().encode()) for number, data in values]
+        )
         return [answer == b"OK" for answer in answers]
 
     # --- memory
@@ -184,7 +209,9 @@ class RemoteTarget:
         """Return guest memory without breakpoints. GuestFault (access "read"): there is none."""
         out = bytearray()
         starts = range(addr, addr + size, CHUNK)
-        for answer in self.link.ask_all([b"m%x,%x" % (at, min(CHUNK, addr + size - at)) for at in starts]):
+        for answer in self.link.ask_all(
+            [b"m%x,%x" % (at, min(CHUNK, addr + size - at)) for at in starts]
+        ):
             piece = b"" if _refused(answer) else self._bytes(answer, "memory")
             out += piece
             if len(piece) < CHUNK and len(out) < size:
@@ -200,8 +227,11 @@ class RemoteTarget:
         for at in range(0, len(data), CHUNK // 2):
             piece = data[at:at + CHUNK // 2]
             if self.link.ask(b"M%x,%x:%s" % (addr + at, len(piece), piece.hex().encode())) != b"OK":
-                raise GuestFault("memory is not mapped, or the stub may not write there", address=addr + at,
-                                 access="write")
+                raise GuestFault(
+                    "memory is not mapped, or the stub may not write there",
+                    address=addr + at,
+                    access="write",
+                )
 
     @property
     def tells_calls(self) -> bool:
@@ -213,7 +243,8 @@ class RemoteTarget:
 
         Args:
             numbers: of the calls.
-            among_all: the stub tells of all calls or of none; the guest goes on at once after the others.
+            among_all: the stub tells of all calls or of none; the guest goes on at once after the
+                others.
         """
         wanted = frozenset(numbers) if among_all else None
         if not self.tells_calls or (among_all and wanted == self._among_all):
@@ -232,18 +263,24 @@ class RemoteTarget:
     def children_have_breakpoints(self) -> bool:
         """Return True where a forked child has the stub's breakpoints.
 
-        QEMU's user mode removes them itself, and tells of no vfork(): there a child never has its parent's memory.
+        QEMU's user mode removes them itself, and tells of no vfork(): there a child never has its
+        parent's memory.
         """
         return self.features.get("vfork-events") == "+"
 
-    def report_children(self, forked: Callable[[StopReply], None], rejoined: Callable[[], None]) -> None:
-        """Serve every child that the guest forks, where the stub can tell of them. No stop is reported of that.
+    def report_children(
+        self, forked: Callable[[StopReply], None], rejoined: Callable[[], None]
+    ) -> None:
+        """Serve every child that the guest forks, where the stub can tell of them. No stop is
+        reported of that.
 
         Args:
             forked: lets a child go, which has not executed anything yet.
             rejoined: called when a child of vfork() has left its parent's memory.
         """
-        events = [name for name in ("fork-events", "vfork-events") if self.features.get(name) == "+"]
+        events = [
+            name for name in ("fork-events", "vfork-events") if self.features.get(name) == "+"
+        ]
         if events:
             self.link.ask(FEATURES + b"".join(b";%s+" % name.encode() for name in events))
             self._forked = forked
@@ -255,13 +292,16 @@ class RemoteTarget:
         """Return True where resume() may be told where this thread goes on."""
         return self._takes_pc and thread == self._stopped_last
 
-    def resume(self, *, signal: int = 0, step: bool = False, thread: str = "", at: int | None = None) -> None:
+    def resume(
+        self, *, signal: int = 0, step: bool = False, thread: str = "", at: int | None = None
+    ) -> None:
         """Let the guest run.
 
         Args:
             signal: number that is delivered to `thread` first; 0: none.
             step: one instruction.
-            thread: runs alone, where the stub can do that; with a signal it gets that, and the others run as well.
+            thread: runs alone, where the stub can do that; with a signal it gets that, and the
+                others run as well.
             at: address where the thread that stopped goes on; None: at its pc. See goes_on().
         """
         self._thread = ""  # the stub chooses anew
@@ -287,7 +327,8 @@ class RemoteTarget:
             self.link.send(packet)
 
     def wait(self, patience: float | None, console: Callable[[bytes], None]) -> StopReply:
-        """Return the next stop. Children are let go, and system calls that were not asked for passed, meanwhile.
+        """Return the next stop. Children are let go, and system calls that were not asked for
+        passed, meanwhile.
 
         Args:
             patience: seconds; None: no bound; less than 0: none at all.
@@ -303,7 +344,8 @@ class RemoteTarget:
                 raise TimeoutError
             answer = self.link.receive(left)
             if answer[:1] == b"O" and answer != b"OK":
-                console(self._bytes(answer[1:], "output") if answer[1:] else b"")  # OpenOCD: it is still there
+                # OpenOCD: it is still there
+                console(self._bytes(answer[1:], "output") if answer[1:] else b"")
             elif answer[:1] == b"F":
                 if self._asked:
                     self.link.answer()  # the registers that were asked for
@@ -325,7 +367,9 @@ class RemoteTarget:
         return stop
 
     def _part(self, stop: StopReply, forked: Callable[[StopReply], None]) -> None:
-        """Let a child go that has begun, and its parent go on: alone, while the child runs in its memory."""
+        """Let a child go that has begun, and its parent go on: alone, while the child runs in its
+        memory.
+        """
         step, thread = self._resumed
         self._look_anew()
         forked(stop)
@@ -356,7 +400,8 @@ class RemoteTarget:
         self._asked = False
 
     def _stopped(self, answer: bytes) -> StopReply:
-        """Return what a stop reply says. Any other answer closes the connection: it is out of step."""
+        """Return what a stop reply says. Any other answer closes the connection: it is out of step.
+        """
         said, stop = self._said
         if stop is not None and said == answer:
             return stop
@@ -374,16 +419,20 @@ class RemoteTarget:
         return stop_of(self.link.receive())
 
     def end(self) -> StopReply | None:
-        """Return the program's end, where the stub has told of it in place of an answer; None: it has not."""
+        """Return the program's end, where the stub has told of it in place of an answer; None: it
+        has not.
+        """
         return stop_of(self.link.end) if self.link.end else None
 
     def detach(self, thread: str = "") -> None:
-        """Let go of a process: it runs on, without the library and without the signal that it stopped with.
+        """Let go of a process: it runs on, without the library and without the signal that it
+        stopped with.
 
         Args:
             thread: one of its threads, as the stub names it.
         """
-        if self.features.get("QProgramSignals") == "+":  # gdbserver 13 delivers the last one, even a SIGSTOP of ours
+        # gdbserver 13 delivers the last one, even a SIGSTOP of ours
+        if self.features.get("QProgramSignals") == "+":
             self.link.ask(b"QProgramSignals:")
         process = thread[1:].partition(".")[0] if thread.startswith("p") else ""
         self.link.ask(b"D;%s" % process.encode() if process else b"D")
@@ -393,19 +442,28 @@ class RemoteTarget:
         self.link.send(b"k")
 
     def _bytes(self, answer: bytes, what: str) -> bytes:
-        """Return the bytes of hexadecimal digits. What is neither those nor an error closes the connection."""
+        """Return the bytes of hexadecimal digits. What is neither those nor an error closes the
+        connection.
+        """
         try:
             if not _refused(answer):
                 return bytes.fromhex(answer.decode("ascii"))
         except ValueError:
             self.link.close()
-        raise RemoteError(f"the stub's answer is no {what}: {answer[:40]!r}", hint="this is no stub that can be used")
+        raise RemoteError(
+            f"the stub's answer is no {what}: {answer[:40]!r}",
+            hint="this is no stub that can be used",
+        )
 
     def _accepted(self, packet: bytes, what: str, addr: int | None = None) -> None:
         answer = self.link.ask(packet)
         if answer != b"OK":
             said = answer.decode("latin1")[:40] or "nothing: it does not know how"
-            raise RemoteError(f"the stub does not {what}: it says {said!r}", address=addr, hint="use a stub that does")
+            raise RemoteError(
+                f"the stub does not {what}: it says {said!r}",
+                address=addr,
+                hint="use a stub that does",
+            )
 
 
 def _feature(word: str) -> tuple[str, str]:
@@ -416,7 +474,9 @@ def _feature(word: str) -> tuple[str, str]:
 
 def _number(element: ElementTree.Element, name: str, default: int) -> int:
     text = element.get(name, "")
-    return min(int(text), 1 << 16) if text.isascii() and text.isdigit() and len(text) < 8 else default
+    return (
+        min(int(text), 1 << 16) if text.isascii() and text.isdigit() and len(text) < 8 else default
+    )
 
 
 def _refused(answer: bytes) -> bool:

@@ -1,9 +1,10 @@
 """The lock by which threads of a process under QEMU's user mode take turns at probes.
 
-QEMU's stub lets the other threads run while one is looked at, and two that stop at once read from the same connection.
-So a thread may stop only while it has a lock of the guest's: where a breakpoint would be, a jump leads to code that
-takes the lock, puts all registers back, and stops (trampolines.py). The thread gives the lock back as it goes on. A
-process of one thread stops as all guests do; its second thread is noticed as it is about to be made (secondthread.py).
+QEMU's stub lets the other threads run while one is looked at, and two that stop at once read from
+the same connection. So a thread may stop only while it has a lock of the guest's: where a
+breakpoint would be, a jump leads to code that takes the lock, puts all registers back, and stops
+(trampolines.py). The thread gives the lock back as it goes on. A process of one thread stops as all
+guests do; its second thread is noticed as it is about to be made (secondthread.py).
 
 | state | what holds | where the guest stands |
 |---|---|---|
@@ -22,8 +23,8 @@ process of one thread stops as all guests do; its second thread is noticed as it
 | REST | stand() | `RunControl`, at the end of a run |
 | GO_ON, GO_ON_IN_SLOT | go_on() | `RunControl`, before the guest is resumed |
 
-An illegal (state, event) pair raises and changes nothing. Where the second thread cannot be met, the process stays
-ALONE, and a warning says so when another thread stops.
+An illegal (state, event) pair raises and changes nothing. Where the second thread cannot be met,
+the process stays ALONE, and a warning says so when another thread stops.
 """
 
 from __future__ import annotations
@@ -54,15 +55,19 @@ STARTS = frozenset({"pthread_create", "__pthread_create"})
 ENDS = frozenset({"_exit", "_Exit"})
 TRAPS = (5, 4)  #: what QEMU makes of an architecture's trap: SIGTRAP, SIGILL
 COUNTED = "instructions are not counted in a process of several threads"
-UNSEEN = ("a second thread of this process has stopped, and threads do not take turns here, {why}: where two come to "
-          "probes at once, the stub mixes up its answers, and the machine is lost")
+UNSEEN = (
+    "a second thread of this process has stopped, and threads do not take turns here, {why}: where two come to "
+    "probes at once, the stub mixes up its answers, and the machine is lost"
+)
 TRIES = 200  #: reads of the lock until a thread that has it is taken for one that has stopped
 ROOM = 256  #: bytes of the pages that the lock is in
 CODE_AT = 64  #: offset in these of code that the process is made to execute for the library
 
 
 class ThreadsUnseen(RuntimeWarning):
-    """A process under QEMU's user mode has a second thread, and threads cannot take turns, or nobody saw it come."""
+    """A process under QEMU's user mode has a second thread, and threads cannot take turns, or
+    nobody saw it come.
+    """
 
 
 class LockState(enum.Enum):
@@ -108,7 +113,8 @@ TABLE: dict[tuple[LockState, LockEvent], LockState] = {
     (_T.IN_SLOT, _S.GO_ON_IN_SLOT): _T.IN_SLOT,
     (_T.LENT, _S.REST): _T.LENT,
     (_T.LENT, _S.GO_ON): _T.UNLOCKED,
-    (_T.LENT, _S.ARRIVE): _T.HELD,  # a signal's stop was answered, and the thread it is of had the lock
+    # a signal's stop was answered, and the thread it is of had the lock
+    (_T.LENT, _S.ARRIVE): _T.HELD,
 }
 
 
@@ -127,16 +133,26 @@ class ThreadLock:
         state: see the table.
         trampolines: code by which threads take the lock and give it back.
         starts: addresses of functions that make threads, where the stub tells of no calls.
-        exits: addresses of functions by which the process ends, at which the maps of programs are read for the last
-            time, where the stub tells of no calls.
+        exits: addresses of functions by which the process ends, at which the maps of programs are
+            read for the last time, where the stub tells of no calls.
         onward: address where the current thread goes on, in the state HELD; mode bits included.
         last: when a thread stopped last, or the second was made, by the monotonic clock.
-        place: address of memory for code that the process is made to execute for the library; 0: anywhere will do.
+        place: address of memory for code that the process is made to execute for the library; 0:
+            anywhere will do.
     """
 
-    def __init__(self, guest: Any, target: RemoteTarget, threads: RemoteThreads, deferred: DeferredText,
-                 sites: CallSites, breakpoints: set[int], is_own: Callable[[int], bool],
-                 there: Callable[[], bool], ending: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        guest: Any,
+        target: RemoteTarget,
+        threads: RemoteThreads,
+        deferred: DeferredText,
+        sites: CallSites,
+        breakpoints: set[int],
+        is_own: Callable[[int], bool],
+        there: Callable[[], bool],
+        ending: Callable[[], None],
+    ) -> None:
         """Prepare; watch() begins.
 
         Args:
@@ -199,7 +215,9 @@ class ThreadLock:
 
     @property
     def trap(self) -> bytes:
-        """The instruction that ends code for the library, where no breakpoint of the stub's may stand; else b""."""
+        """The instruction that ends code for the library, where no breakpoint of the stub's may
+        stand; else b"".
+        """
         return self.trampolines.trap if self.several else b""
 
     def _change(self, event: LockEvent) -> None:
@@ -223,7 +241,8 @@ class ThreadLock:
             self._target.stops.add(addr)
 
     def _entries(self, names: frozenset[str]) -> set[int]:
-        """Return where functions of these names begin: addresses that every call of them comes to."""
+        """Return where functions of these names begin: addresses that every call of them comes to.
+        """
         entries = [self._arch.pointers.code_address(symbol.address, self._guest.read)
                    for symbol in self._guest.symbols if symbol.name in names]
         return {entry.addr + max(entry.entries) for entry in entries}
@@ -251,7 +270,8 @@ class ThreadLock:
         Args:
             sink: receives reports from now on.
             step: has a thread make one step; returns why that ended.
-            keep: returns True for a stop that is something else, which it has dealt with or kept for later.
+            keep: returns True for a stop that is something else, which it has dealt with or kept
+                for later.
 
         Raises:
             NoMemory: there is no room for the lock.
@@ -267,16 +287,20 @@ class ThreadLock:
         try:
             self._take_turns(sink)
             self._guest.write(self._lock, (1).to_bytes(4, self._arch.order.value))
-            self._change(LockEvent.ARRIVE)  # the new thread may not stop before this one has gone on
+            # the new thread may not stop before this one has gone on
+            self._change(LockEvent.ARRIVE)
             self._threads.move(self.way(at | mode))
         except (NoMemory, OutOfReach) as error:  # it would wait for ever
             self._target.link.close()
             if isinstance(error, NoMemory):
                 raise
-            raise Unsupported("threads cannot take turns: no memory is free within a jump's reach of the call that "
-                              "makes the second", address=at, symbol=self._guest.symbols.describe(at),
-                              hint="the machine is gone; threads=1 says that one thread alone comes to probes"
-                              ) from error
+            raise Unsupported(
+                "threads cannot take turns: no memory is free within a jump's reach of the call that "
+                "makes the second",
+                address=at,
+                symbol=self._guest.symbols.describe(at),
+                hint="the machine is gone; threads=1 says that one thread alone comes to probes",
+            ) from error
 
     def _remove_breakpoints(self) -> None:
         """Take out all breakpoints of the stub's: other threads would come to them, too."""
@@ -340,17 +364,22 @@ class ThreadLock:
         self._remove(addr)
 
     def _insert(self, addr: int) -> None:
-        """Make the guest stop at `addr`: by a breakpoint of the stub's, or by a jump that is written as it goes on."""
+        """Make the guest stop at `addr`: by a breakpoint of the stub's, or by a jump that is
+        written as it goes on.
+        """
         if not self.several:
             self._target.stops.add(addr)
         elif not self._is_own(addr):
             self._deferred.patch(addr, self._guest.read(addr, 1))
-        elif self._sink is not None and self._sink.home(addr) is not None:  # a slot: its thread has the lock
+        # a slot: its thread has the lock
+        elif self._sink is not None and self._sink.home(addr) is not None:
             self._slot_ends.add(addr)
             self.trampolines.add_stop(addr, addr)
         else:
             linkage = self._arch.linkage
-            self._guest.patch(addr, self.trampolines.jump_in(addr, 0 if linkage is None else linkage.mode))
+            self._guest.patch(
+                addr, self.trampolines.jump_in(addr, 0 if linkage is None else linkage.mode)
+            )
 
     def _remove(self, addr: int) -> None:
         """Remove the breakpoint that _insert() put at an address."""
@@ -362,7 +391,9 @@ class ThreadLock:
             self._deferred.patch(addr, self._guest.read(addr, 1))
 
     def arrived(self, pc: int, end: int) -> bool:
-        """Return True where the current thread, at `pc`, has come to the address where its run ends."""
+        """Return True where the current thread, at `pc`, has come to the address where its run
+        ends.
+        """
         if self.stops.get(pc) != end:
             return pc == end
         self.again()
@@ -374,16 +405,22 @@ class ThreadLock:
         Raises:
             Unsupported: none fits.
         """
-        if addr in self.exits and addr not in self._breakpoints:  # no jump leads behind a function's first instruction
+        # no jump leads behind a function's first instruction
+        if addr in self.exits and addr not in self._breakpoints:
             return self.trampolines.jump_in(addr)
         code = self._guest.read(addr, 2 * self._arch.max_insn)
         symbol = self._guest.symbols.covering(addr)
-        insn = self._arch.decode(code if self._sink is None else self._sink.original(addr, code), addr)
+        insn = self._arch.decode(
+            code if self._sink is None else self._sink.original(addr, code), addr
+        )
         if insn.size < self._arch.jump.size or (symbol is not None and symbol.mode):
-            raise Unsupported("threads take turns where a jump fits, and none does here", address=addr,
-                              symbol=self._guest.symbols.describe(addr),
-                              hint="probe another instruction, or without a post_handler, or in a whole machine; "
-                                   "threads=1 says that one thread alone comes to probes")
+            raise Unsupported(
+                "threads take turns where a jump fits, and none does here",
+                address=addr,
+                symbol=self._guest.symbols.describe(addr),
+                hint="probe another instruction, or without a post_handler, or in a whole machine; "
+                "threads=1 says that one thread alone comes to probes",
+            )
         return self.trampolines.jump_in(addr)
 
     # --- stops
@@ -396,7 +433,9 @@ class ThreadLock:
             call: number of the system call that it stands before; None: it stands before none.
         """
         if call is not None and not self.several:
-            self._change(LockEvent.CALL if self._second_thread.made_by(call) else LockEvent.OTHER_CALL)
+            self._change(
+                LockEvent.CALL if self._second_thread.made_by(call) else LockEvent.OTHER_CALL
+            )
         if self._first and not self.several and thread != self._first:
             self._first = ""
             warnings.warn(UNSEEN.format(why=self._why_unseen), ThreadsUnseen, stacklevel=2)
@@ -433,16 +472,20 @@ class ThreadLock:
             threads.move(self.way(target))
 
     def again(self) -> None:
-        """Have the current thread, which has stopped with the lock, come to the same address once more."""
+        """Have the current thread, which has stopped with the lock, come to the same address once
+        more.
+        """
         self._change(LockEvent.ARRIVE)
         self._threads.move(self.way(self.stops[self._threads.regs[self._threads.current].pc]))
 
     # --- going on
 
     def way(self, target: int) -> int:
-        """Return the address where the current thread goes on to come to `target`, mode bits included.
+        """Return the address where the current thread goes on to come to `target`, mode bits
+        included.
 
-        With the lock it goes by a trampoline that gives it back, unless it goes to a slot whose end stops, too.
+        With the lock it goes by a trampoline that gives it back, unless it goes to a slot whose end
+        stops, too.
         """
         if not self.held:
             return target
@@ -479,11 +522,14 @@ class ThreadLock:
                     break
             else:
                 self._target.link.close()
-                raise RemoteError("two threads have stopped at once", hint="the machine is gone: start another")
+                raise RemoteError(
+                    "two threads have stopped at once", hint="the machine is gone: start another"
+                )
         self._change(LockEvent.REST)
 
     def go_on(self) -> None:
-        """Write what is due to text, and give the lock back if the library has it: the guest is about to run.
+        """Write what is due to text, and give the lock back if the library has it: the guest is
+        about to run.
 
         Raises:
             Unsupported: a breakpoint is where no jump fits.
@@ -491,9 +537,16 @@ class ThreadLock:
         if not self.several:
             return
         if among_all(self._arch) and self._sites.runs_programs and not self._notices_end:
-            raise Unsupported("nobody tells when this process of several threads ends: it has no symbol _exit, and "
-                              "what programs count would be lost", hint="detach them, and use a handler of Python's")
-        in_text = [addr for addr in (*self._breakpoints, *self._run_ends, *self.exits) if not self._is_own(addr)]
+            raise Unsupported(
+                "nobody tells when this process of several threads ends: it has no symbol _exit, and "
+                "what programs count would be lost",
+                hint="detach them, and use a handler of Python's",
+            )
+        in_text = [
+            addr
+            for addr in (*self._breakpoints, *self._run_ends, *self.exits)
+            if not self._is_own(addr)
+        ]
         self._deferred.write_all(in_text, self._jump_in_text, self._guest.read)
         stops_at_probes = any(addr not in self._slot_ends for addr in self._breakpoints)
         told = bool(self._run_ends) or self._sites.calls or stops_at_probes

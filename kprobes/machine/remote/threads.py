@@ -1,4 +1,6 @@
-"""Threads of a remote guest as CPUs: each has registers of its own, and so a control block of the core's."""
+"""Threads of a remote guest as CPUs: each has registers of its own, and so a control block of the
+core's.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,13 @@ from ...arch._stub import Slot
 from ...errors import MachineBusy, RemoteError
 from ...regs import Machine, Regs
 from .layouts import facts_of, parts_of
-from .registers import RegisterFile, accessors
+from .registers import StubRegisterFile, accessors
 from .target import RemoteTarget
 
 #: registers by which a kernel knows the processor, not the task
 OF_PROCESSORS = ("gs_base",)
-#: registers by which Linux knows that a thread was interrupted in a system call, and its result so far, from -516 to
-#: -512: it puts pc back to begin it again, even if that was moved (signal(7))
+#: registers by which Linux knows that a thread was interrupted in a system call, and its result so
+#: far, from -516 to -512: it puts pc back to begin it again, even if that was moved (signal(7))
 CALLING = (("orig_rax", "rax", 64), ("orig_eax", "eax", 32))
 
 
@@ -30,8 +32,15 @@ class RemoteThreads:
         nullifies: True where instructions may nullify the next one.
     """
 
-    def __init__(self, target: RemoteTarget, machine: Machine, arch: Arch, slots: Mapping[str, Slot], most: int,
-                 system: bool) -> None:
+    def __init__(
+        self,
+        target: RemoteTarget,
+        machine: Machine,
+        arch: Arch,
+        slots: Mapping[str, Slot],
+        most: int,
+        system: bool,
+    ) -> None:
         """Make the CPUs.
 
         Args:
@@ -44,15 +53,20 @@ class RemoteThreads:
         self._target = target
         self._arch = arch
         self.slots = slots
-        self._files = [RegisterFile(target, arch, slots, size) for _ in names or range(most)]
+        self._files = [StubRegisterFile(target, arch, slots, size) for _ in names or range(most)]
         for file, name in zip(self._files, names, strict=False):
             file.thread = name
-        self.regs = [Regs(machine, *accessors(file, slots, arch), cpu) for cpu, file in enumerate(self._files)]
+        self.regs = [
+            Regs(machine, *accessors(file, slots, arch), cpu)
+            for cpu, file in enumerate(self._files)
+        ]
         self._used = self._files[:len(names)]  # those that are a thread's: the others hold nothing
         self.current = 0
         self.apart = False
         parts = parts_of(arch, slots)
-        kept = ({parts[name].name if name in parts else name for name in arch.regs.names} | {"npc"}) & set(slots)
+        kept = (
+            {parts[name].name if name in parts else name for name in arch.regs.names} | {"npc"}
+        ) & set(slots)
         self._kept = sorted(kept, key=lambda name: slots[name].number)
         self._nullified = facts_of(arch).nullified
         self.nullifies = self._nullified is not None
@@ -68,10 +82,15 @@ class RemoteThreads:
     @property
     def known(self) -> list[Regs]:
         """Registers of the CPUs that are a thread's: of threads that have come to a probe."""
-        return [regs for regs, file in zip(self.regs, self._files, strict=True) if file.thread is not None]
+        return [
+            regs
+            for regs, file in zip(self.regs, self._files, strict=True)
+            if file.thread is not None
+        ]
 
     def turn_to(self, inside: Callable[[int], bool], every: bool) -> bool:
-        """Make a thread the current one whose pc is at a certain place; each time another one, as they may wait.
+        """Make a thread the current one whose pc is at a certain place; each time another one, as
+        they may wait.
 
         Args:
             inside: returns True for such a pc.
@@ -127,8 +146,11 @@ class RemoteThreads:
                 regs.at(None)
                 self._files[cpu].check()
                 if cpu != self.current and ours(regs.live_pc()):
-                    raise MachineBusy(f"CPU {cpu} is in a hit: its pc cannot be set", address=regs.live_pc(),
-                                      hint="set it when its hit is over, or in its own handler")
+                    raise MachineBusy(
+                        f"CPU {cpu} is in a hit: its pc cannot be set",
+                        address=regs.live_pc(),
+                        hint="set it when its hit is over, or in its own handler",
+                    )
                 self._leave_call(self._files[cpu])
                 self.move(target, cpu)
 
@@ -149,20 +171,23 @@ class RemoteThreads:
             file.write("npc", target + 4)
 
     def start(self, target: int) -> None:
-        """Send the current CPU to code that has nothing to do with where it stands: nothing nullifies its first
-        instruction, and no system call begins again."""
+        """Send the current CPU to code that has nothing to do with where it stands: nothing
+        nullifies its first instruction, and no system call begins again.
+        """
         self._nullifies_next()
         self._leave_call(self._files[self.current])
         self.move(target)
 
-    def _called(self, file: RegisterFile) -> str:
-        """Return the register by which a thread is in an interrupted system call; "": it is in none."""
+    def _called(self, file: StubRegisterFile) -> str:
+        """Return the register by which a thread is in an interrupted system call; "": it is in
+        none.
+        """
         if self._calling is None:
             return ""
         name, result, bits = self._calling
         return name if -516 <= file.read(result) - (1 << bits) <= -512 else ""
 
-    def _leave_call(self, file: RegisterFile) -> None:
+    def _leave_call(self, file: StubRegisterFile) -> None:
         """Keep a system call that was interrupted from beginning again."""
         if name := self._called(file):
             file.write(name, -1)
@@ -178,7 +203,8 @@ class RemoteThreads:
         return True
 
     def _nullifies_next(self) -> bool:
-        """Return True where the next instruction of the current thread is nullified, and end that."""
+        """Return True where the next instruction of the current thread is nullified, and end that.
+        """
         if self._nullified is None:
             return False
         (name, bits), file = self._nullified, self._files[self.current]
@@ -191,7 +217,8 @@ class RemoteThreads:
         """Write the registers that have changed: the guest is about to run.
 
         Args:
-            going_on: the guest is resumed by a packet that can say where the current thread goes on.
+            going_on: the guest is resumed by a packet that can say where the current thread goes
+                on.
 
         Returns:
             Where it goes on, for RemoteTarget.resume(); None: at its pc.
@@ -202,7 +229,9 @@ class RemoteThreads:
         return at
 
     def save(self) -> dict[str, int]:
-        """Return the current thread's registers, name -> value, as far as the architecture shows them."""
+        """Return the current thread's registers, name -> value, as far as the architecture shows
+        them.
+        """
         file = self._files[self.current]
         called = self._called(file)
         return file.read_all([*self._kept, called] if called else self._kept)
@@ -237,4 +266,6 @@ class RemoteThreads:
         for cpu, file in enumerate(self._files):
             if self._target.link.ask(b"T%s" % (file.thread or "").encode()) != b"OK":
                 return cpu
-        raise RemoteError(f"more than {len(self._files)} threads are at probes", hint="pass a larger threads=")
+        raise RemoteError(
+            f"more than {len(self._files)} threads are at probes", hint="pass a larger threads="
+        )

@@ -1,7 +1,9 @@
-"""Trampolines of a process whose threads take turns: into the lock, to a stop, and out of the lock again.
+"""Trampolines of a process whose threads take turns: into the lock, to a stop, and out of the lock
+again.
 
-A jump at a probed address leads to an entry trampoline, which saves all registers, takes the lock, puts the registers
-back, and ends in a trap. The thread goes on by an exit trampoline, which gives the lock back and jumps to its target.
+A jump at a probed address leads to an entry trampoline, which saves all registers, takes the lock,
+puts the registers back, and ends in a trap. The thread goes on by an exit trampoline, which gives
+the lock back and jumps to its target.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ class LockTrampolines:
         stops: pc of a thread that has stopped with the lock -> the address that it had come to.
     """
 
-    def __init__(self, arch: Arch, take: Callable[[int, int], int], patch: Callable[[int, bytes], None]) -> None:
+    def __init__(
+        self, arch: Arch, take: Callable[[int, int], int], patch: Callable[[int, bytes], None]
+    ) -> None:
         """Prepare; use_lock() comes before the first trampoline.
 
         Args:
@@ -48,7 +52,8 @@ class LockTrampolines:
         self._lock = lock
 
     def jump_in(self, addr: int, mode: int = 0) -> bytes:
-        """Return the jump that is to stand at `addr`: to an entry trampoline, which is made where there is none.
+        """Return the jump that is to stand at `addr`: to an entry trampoline, which is made where
+        there is none.
 
         Args:
             mode: mode bits of the code at `addr`; not 0: Thumb.
@@ -69,7 +74,9 @@ class LockTrampolines:
         return ahead + jump.encode(addr + len(ahead), self._entries[addr])
 
     def add_stop(self, place: int, addr: int) -> None:
-        """Note that the trap at `place` stops threads that have come to `addr`. A stub shows pc on it or behind it."""
+        """Note that the trap at `place` stops threads that have come to `addr`. A stub shows pc on
+        it or behind it.
+        """
         self.stops[place] = addr
         self.stops[place + len(self.trap)] = addr
 

@@ -1,8 +1,8 @@
 """Traps of the core's in a process's text that stop it by themselves, under QEMU's user mode.
 
-A breakpoint of the stub's would do harm: QEMU translates a page with one instruction by instruction, so that all code
-in it runs slowly, probed or not. A trap that the guest executes is a signal instead, and pc is where the architecture's
-Linux shows it.
+A breakpoint of the stub's would do harm: QEMU translates a page with one instruction by
+instruction, so that all code in it runs slowly, probed or not. A trap that the guest executes is a
+signal instead, and pc is where the architecture's Linux shows it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ EXECUTED = 0x80
 
 
 class TrapsInText:
-    """Tells stops at traps as those at breakpoints of the stub's are told: SIGTRAP, with pc before it."""
+    """Tells stops at traps as those at breakpoints of the stub's are told: SIGTRAP, with pc before
+    it.
+    """
 
     def __init__(self, target: RemoteTarget, threads: RemoteThreads, breakpoints: set[int]) -> None:
         """Prepare.
@@ -38,7 +40,8 @@ class TrapsInText:
 
         Args:
             stop: what the stub says.
-            sure: the guest ran freely, and was not interrupted; else pc may have come there in another way.
+            sure: the guest ran freely, and was not interrupted; else pc may have come there in
+                another way.
         """
         if stop.code != self._signal or (not self._behind and stop.code == SIGTRAP):
             return stop
@@ -46,7 +49,11 @@ class TrapsInText:
         at = pc - self._behind
         if at not in self._breakpoints:
             return stop
-        if stop.code == SIGTRAP and not (sure and not self._target.stops.at(pc)) and not self._executed():
+        if (
+            stop.code == SIGTRAP
+            and not (sure and not self._target.stops.at(pc))
+            and not self._executed()
+        ):
             return stop
         if self._behind:
             self._threads.move(at)

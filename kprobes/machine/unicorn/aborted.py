@@ -1,8 +1,9 @@
-"""Translations that end in the middle, because an instruction cannot be fetched: the engine keeps a note of them.
+"""Translations that end in the middle, because an instruction cannot be fetched: the engine keeps a
+note of them.
 
-MIPS's translator notes in its context which temporary tells of a delay slot, and clears the note at the end of a block.
-A fetch that fails leaves it there, and the next translation uses a temporary that it does not have, which kills the
-process. So the note is cleared.
+MIPS's translator notes in its context which temporary tells of a delay slot, and clears the note at
+the end of a block. A fetch that fails leaves it there, and the next translation uses a temporary
+that it does not have, which kills the process. So the note is cleared.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Aborted:
 
 @cache
 def found(cpu: Cpu) -> int:
-    """Return the note's offset in the context, found in a scratch engine; 0: it is not in one place.
+    """Return the note's offset in the context, found in a scratch engine; 0: it is not in one
+    place.
 
     There is 0 behind a block, and a temporary behind a fetch that failed.
     """
@@ -65,4 +67,6 @@ def _context(engine: Engine) -> dict[int, int]:
     """Return offset -> word of the translator's context, of those that may be the note."""
     context = int.from_bytes(peek((engine.handle.value or 0) + CONTEXT, 8), "little")
     words = peek(context, NOTES.stop)
-    return {at: int.from_bytes(words[at : at + 8], "little") for at in NOTES if at + 8 <= len(words)}
+    return {
+        at: int.from_bytes(words[at : at + 8], "little") for at in NOTES if at + 8 <= len(words)
+    }

@@ -7,16 +7,17 @@ from collections.abc import Callable, Sequence
 from unicorn import unicorn_const as const
 
 from .._base import BuiltIn, HostProgram
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .engine import CALL, DIRECT
 from .following import Enter, Hit, Leave
 from .host import hostcode
-from .host.callsites import CallSite, FollowedCalls, SiteTable
+from .host.callsites import CallSite, CallSiteTable, FollowedCalls
 from .inplace import HookedInstructions
 from .programs import chain
 from .services import Services
 
-# bytes at the start of a call area whose call sites have their own hooks, where there is no host code
+# bytes at the start of a call area whose call sites have their own hooks, where there is no host
+# code
 DIRECT_CALLS = 128
 CALL_AREA = 1 << 16  # bytes
 IDLE_TABLES = 4  # tables that no area uses, before one is used again
@@ -31,7 +32,9 @@ class CallAreas:
         serve_here: makes an instruction in text a call site.
     """
 
-    def __init__(self, cpu: Cpu, services: Services, followed: FollowedCalls, here: HookedInstructions) -> None:
+    def __init__(
+        self, cpu: UnicornCpu, services: Services, followed: FollowedCalls, here: HookedInstructions
+    ) -> None:
         self.call_area = CALL_AREA
         self.delays_in_calls = cpu.guest.blocks.hooked_delay_slots
         self.serve_here = here.add
@@ -45,27 +48,34 @@ class CallAreas:
         # call site -> its hook, and what makes that the next sink's
         self._on_direct: dict[int, tuple[object, Callable[[], None]]] = {}
         self._direct: dict[int, int] = {}  # call site -> its own hook
-        self._tables: dict[int, SiteTable] = {}  # area -> its call sites, for host code
-        self._idle_tables: list[SiteTable] = []
+        self._tables: dict[int, CallSiteTable] = {}  # area -> its call sites, for host code
+        self._idle_tables: list[CallSiteTable] = []
 
     def jumps(self, programs: Sequence[object] | None, mode: int) -> bool:
         """Return True: every call site is served in place."""
         return True
 
     def map_calls(self, near: int) -> int:
-        """An area in which every instruction executed is reported to Sink.services first, by one hook over all of
-        it."""
+        """An area in which every instruction executed is reported to Sink.services first, by one
+        hook over all of it.
+        """
         area = self._memory.gap(CALL_AREA, near, CALL_AREA)
         self._memory.map_own(area, CALL_AREA, hooked=True)
         end = area + CALL_AREA - 1
         if hostcode.available():
             table = self._tables[area] = self._table(area)
             serve = hostcode.address("serve")
-            self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, serve, area, end, table.data)]
+            self._call_hooks[area] = [
+                self._engine.hook(const.UC_HOOK_CODE, serve, area, end, table.data)
+            ]
         else:
             # the engine keeps it
-            self._on_call = self._on_call or CALL(lambda _uc, address: self._services.serve(address))
-            self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, self._on_call, area + DIRECT_CALLS, end)]
+            self._on_call = self._on_call or CALL(
+                lambda _uc, address: self._services.serve(address)
+            )
+            self._call_hooks[area] = [
+                self._engine.hook(const.UC_HOOK_CODE, self._on_call, area + DIRECT_CALLS, end)
+            ]
         return area
 
     def unmap_calls(self, area: int) -> None:
@@ -102,15 +112,23 @@ class CallAreas:
         """True if program_at() works."""
         return hostcode.available()
 
-    def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
+    def program_at(
+        self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None
+    ) -> None:
         """Run programs at a call site. See machine._base.CallsInPlace."""
         site = self._site(addr)
         assert last is None or isinstance(last, Enter | Hit | Leave)
-        # As long as they are called: a helper in Python may have changed what is here, and then the program that called
-        # it goes on.
-        site.programs = (*(site.programs if self._followed.serving else ()), *programs, *(last.held if last else ()))
+        # As long as they are called: a helper in Python may have changed what is here, and then the
+        # program that called it goes on.
+        site.programs = (
+            *(site.programs if self._followed.serving else ()),
+            *programs,
+            *(last.held if last else ()),
+        )
         site["program"], site["after"] = chain(programs), last.at(site, addr) if last else 0
-        site["function"] = hostcode.address("program") if programs else site["after"] or hostcode.address("count")
+        site["function"] = (
+            hostcode.address("program") if programs else site["after"] or hostcode.address("count")
+        )
 
     def count(self, addr: int) -> int:
         """How often the call site was executed without its service being called."""
@@ -121,13 +139,14 @@ class CallAreas:
         """True while the service is called though programs have run."""
         return bool(self._site(addr)["ran"])
 
-    def _table(self, area: int) -> SiteTable:
-        """An empty table. Those that were ended last are left alone: a callback of theirs may be the one that runs
-        now."""
+    def _table(self, area: int) -> CallSiteTable:
+        """An empty table. Those that were ended last are left alone: a callback of theirs may be
+        the one that runs now.
+        """
         if len(self._idle_tables) > IDLE_TABLES:
             table = self._idle_tables.pop(0)
         else:
-            table = SiteTable(CALL_AREA)
+            table = CallSiteTable(CALL_AREA)
             self._engine.keep(table)
         table.begin(area)
         return table

@@ -1,5 +1,6 @@
-"""Assembly text, where Keystone is installed and knows the ISA. For examples and tests; nothing the library emits goes
-through it."""
+"""Assembly text, where Keystone is installed and knows the ISA. For examples and tests; nothing the
+library emits goes through it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from ...errors import ImageError, Unsupported
 
 
 def assemble(text: str, arch: str, base: int) -> bytes:
-    """Machine code for `text` at address `base`. Unsupported where there is no assembler for the ISA, ImageError for
-    bad text."""
+    """Machine code for `text` at address `base`. Unsupported where there is no assembler for the
+    ISA, ImageError for bad text.
+    """
     known = row(get(arch), AssemblyText)
     if known is None or not known.keystone:
         raise Unsupported(f"no assembler for {arch}", hint="pass code as bytes")
@@ -23,10 +25,14 @@ def assemble(text: str, arch: str, base: int) -> bytes:
     ks = _keystone()
     kind, *modes = known.keystone
     try:
-        assembler = ks.Ks(getattr(ks, f"KS_ARCH_{kind}"), sum(getattr(ks, f"KS_MODE_{mode}") for mode in modes))
+        assembler = ks.Ks(
+            getattr(ks, f"KS_ARCH_{kind}"), sum(getattr(ks, f"KS_MODE_{mode}") for mode in modes)
+        )
         code, _ = assembler.asm(text, base, as_bytes=True)
     except ks.KsError as error:
-        raise ImageError(f"assembly does not parse: {error}", hint=f"write it as Keystone reads {arch}") from None
+        raise ImageError(
+            f"assembly does not parse: {error}", hint=f"write it as Keystone reads {arch}"
+        ) from None
     if not code:
         raise ImageError("assembly gives no code", hint=f"write it as Keystone reads {arch}")
     return bytes(code)

@@ -1,8 +1,8 @@
-"""How often each block of guest code is executed, and each edge between two: counted by host code, in a table of its
-own.
+"""How often each block of guest code is executed, and each edge between two: counted by host code,
+in a table of its own.
 
-A block is what the engine translates at a time: it ends where code branches, at the end of a page, and where something
-of the library's stands. Python is called once for each, when it is seen first.
+A block is what the engine translates at a time: it ends where code branches, at the end of a page,
+and where something of the library's stands. Python is called once for each, when it is seen first.
 """
 
 from __future__ import annotations
@@ -18,23 +18,27 @@ from .memory import GuestMemory
 from .runstate import RunState
 
 EDGES = 1 << 16  # bytes of the map of edges, as AFL has it
-_TABLE, _FACTOR, _MASK, _BEFORE, _EDGES, _END, _NEW, _ARCS, _ARCS_MASK, _LAST, _NEW_ARC = range(11)  # for host code
+# for host code
+_TABLE, _FACTOR, _MASK, _BEFORE, _EDGES, _END, _NEW, _ARCS, _ARCS_MASK, _LAST, _NEW_ARC = range(11)
 _ADDRESS, _COUNT, _PLACE, _SIZE = range(4)  # words of a row
 _EMPTY = _NOT_COUNTED = (1 << 64) - 1
 _ARC = 3  # words of an edge: from, to, count
 _NEW_EDGE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint64)
-_GOLDEN = 0x9E3779B97F4A7C15  # 2**64 by the golden ratio: what it is multiplied by is spread over the higher half
+# 2**64 by the golden ratio: what it is multiplied by is spread over the higher half
+_GOLDEN = 0x9E3779B97F4A7C15
 
 
-class BlockCounts:
+class HookedBlockCounts:
     """Counts the blocks outside of the library's own code until close().
 
     Attributes:
-        found: their addresses, in the order in which they were seen first. edges: a byte for each edge's number, which
-            counts to 255 and starts again.
+        found: their addresses, in the order in which they were seen first. edges: a byte for each
+            edge's number, which counts to 255 and starts again.
     """
 
-    def __init__(self, memory: GuestMemory, state: RunState, wanted: Callable[[int], bool] | None, arcs: bool) -> None:
+    def __init__(
+        self, memory: GuestMemory, state: RunState, wanted: Callable[[int], bool] | None, arcs: bool
+    ) -> None:
         """
         Args:
             memory: the guest's.
@@ -67,7 +71,9 @@ class BlockCounts:
             self._arc_room(1 << 12)
         memory.blocks.on_change(self._look)
         function = hostcode.address("block") if hostcode.available() else CODE(self._count)
-        self._hook: int | None = memory.engine.hook(const.UC_HOOK_BLOCK, function, data=ctypes.addressof(self._words))
+        self._hook: int | None = memory.engine.hook(
+            const.UC_HOOK_BLOCK, function, data=ctypes.addressof(self._words)
+        )
         memory.engine.retranslate()
 
     def close(self) -> None:
@@ -91,7 +97,9 @@ class BlockCounts:
         self.forget_edges()
 
     def arcs(self) -> list[tuple[int, int, int]]:
-        """(block left, block entered, how often) of edges, in the order in which they were seen first."""
+        """(block left, block entered, how often) of edges, in the order in which they were seen
+        first.
+        """
         table = self._arc_table
         return [(edge[0], edge[1], table[row + 2]) for edge, row in self._arcs.items()]
 
@@ -183,7 +191,9 @@ class BlockCounts:
             row = self._rows[addr] = self._free(addr)
             own = self._memory.own.has(self._memory.windows.place(addr))
             left_out = not own and self._wanted is not None and not self._wanted(addr)
-            for n, word in enumerate((addr, 1, _NOT_COUNTED if own or left_out else _place(addr), size)):
+            for n, word in enumerate(
+                (addr, 1, _NOT_COUNTED if own or left_out else _place(addr), size)
+            ):
                 self._table[row + n] = word
             if own:
                 self._own.append(addr)
@@ -225,5 +235,6 @@ class BlockCounts:
 
 
 def _place(addr: int) -> int:
-    """A block's number for edges: as AFL's QEMU has it, so that neighbours are far from each other."""
+    """A block's number for edges: as AFL's QEMU has it, so that neighbours are far from each other.
+    """
     return (addr >> 4 ^ addr << 8) & EDGES - 1

@@ -1,4 +1,6 @@
-"""Guest memory that is ours: mapped onto host memory, so that reading and writing it takes no call into the engine."""
+"""Guest memory that is ours: mapped onto host memory, so that reading and writing it takes no call
+into the engine.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ class HostBlock:
     """A mapped stretch of guest memory and the host memory beneath it.
 
     Attributes:
-        view: its bytes. words: the same as aligned words in the guest's byte order. size, room: bytes that can be read
-            there, and
+        view: its bytes. words: the same as aligned words in the guest's byte order. size, room:
+            bytes that can be read there, and
         written without further ado: none of code.
     """
 
@@ -44,11 +46,13 @@ _NOWHERE = HostBlock(1, 0, memoryview(b""), memoryview(b""), 0, 0)
 
 
 class HostBlocks:
-    """The blocks by address; the one used last is looked at first. width: bytes of a word of the guest's."""
+    """The blocks by address; the one used last is looked at first. width: bytes of a word of the
+    guest's.
+    """
 
     def __init__(self, width: int, order: Literal["little", "big"]) -> None:
-        #: the engine needs their host memory as long as it lives: whoever makes this object keeps `held` with the
-        #: engine
+        #: the engine needs their host memory as long as it lives: whoever makes this object keeps
+        #: `held` with the engine
         self.held: list[HostBlock] = []
         self._width = width
         self._order = order
@@ -81,8 +85,9 @@ class HostBlocks:
             told()
 
     def remove(self, start: int, end: int) -> None:
-        """[start, end) is mapped no more. What is left of a block are blocks of their own; the host memory goes with
-        the last of them."""
+        """[start, end) is mapped no more. What is left of a block are blocks of their own; the host
+        memory goes with the last of them.
+        """
         self._cut(start, end)
         for forget in (*self._forgets, *self._changes):
             forget()
@@ -125,10 +130,11 @@ class HostBlocks:
         block = self.last = held[at]
         return block
 
-    def words(self, read: Read,
-              write: Write) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
-        """(load, store, swap) of one word: what handlers read most, and return probes write most, is the stack. swap:
-        store, and what was there.
+    def words(
+        self, read: Read, write: Write
+    ) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
+        """(load, store, swap) of one word: what handlers read most, and return probes write most,
+        is the stack. swap: store, and what was there.
 
         Aligned words of the block used last take no call; `read` and `write` do the rest.
         """
@@ -167,18 +173,22 @@ class HostBlocks:
         return load, store, swap
 
     def window(self, addr: int) -> tuple[Any, int, int] | None:
-        """(words, start, outside): words around `addr` from `start` on, as many as make a power of two; None where no
-        block has `addr`.
+        """(words, start, outside): words around `addr` from `start` on, as many as make a power of
+        two; None where no block has `addr`.
 
-        A distance from `start` that has none of the bits `outside` is that of one of the words. on_remove() tells when
-        they are gone.
+        A distance from `start` that has none of the bits `outside` is that of one of the words.
+        on_remove() tells when they are gone.
         """
         block = self.find(addr, self._width)
         if block is None:
             return None
         size = 1 << block.size.bit_length() - 1
         skip = 0 if addr - block.start < size else block.size - size
-        return self._words(block.view[skip : skip + size]), block.start + skip, ~(size - 1) | self._width - 1
+        return (
+            self._words(block.view[skip : skip + size]),
+            block.start + skip,
+            ~(size - 1) | self._width - 1,
+        )
 
     def on_remove(self, forget: Callable[[], None]) -> None:
         """Call `forget` whenever blocks are no more."""

@@ -12,8 +12,9 @@ MOST = 64  # blocks in the table, the largest: the engine answers for the others
 class BlockTable:
     """The blocks of a guest's memory, in words of this process's memory.
 
-    Two words at `address` say how many rows there are and where. A row is three words: first guest address, bytes, host
-    address. A table that was replaced stays until the next one is, for host code that is looking at it.
+    Two words at `address` say how many rows there are and where. A row is three words: first guest
+    address, bytes, host address. A table that was replaced stays until the next one is, for host
+    code that is looking at it.
 
     Attributes:
         address: of the two words.

@@ -10,14 +10,15 @@ from typing import Any
 from unicorn import unicorn_const as const
 
 from ...errors import Unsupported
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .engine import CODE
 from .runstate import RunState
 from .watchdog import Deadline
 
 SINGLE_STEP = 2  # instructions: one, or a branch and its delay slot
-PASSING = 1 << 12  # instructions in a row in the sink's pages: displaced ones; more are the guest's own doing
+# instructions in a row in the sink's pages: displaced ones; more are the guest's own doing
+PASSING = 1 << 12
 
 
 class Bounds:
@@ -28,13 +29,16 @@ class Bounds:
         unused: instructions that the last counted run had left.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, delay_slots: DelaySlots, owned: bool) -> None:
+    def __init__(
+        self, cpu: UnicornCpu, state: RunState, delay_slots: DelaySlots, owned: bool
+    ) -> None:
         """Prepare; nothing is bounded.
 
         Args:
             owned: the library has made the engine, and alone runs it.
         """
-        self._keeps = owned and cpu.guest.blocks.hooked_delay_slots  # the hook stays after a run: it is everywhere
+        # the hook stays after a run: it is everywhere
+        self._keeps = owned and cpu.guest.blocks.hooked_delay_slots
         self._cpu = cpu
         self._state = state
         self._delay_slots = delay_slots
@@ -59,7 +63,11 @@ class Bounds:
         if max_insns is not None:
             self._count(max_insns)
         try:
-            return None if timeout is None else Deadline(timeout, partial(self._expire, self._state.depth))
+            return (
+                None
+                if timeout is None
+                else Deadline(timeout, partial(self._expire, self._state.depth))
+            )
         except BaseException:
             self.end(None, max_insns is not None)
             raise
@@ -97,7 +105,9 @@ class Bounds:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Count no instructions meanwhile, and take the hook away where it does harm in delay slots."""
+        """Count no instructions meanwhile, and take the hook away where it does harm in delay
+        slots.
+        """
         hooked = bool(self._hooks) and not self._cpu.guest.blocks.hooked_delay_slots
         with self.paused():
             if hooked:
@@ -123,8 +133,8 @@ class Bounds:
     def close(self) -> None:
         """Take the hook away that counts: nothing runs, or an unbounded run is about to.
 
-        Within a run it stays, as hooks that come and go would pile up; and after a run on an engine of the library's
-        own, as the next one is likely to be bounded as well.
+        Within a run it stays, as hooks that come and go would pile up; and after a run on an engine
+        of the library's own, as the next one is likely to be bounded as well.
         """
         if self._hooks:
             for hook in self._hooks:
@@ -156,8 +166,10 @@ class Bounds:
         """Count the instructions of the innermost run, down from this number."""
         guest, sink = self._cpu.guest, self._state.sink
         if instructions > SINGLE_STEP and not guest.blocks.hooked_delay_slots:
-            raise Unsupported(f"this engine cannot count {self._cpu.arch.name} instructions beyond a jump",
-                              hint="bound the run by a timeout")
+            raise Unsupported(
+                f"this engine cannot count {self._cpu.arch.name} instructions beyond a jump",
+                hint="bound the run by a timeout",
+            )
         self._install_hook()
         if sink is not None:
             sink.exact(True)
@@ -171,7 +183,9 @@ class Bounds:
             self._state.sink.exact(False)
 
     def _harm_no_more(self) -> None:
-        """Take the hook away where it may do harm in delay slots, and no run is counted: one may go on."""
+        """Take the hook away where it may do harm in delay slots, and no run is counted: one may go
+        on.
+        """
         if not (self._state.left or self._cpu.guest.blocks.hooked_delay_slots):
             self.close()
 
@@ -187,8 +201,8 @@ class Bounds:
     def _hooked(self) -> list[tuple[int, int]]:
         """Return (start, end) of what the hook is on.
 
-        That is everything, unless it does harm in delay slots (Blocks.hooked_delay_slots): then the guest's code, and
-        of the library's pages only the one where runs end.
+        That is everything, unless it does harm in delay slots (Blocks.hooked_delay_slots): then the
+        guest's code, and of the library's pages only the one where runs end.
         """
         if self._cpu.guest.blocks.hooked_delay_slots:
             return [(1, 0)]
@@ -196,12 +210,18 @@ class Bounds:
                 if start == self._state.exit or not self._cpu.memory.own.has(start)]
 
     def _code(self) -> list[tuple[int, int]]:
-        return [(start, end) for start, end, perms in self._cpu.engine.regions() if perms & const.UC_PROT_EXEC]
+        return [
+            (start, end)
+            for start, end, perms in self._cpu.engine.regions()
+            if perms & const.UC_PROT_EXEC
+        ]
 
     def _callback(self) -> Callable[[int, int, int, int], None]:
-        """Return the hook: it counts the guest's own instructions, not those in slots, and never stops inside a slot.
+        """Return the hook: it counts the guest's own instructions, not those in slots, and never
+        stops inside a slot.
 
-        Where no stop is possible in delay slots (Runs.settle), a branch and the instruction behind it count as one.
+        Where no stop is possible in delay slots (Runs.settle), a branch and the instruction behind
+        it count as one.
         """
         m, state = self._cpu, self._state
         twice, last = m.guest.blocks.reported_twice, -1
@@ -218,7 +238,8 @@ class Bounds:
             else:
                 state.own_in_row = 0
             if twice is not None:
-                again, last = address == last and twice(m.engine.read(address, 2) or b"\0\0"), address
+                again = address == last and twice(m.engine.read(address, 2) or b"\0\0")
+                last = address
                 if again:
                     last = -1
                     return

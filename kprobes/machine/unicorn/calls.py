@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import GuestStopped, GuestTimeout, Unsupported
 from .._ends import ending_at
 from .._passing import Argument, Passing, check_bounds, code_pointer
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .functions import Functions
 from .furniture import Furniture
@@ -20,8 +20,16 @@ from .stubs import Stubs
 class FunctionCalls:
     """Calls functions of one guest by name or address, and runs it."""
 
-    def __init__(self, cpu: Cpu, state: RunState, runner: Runner, functions: Functions, stubs: Stubs,
-                 delay_slots: DelaySlots, furniture: Furniture) -> None:
+    def __init__(
+        self,
+        cpu: UnicornCpu,
+        state: RunState,
+        runner: Runner,
+        functions: Functions,
+        stubs: Stubs,
+        delay_slots: DelaySlots,
+        furniture: Furniture,
+    ) -> None:
         self._cpu = cpu
         self._state = state
         self._runner = runner
@@ -32,7 +40,13 @@ class FunctionCalls:
         self._abandoned: Any = None  # the registers before a call that failed
         self._nothing = Passing(cpu.memory, ())
 
-    def call(self, function: str | int, args: Sequence[Argument], timeout: float | None, max_insns: int | None) -> int:
+    def call(
+        self,
+        function: str | int,
+        args: Sequence[Argument],
+        timeout: float | None,
+        max_insns: int | None,
+    ) -> int:
         """Call a function, and return its integer result; registers are put back afterwards.
 
         Args:
@@ -51,12 +65,16 @@ class FunctionCalls:
         finally:
             self._runner.finish()
 
-    def _call(self, function: str | int, passing: Passing, timeout: float | None, max_insns: int | None) -> int:
+    def _call(
+        self, function: str | int, passing: Passing, timeout: float | None, max_insns: int | None
+    ) -> int:
         cpu, state = self._cpu, self._state
         pointer = self._pointer(function)
         target = self._functions.target(pointer)
         if cpu.arch.abi is None or cpu.arch.linkage is None:
-            raise Unsupported(f"{cpu.arch.name} has no calling convention", python="set registers and use run()")
+            raise Unsupported(
+                f"{cpu.arch.name} has no calling convention", python="set registers and use run()"
+            )
         if not state.exit:
             self._furniture.make_exit()
         if self._abandoned is not None:
@@ -86,7 +104,9 @@ class FunctionCalls:
                 cpu.regs.reported, cpu.regs.target = outer
 
     def forget_failure(self) -> None:
-        """Put back the registers of before a call that failed: until now they were shown as it had stopped."""
+        """Put back the registers of before a call that failed: until now they were shown as it had
+        stopped.
+        """
         cpu, state = self._cpu, self._state
         if state.depth == 0 and self._abandoned is not None:
             cpu.engine.restore(self._abandoned)
@@ -139,11 +159,14 @@ class FunctionCalls:
         if max_insns == 0:
             cpu.write_pc(target)
             raise GuestTimeout("max_insns is 0", pc=target & ~cpu.arch.pointers.mode_bits)
-        with ending_at(state.sink, cpu.arch, None if until is None else end & ~cpu.arch.pointers.mode_bits):
+        with ending_at(
+            state.sink, cpu.arch, None if until is None else end & ~cpu.arch.pointers.mode_bits
+        ):
             self._runner.run(target, end, timeout, max_insns)
 
     def invoke(self, target: int) -> None:
-        """Run the function at `target` with the registers as they are until it returns, and put all registers back.
+        """Run the function at `target` with the registers as they are until it returns, and put all
+        registers back.
 
         Args:
             target: address, as pointers have it.

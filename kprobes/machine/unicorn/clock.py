@@ -1,4 +1,6 @@
-"""A clock that goes by the guest's instructions: it shows the same in every run, whatever the host does meanwhile."""
+"""A clock that goes by the guest's instructions: it shows the same in every run, whatever the host
+does meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,11 @@ _COUNT, _RANGES, _TABLE = range(3)
 
 
 class InstructionClock:
-    """Counts instructions that are executed outside of the library's own code, between start() and stop().
+    """Counts instructions that are executed outside of the library's own code, between start() and
+    stop().
 
-    A hook on every instruction makes the guest about ten times as slow. Calling the clock gives the number, for ns: a
-    CPU of 1 GHz.
+    A hook on every instruction makes the guest about ten times as slow. Calling the clock gives the
+    number, for ns: a CPU of 1 GHz.
     """
 
     def __init__(self, memory: GuestMemory, state: RunState) -> None:
@@ -80,9 +83,13 @@ class InstructionClock:
         self._unhook()
 
     def _look(self) -> None:
-        """Look where the library's own code is now. The table before stays, for host code that is looking at it."""
+        """Look where the library's own code is now. The table before stays, for host code that is
+        looking at it.
+        """
         self._own = self._memory.own_code.ranges()
-        table = (ctypes.c_uint64 * (2 * len(self._own) + 1))(*(n for low, high in self._own for n in (low, high - low)))
+        table = (ctypes.c_uint64 * (2 * len(self._own) + 1))(
+            *(n for low, high in self._own for n in (low, high - low))
+        )
         self._tables = [*self._tables[-1:], table]
         self._words[_RANGES] = 0
         self._words[_TABLE] = ctypes.addressof(table)
@@ -91,7 +98,9 @@ class InstructionClock:
     def _hook(self) -> None:
         engine = self._memory.engine
         if hostcode.available():
-            self._hooks = [engine.hook(const.UC_HOOK_CODE, hostcode.address("tick"), data=self.address)]
+            self._hooks = [
+                engine.hook(const.UC_HOOK_CODE, hostcode.address("tick"), data=self.address)
+            ]
         else:
             self._hooks = [engine.hook(const.UC_HOOK_CODE, CODE(self._tick))]
         self._memory.engine.retranslate()

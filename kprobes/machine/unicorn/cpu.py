@@ -19,7 +19,7 @@ from .registers.windows import callers, find_windowed
 UNKNOWN_MODE = b"\2"  # of Cpu.mode_word(): a mode that no target has
 
 
-class Cpu:
+class UnicornCpu:
     """The CPU that works on a memory.
 
     Attributes:
@@ -31,7 +31,8 @@ class Cpu:
         read_pc: returns pc, by the engine's API.
         write_pc: writes pc, but for CODE hooks.
         leave_for: writes pc in CODE hooks.
-        pair: words of pc and of the next pc, where the engine has both; None: it has not. A write of pc sets both.
+        pair: words of pc and of the next pc, where the engine has both; None: it has not. A write
+            of pc sets both.
     """
 
     def __init__(self, memory: GuestMemory, machine: Machine) -> None:
@@ -60,12 +61,15 @@ class Cpu:
 
     def _find_hooked_flags(self) -> Callable[[], int] | None:
         hooked = self.guest.faults.hooked_flags
-        with suppress(Unsupported):  # where registers are not found the flags are as the engine says
+        # where registers are not found the flags are as the engine says
+        with suppress(Unsupported):
             return None if hooked is None else hooked.find(self.engine)[0]
         return None
 
     def put_flags_right(self) -> None:
-        """Put the flags right after an instruction with a CODE hook on it has failed (Faults.hooked_flags)."""
+        """Put the flags right after an instruction with a CODE hook on it has failed
+        (Faults.hooked_flags).
+        """
         hooked, flags = self.guest.faults.hooked_flags, self.arch.regs.flags
         if hooked is None or self._hooked_flags is None or flags is None:
             return
@@ -78,7 +82,8 @@ class Cpu:
         return self.guest.registers.number(name)
 
     def stay(self, pc: int) -> None:
-        """Have the guest stand at `pc`: where that is in a delay slot, its branch waits as before."""
+        """Have the guest stand at `pc`: where that is in a delay slot, its branch waits as before.
+        """
         if self.pair is None:
             self.write_pc(self.arch.pointers.same_mode(self.regs, pc))
         else:
@@ -101,21 +106,38 @@ class Cpu:
         bit, flags = self.guest.pc.mode_bit, self.arch.regs.flags
         if pc is None or bit is None or flags is None:
             return b"\0"
-        return (find_mode(self.engine, self.arch.name, pc, self.register(self.arch.regs.pc), self.register(flags), bit)
-                or UNKNOWN_MODE)
+        return (
+            find_mode(
+                self.engine,
+                self.arch.name,
+                pc,
+                self.register(self.arch.regs.pc),
+                self.register(flags),
+                bit,
+            )
+            or UNKNOWN_MODE
+        )
 
     def _make_regs(self, machine: Machine) -> Regs:
-        """Make registers by the engine's API, and by their words in the engine where these are found to be true."""
+        """Make registers by the engine's API, and by their words in the engine where these are
+        found to be true.
+        """
         table, engine, bits = self.arch.regs, self.engine, self.arch.bits
         width = {name: table.widths.get(name, bits) for name in table.names}
-        number = {name: self.register(name) for name in table.names if name not in self.guest.registers.hidden}
+        number = {
+            name: self.register(name)
+            for name in table.names
+            if name not in self.guest.registers.hidden
+        }
         guest, windowed = self.guest, {name: number[name] for name in table.names
                                        if name in self.guest.registers.windowed}
         other = {table.flags, *guest.registers.moving, *windowed,
                  *([] if guest.pc.plain or guest.pc.next else [table.pc])}
         plain = {name: number[name] for name in number if width[name] == bits and name not in other}
         self.cells = find_cells(engine, self.arch.name, plain, bits)
-        self.windowed = find_windowed(engine, guest, self.arch.name, self.cells, plain, windowed, bits)
+        self.windowed = find_windowed(
+            engine, guest, self.arch.name, self.cells, plain, windowed, bits
+        )
         readers = {name: engine.reader(number[name], width[name]) for name in number}
         writers = {name: engine.writer(number[name], width[name]) for name in number}
         for name, find in guest.registers.hidden.items():
@@ -123,18 +145,27 @@ class Cpu:
         for name, cell in (self.cells | self.windowed).items():
             if name != table.pc:  # outside of a hook the engine's pc is written through the API
                 readers[name], writers[name] = cell.reader(), cell.writer()
-        cells = {name: (cell.view, cell.index) for name, cell in self.cells.items() if name != table.pc}
+        cells = {
+            name: (cell.view, cell.index) for name, cell in self.cells.items() if name != table.pc
+        }
         sp, abi = self.cells.get(table.sp), self.arch.abi
         regs: Regs
         if sp is not None and abi is not None and not abi.args:
-            regs = native.quick(StackRegs, "regs")(machine, readers, writers, self.memory, self.memory.blocks, sp,
-                                                   cells)
+            regs = native.quick(StackRegs, "regs")(
+                machine, readers, writers, self.memory, self.memory.blocks, sp, cells
+            )
         else:
-            regs = native.quick(Regs, "regs")(machine, readers, writers, memory=self.memory, cells=cells)
+            regs = native.quick(Regs, "regs")(
+                machine, readers, writers, memory=self.memory, cells=cells
+            )
         if self.windowed:
-            regs.callers_window = callers(engine, self.arch.name, self.cells[next(iter(plain))], bits)
+            regs.callers_window = callers(
+                engine, self.arch.name, self.cells[next(iter(plain))], bits
+            )
         if native.available():
-            self._view = RegisterView(self.arch, self.cells | self.windowed, self.memory.block_table.address)
+            self._view = RegisterView(
+                self.arch, self.cells | self.windowed, self.memory.block_table.address
+            )
             native.see(regs, self._view.address)
         return regs
 
@@ -142,8 +173,8 @@ class Cpu:
 def pc_writer(engine: Engine, register: int, bits: int) -> Callable[[int], None]:
     """Return a writer of pc, but for CODE hooks.
 
-    Hazard: after a write by engine.writer() the engine leaves pc alone where it is next to be put right: from other
-    hooks that is long after, at an access that fails or is watched.
+    Hazard: after a write by engine.writer() the engine leaves pc alone where it is next to be put
+    right: from other hooks that is long after, at an access that fails or is watched.
     """
     handle = engine.handle
     mask = (1 << bits) - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unicorn import unicorn_const as const
 
 from ...arch._base import Insn
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .engine import CODE
 from .runstate import RunState
 from .starts import Starts
@@ -18,7 +18,7 @@ class DelaySlots:
         pending: the guest may have stopped in one.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, starts: Starts) -> None:
+    def __init__(self, cpu: UnicornCpu, state: RunState, starts: Starts) -> None:
         self._cpu = cpu
         self._state = state
         self._starts = starts
@@ -44,7 +44,11 @@ class DelaySlots:
         m, state = self._cpu, self._state
         if m.pair is not None:
             m.write_pc(m.pair[0])
-        if m.guest.runs.settle and state.exit and self._waits(m.read_pc() if reported is None else reported):
+        if (
+            m.guest.runs.settle
+            and state.exit
+            and self._waits(m.read_pc() if reported is None else reported)
+        ):
             self.pending = False
             self.leave()
 
@@ -53,7 +57,8 @@ class DelaySlots:
         return (self.pending and self._state.depth == 0) or self._behind_branch(*self._two(pc))
 
     def _behind_branch(self, before: Insn, insn: Insn) -> bool:
-        """Return True in a delay slot, and in the forbidden slot of a conditional compact branch (MIPS release 6).
+        """Return True in a delay slot, and in the forbidden slot of a conditional compact branch
+        (MIPS release 6).
 
         The engine takes the next instruction for the one in that slot, wherever it is.
         """
@@ -61,7 +66,9 @@ class DelaySlots:
         return before.delay_slot or (conditioned is not None and conditioned(insn, before.raw))
 
     def wait(self, slot: int, target: int) -> None:
-        """Have the guest stand in the delay slot at `slot` of a branch to `target`, which is taken when it goes on."""
+        """Have the guest stand in the delay slot at `slot` of a branch to `target`, which is taken
+        when it goes on.
+        """
         m, jump = self._cpu, self._cpu.guest.runs.jump
         if m.pair is not None:
             m.pair[0], m.pair[1] = slot, target
@@ -70,7 +77,8 @@ class DelaySlots:
             m.write_pc(m.arch.pointers.same_mode(m.regs, slot))
 
     def _jump_across(self, target: int) -> None:
-        """Execute a jump to `target` at the end of a page, and end in its delay slot in the next one.
+        """Execute a jump to `target` at the end of a page, and end in its delay slot in the next
+        one.
 
         A hook there would do the same, but an attached engine's owner may have one, too.
         """
@@ -88,13 +96,16 @@ class DelaySlots:
             m.regs[link] = before
 
     def leave(self) -> None:
-        """Execute a NOP in the delay slot's stead, which takes the branch, and stop: before its target is fetched."""
+        """Execute a NOP in the delay slot's stead, which takes the branch, and stop: before its
+        target is fetched.
+        """
         m, state, nop = self._cpu, self._state, self._cpu.guest.runs.settle
         place = state.exit + m.memory.page_size - 2 * len(nop)
         trap = m.engine.read(place, len(nop)) or b""
         m.memory.patch(place, nop)
         hook = m.engine.hook(const.UC_HOOK_CODE, self._stopping, place, place)
-        state.trial = True  # a target that cannot be fetched is no fault: the guest does not go there
+        # a target that cannot be fetched is no fault: the guest does not go there
+        state.trial = True
         try:
             self._starts.aside(place, 0)
         finally:
@@ -107,7 +118,8 @@ class DelaySlots:
         return self._two(pc)[0].delay_slot
 
     def goes_along(self, pc: int) -> bool:
-        """Return True where the instruction at `pc` counts with its branch: in a delay slot, unless it jumps.
+        """Return True where the instruction at `pc` counts with its branch: in a delay slot, unless
+        it jumps.
 
         A jump alone may be a loop.
         """

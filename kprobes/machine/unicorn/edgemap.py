@@ -1,9 +1,11 @@
-"""A fuzzer's map: how often each edge between two blocks of guest code is taken, counted into memory of the caller's.
+"""A fuzzer's map: how often each edge between two blocks of guest code is taken, counted into
+memory of the caller's.
 
-The map is AFL's: the number of an edge is the place of the block it leads to, exclusive or half the place of the block
-it comes from, and at that number a counter of 8 bits. Host code fills it (kprobes/native/edges.c); where there is none,
-Python counts the same. Unlike BlockCounts this keeps no table of blocks: a place is worked out of the address alone, so
-that every process finds the same number for the same edge.
+The map is AFL's: the number of an edge is the place of the block it leads to, exclusive or half the
+place of the block it comes from, and at that number a counter of 8 bits. Host code fills it
+(kprobes/native/edges.c); where there is none, Python counts the same. Unlike BlockCounts this keeps
+no table of blocks: a place is worked out of the address alone, so that every process finds the same
+number for the same edge.
 """
 
 from __future__ import annotations
@@ -20,11 +22,19 @@ from .engine import CODE
 from .host import hostcode
 from .memory import GuestMemory
 
-SMALLEST, LARGEST = 1 << 8, 1 << 23  #: bytes of a map; the largest that AFL++'s old handshake can name
+#: bytes of a map; the largest that AFL++'s old handshake can name
+SMALLEST, LARGEST = 1 << 8, 1 << 23
 _MAP, _MASK, _BEFORE, _OWN, _OURS, _CHOSEN, _THEIRS = range(7)  # words of struct edges
 _ALL = (1 << 64) - 1
-_COMPARED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
-                             ctypes.c_uint32, ctypes.c_void_p)
+_COMPARED = ctypes.CFUNCTYPE(
+    None,
+    ctypes.c_void_p,
+    ctypes.c_uint64,
+    ctypes.c_uint64,
+    ctypes.c_uint64,
+    ctypes.c_uint32,
+    ctypes.c_void_p,
+)
 
 Spans = Sequence[tuple[int, int]]  #: (start, end) of guest addresses
 
@@ -51,18 +61,22 @@ class EdgeMap:
             comparisons: True where equal bytes of comparisons are counted as well.
 
         Raises:
-            BadArgument: the map is no array of bytes, or its size no power of two, or too small or too large; or spans
-                are none.
+            BadArgument: the map is no array of bytes, or its size no power of two, or too small or
+                too large; or spans are none.
             Unsupported: the engine does not report this architecture's comparisons.
         """
         if not isinstance(counters, ctypes.Array) or ctypes.sizeof(counters) != len(counters):
-            raise BadArgument(f"counters is {shown(counters)}", hint="pass an array of ctypes.c_uint8")
+            raise BadArgument(
+                f"counters is {shown(counters)}", hint="pass an array of ctypes.c_uint8"
+            )
         if comparisons and not memory.guest.blocks.compares:
             raise Unsupported(f"the engine does not report comparisons of {memory.arch.name} code",
                               hint="leave them out, and give AFL++ a dictionary (-x)")
         size = len(counters)
         if size & size - 1 or not SMALLEST <= size <= LARGEST:
-            raise BadArgument(f"a map of {size} bytes", hint=f"take a power of two, {SMALLEST} to {LARGEST}")
+            raise BadArgument(
+                f"a map of {size} bytes", hint=f"take a power of two, {SMALLEST} to {LARGEST}"
+            )
         self._memory = memory
         self._counters = memoryview(counters).cast("B")
         self._own: list[tuple[int, int]] = []
@@ -83,11 +97,24 @@ class EdgeMap:
         """The hooks' handles."""
         engine, words = self._memory.engine, ctypes.addressof(self._words)
         host = hostcode.available()
-        hooks = [engine.hook(const.UC_HOOK_BLOCK, hostcode.address("edge") if host else CODE(self._edge), data=words)]
+        hooks = [
+            engine.hook(
+                const.UC_HOOK_BLOCK,
+                hostcode.address("edge") if host else CODE(self._edge),
+                data=words,
+            )
+        ]
         if comparisons:
             called = hostcode.address("compared") if host else _COMPARED(self._compared)
-            hooks.append(engine.hook(const.UC_HOOK_TCG_OPCODE, called, data=words, insn=const.UC_TCG_OP_SUB,
-                                     flags=const.UC_TCG_OP_FLAG_CMP))
+            hooks.append(
+                engine.hook(
+                    const.UC_HOOK_TCG_OPCODE,
+                    called,
+                    data=words,
+                    insn=const.UC_TCG_OP_SUB,
+                    flags=const.UC_TCG_OP_FLAG_CMP,
+                )
+            )
         return hooks
 
     def begin(self) -> None:
@@ -104,7 +131,9 @@ class EdgeMap:
             self._memory.engine.retranslate()
 
     def _look(self) -> None:
-        """Know the library's own code as it is now. The table before stays, for host code that is looking at it."""
+        """Know the library's own code as it is now. The table before stays, for host code that is
+        looking at it.
+        """
         self._own = self._memory.own_code.ranges()
         table = _table(self._own)
         self._tables = [*self._tables[-1:], table]
@@ -128,7 +157,9 @@ class EdgeMap:
             self._add(self._words[_BEFORE] ^ place)
             self._words[_BEFORE] = place >> 1
 
-    def _compared(self, _uc: int, address: int, one: int, other: int, bits: int, _user: int) -> None:
+    def _compared(
+        self, _uc: int, address: int, one: int, other: int, bits: int, _user: int
+    ) -> None:
         if not 16 <= bits <= 64 or not self._counts(address):
             return
         differs = (one ^ other) & (1 << bits) - 1
@@ -190,7 +221,9 @@ def _checked(spans: Spans) -> list[tuple[int, int]]:
     except (TypeError, ValueError):
         found = [(1, 0)]
     if any(not 0 <= start <= end <= _ALL for start, end in found):
-        raise BadArgument(f"spans is {shown(spans)}", hint="pass (start, end) of guest addresses, each an integer")
+        raise BadArgument(
+            f"spans is {shown(spans)}", hint="pass (start, end) of guest addresses, each an integer"
+        )
     return found
 
 

@@ -1,8 +1,8 @@
 """Unicorn's C library, called with prebuilt arguments.
 
-The binding's own register access costs five to ten times as much, so everything on the path of a hit goes through here.
-Calls that never run guest code keep the GIL (PyDLL); uc_emu_start releases it (CDLL), so that Ctrl-C, timers and other
-threads live while the guest runs.
+The binding's own register access costs five to ten times as much, so everything on the path of a
+hit goes through here. Calls that never run guest code keep the GIL (PyDLL); uc_emu_start releases
+it (CDLL), so that Ctrl-C, timers and other threads live while the guest runs.
 """
 
 from __future__ import annotations
@@ -51,10 +51,13 @@ INVALID = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _void)
 CODE = ctypes.CFUNCTYPE(None, _void, _u64, ctypes.c_uint32, _void)
 #: a function of the host's that may be a hook, and does nothing
 NOTHING = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, _void).value or 0
-#: A CODE callback that declares two of its four arguments: those in later registers cost a conversion each.
+#: A CODE callback that declares two of its four arguments: those in later registers cost a
+#: conversion each.
 CALL = ctypes.CFUNCTYPE(None, _void, _u64)
 DIRECT = ctypes.CFUNCTYPE(None)
-MEM = ctypes.CFUNCTYPE(ctypes.c_bool, _void, ctypes.c_int, _u64, ctypes.c_int, ctypes.c_int64, _void)
+MEM = ctypes.CFUNCTYPE(
+    ctypes.c_bool, _void, ctypes.c_int, _u64, ctypes.c_int, ctypes.c_int64, _void
+)
 
 
 class TlbEntry(ctypes.Structure):
@@ -67,7 +70,8 @@ TLB = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _u64, ctypes.c_int, ctypes.POINTER(
 
 PAGE = 4096
 _REGION = struct.Struct("QQI0Q")
-REMOVE_CACHE = const.UC_CTL_TB_REMOVE_CACHE | 2 << 26 | const.UC_CTL_IO_WRITE << 30  # for uc_ctl; it takes two more
+# for uc_ctl; it takes two more
+REMOVE_CACHE = const.UC_CTL_TB_REMOVE_CACHE | 2 << 26 | const.UC_CTL_IO_WRITE << 30
 
 
 class Engine:
@@ -79,36 +83,48 @@ class Engine:
         self.uc = uc
         self.handle = ctypes.c_void_p(uc._uch.value)
         self.version = unicorn.__version__
-        #: What the engine may still use when its hook was deleted lives as long as the engine, whoever made that.
+        #: What the engine may still use when its hook was deleted lives as long as the engine,
+        #: whoever made that.
         self._kept: dict[int, Any] = uc.__dict__.setdefault("_kept_by_kprobes", {})
         self._contexts: list[ctypes.c_void_p] = []
-        #: a stop has come since the last start: it ends this run and those it is nested in. A start makes the engine
-        #: forget it
+        #: a stop has come since the last start: it ends this run and those it is nested in. A start
+        #: makes the engine forget it
         self.stopped = False
         self._invalid = False  # the run that ended last did so at an invalid instruction
-        #: a translation that ends in an undefined instruction is recorded without it: look for one that ends where that
-        #: starts
+        #: a translation that ends in an undefined instruction is recorded without it: look for one
+        #: that ends where that starts
         self.undefined_unrecorded = False
         #: readers and writers of registers that the engine's own contexts lack
         self.beside: list[tuple[Callable[[], int], Callable[[int], None]]] = []
-        #: reader of a mark, and what puts guest memory that the CPU itself saves state in back to a mark, before a
-        #: context is restored
+        #: reader of a mark, and what puts guest memory that the CPU itself saves state in back to a
+        #: mark, before a context is restored
         self.rewind: tuple[Callable[[], int], Callable[[int], None]] | None = None
         self._values: dict[int | None, list[int]] = {}  # context -> values of those registers
         self._marks: dict[int | None, int] = {}  # context -> mark
-        #: guest address -> the engine's own address of that memory, which its functions take; None: they are the same
+        #: guest address -> the engine's own address of that memory, which its functions take; None:
+        #: they are the same
         self.place: Callable[[int], int] | None = None
         self._piece = ctypes.create_string_buffer(4096)
         self._begin = _u64()
         self._until = _u64()
-        self.outside: Outside | None = None  #: who hears other threads; None: they stop the engine themselves
+        #: who hears other threads; None: they stop the engine themselves
+        self.outside: Outside | None = None
 
     # --- registers
 
     def raw(self, register: int) -> tuple[Any, ...]:
-        """(read, write, handle, number, cell, reference): for hot callers who spell the call out themselves."""
+        """(read, write, handle, number, cell, reference): for hot callers who spell the call out
+        themselves.
+        """
         cell = _u64()
-        return _held.uc_reg_read, _held.uc_reg_write, self.handle, ctypes.c_int(register), cell, ctypes.byref(cell)
+        return (
+            _held.uc_reg_read,
+            _held.uc_reg_write,
+            self.handle,
+            ctypes.c_int(register),
+            cell,
+            ctypes.byref(cell),
+        )
 
     def reader(self, register: int, bits: int) -> Callable[[], int]:
         """A function that reads a register."""
@@ -181,8 +197,9 @@ class Engine:
         check(_held.uc_ctl(self.handle, REMOVE_CACHE, _u64(start), _u64(end)))
 
     def regions(self) -> list[tuple[int, int, int]]:
-        """(first address, last address, UC_PROT_* bits) of all mapped memory: the binding's mem_regions(), in a quarter
-        of its time."""
+        """(first address, last address, UC_PROT_* bits) of all mapped memory: the binding's
+        mem_regions(), in a quarter of its time.
+        """
         found, count = _void(), ctypes.c_uint32()
         check(_held.uc_mem_regions(self.handle, found, count))
         try:
@@ -211,18 +228,20 @@ class Engine:
         self.stopped = self._invalid = False
 
     def ended(self, error: int) -> bool:
-        """The run has, with this error. True where that is the error of a run nested in it: this one is to go on at its
-        pc.
+        """The run has, with this error. True where that is the error of a run nested in it: this
+        one is to go on at its pc.
 
-        A run that ends at an invalid instruction leaves the error behind, and the outer one stops with it at the next
-        pc write in a hook.
+        A run that ends at an invalid instruction leaves the error behind, and the outer one stops
+        with it at the next pc write in a hook.
         """
         invalid = error == const.UC_ERR_INSN_INVALID
         nested, self._invalid = invalid and self._invalid, invalid
         return nested
 
     def stop(self) -> None:
-        """Stop the run, from a hook. From another thread it may leave an instruction half done: see outside."""
+        """Stop the run, from a hook. From another thread it may leave an instruction half done: see
+        outside.
+        """
         self.stopped = True
         _held.uc_emu_stop(self.handle)
 
@@ -230,18 +249,29 @@ class Engine:
 
     def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0, data: int | None = None,
              insn: int = 0, flags: int = 0) -> int:
-        """Add a hook by its ctypes callback, or by a host function's address; begin > end means everywhere. Returns its
-        handle.
+        """Add a hook by its ctypes callback, or by a host function's address; begin > end means
+        everywhere. Returns its handle.
 
-        insn: of UC_HOOK_INSN, the engine's number of the instruction; of UC_HOOK_TCG_OPCODE, of the operation.
-        flags: of UC_HOOK_TCG_OPCODE.
+        insn: of UC_HOOK_INSN, the engine's number of the instruction; of UC_HOOK_TCG_OPCODE, of the
+        operation. flags: of UC_HOOK_TCG_OPCODE.
         """
         if not isinstance(callback, int):
             self.keep(callback)
         out = _size()
         function = _void(callback) if isinstance(callback, int) else ctypes.cast(callback, _void)
-        check(_held.uc_hook_add(self.handle, ctypes.byref(out), kind, function, data, begin, end, ctypes.c_int(insn),
-                                ctypes.c_int(flags)))
+        check(
+            _held.uc_hook_add(
+                self.handle,
+                ctypes.byref(out),
+                kind,
+                function,
+                data,
+                begin,
+                end,
+                ctypes.c_int(insn),
+                ctypes.c_int(flags),
+            )
+        )
         return out.value
 
     def keep(self, what: Any) -> None:
@@ -276,7 +306,9 @@ class Engine:
         if error := _held.uc_context_restore(self.handle, context):
             raise UcError(error)
         if self.beside:
-            for (_, write), value in zip(self.beside, self._values.get(context.value, ()), strict=False):
+            for (_, write), value in zip(
+                self.beside, self._values.get(context.value, ()), strict=False
+            ):
                 write(value)
 
     def discard(self, context: ctypes.c_void_p) -> None:
@@ -292,8 +324,17 @@ class Engine:
 
 def map_device(engine: Engine, place: int, size: int, read: Any, write: Any) -> None:
     """Have accesses served by ctypes callbacks, which the caller keeps."""
-    check(_held.uc_mmio_map(engine.handle, place, size, ctypes.cast(read, _void), None, ctypes.cast(write, _void),
-                            None))
+    check(
+        _held.uc_mmio_map(
+            engine.handle,
+            place,
+            size,
+            ctypes.cast(read, _void),
+            None,
+            ctypes.cast(write, _void),
+            None,
+        )
+    )
 
 
 def address_of(function: Any) -> int:

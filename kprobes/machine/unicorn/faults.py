@@ -13,7 +13,7 @@ from ...errors import GuestFault, GuestHalted
 from ...symbols import Symbols
 from .._base import Fault
 from .bounds import Bounds
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .engine import ERRORS, MEM
 from .furniture import Furniture
@@ -32,8 +32,18 @@ _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
 class FaultReports:
     """Finds out what a fault was, and reports it to the core."""
 
-    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds, delay_slots: DelaySlots,
-                 stubs: Stubs, symbols: Symbols, furniture: Furniture, process: LinuxProcess) -> None:
+    def __init__(
+        self,
+        cpu: UnicornCpu,
+        state: RunState,
+        starts: Starts,
+        bounds: Bounds,
+        delay_slots: DelaySlots,
+        stubs: Stubs,
+        symbols: Symbols,
+        furniture: Furniture,
+        process: LinuxProcess,
+    ) -> None:
         self._cpu = cpu
         self._state = state
         self._starts = starts
@@ -43,7 +53,8 @@ class FaultReports:
         self._symbols = symbols
         self._furniture = furniture
         self._process = process
-        self._seen: list[tuple[str, int]] = []  # failed accesses of an instruction that is executed again
+        # failed accesses of an instruction that is executed again
+        self._seen: list[tuple[str, int]] = []
         self._telling = MEM(self._tell)
 
     def report(self, pc: int, fault: Fault) -> int:
@@ -60,14 +71,17 @@ class FaultReports:
         on, home = self.ask(pc, fault)
         if on is not None:
             return on
-        self._delay_slots.pending = True  # a displaced instruction, or one in the core's pages, is home by now
+        # a displaced instruction, or one in the core's pages, is home by now
+        self._delay_slots.pending = True
         self.fail(home, fault)
 
     def ask(self, pc: int, fault: Fault) -> tuple[int | None, int]:
-        """Ask the core about a fault at `pc`. Whatever a handler raises, the guest is where it was moved to.
+        """Ask the core about a fault at `pc`. Whatever a handler raises, the guest is where it was
+        moved to.
 
         Returns:
-            The address where to go on, None where no handler has handled the fault; and the address where the guest
+            The address where to go on, None where no handler has handled the fault; and the address
+            where the guest
             is then: at home, where a branch whose delay slot that is waits, as without the probe.
         """
         m, sink, regs = self._cpu, self._state.sink, self._cpu.regs
@@ -112,9 +126,13 @@ class FaultReports:
             self._delay_slots.pending = True
 
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
-        """Put the CPU back before an instruction whose trap it has taken; return (pc, fault) as they are then."""
+        """Put the CPU back before an instruction whose trap it has taken; return (pc, fault) as
+        they are then.
+        """
         m, state = self._cpu, self._state
-        taken = m.guest.interrupts.taken(m.regs, pc) if m.guest.interrupts.taken is not None else None
+        taken = (
+            m.guest.interrupts.taken(m.regs, pc) if m.guest.interrupts.taken is not None else None
+        )
         if taken is None:
             return pc, fault
         number, home, undo = taken
@@ -124,8 +142,13 @@ class FaultReports:
                 self._starts.aside(state.exit, home)
                 m.memory.fill(state.exit, len(undo))
         m.write_pc(home)
-        if fault.access != "fetch":  # the engine notices some failed accesses only instructions later
-            return home, Fault(access=fault.access, trapnr=fault.trapnr, text=f"{fault.text}, here or shortly before")
+        # the engine notices some failed accesses only instructions later
+        if fault.access != "fetch":
+            return home, Fault(
+                access=fault.access,
+                trapnr=fault.trapnr,
+                text=f"{fault.text}, here or shortly before",
+            )
         return home, self.interrupt(number, home)
 
     def fail(self, pc: int, fault: Fault) -> NoReturn:
@@ -136,34 +159,61 @@ class FaultReports:
             raise GuestHalted(pc=pc, symbol=None if where.startswith("0x") else where)
         if pc in self._stubs.imports:
             name = self._stubs.imports[pc]
-            serve = ("m.process() sets up thread-local storage" if self._process.missing(name) else
-                     f"m.bind({name!r}, function) serves it, m.load_module() brings a library that has it")
-            raise GuestFault(f"call of the unresolved import {name}", address=pc, pc=pc, access="fetch", symbol=name,
-                             serve=serve)
+            serve = (
+                "m.process() sets up thread-local storage"
+                if self._process.missing(name)
+                else f"m.bind({name!r}, function) serves it, m.load_module() brings a library that has it"
+            )
+            raise GuestFault(
+                f"call of the unresolved import {name}",
+                address=pc,
+                pc=pc,
+                access="fetch",
+                symbol=name,
+                serve=serve,
+            )
         copied = state.sink.copied(pc) if state.sink is not None else ""
         if copied:
-            raise GuestFault(f"{fault.text or fault.access}: {copied}", address=pc, pc=pc, access=fault.access,
-                             number=fault.number, serve="register probes when the guest has moved its text")
+            raise GuestFault(
+                f"{fault.text or fault.access}: {copied}",
+                address=pc,
+                pc=pc,
+                access=fault.access,
+                number=fault.number,
+                serve="register probes when the guest has moved its text",
+            )
         if fault.access == "fetch" and pc & -m.memory.page_size == state.exit:
-            raise GuestFault("the guest ran into the library's exit page", address=pc, pc=pc, access="fetch")
+            raise GuestFault(
+                "the guest ran into the library's exit page", address=pc, pc=pc, access="fetch"
+            )
         where = self._symbols.describe(pc)
         at = f" at {fault.address:#x}" if fault.address is not None and fault.address != pc else ""
         if not self._process.pointer:
             at += self._without_threads(fault)
-        raise GuestFault(f"{fault.text or fault.access}{at}", address=pc if fault.address is None else fault.address,
-                         pc=pc, access=fault.access,
-                         symbol=None if where.startswith("0x") else where, number=fault.number)
+        raise GuestFault(
+            f"{fault.text or fault.access}{at}",
+            address=pc if fault.address is None else fault.address,
+            pc=pc,
+            access=fault.access,
+            symbol=None if where.startswith("0x") else where,
+            number=fault.number,
+        )
 
     def _without_threads(self, fault: Fault) -> str:
-        """Return what is to be said where a fault may be for want of thread-local storage; "": nothing."""
+        """Return what is to be said where a fault may be for want of thread-local storage; "":
+        nothing.
+        """
         told = self._furniture.thread_local
         if fault.address is None:
             return (" (its thread-local storage is not set up; m.process() does it)"
                     if told and fault.access in ("read", "write") else "")
         if not self._furniture.near_thread_pointer(fault.address):
             return ""
-        return (", where thread-local storage would be: it is not set up; m.process() does it" if told else
-                ", where the thread pointer points; if this is thread-local storage, m.process() sets it up")
+        return (
+            ", where thread-local storage would be: it is not set up; m.process() does it"
+            if told
+            else ", where the thread pointer points; if this is thread-local storage, m.process() sets it up"
+        )
 
     def interrupt(self, number: int, pc: int) -> Fault:
         """Return the fault that an interrupt stands for.
@@ -177,29 +227,47 @@ class FaultReports:
         if number in meanings.ambiguous and (failed := self._failed_access(pc)) is not None:
             return Fault(access=failed[0], address=failed[1], text=f"invalid memory {failed[0]}")
         if number in meanings.arithmetic:
-            return Fault(access="arithmetic", trapnr=8, number=number, text="division or arithmetic error")
+            return Fault(
+                access="arithmetic", trapnr=8, number=number, text="division or arithmetic error"
+            )
         if number in meanings.undefined:
             return Fault(access="undefined", trapnr=4, number=number, text="undefined instruction")
         if number in meanings.breakpoints:
-            return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own")
+            return Fault(
+                access="trap",
+                trapnr=5,
+                number=number,
+                text="breakpoint instruction of the guest's own",
+            )
         if number in meanings.fetches:
-            text = "unaligned instruction fetch" if number >= FETCHED else "instruction fetch refused"
+            text = (
+                "unaligned instruction fetch" if number >= FETCHED else "instruction fetch refused"
+            )
             return Fault(access="fetch", address=pc, number=number, text=text)
         if number in meanings.unaligned:
-            writes = meanings.writes is not None and meanings.writes(self._cpu.engine.read(pc, 4) or b"")
-            return Fault(access="write" if writes else meanings.unaligned[number], trapnr=7, number=number,
-                         text="unaligned access")
+            writes = meanings.writes is not None and meanings.writes(
+                self._cpu.engine.read(pc, 4) or b""
+            )
+            return Fault(
+                access="write" if writes else meanings.unaligned[number],
+                trapnr=7,
+                number=number,
+                text="unaligned access",
+            )
         text = f"interrupt {number} (no operating system)"
         return Fault(access="interrupt", trapnr=5, number=number, text=text)
 
     def where(self) -> int:
-        """Return the address of the instruction whose error has ended the run, and have the guest stand there."""
+        """Return the address of the instruction whose error has ended the run, and have the guest
+        stand there.
+        """
         m, failed = self._cpu, self._state.failed
         if failed is None:
             return m.read_pc()
         at, pc = m.read_pc(), failed[0]
         m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
-        if at != pc and self._delay_slots.holds(pc):  # a store failed, and its branch was taken all the same, or not
+        # a store failed, and its branch was taken all the same, or not
+        if at != pc and self._delay_slots.holds(pc):
             with self._bounds.paused():
                 self._delay_slots.leave()
                 m.write_pc(pc)
@@ -208,34 +276,45 @@ class FaultReports:
         return pc
 
     def error(self, error: int, pc: int) -> Fault:
-        """Return the fault that an error number of the engine stands for, of the instruction at `pc`."""
+        """Return the fault that an error number of the engine stands for, of the instruction at
+        `pc`.
+        """
         m = self._cpu
         access, signal = ERRORS.get(error, ("engine", 11))
         # else a part of it, or EXECUTE's target
-        itself = access == "fetch" and (m.guest.blocks.fetch_fault_kills or not m.memory.executable(pc))
+        itself = access == "fetch" and (
+            m.guest.blocks.fetch_fault_kills or not m.memory.executable(pc)
+        )
         address = None
         if itself:
             address = pc
         elif access in ("read", "write", "fetch"):
             address = self._fault_address(pc, access)
-        return Fault(access=access, address=address, trapnr=signal, text=str(unicorn.UcError(error)))
+        return Fault(
+            access=access, address=address, trapnr=signal, text=str(unicorn.UcError(error))
+        )
 
     def _fault_address(self, pc: int, access: str) -> int | None:
         """Return the address whose access has failed; None: it is not known.
 
-        The engine does not say it: the instruction is executed once more under a hook that does. With delay slots
-        nothing may be executed again, and the address was noted when it failed.
+        The engine does not say it: the instruction is executed once more under a hook that does.
+        With delay slots nothing may be executed again, and the address was noted when it failed.
         """
         m = self._cpu
         if m.guest.runs.settle:
             failed = self._state.failed
-            return None if failed is None or access == "fetch" else m.memory.windows.shown(failed[1], m.regs)
+            return (
+                None
+                if failed is None or access == "fetch"
+                else m.memory.windows.shown(failed[1], m.regs)
+            )
         seen = self._execute_again(pc)
         m.stay(pc)
         return m.memory.windows.shown(seen[0][1], m.regs) if seen else None
 
     def _failed_access(self, pc: int) -> tuple[str, int] | None:
-        """Return (access, address) that an ambiguous interrupt stands for; None: it stands for something else.
+        """Return (access, address) that an ambiguous interrupt stands for; None: it stands for
+        something else.
 
         The instruction is executed once more under the virtual TLB.
         """
@@ -256,11 +335,22 @@ class FaultReports:
             state.services = services
             m.engine.restore(saved)
             m.engine.discard(saved)
-        return next((s for s in seen if not (s[0] == "write" and any(start <= s[1] < start + size
-                                                                     for start, size, _ in sealed))), None)
+        return next(
+            (
+                s
+                for s in seen
+                if not (
+                    s[0] == "write"
+                    and any(start <= s[1] < start + size for start, size, _ in sealed)
+                )
+            ),
+            None,
+        )
 
     def _execute_again(self, pc: int) -> list[tuple[str, int]]:
-        """Execute an instruction that fails, and return (access, address) of those that it cannot make."""
+        """Execute an instruction that fails, and return (access, address) of those that it cannot
+        make.
+        """
         m = self._cpu
         seen: list[tuple[str, int]] = []
         self._seen = seen
@@ -270,11 +360,14 @@ class FaultReports:
             with self._bounds.paused(), self._state.executing():  # it has been counted already
                 self._starts.aside(m.arch.pointers.same_mode(m.regs, pc), insn.next)
         finally:
-            self._state.interrupt = None  # where the failure is noticed late, this executed an innocent instruction
+            # where the failure is noticed late, this executed an innocent instruction
+            self._state.interrupt = None
             m.engine.unhook(hook)
         return seen
 
-    def _tell(self, _uc: int, access: int, address: int, _size: int, _value: int, _user: int) -> bool:
+    def _tell(
+        self, _uc: int, access: int, address: int, _size: int, _value: int, _user: int
+    ) -> bool:
         kind = "read"
         if access in _WRITES:
             kind = "write"
@@ -285,10 +378,16 @@ class FaultReports:
 
     @contextmanager
     def _sealed(self) -> Iterator[list[tuple[int, int, int]]]:
-        """Forbid all writes of guest memory meanwhile. Yields the ranges that could be: (start, bytes, permissions)."""
+        """Forbid all writes of guest memory meanwhile. Yields the ranges that could be: (start,
+        bytes, permissions).
+        """
         m = self._cpu
         write = const.UC_PROT_WRITE
-        ranges = [(start, end + 1 - start, perms) for start, end, perms in m.engine.regions() if perms & write]
+        ranges = [
+            (start, end + 1 - start, perms)
+            for start, end, perms in m.engine.regions()
+            if perms & write
+        ]
         for start, size, perms in ranges:
             m.engine.uc.mem_protect(start, size, perms & ~write)
         try:

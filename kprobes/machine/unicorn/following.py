@@ -16,10 +16,10 @@ from .host.hostcode import HIT
 from .host.usual import SharedHits, Usual
 from .programs import chain
 from .services import Services
-from .traps import ServedBreakpoints, ServedTrap
+from .traps import HostServedTrap, ServedBreakpoints
 
 
-class Hits:
+class HostHits:
     """Serves the usual hits of a machine. See machine._base.Hits."""
 
     def __init__(self, shared: SharedHits, services: Services, calls: FollowedCalls,
@@ -31,13 +31,15 @@ class Hits:
         self.traps = traps is not None
         self.paused: Sequence[int] = calls.gate[HIT : HIT + 1]
 
-    def begin(self, block: object, idle: object, active: object, stepped: object, settled: object) -> None:
+    def begin(
+        self, block: object, idle: object, active: object, stepped: object, settled: object
+    ) -> None:
         """Serve hits for a control block: see machine._base.Hits.begin."""
         self._shared.begin(block, idle, active)
         if self._traps is not None:
             self._traps.begin(stepped, settled)
 
-    def trap(self, usual: UsualTrap) -> ServedTrap:
+    def trap(self, usual: UsualTrap) -> HostServedTrap:
         """Serve a breakpoint. Only where the engine reports breakpoints as interrupts."""
         assert self._traps is not None
         return self._traps.add(usual)
@@ -54,10 +56,25 @@ class Hits:
         """The words of a hit at the call site at guest address `site`."""
         finish = self._services.finishing(site, usual.rest)
         if isinstance(usual, UsualReturn):
-            return Usual(self._shared, finish, usual.probe, usual.handler, pool=usual.pool, held=usual.held,
-                         asked=usual.asked)
+            return Usual(
+                self._shared,
+                finish,
+                usual.probe,
+                usual.handler,
+                pool=usual.pool,
+                held=usual.held,
+                asked=usual.asked,
+            )
         if isinstance(usual, UsualEntry):
-            return Usual(self._shared, finish, usual.probe, usual.handler, usual.address, usual.pool, usual.held)
+            return Usual(
+                self._shared,
+                finish,
+                usual.probe,
+                usual.handler,
+                usual.address,
+                usual.pool,
+                usual.held,
+            )
         return Usual(self._shared, finish, usual.probe, usual.handler, usual.address)
 
 
@@ -66,7 +83,7 @@ class Hit:
 
     held = ()
 
-    def __init__(self, hits: Hits, usual: UsualHit) -> None:
+    def __init__(self, hits: HostHits, usual: UsualHit) -> None:
         self._hits = hits
         self._usual = usual
 
@@ -81,17 +98,21 @@ class Hit:
     returns = 0
 
 
-class Following:
+class HostFollowing:
     """Makes what follows calls, for one machine. What is shared is in FollowedCalls."""
 
-    def __init__(self, calls: FollowedCalls, hits: Hits, services: Services, blocks: HostBlocks) -> None:
+    def __init__(
+        self, calls: FollowedCalls, hits: HostHits, services: Services, blocks: HostBlocks
+    ) -> None:
         self._calls = calls
         self._hits = hits
         self._services = services
         self._blocks = blocks
         self.idle = calls.idle
 
-    def enter(self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None) -> Enter:
+    def enter(
+        self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None
+    ) -> Enter:
         """For a function's entry."""
         return Enter(self._calls, self._hits, self._services, self._blocks, returned, entered)
 
@@ -100,15 +121,24 @@ class Following:
         return Leave(self._calls, self._services, target)
 
     def take(self) -> list[tuple[int, int, int]]:
-        """The calls that are followed, oldest first: (call site, frame, return address). They are followed no more."""
+        """The calls that are followed, oldest first: (call site, frame, return address). They are
+        followed no more.
+        """
         return [(self._calls.places[site], frame, link) for site, frame, link in self._calls.take()]
 
 
 class Enter:
     """At a function's entry: see Following.enter()."""
 
-    def __init__(self, calls: FollowedCalls, hits: Hits, services: Services, blocks: HostBlocks,
-                 returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None) -> None:
+    def __init__(
+        self,
+        calls: FollowedCalls,
+        hits: HostHits,
+        services: Services,
+        blocks: HostBlocks,
+        returned: UsualReturn | Sequence[HostProgram],
+        entered: UsualEntry | None,
+    ) -> None:
         self._calls = calls
         self._hits = hits
         self._services = services

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...arch._base import plain_address
 from ...symbols import Symbols
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .runstate import RunState
 
 
@@ -16,7 +16,7 @@ class Functions:
         regs: its CPU's registers.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, symbols: Symbols) -> None:
+    def __init__(self, cpu: UnicornCpu, state: RunState, symbols: Symbols) -> None:
         self._cpu = cpu
         self._state = state
         self.symbols = symbols

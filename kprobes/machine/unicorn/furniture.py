@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .runstate import RunState
 
 STACK_SIZE = 1 << 20  # bytes
@@ -18,7 +18,7 @@ class Furniture:
         stack_top: address where the stack ends; 0: there is none yet.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState) -> None:
+    def __init__(self, cpu: UnicornCpu, state: RunState) -> None:
         self._cpu = cpu
         self._state = state
         self._thread_pointer = 0
@@ -32,11 +32,15 @@ class Furniture:
         cpu.regs.sp = self.stack_top - 4096
         self.make_exit()
         if cpu.guest.contexts.furnish is not None:
-            cpu.guest.contexts.furnish(cpu.engine, cpu.regs,
-                                       cpu.memory.map_anywhere(SAVED_CONTEXTS, cpu.guest.contexts.near), SAVED_CONTEXTS)
+            cpu.guest.contexts.furnish(
+                cpu.engine,
+                cpu.regs,
+                cpu.memory.map_anywhere(SAVED_CONTEXTS, cpu.guest.contexts.near),
+                SAVED_CONTEXTS,
+            )
         if cpu.arch.abi is not None and cpu.arch.abi.thread:
-            # One page with its own address first (the psABI's tcbhead) serves stack protectors. Variables lie below it,
-            # where nothing is mapped: using them is a fault that says so.
+            # One page with its own address first (the psABI's tcbhead) serves stack protectors.
+            # Variables lie below it, where nothing is mapped: using them is a fault that says so.
             self._thread_pointer = cpu.memory.map_anywhere(cpu.memory.page_size)
             cpu.regs[cpu.arch.abi.thread] = self._thread_pointer
             cpu.regs.set_word(self._thread_pointer, self._thread_pointer)

@@ -1,9 +1,9 @@
-"""Host memory whose changes are found and undone at the price of what has changed: private mappings of a file without a
-name.
+"""Host memory whose changes are found and undone at the price of what has changed: private mappings
+of a file without a name.
 
-What is kept of a block of guest memory is an image in that file, and the block becomes a private mapping of it, at its
-own address: the operating system copies a page when it is written, says which ones it has copied, and drops the copies
-when it is asked to.
+What is kept of a block of guest memory is an image in that file, and the block becomes a private
+mapping of it, at its own address: the operating system copies a page when it is written, says which
+ones it has copied, and drops the copies when it is asked to.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _READ, _READ_WRITE = 1, 3
 _SHARED, _PRIVATE_FIXED = 1, 0x12
 _FAILED = (1 << 64) - 1
 _PUNCH = 3  # fallocate(): a hole, of the same size
-#: The highest byte of a page's word in /proc/self/pagemap: bit 7, it is present; 6, swapped out; 5, the file's own, or
-#: nobody's copy
+#: The highest byte of a page's word in /proc/self/pagemap: bit 7, it is present; 6, swapped out; 5,
+#: the file's own, or nobody's copy
 _IN_USE = bytes(bool(flags & 0xC0) for flags in range(256))
 _COPIED = bytes(bool(flags & 0xC0) and not flags & 0x20 for flags in range(256))
 _RUN = re.compile(b"\1+")
@@ -80,7 +80,9 @@ class _File:
 
     def pages(self, host: int, size: int, table: bytes) -> Iterator[Range]:
         """Runs of pages that have flags of this table: (start, end) as distances."""
-        flags = os.pread(_pagemap(self.pid), size // PAGE * 8, host // PAGE * 8)[7::8].translate(table)
+        flags = os.pread(_pagemap(self.pid), size // PAGE * 8, host // PAGE * 8)[7::8].translate(
+            table
+        )
         return ((run.start() * PAGE, run.end() * PAGE) for run in _RUN.finditer(flags))
 
 
@@ -94,7 +96,14 @@ def _pagemap(_pid: int) -> int:
 def _libc() -> Any:
     libc = ctypes.PyDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64)
+    libc.mmap.argtypes = (
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int64,
+    )
     libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
     libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
@@ -112,9 +121,11 @@ class HostPages:
         self.file = _File()
         self.mappings = 0  #: how often an image has been mapped
         #: host memory -> address -> the image that is mapped there
-        self._mapped: weakref.WeakKeyDictionary[Any, dict[int, PageImage]] = weakref.WeakKeyDictionary()
+        self._mapped: weakref.WeakKeyDictionary[Any, dict[int, PageImage]] = (
+            weakref.WeakKeyDictionary()
+        )
 
-    def keep(self, block: HostBlock) -> Kept:
+    def keep(self, block: HostBlock) -> KeptBlock:
         """Keep the present contents of a block."""
         host, size, file = block.host, block.end - block.start, self._own_file()
         known = self._mapped.setdefault(block.view.obj, {})
@@ -126,22 +137,26 @@ class HostPages:
         else:
             runs = [*file.pages(host, size, _COPIED)]
             if not runs:
-                return Kept(block, host, size, base, known)
+                return KeptBlock(block, host, size, base, known)
             data[:] = base.data
         for start, end in runs:
             data[start // PAGE : end // PAGE] = b"\1" * ((end - start) // PAGE)
         image = file.image(bytes(data))
         for run in _RUN.finditer(data):
-            _write(file.fd, block.view[run.start() * PAGE : run.end() * PAGE], image.at + run.start() * PAGE)
-        kept = Kept(block, host, size, image, known)
+            _write(
+                file.fd,
+                block.view[run.start() * PAGE : run.end() * PAGE],
+                image.at + run.start() * PAGE,
+            )
+        kept = KeptBlock(block, host, size, image, known)
         self._map(kept)
         return kept
 
-    def stands(self, kept: Kept) -> bool:
+    def stands(self, kept: KeptBlock) -> bool:
         """True where the block is what was kept, but for what has been written since."""
         return kept.mapped.get(kept.host) is kept.image
 
-    def put_back(self, kept: Kept) -> list[Range]:
+    def put_back(self, kept: KeptBlock) -> list[Range]:
         """The block holds that again. Of code: what has changed, as distances."""
         block, host, size, code = kept.block, kept.host, kept.size, not kept.block.room
         if not self.stands(kept):
@@ -155,10 +170,12 @@ class HostPages:
         for start, end in self._own_file().pages(host, size, _COPIED):
             now = block.view[start:end].tobytes()
             _libc().madvise(host + start, end - start, _DONTNEED)
-            out += [(start + a, start + b) for a, b in differing(now, block.view[start:end].tobytes())]
+            out += [
+                (start + a, start + b) for a, b in differing(now, block.view[start:end].tobytes())
+            ]
         return out
 
-    def way_back(self, kepts: Sequence[Kept]) -> WayBack | None:
+    def way_back(self, kepts: Sequence[KeptBlock]) -> WayBack | None:
         """Make what puts blocks back by host code.
 
         Args:
@@ -177,35 +194,43 @@ class HostPages:
             self.file = _File()
         return self.file
 
-    def _map(self, kept: Kept) -> None:
+    def _map(self, kept: KeptBlock) -> None:
         host, size, image, known = kept.host, kept.size, kept.image, kept.mapped
-        for at in [at for at, other in known.items() if at < host + size and host < at + len(other.data) * PAGE]:
-            del known[at]  # first: who interrupts this leaves memory of which nobody knows what it is mapped from
+        for at in [
+            at
+            for at, other in known.items()
+            if at < host + size and host < at + len(other.data) * PAGE
+        ]:
+            # first: who interrupts this leaves memory of which nobody knows what it is mapped from
+            del known[at]
         if _libc().mmap(host, size, _READ_WRITE, _PRIVATE_FIXED, image.file.fd, image.at) != host:
             raise OSError(ctypes.get_errno(), "cannot map an image of guest memory")
         known[host] = image
         self.mappings += 1
 
 
-#: Of kprobes/native/pages.c: kinds of a stretch, words of one, and which of them says that it has changed.
+#: Of kprobes/native/pages.c: kinds of a stretch, words of one, and which of them says that it has
+#: changed.
 _COPY, _DROP, _TELL = 0, 1, 2
 _STRETCH, _CHANGED = 5, 4
 _WINDOW = 16 * PAGE
 _SMALL = 64 * PAGE  # a block that is looked through at each return
 _MOST_WINDOWS = 32  # of a larger block
-_ALL_DROPPED = 256  # returns, after which pages that were copied once are dropped, and may be free again
+# returns, after which pages that were copied once are dropped, and may be free again
+_ALL_DROPPED = 256
 
 
 class WayBack:
     """Puts a snapshot's blocks back by host code, which copies pages that were written.
 
-    A page that is dropped costs the guest's next access a fault of the host, some 4 us under a hypervisor; copying it
-    costs 0.1 us. But a page that was written once is copied at each return from then on, and in a large block the
-    operating system takes long to say which ones these are. So a large block is dropped, but for windows in which pages
-    were written before; and all is dropped now and then.
+    A page that is dropped costs the guest's next access a fault of the host, some 4 us under a
+    hypervisor; copying it costs 0.1 us. But a page that was written once is copied at each return
+    from then on, and in a large block the operating system takes long to say which ones these are.
+    So a large block is dropped, but for windows in which pages were written before; and all is
+    dropped now and then.
     """
 
-    def __init__(self, pages: HostPages, kepts: Sequence[Kept]) -> None:
+    def __init__(self, pages: HostPages, kepts: Sequence[KeptBlock]) -> None:
         """
         Args:
             pages: keeps the blocks.
@@ -215,7 +240,7 @@ class WayBack:
         self._kepts = list(kepts)
         self._pid = os.getpid()
         self._mappings = pages.mappings
-        self._windows: dict[Kept, set[int]] = {kept: set() for kept in kepts}
+        self._windows: dict[KeptBlock, set[int]] = {kept: set() for kept in kepts}
         self._images = {id(kept.image): _Readable(kept.image) for kept in kepts}
         self._returns = 0
         self._put_back = native.function("put_back", ctypes.c_int, ctypes.c_void_p)
@@ -225,7 +250,7 @@ class WayBack:
         """True while the blocks are what they were when this was made, in the same process."""
         return self._mappings == self._pages.mappings and self._pid == os.getpid()
 
-    def written(self) -> list[Kept] | None:
+    def written(self) -> list[KeptBlock] | None:
         """Put blocks of data back.
 
         Returns:
@@ -259,7 +284,7 @@ class WayBack:
     def _make_table(self) -> None:
         """Fill the table that host code goes through."""
         rows: list[tuple[int, int, int, int, int]] = []
-        self._told: list[tuple[int, Kept]] = []
+        self._told: list[tuple[int, KeptBlock]] = []
         for kept in self._kepts:
             image = self._images[id(kept.image)]
             if not kept.block.room:
@@ -267,14 +292,16 @@ class WayBack:
             for start, end, kind in self._parts(kept):
                 rows.append((kept.host + start, end - start, image.address + start, kind, 0))
         libc = _libc()
-        self._stretches = (ctypes.c_uint64 * (_STRETCH * len(rows)))(*(word for row in rows for word in row))
+        self._stretches = (ctypes.c_uint64 * (_STRETCH * len(rows)))(
+            *(word for row in rows for word in row)
+        )
         self._words = (ctypes.c_uint64 * 6)(
             ctypes.cast(libc.pread, ctypes.c_void_p).value or 0,
             ctypes.cast(libc.madvise, ctypes.c_void_p).value or 0,
             _pagemap(self._pid), PAGE, len(rows), ctypes.addressof(self._stretches))
         self._table = ctypes.addressof(self._words)
 
-    def _parts(self, kept: Kept) -> Iterator[tuple[int, int, int]]:
+    def _parts(self, kept: KeptBlock) -> Iterator[tuple[int, int, int]]:
         """Yield (start, end, kind) of a block's stretches, as distances from its start."""
         windows = self._windows[kept]
         if not kept.block.room:
@@ -325,14 +352,15 @@ class PageCopy:
 
 
 @frozen(eq=False)
-class Kept:
+class KeptBlock:
     """A block, where its memory is, and what it held."""
 
     block: HostBlock
     host: int
     size: int
     image: Any  # an Image, or a Copy
-    mapped: dict[int, PageImage] = field(factory=dict)  # host address -> the image that is mapped there now
+    # host address -> the image that is mapped there now
+    mapped: dict[int, PageImage] = field(factory=dict)
 
 
 class PageCopies:
@@ -340,18 +368,19 @@ class PageCopies:
     which pages changed.
     """
 
-    def keep(self, block: HostBlock) -> Kept:
+    def keep(self, block: HostBlock) -> KeptBlock:
         """Keep the present contents of a block."""
-        return Kept(block, block.host, block.end - block.start, PageCopy(block.view.tobytes()))
+        return KeptBlock(block, block.host, block.end - block.start, PageCopy(block.view.tobytes()))
 
-    def stands(self, kept: Kept) -> bool:
-        """True where the block is what was kept, but for what has been written since: nobody knows."""
+    def stands(self, kept: KeptBlock) -> bool:
+        """True where the block is what was kept, but for what has been written since: nobody knows.
+        """
         return False
 
-    def way_back(self, kepts: Sequence[Kept]) -> None:
+    def way_back(self, kepts: Sequence[KeptBlock]) -> None:
         """None: there is no quicker way."""
 
-    def put_back(self, kept: Kept) -> list[Range]:
+    def put_back(self, kept: KeptBlock) -> list[Range]:
         """The block holds that again. What has changed, as distances."""
         view, held = kept.block.view, kept.image.held
         ranges = differing(view.tobytes(), held)
@@ -369,7 +398,9 @@ def differing(before: bytes, now: bytes) -> list[Range]:
         one, other = before[at : at + PAGE], now[at : at + PAGE]
         if one != other:
             bits = int.from_bytes(one, "little") ^ int.from_bytes(other, "little")
-            out.append((at + ((bits & -bits).bit_length() - 1) // 8, at + (bits.bit_length() + 7) // 8))
+            out.append(
+                (at + ((bits & -bits).bit_length() - 1) // 8, at + (bits.bit_length() + 7) // 8)
+            )
     return out
 
 
@@ -390,16 +421,19 @@ def _tells() -> bool:
     if sys.platform != "linux" or not hasattr(os, "memfd_create"):
         return False
     try:
-        pages, memory = HostPages(), mmap.mmap(-1, 3 * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages = HostPages()
+        memory = mmap.mmap(-1, 3 * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         block = HostBlock(0, 3 * PAGE, memoryview(memory), None, 3 * PAGE, 0)
         memory[PAGE] = memory[2 * PAGE] = 1
         kept = pages.keep(block)
         memory[0], memory[PAGE] = 2, memory[2 * PAGE]
         memory[2 * PAGE] = 3
         copied = [*pages.file.pages(block.host, 3 * PAGE, _COPIED)]
-        return copied == [(0, 3 * PAGE)] and pages.put_back(kept) == [(0, 1), (2 * PAGE, 2 * PAGE + 1)] \
-            and (memory[0], memory[PAGE], memory[2 * PAGE]) == (0, 1,
-                                                                1) and not [*pages.file.pages(block.host, 3 * PAGE,
-                                                                    _COPIED)]
+        return (
+            copied == [(0, 3 * PAGE)]
+            and pages.put_back(kept) == [(0, 1), (2 * PAGE, 2 * PAGE + 1)]
+            and (memory[0], memory[PAGE], memory[2 * PAGE]) == (0, 1, 1)
+            and not [*pages.file.pages(block.host, 3 * PAGE, _COPIED)]
+        )
     except (OSError, AttributeError):
         return False

@@ -1,9 +1,11 @@
-"""Instructions that are call sites themselves: a hook on each calls host code, and no jump leads away and back.
+"""Instructions that are call sites themselves: a hook on each calls host code, and no jump leads
+away and back.
 
-That takes a third of the time. The engine walks its list of hooks at each of them and at every call site, so there are
-few, and only while nothing else is served. What a jump gives by itself is seen to here: an instruction that is executed
-again, as a run rests in front of it or to find out where it failed, is no hit. Where that cannot be, as somebody else
-may stop the engine in a hook of his own on the same instruction, there are none.
+That takes a third of the time. The engine walks its list of hooks at each of them and at every call
+site, so there are few, and only while nothing else is served. What a jump gives by itself is seen
+to here: an instruction that is executed again, as a run rests in front of it or to find out where
+it failed, is no hit. Where that cannot be, as somebody else may stop the engine in a hook of his
+own on the same instruction, there are none.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from functools import partial
 from unicorn import unicorn_const as const
 
 from .._base import HostProgram
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .engine import DIRECT
 from .host import hostcode
 from .host.callsites import CallSite, FollowedCalls
@@ -28,11 +30,18 @@ class HookedInstructions:
     """A CPU's.
 
     Attributes:
-        sites: address -> the words of its call site, also of those that have left: a callback must not go while it
-            runs.
+        sites: address -> the words of its call site, also of those that have left: a callback must
+            not go while it runs.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, followed: FollowedCalls, owned: bool) -> None:
+    def __init__(
+        self,
+        cpu: UnicornCpu,
+        state: RunState,
+        services: Services,
+        followed: FollowedCalls,
+        owned: bool,
+    ) -> None:
         """owned: the engine is ours."""
         self._engine = cpu.engine
         self._state = state
@@ -52,14 +61,19 @@ class HookedInstructions:
         Returns:
             A function that removes the hook.
         """
-        if not self._possible or len(self._hooks) >= MOST or any(program.asks for program in programs):
+        if (
+            not self._possible
+            or len(self._hooks) >= MOST
+            or any(program.asks for program in programs)
+        ):
             return None
         if addr not in self.sites:
             site = self.sites[addr] = CallSite(self._followed.address, DIRECT(self._on_hit(addr)))
             site.serve_by_python()
             self._engine.keep(site)
-        self._hooks[addr] = self._engine.hook(const.UC_HOOK_CODE, hostcode.address("here"), addr, addr,
-                                              self.sites[addr].address)
+        self._hooks[addr] = self._engine.hook(
+            const.UC_HOOK_CODE, hostcode.address("here"), addr, addr, self.sites[addr].address
+        )
         return partial(self._remove, addr)
 
     def _remove(self, addr: int) -> None:

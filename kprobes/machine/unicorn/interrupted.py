@@ -1,4 +1,6 @@
-"""Runs of a guest whose CPU takes interrupts: in stretches, between which the CPU is between two instructions."""
+"""Runs of a guest whose CPU takes interrupts: in stretches, between which the CPU is between two
+instructions.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 
 from ...errors import GuestHalted, GuestTimeout
 from .bounds import Bounds
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .faults import FaultReports
 from .interrupts import Interrupts
 from .runner import OUT_OF_TIME, Runner
@@ -20,14 +22,23 @@ from .starts import Starts
 class InterruptedRunner(Runner):
     """A Runner whose guest takes interrupts, in runs that are inside no other."""
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds,
-                 faults: FaultReports, interrupts: Interrupts) -> None:
+    def __init__(
+        self,
+        cpu: UnicornCpu,
+        state: RunState,
+        services: Services,
+        starts: Starts,
+        bounds: Bounds,
+        faults: FaultReports,
+        interrupts: Interrupts,
+    ) -> None:
         super().__init__(cpu, state, services, starts, bounds, faults)
         self._interrupts = interrupts
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
         """Run until `until`, as Runner does."""
-        deadline, left = None if timeout is None else monotonic() + min(timeout, TIMEOUT_MAX), max_insns
+        deadline = None if timeout is None else monotonic() + min(timeout, TIMEOUT_MAX)
+        left = max_insns
         if not self._interrupts.active:
             stopped = super().run(target, until, timeout, max_insns)
             if self._state.depth or not stopped or self.stopped_by != "interrupt":
@@ -46,7 +57,9 @@ class InterruptedRunner(Runner):
             if sink is not None:
                 sink.exact(False)
 
-    def _run_in_stretches(self, target: int, until: int, deadline: float | None, left: int | None) -> bool:
+    def _run_in_stretches(
+        self, target: int, until: int, deadline: float | None, left: int | None
+    ) -> bool:
         """Run in stretches.
 
         Args:

@@ -1,4 +1,6 @@
-"""Interrupts of the guest's CPU, and the time that timers go by: one step for each instruction of the guest's own."""
+"""Interrupts of the guest's CPU, and the time that timers go by: one step for each instruction of
+the guest's own.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from ...arch._interrupts import InterruptController
 from ...errors import BadArgument, GuestFault, Unsupported
 from ...regs import Regs
 from .bounds import Bounds
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .registers.system import SystemRegisters
 from .runstate import RunState
 from .starts import Starts
@@ -20,7 +22,8 @@ from .starts import Starts
 FAR = 1 << 40  #: instructions: longer than any run
 IDLE = 10_000  #: timers in a row that do not wake a waiting CPU: it is halted
 
-Event = tuple[int, int, Callable[[], object]]  # when, a number that orders events of one time, what to call
+# when, a number that orders events of one time, what to call
+Event = tuple[int, int, Callable[[], object]]
 
 
 class PausedCpu:
@@ -30,7 +33,7 @@ class PausedCpu:
         vectors: address of the vector table that the CPU starts by, if it does.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds) -> None:
+    def __init__(self, cpu: UnicornCpu, state: RunState, starts: Starts, bounds: Bounds) -> None:
         self._cpu = cpu
         self._state = state
         self._starts = starts
@@ -38,8 +41,9 @@ class PausedCpu:
         self.vectors = 0
         self._page = 0  # for instructions that reach system registers
         registers = cpu.guest.registers
-        self._system = SystemRegisters(cpu.engine.uc, registers.constants, registers.prefix, registers.system,
-                                       self._execute)
+        self._system = SystemRegisters(
+            cpu.engine.uc, registers.constants, registers.prefix, registers.system, self._execute
+        )
 
     @property
     def bits(self) -> int:
@@ -68,7 +72,8 @@ class PausedCpu:
         self._cpu.memory.write(addr, data)
 
     def _execute(self, register: str, value: int | None, code: bytes) -> int:
-        """Execute instructions in a page of the library's, which change a system register or one general register.
+        """Execute instructions in a page of the library's, which change a system register or one
+        general register.
 
         Args:
             register: the general register.
@@ -101,14 +106,14 @@ class PausedCpu:
 class Interrupts:
     """The interrupts of a machine's CPU: `machine.interrupts`.
 
-    The CPU takes them between two instructions, by its architecture's rules, in runs that are inside no other. While
-    there are any, runs count instructions, which makes them slower.
+    The CPU takes them between two instructions, by its architecture's rules, in runs that are
+    inside no other. While there are any, runs count instructions, which makes them slower.
 
     Attributes:
         cpu: what the rules change.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds) -> None:
+    def __init__(self, cpu: UnicornCpu, state: RunState, starts: Starts, bounds: Bounds) -> None:
         self.cpu = PausedCpu(cpu, state, starts, bounds)
         self._arch = cpu.arch
         self._state = state
@@ -126,12 +131,14 @@ class Interrupts:
         """Make an interrupt pending: the CPU takes it once, as soon as its rules allow.
 
         Args:
-            line: the CPU's number or name of it: Cortex-M -15 to 239 as CMSIS counts, RISC-V the cause, MIPS 0 to 7
-                ("ip0"), Arm and AArch64 "irq" or "fiq", PowerPC "external" or "decrementer", x86 the vector.
+            line: the CPU's number or name of it: Cortex-M -15 to 239 as CMSIS counts, RISC-V the
+                cause, MIPS 0 to 7 ("ip0"), Arm and AArch64 "irq" or "fiq", PowerPC "external" or
+                "decrementer", x86 the vector.
 
         Raises:
             BadArgument: the CPU has no such interrupt.
-            Unsupported: nothing is known of interrupts of this architecture, or this engine cannot count.
+            Unsupported: nothing is known of interrupts of this architecture, or this engine cannot
+                count.
         """
         controller = self.controller
         controller.pend(controller.line(line))
@@ -140,11 +147,15 @@ class Interrupts:
     raise_ = pend
 
     def look(self) -> None:
-        """Take what is pending at the guest's next instruction: a device has changed the controller's registers."""
+        """Take what is pending at the guest's next instruction: a device has changed the
+        controller's registers.
+        """
         self._ask()
 
     def set_level(self, line: int | str, on: bool) -> None:
-        """Say whether a device asks for an interrupt: it is taken again and again while it does. Raises as pend()."""
+        """Say whether a device asks for an interrupt: it is taken again and again while it does.
+        Raises as pend().
+        """
         controller = self.controller
         before = controller.state
         controller.set_level(controller.line(line), on)
@@ -152,14 +163,17 @@ class Interrupts:
             self._ask()
 
     def every(self, instructions: int, line: int | str) -> Callable[[], None]:
-        """Make an interrupt pending each time so many instructions have been executed. Returns what ends that.
+        """Make an interrupt pending each time so many instructions have been executed. Returns what
+        ends that.
 
         Raises:
             BadArgument: `instructions` is not 1 or more, or the CPU has no such interrupt.
             Unsupported: as pend().
         """
         if not isinstance(instructions, int) or instructions < 1:
-            raise BadArgument(f"{instructions!r} is no number of instructions", hint="give 1 or more")
+            raise BadArgument(
+                f"{instructions!r} is no number of instructions", hint="give 1 or more"
+            )
         controller = self.controller
         number = controller.line(line)
         cancel: Callable[[], None]
@@ -176,7 +190,9 @@ class Interrupts:
         return end
 
     def after(self, instructions: int, function: Callable[[], object]) -> Callable[[], None]:
-        """Call a function, a timer's, when so many more instructions have been executed. Returns what cancels that."""
+        """Call a function, a timer's, when so many more instructions have been executed. Returns
+        what cancels that.
+        """
         self.controller  # noqa: B018  # raises where there can be none
         event = self.now + max(instructions, 1), next(self._order), function
         heapq.heappush(self._events, event)
@@ -191,7 +207,9 @@ class Interrupts:
 
     @property
     def now(self) -> int:
-        """Instructions of the guest's own since its interrupts are looked at: the time that timers go by."""
+        """Instructions of the guest's own since its interrupts are looked at: the time that timers
+        go by.
+        """
         if self._budget is None or not self._state.left:
             return self._past
         return self._past + self._budget - self._state.left[0]
@@ -211,7 +229,9 @@ class Interrupts:
 
     @property
     def vectors(self) -> int:
-        """Address of the vector table that the CPU starts by, where there is such a table (Cortex-M)."""
+        """Address of the vector table that the CPU starts by, where there is such a table
+        (Cortex-M).
+        """
         return self.cpu.vectors
 
     @vectors.setter
@@ -226,12 +246,16 @@ class Interrupts:
         return self._controller is not None
 
     def _ask(self) -> None:
-        """Have the run stop at the next instruction of the guest's own, which its counting hook does."""
-        if self._state.depth == 1 and self._state.left:  # a run inside it is no part of the CPU's time
+        """Have the run stop at the next instruction of the guest's own, which its counting hook
+        does.
+        """
+        # a run inside it is no part of the CPU's time
+        if self._state.depth == 1 and self._state.left:
             self._state.note_stop("interrupt")
 
     def begin_stretch(self, target: int, most: int | None) -> tuple[int, int]:
-        """Call timers whose time has come, and take an interrupt. Only while the CPU is between two instructions.
+        """Call timers whose time has come, and take an interrupt. Only while the CPU is between two
+        instructions.
 
         Args:
             target: where the guest goes on.
@@ -261,9 +285,13 @@ class Interrupts:
     def _refused(self, error: GuestFault) -> GuestFault:
         """The error for vectors or a stack that are no memory: a real CPU would lock up."""
         at = "" if error.address is None else f" at {error.address:#x}"
-        return GuestFault(f"the CPU cannot take an interrupt: {error.reason}{at}", address=error.address,
-                          pc=self.cpu.regs.pc, access=error.access,
-                          serve="have the guest set its vectors and its stack before interrupts are on")
+        return GuestFault(
+            f"the CPU cannot take an interrupt: {error.reason}{at}",
+            address=error.address,
+            pc=self.cpu.regs.pc,
+            access=error.access,
+            serve="have the guest set its vectors and its stack before interrupts are on",
+        )
 
     def no_stretch(self, target: int) -> tuple[int, int]:
         """Begin a stretch of a run that has no instructions left. Returns as begin_stretch()."""
@@ -279,7 +307,12 @@ class Interrupts:
             yield
         finally:
             self._state.due = due
-            if self._state.depth == 1 and left and self._controller is not None and self._controller.pending:
+            if (
+                self._state.depth == 1
+                and left
+                and self._controller is not None
+                and self._controller.pending
+            ):
                 self._state.note_stop("interrupt")
 
     def end_stretch(self, unused: int) -> int:
@@ -318,8 +351,9 @@ class Interrupts:
             self._state.take_stop()
 
     def serve(self, regs: Regs, number: int) -> bool:
-        """Serve an exception that an instruction has raised, where the CPU's own rules do: a supervisor call, a branch
-        to a value that stands for an exception return."""
+        """Serve an exception that an instruction has raised, where the CPU's own rules do: a
+        supervisor call, a branch to a value that stands for an exception return.
+        """
         if self._controller is None:
             return False
         target = None

@@ -13,7 +13,9 @@ LOWEST = 0x1000  # page 0 stays unmapped: null pointers fault
 ARENA = 0x10000
 
 
-def find_gap(regions: list[tuple[int, int]], size: int, near: int, bits: int, align: int = PAGE) -> int:
+def find_gap(
+    regions: list[tuple[int, int]], size: int, near: int, bits: int, align: int = PAGE
+) -> int:
     """Return the address of `size` free bytes as close to `near` as possible.
 
     Addresses stay in the lower half of a 64-bit space and below 2 GiB
@@ -64,7 +66,9 @@ def pages_end(addr: int, size: int, page: int, error: type[KprobeError] = BadArg
     if not isinstance(addr, int) or not isinstance(size, int):
         raise BadArgument(f"{size!r} bytes at {addr!r} are no pages", hint="pass integers")
     if size <= 0 or addr < 0 or addr % page:
-        raise error(f"{size:#x} bytes at {addr:#x} are no pages", hint=f"pages have {page:#x} bytes here")
+        raise error(
+            f"{size:#x} bytes at {addr:#x} are no pages", hint=f"pages have {page:#x} bytes here"
+        )
     return addr + whole(size, page)
 
 
@@ -77,7 +81,9 @@ def permissions(perms: str) -> int:
 
 
 class OwnPages(dict[int, int]):
-    """Memory that only the library may unmap: its own, and what alloc() hands out. Start -> end, by places."""
+    """Memory that only the library may unmap: its own, and what alloc() hands out. Start -> end, by
+    places.
+    """
 
     def add(self, place: int, size: int) -> None:
         """Enter a range."""
@@ -108,7 +114,9 @@ class OwnPages(dict[int, int]):
 
 
 class Heap:
-    """16-byte aligned blocks for arguments and scratch; arenas of 64 KiB, larger blocks mapped on their own."""
+    """16-byte aligned blocks for arguments and scratch; arenas of 64 KiB, larger blocks mapped on
+    their own.
+    """
 
     def __init__(self, map_pages: Callable[[int], int], unmap: Callable[[int, int], None]) -> None:
         self._map = map_pages
@@ -120,7 +128,12 @@ class Heap:
     @property
     def books(self) -> tuple[dict[int, list[int]], dict[int, int], int, int]:
         """The used and free blocks, as a copy for a snapshot; set to go back to one."""
-        return {size: blocks.copy() for size, blocks in self._free.items()}, self._used.copy(), self._next, self._end
+        return (
+            {size: blocks.copy() for size, blocks in self._free.items()},
+            self._used.copy(),
+            self._next,
+            self._end,
+        )
 
     @books.setter
     def books(self, then: tuple[dict[int, list[int]], dict[int, int], int, int]) -> None:

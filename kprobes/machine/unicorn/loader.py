@@ -8,7 +8,16 @@ import os
 from unicorn import unicorn_const as const
 
 from ...errors import AlreadyRegistered, GuestFault, ImageError, NoMemory, Unsupported
-from ...image import TLSDESC, CodeLayout, Image, Placed, Segment, collector_paused, page_size, read_elf
+from ...image import (
+    TLSDESC,
+    CodeLayout,
+    Image,
+    Placed,
+    Segment,
+    collector_paused,
+    page_size,
+    read_elf,
+)
 from ...symbols import Symbols
 from .._listed import SymbolList, add_symbols
 from .functions import Functions
@@ -31,8 +40,14 @@ def read(file: str | os.PathLike[str] | bytes, name: str | None) -> Image:
 
 
 def _library(name: str) -> str | None:
-    places = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), "/usr/local/lib", "/lib64", "/usr/lib64", "/lib",
-              "/usr/lib"]
+    places = [
+        *os.environ.get("LD_LIBRARY_PATH", "").split(":"),
+        "/usr/local/lib",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    ]
     native = f"{os.uname().machine}-linux-gnu*"
     for place in [*places, f"/lib/{native}", f"/usr/lib/{native}"]:
         found = glob.glob(os.path.join(place, glob.escape(name))) if place else []
@@ -48,8 +63,14 @@ class Loader:
         modules: name of an image -> what it has mapped, (start, size).
     """
 
-    def __init__(self, memory: GuestMemory, functions: Functions, stubs: Stubs, furniture: Furniture,
-                 process: LinuxProcess) -> None:
+    def __init__(
+        self,
+        memory: GuestMemory,
+        functions: Functions,
+        stubs: Stubs,
+        furniture: Furniture,
+        process: LinuxProcess,
+    ) -> None:
         self._memory = memory
         self._functions = functions
         self._stubs = stubs
@@ -59,8 +80,9 @@ class Loader:
 
     @property
     def books(self) -> dict[str, list[tuple[int, int]]]:
-        """The modules: a copy, or to be so again. Those loaded since lose their symbols; those unloaded since do not
-        get them back."""
+        """The modules: a copy, or to be so again. Those loaded since lose their symbols; those
+        unloaded since do not get them back.
+        """
         return self.modules.copy()
 
     @books.setter
@@ -71,7 +93,8 @@ class Loader:
             self.modules = then.copy()
 
     def place(self, image: Image, base: int | None, *, main: bool) -> Placed:
-        """Map `image` and bind its imports; the main image also gets a stack, and pc at its entry."""
+        """Map `image` and bind its imports; the main image also gets a stack, and pc at its entry.
+        """
         with collector_paused():
             return self._place(image, base, main)
 
@@ -80,9 +103,13 @@ class Loader:
         bias = self._bias(image, base)
         if main:
             memory.settle_in(bias + image.lowest)
-        imports = _Imports(memory, symbols, self._stubs, image, bias + image.lowest, "" if main else image.name)
+        imports = _Imports(
+            memory, symbols, self._stubs, image, bias + image.lowest, "" if main else image.name
+        )
         tls = self._process.reserve(image, bias)
-        placed = image.place(bias, imports.resolve, imports.resolve_ifunc, module="" if main else image.name, tls=tls)
+        placed = image.place(
+            bias, imports.resolve, imports.resolve_ifunc, module="" if main else image.name, tls=tls
+        )
         self.modules[image.name] = [(s.addr, s.memsz) for s in placed.segments] + imports.mapped
         self._furniture.thread_local = self._furniture.thread_local or image.tls
         for segment in placed.segments:
@@ -92,12 +119,17 @@ class Loader:
             try:
                 memory.write(copy.to, memory.read(copy.frm, copy.size))
             except GuestFault as fault:
-                raise ImageError(f"{image.name}: {copy.size:#x} bytes are to be copied from another image, which has "
-                                 "less", address=fault.address,
-                                 hint="load the version of the library that it was linked with") from None
+                raise ImageError(
+                    f"{image.name}: {copy.size:#x} bytes are to be copied from another image, which has "
+                    "less",
+                    address=fault.address,
+                    hint="load the version of the library that it was linked with",
+                ) from None
         self._process.loaded(image, placed, main)
         symbols.add_all(placed.symbols)
-        symbols.add_image([(s.addr, s.addr + s.memsz) for s in placed.segments], "" if main else image.name)
+        symbols.add_image(
+            [(s.addr, s.addr + s.memsz) for s in placed.segments], "" if main else image.name
+        )
         symbols.add_loaded(image.in_file, bias, "" if main else image.name)
         if image.layout is not None:
             symbols.add_layout(image.layout.moved(bias, "" if main else image.name))
@@ -115,22 +147,26 @@ class Loader:
         """Map a segment.
 
         Raises:
-            NoMemory: it cannot be there. The hint tells what helps: another base is none for a file that is linked for
-                its place.
+            NoMemory: it cannot be there. The hint tells what helps: another base is none for a file
+                that is linked for its place.
         """
         try:
             self._memory.map(segment.addr, segment.memsz, segment.perms)
         except NoMemory as error:
             if image.kind != "exec":
                 raise
-            raise NoMemory(error.reason, address=segment.addr,
-                           hint=f"{image.name} is linked for this place: load it first, or unmap what is there",
-                           ) from None
+            raise NoMemory(
+                error.reason,
+                address=segment.addr,
+                hint=f"{image.name} is linked for this place: load it first, or unmap what is there",
+            ) from None
 
     def add(self, image: Image, base: int | None) -> str:
         """Load a module, see UnicornMachine.load_module(); its name."""
         if image.name in self.modules:
-            raise AlreadyRegistered(f"module {image.name} is loaded", hint="unload it first, or pass name=")
+            raise AlreadyRegistered(
+                f"module {image.name} is loaded", hint="unload it first, or pass name="
+            )
         before, reserved = set(self._memory.regions()), self._process.reserved
         try:
             self.place(image, base, main=False)
@@ -150,7 +186,9 @@ class Loader:
             Unsupported: no module has the name.
         """
         if name not in self.modules:
-            raise Unsupported(f"no module {name!r}", hint=f"loaded: {', '.join(self.modules) or 'none'}")
+            raise Unsupported(
+                f"no module {name!r}", hint=f"loaded: {', '.join(self.modules) or 'none'}"
+            )
         for start, size in self.modules.pop(name):
             self._memory.unmap(start, size)
         self._functions.symbols.remove_module(name)
@@ -180,14 +218,19 @@ class Loader:
     def _bias(self, image: Image, base: int | None) -> int:
         if image.kind == "exec":
             if base not in (None, image.lowest):
-                raise ImageError(f"{image.name}: linked for {image.lowest:#x}, cannot be loaded at {base:#x}",
-                                 hint="leave base out")
+                raise ImageError(
+                    f"{image.name}: linked for {image.lowest:#x}, cannot be loaded at {base:#x}",
+                    hint="leave base out",
+                )
             reach = self._memory.guest.memory.reach
             if reach and image.lowest + image.span > reach:
-                raise NoMemory(f"{image.name} is linked for this place, and this engine's {self._memory.arch.name} "
-                               f"guests reach addresses below {reach:#x} only", address=image.lowest,
-                               hint="link it for a lower one, or give --qemu, where QEMU has it",
-                               python="which is QemuMachine")
+                raise NoMemory(
+                    f"{image.name} is linked for this place, and this engine's {self._memory.arch.name} "
+                    f"guests reach addresses below {reach:#x} only",
+                    address=image.lowest,
+                    hint="link it for a lower one, or give --qemu, where QEMU has it",
+                    python="which is QemuMachine",
+                )
             return 0
         if base is None:
             memory = self._memory
@@ -196,7 +239,8 @@ class Loader:
 
 
 class _Imports:
-    """Addresses for what an image imports: other modules' symbols, else a stub that names the import when it is called.
+    """Addresses for what an image imports: other modules' symbols, else a stub that names the
+    import when it is called.
 
     An imported object that nobody has gets zeroed memory of its size.
     """
@@ -209,8 +253,10 @@ class _Imports:
         self._image = image
         self._module = module
         self._linked = {s.name for s in image.symbols if s.name.endswith("@plt")}
-        objects = sum(-(-(i.size or 8) // 16) * 16 if i.kind == "object" else DESCRIPTOR * image.descriptors
-                      for i in image.imports.values())
+        objects = sum(
+            -(-(i.size or 8) // 16) * 16 if i.kind == "object" else DESCRIPTOR * image.descriptors
+            for i in image.imports.values()
+        )
         ifuncs = 1 + sum(s.kind == "ifunc" for s in image.symbols) + len(image.relocations)
         room = image.span
         self.mapped: list[tuple[int, int]] = []
@@ -249,18 +295,25 @@ class _Imports:
         return self._known[name]
 
     def _function(self, name: str) -> int:
-        """A pointer to a stub: its target, or where the ABI has function descriptors, a descriptor of it."""
+        """A pointer to a stub: its target, or where the ABI has function descriptors, a descriptor
+        of it.
+        """
         stub = self._stub()
         self._stub_table.stand_for(stub, name)
         linkage = self._memory.arch.linkage
         # where the image has no stub of its own, this is it
         kind = "import" if f"{name}@plt" in self._linked else "plt"
-        self._symbols.add(f"{name}@{kind}", stub, STUB, self._module, linkage.mode if linkage is not None else 0)
+        self._symbols.add(
+            f"{name}@{kind}", stub, STUB, self._module, linkage.mode if linkage is not None else 0
+        )
         if not self._image.descriptors:
             return stub | (self._memory.arch.linkage.mode if self._memory.arch.linkage else 0)
         descriptor = self._take(self._data, DESCRIPTOR)
-        words = stub, descriptor  # code, TOC: PLT code takes a TOC of 0 for a function that is not bound yet
-        self._memory.write(descriptor, b"".join(word.to_bytes(8, self._memory.arch.order.value) for word in words))
+        # code, TOC: PLT code takes a TOC of 0 for a function that is not bound yet
+        words = stub, descriptor
+        self._memory.write(
+            descriptor, b"".join(word.to_bytes(8, self._memory.arch.order.value) for word in words)
+        )
         return descriptor
 
     def resolve_ifunc(self, resolver: int) -> int:
@@ -275,6 +328,8 @@ class _Imports:
 
     def _take(self, area: list[int], size: int) -> int:
         if area[0] + size > area[1]:
-            raise ImageError(f"{self._image.name}: too many imports", hint="load the libraries it needs first")
+            raise ImageError(
+                f"{self._image.name}: too many imports", hint="load the libraries it needs first"
+            )
         area[0] += size
         return area[0] - size

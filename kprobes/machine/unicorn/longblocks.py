@@ -1,10 +1,11 @@
-"""Short blocks where the engine dies of long ones (Blocks.ends): the translator of a block reserves too little room for
-them. Used only where blocks cannot be bounded as they are translated (host/translator.py).
+"""Short blocks where the engine dies of long ones (Blocks.ends): the translator of a block reserves
+too little room for them. Used only where blocks cannot be bounded as they are translated
+(host/translator.py).
 
-A hook on an instruction takes room of another kind in its block, so that the block ends in time. It makes the
-instruction ten times as slow, so hooks are only on stretches that are long: found where code enters the machine, or
-nothing but zeros so far. What a guest writes into such zeros is hooked already. A guest that makes a long stretch of
-code that had branches is not noticed.
+A hook on an instruction takes room of another kind in its block, so that the block ends in time. It
+makes the instruction ten times as slow, so hooks are only on stretches that are long: found where
+code enters the machine, or nothing but zeros so far. What a guest writes into such zeros is hooked
+already. A guest that makes a long stretch of code that had branches is not noticed.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ class LongBlocks:
     """The stretches that have the hook."""
 
     def __init__(self, engine: Engine, ends: Callable[[int], bool], windows: list[int]) -> None:
-        """ends: whether an instruction ends a block, by its word as a number of the host's. windows: where else the
-        guest sees all memory."""
+        """ends: whether an instruction ends a block, by its word as a number of the host's.
+        windows: where else the guest sees all memory.
+        """
         self._engine = engine
         self._ends = ends
         self._windows = (0, *windows)
@@ -46,7 +48,9 @@ class LongBlocks:
                     self._add(at, to)
 
     def changed(self, first: int, code: Any, start: int, end: int) -> None:
-        """Code in [start, end) has changed. code: the words of the whole mapping, which begins at `first`."""
+        """Code in [start, end) has changed. code: the words of the whole mapping, which begins at
+        `first`.
+        """
         start, end = self._stretch(first, code, start, end)
         self.forget(start, end)
         for at, to in self._long(code[(start - first) // WORD : (end - first) // WORD]):
@@ -59,11 +63,15 @@ class LongBlocks:
         low = min([low, *(at for at, to in known if at <= low <= to)])
         high = max([high, *(to for at, to in known if at <= high <= to)])
         low = next((n for n in range(min(low, len(code)), 0, -1) if self._ends(code[n - 1])), 0)
-        high = next((n for n in range(min(high, len(code)), len(code)) if self._ends(code[n])), len(code))
+        high = next(
+            (n for n in range(min(high, len(code)), len(code)) if self._ends(code[n])), len(code)
+        )
         return first + low * WORD, first + high * WORD
 
     def _long(self, code: Any) -> Iterator[tuple[int, int]]:
-        """(first, end) of the long stretches: seldom more than a few words in a hundred are looked at."""
+        """(first, end) of the long stretches: seldom more than a few words in a hundred are looked
+        at.
+        """
         start, ends = 0, self._ends
         while start + LONG <= len(code):
             last = next((n for n in range(start + LONG - 1, start - 1, -1) if ends(code[n])), -1)
@@ -75,5 +83,7 @@ class LongBlocks:
             start = end + 1
 
     def _add(self, start: int, end: int) -> None:
-        self._hooks[start, end] = [self._engine.hook(const.UC_HOOK_CODE, NOTHING, at + start, at + end - 1)
-                                   for at in self._windows]
+        self._hooks[start, end] = [
+            self._engine.hook(const.UC_HOOK_CODE, NOTHING, at + start, at + end - 1)
+            for at in self._windows
+        ]

@@ -1,5 +1,6 @@
-"""UnicornMachine: guest code in the Unicorn engine. What that does, and what each rule here guards against:
-docs/engine.md."""
+"""UnicornMachine: guest code in the Unicorn engine. What that does, and what each rule here guards
+against: docs/engine.md.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +21,22 @@ from ...debug.described import Described
 from ...image import raw_bytes
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import BlockCounting, CallsInPlace, Clock, Following, Hits, MarkedMemory, Sink, Watching
+from .._base import (
+    BlockCounting,
+    CallsInPlace,
+    Clock,
+    Following,
+    Hits,
+    MarkedMemory,
+    Sink,
+    Watching,
+)
 from .._listed import SymbolList
 from .._passing import Argument
 from ..closed import close
 from .areas import CALL_AREA, CallAreas
 from .assembler import assemble
-from .blockcounts import BlockCounts
+from .blockcounts import HookedBlockCounts
 from .edgemap import EdgeMap, LastBlocks
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
@@ -41,7 +51,7 @@ from .programs import HostView
 from .reports import Reports
 from .selftest import self_test
 from .snapshot import Snapshot
-from .syscalls import SystemCalls
+from .syscalls import ServedSystemCalls
 from .version import check_version
 
 __all__ = ["GUESTS", "Guest", "UnicornMachine"]
@@ -53,7 +63,8 @@ KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "guest", "page_
 
 @checked("__init__", "read", "write", "call")
 class UnicornMachine(Described):
-    """A CPU, its memory and its symbols. Make one with load(), from_code() or attach(); a context manager.
+    """A CPU, its memory and its symbols. Make one with load(), from_code() or attach(); a context
+    manager.
 
     Attributes:
         arch: the architecture.
@@ -72,7 +83,9 @@ class UnicornMachine(Described):
         """Use load(), from_code() or attach()."""
         self._uc = uc
         self.guest = guest
-        self.arch = arch if guest.breakpoint.traps is None else evolve(arch, traps=guest.breakpoint.traps)
+        self.arch = (
+            arch if guest.breakpoint.traps is None else evolve(arch, traps=guest.breakpoint.traps)
+        )
         self.page_size = guest.memory.page_size
         self.cpus = 1
         self.call_area = CALL_AREA
@@ -92,7 +105,9 @@ class UnicornMachine(Described):
             parts.reports.add_hooks()
 
     def _take_members(self, memory: GuestMemory, areas: CallAreas, reports: Reports) -> None:
-        """Take the parts' own methods for what the core calls of its contract, machine._base.Machine."""
+        """Take the parts' own methods for what the core calls of its contract,
+        machine._base.Machine.
+        """
         self.patch = memory.patch
         self.map_code = memory.map_code
         self.unmap_code = memory.unmap_code
@@ -124,7 +139,9 @@ class UnicornMachine(Described):
 
     @property
     def uc(self) -> unicorn.Uc:
-        """The engine beneath. Whoever asks for it may add hooks: programs are not run in place from then on."""
+        """The engine beneath. Whoever asks for it may add hooks: programs are not run in place from
+        then on.
+        """
         self.parts.here.share()
         self.parts.memory.share()
         return self._uc
@@ -132,44 +149,64 @@ class UnicornMachine(Described):
     # --- making one
 
     @classmethod
-    def load(cls, file: str | os.PathLike[str] | bytes, *, base: int | None = None, name: str | None = None,
-             arch: str | None = None) -> UnicornMachine:
+    def load(
+        cls,
+        file: str | os.PathLike[str] | bytes,
+        *,
+        base: int | None = None,
+        name: str | None = None,
+        arch: str | None = None,
+    ) -> UnicornMachine:
         """A machine with an ELF file in it: an executable, a shared object, or an object file.
 
-        base: address of the image (not for fixed executables). arch: its name, where the file does not tell which of
-        those that run its header it is for ("cortexm" for firmware without build attributes). A name without a slash
-        that is no file here is looked up among the system's libraries. Raises ImageError, Unsupported.
+        base: address of the image (not for fixed executables). arch: its name, where the file does
+        not tell which of those that run its header it is for ("cortexm" for firmware without build
+        attributes). A name without a slash that is no file here is looked up among the system's
+        libraries. Raises ImageError, Unsupported.
         """
         image = read(file, name)
-        machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order, image.flags, image.profile,
-                                                 arch))
+        machine = cls._open(
+            architectures.of_elf(
+                image.machine, image.bits, image.order, image.flags, image.profile, arch
+            )
+        )
         machine.parts.loader.place(image, base, main=True)
         return machine
 
     @classmethod
     def from_code(cls, code: bytes | str, *, arch: str, base: int = 0x10000,
                   symbols: SymbolList | None = None) -> UnicornMachine:
-        """A machine with raw code (bytes, or assembly text where an assembler knows the ISA) at `base`.
+        """A machine with raw code (bytes, or assembly text where an assembler knows the ISA) at
+        `base`.
 
-        The guest may write there, as raw bytes may have data in them; probes cost more in such text: where it is all
-        code, protect(base, size, "rx").
-        symbols: name -> address or (address, size in bytes); or a file that symbols.load() takes. Raises Unsupported,
-        ImageError.
+        The guest may write there, as raw bytes may have data in them; probes cost more in such
+        text: where it is all code, protect(base, size, "rx"). symbols: name -> address or (address,
+        size in bytes); or a file that symbols.load() takes. Raises Unsupported, ImageError.
         """
         machine = cls._open(architectures.get(arch))
-        machine.parts.loader.place_code(assemble(code, arch, base) if isinstance(code, str) else code, base)
+        machine.parts.loader.place_code(
+            assemble(code, arch, base) if isinstance(code, str) else code, base
+        )
         machine.parts.loader.add_symbols(symbols)
         return machine
 
     @classmethod
-    def load_raw(cls, file: str | os.PathLike[str] | bytes, *, arch: str, base: int, entry: int | None = None,
-                 symbols: SymbolList | None = None, name: str | None = None) -> UnicornMachine:
+    def load_raw(
+        cls,
+        file: str | os.PathLike[str] | bytes,
+        *,
+        arch: str,
+        base: int,
+        entry: int | None = None,
+        symbols: SymbolList | None = None,
+        name: str | None = None,
+    ) -> UnicornMachine:
         """A machine with a raw image (firmware, a memory dump) at `base`, standing at `entry`.
 
         name: of the image, in m.modules and in files of coverage; None: the file's base name.
-        entry: address, mode bits included; None: what the image's vector table says where the architecture has one
-        there (Armv7-M: stack pointer, then reset), else `base`. symbols: as from_code() takes them. Raises ImageError
-        (unreadable, empty), Unsupported.
+        entry: address, mode bits included; None: what the image's vector table says where the
+        architecture has one there (Armv7-M: stack pointer, then reset), else `base`. symbols: as
+        from_code() takes them. Raises ImageError (unreadable, empty), Unsupported.
         """
         code, name = raw_bytes(file, name)
         machine = cls._open(architectures.get(arch))
@@ -182,7 +219,9 @@ class UnicornMachine(Described):
         return machine
 
     @classmethod
-    def attach(cls, uc: unicorn.Uc, *, arch: str | None = None, symbols: SymbolList | None = None) -> UnicornMachine:
+    def attach(
+        cls, uc: unicorn.Uc, *, arch: str | None = None, symbols: SymbolList | None = None
+    ) -> UnicornMachine:
         """A machine around an engine made elsewhere, whose owner goes on calling uc.emu_start().
 
         arch: its name, where the engine's mode does not tell. Raises Unsupported.
@@ -202,7 +241,9 @@ class UnicornMachine(Described):
     # --- memory
 
     def read(self, addr: int, size: int) -> bytes:
-        """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
+        """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is
+        not mapped.
+        """
         return self.parts.memory.read(addr, size)
 
     def write(self, addr: int, data: bytes) -> None:
@@ -226,18 +267,21 @@ class UnicornMachine(Described):
         return self.parts.memory.executable(addr)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
-        """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w", "x". NoMemory where it
-        cannot be mapped."""
+        """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w",
+        "x". NoMemory where it cannot be mapped.
+        """
         self.parts.memory.map(addr, size, perms)
 
     def protect(self, addr: int, size: int, perms: str) -> None:
-        """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as
-        unmap() does."""
+        """Change what the guest may do in mapped memory; the library itself reads and writes it all
+        the same. Raises as unmap() does.
+        """
         self.parts.protect(addr, size, perms)
 
     def unmap(self, addr: int, size: int) -> None:
-        """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for
-        what is no address or size, and for memory of the library's own (slots, call areas, what alloc() hands out).
+        """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not
+        mapped, BadArgument for what is no address or size, and for memory of the library's own
+        (slots, call areas, what alloc() hands out).
         """
         self.parts.memory.unmap(addr, size)
 
@@ -252,8 +296,9 @@ class UnicornMachine(Described):
 
     @property
     def interrupt_handler(self) -> Callable[[Regs, int], bool] | None:
-        """(regs, number) -> True if it served an interrupt of the guest's (a system call, say); the guest goes on at
-        regs.pc. None: such an interrupt is a GuestFault."""
+        """(regs, number) -> True if it served an interrupt of the guest's (a system call, say); the
+        guest goes on at regs.pc. None: such an interrupt is a GuestFault.
+        """
         return self.parts.reports.interrupt_handler
 
     @interrupt_handler.setter
@@ -262,7 +307,9 @@ class UnicornMachine(Described):
 
     @property
     def interrupts(self) -> Interrupts:
-        """The interrupts that its CPU takes, and timers: interrupts.pend(n), interrupts.every(instructions, n)."""
+        """The interrupts that its CPU takes, and timers: interrupts.pend(n),
+        interrupts.every(instructions, n).
+        """
         return self.parts.interrupts
 
     @property
@@ -285,15 +332,17 @@ class UnicornMachine(Described):
         return self.parts.host_view
 
     def is_breakpoint(self, number: int | None = None) -> bool:
-        """For an engine's owner who hooks interrupts (with their number) or invalid instructions: True where it is the
-        library's own.
+        """For an engine's owner who hooks interrupts (with their number) or invalid instructions:
+        True where it is the library's own.
 
-        Such a hook is to leave it alone. It has to be there before Kprobes is made: then the engine calls it before
-        ours, and pc is still at the breakpoint.
+        Such a hook is to leave it alone. It has to be there before Kprobes is made: then the engine
+        calls it before ours, and pc is still at the breakpoint.
         """
         return self.parts.reports.is_breakpoint(number)
 
-    def count_blocks(self, wanted: Callable[[int], bool] | None = None, arcs: bool = False) -> BlockCounts:
+    def count_blocks(
+        self, wanted: Callable[[int], bool] | None = None, arcs: bool = False
+    ) -> HookedBlockCounts:
         """Count the blocks of guest code that are executed from now on.
 
         Args:
@@ -302,18 +351,25 @@ class UnicornMachine(Described):
         """
         return self.parts.count_blocks(wanted, arcs)
 
-    def map_edges(self, counters: ctypes.Array[ctypes.c_uint8], spans: Sequence[tuple[int, int]] = (), *,
-                  comparisons: bool = False) -> EdgeMap:
+    def map_edges(
+        self,
+        counters: ctypes.Array[ctypes.c_uint8],
+        spans: Sequence[tuple[int, int]] = (),
+        *,
+        comparisons: bool = False,
+    ) -> EdgeMap:
         """Count the edges between blocks of guest code into a fuzzer's map, until its close().
 
-        counters: the map, of a power of two bytes; may be shared memory. spans: (start, end) of guest code that is
-        counted; empty: all. comparisons: count equal bytes of comparisons as well. Raises BadArgument.
+        counters: the map, of a power of two bytes; may be shared memory. spans: (start, end) of
+        guest code that is counted; empty: all. comparisons: count equal bytes of comparisons as
+        well. Raises BadArgument.
         """
         return self.parts.map_edges(counters, spans, comparisons)
 
     def last_blocks(self, most: int = 64) -> LastBlocks:
-        """Note the blocks that the guest executes, the last `most` of them, until its close(). Slow: Python is called
-        for each. Raises BadArgument."""
+        """Note the blocks that the guest executes, the last `most` of them, until its close().
+        Slow: Python is called for each. Raises BadArgument.
+        """
         return self.parts.last_blocks(most)
 
     @property
@@ -328,8 +384,9 @@ class UnicornMachine(Described):
 
     # --- running it
     def stop(self) -> None:
-        """Stop the run, from a handler or another thread: the guest comes to rest before an instruction, and run()
-        returns."""
+        """Stop the run, from a handler or another thread: the guest comes to rest before an
+        instruction, and run() returns.
+        """
         self.parts.state.stop_for("stop")
 
     @property
@@ -343,20 +400,28 @@ class UnicornMachine(Described):
              max_insns: int | None = None) -> int:
         """Call guest code by the architecture's calling convention and return its integer result.
 
-        function: symbol or address. Arguments: integers; bytes, bytearray and str are copied into guest memory
-        (NUL-terminated) and passed as pointers, a bytearray is copied back; None is 0. Registers are put back
-        afterwards. From inside a handler the guest runs nested, and probes hit there are missed. timeout: seconds;
-        max_insns: instructions. Raises GuestFault, GuestTimeout, GuestStopped after stop() (registers are then left
-        where the guest stopped), UnknownSymbol, BadArgument, MachineBusy.
+        function: symbol or address. Arguments: integers; bytes, bytearray and str are copied into
+        guest memory (NUL-terminated) and passed as pointers, a bytearray is copied back; None is 0.
+        Registers are put back afterwards. From inside a handler the guest runs nested, and probes
+        hit there are missed. timeout: seconds; max_insns: instructions. Raises GuestFault,
+        GuestTimeout, GuestStopped after stop() (registers are then left where the guest stopped),
+        UnknownSymbol, BadArgument, MachineBusy.
         """
         return self.parts.calls.call(function, args, timeout, max_insns)
 
-    def run(self, start: int | str | None = None, until: int | str | None = None, *, timeout: float | None = None,
-            max_insns: int | None = None) -> None:
-        """Run the guest from `start` (default: where it stands) until `until`, or until the code it started in returns.
+    def run(
+        self,
+        start: int | str | None = None,
+        until: int | str | None = None,
+        *,
+        timeout: float | None = None,
+        max_insns: int | None = None,
+    ) -> None:
+        """Run the guest from `start` (default: where it stands) until `until`, or until the code it
+        started in returns.
 
-        After stop() it returns as well. timeout: seconds; max_insns: instructions. Raises GuestFault, GuestTimeout,
-        UnknownSymbol, BadArgument, MachineBusy.
+        After stop() it returns as well. timeout: seconds; max_insns: instructions. Raises
+        GuestFault, GuestTimeout, UnknownSymbol, BadArgument, MachineBusy.
         """
         if start is None:
             self.parts.process.begin_run()
@@ -365,29 +430,34 @@ class UnicornMachine(Described):
     # --- going back, and devices
 
     def snapshot(self) -> Snapshot:
-        """Registers, memory, mappings and devices as they are now, for restore(). Raises MachineBusy in a run,
-        NoMemory."""
+        """Registers, memory, mappings and devices as they are now, for restore(). Raises
+        MachineBusy in a run, NoMemory.
+        """
         return self.parts.snapshots.take()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Put back what there was, as often as one likes: registers, memory, mappings, devices, what alloc() had handed
-        out, how far stdin was read. Probes stay as they are now, with their counters; calls that return probes followed
-        at the time are followed again.
+        """Put back what there was, as often as one likes: registers, memory, mappings, devices,
+        what alloc() had handed out, how far stdin was read. Probes stay as they are now, with their
+        counters; calls that return probes followed at the time are followed again.
 
-        Refused, it changes nothing: BadArgument for another machine's snapshot; MachineBusy in a run; Unsupported where
-        calls were under way and their Kprobes is closed; NoMemory where the library's own pages lie in the way.
+        Refused, it changes nothing: BadArgument for another machine's snapshot; MachineBusy in a
+        run; Unsupported where calls were under way and their Kprobes is closed; NoMemory where the
+        library's own pages lie in the way.
         """
         self.parts.snapshots.restore(snapshot)
 
-    def mmio(self, start: int, size: int, read: Read | None = None, write: Write | None = None) -> None:
-        """A device: whole pages where each access of the guest's calls read(offset, size) -> value, or write(offset,
-        size, value).
+    def mmio(
+        self, start: int, size: int, read: Read | None = None, write: Write | None = None
+    ) -> None:
+        """A device: whole pages where each access of the guest's calls read(offset, size) -> value,
+        or write(offset, size, value).
 
-        size: bytes of the access; values are integers, as the guest's register has them. Without a function reads give
-        0, and writes are lost. What a function raises comes out of call() or run(), after the rest of the engine's
-        block of code. A function sees registers, but no exact pc; it may stop() the run, and not run guest code
-        (MachineBusy). read() and write() of the machine, and simulated instructions, access it, too; unmap() takes it
-        away. Raises NoMemory, BadArgument.
+        size: bytes of the access; values are integers, as the guest's register has them. Without a
+        function reads give 0, and writes are lost. What a function raises comes out of call() or
+        run(), after the rest of the engine's block of code. A function sees registers, but no exact
+        pc; it may stop() the run, and not run guest code (MachineBusy). read() and write() of the
+        machine, and simulated instructions, access it, too; unmap() takes it away. Raises NoMemory,
+        BadArgument.
         """
         if self.parts.owner is not None:
             self.parts.owner.shadow_for_good()
@@ -396,13 +466,15 @@ class UnicornMachine(Described):
     # --- images
     def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None,
                     name: str | None = None) -> str:
-        """Load another image beside the main one and return its module name. Imports are bound to symbols there are."""
+        """Load another image beside the main one and return its module name. Imports are bound to
+        symbols there are.
+        """
         return self.parts.loader.add(read(file, name), base)
 
     def bind(self, name: str, function: Callable[[Regs], int | None]) -> None:
-        """Serve an import by a Python function: it gets Regs as at function entry, and its result (None: leave the
-        return register) goes back to the caller. Before that an import leads to a loaded module's symbol of that name,
-        or is a fault.
+        """Serve an import by a Python function: it gets Regs as at function entry, and its result
+        (None: leave the return register) goes back to the caller. Before that an import leads to a
+        loaded module's symbol of that name, or is a fault.
         """
         self.parts.stubs.bound[name] = function
 
@@ -410,21 +482,22 @@ class UnicornMachine(Described):
                 stdin: bytes = b"") -> None:
         """Make what is loaded a process as Linux starts one: run() then executes it from its entry.
 
-        argv, env: go to the initial stack, with an auxiliary vector; the thread pointer is set, and the thread-local
-        storage of every image that is loaded is laid out and filled, so that calls of functions of a library find it,
-        too. stdin: what
-        `m.stdin` reads. System calls are serve_system_calls()'s, or your interrupt_handler's. Raises Unsupported where
-        Linux has no such processes, BadArgument.
+        argv, env: go to the initial stack, with an auxiliary vector; the thread pointer is set, and
+        the thread-local storage of every image that is loaded is laid out and filled, so that calls
+        of functions of a library find it, too. stdin: what `m.stdin` reads. System calls are
+        serve_system_calls()'s, or your interrupt_handler's. Raises Unsupported where Linux has no
+        such processes, BadArgument.
         """
         self.parts.calls.forget_failure()
         self.parts.process.start(argv, env or {}, argv[0] if argv else "")
         self.stdin = io.BytesIO(stdin)
 
-    def serve_system_calls(self, seed: int = 0) -> SystemCalls:
-        """Serve the system calls that library code makes: memory, random bytes, time, output, locks, exit.
+    def serve_system_calls(self, seed: int = 0) -> ServedSystemCalls:
+        """Serve the system calls that library code makes: memory, random bytes, time, output,
+        locks, exit.
 
-        They reach nothing of the host's. Any other call is a GuestFault that names it, and so is every call until this
-        is called. Interrupts that are no system calls stay what they were.
+        They reach nothing of the host's. Any other call is a GuestFault that names it, and so is
+        every call until this is called. Interrupts that are no system calls stay what they were.
 
         Args:
             seed: of the random bytes.
@@ -447,27 +520,31 @@ class UnicornMachine(Described):
         return self.stdin.read(size)
 
     @property
-    def system_calls(self) -> SystemCalls:
-        """The system calls that serve_system_calls() serves: name -> function(regs, argument, ...)."""
+    def system_calls(self) -> ServedSystemCalls:
+        """The system calls that serve_system_calls() serves: name -> function(regs, argument, ...).
+        """
         return self.parts.system_calls
 
     def set_thread_pointer(self, value: int) -> None:
-        """Set the thread pointer wherever the architecture has it: what set_thread_area, arch_prctl and their like do.
-        Raises Unsupported."""
+        """Set the thread pointer wherever the architecture has it: what set_thread_area, arch_prctl
+        and their like do. Raises Unsupported.
+        """
         self.parts.process.set_pointer(value)
 
     def unload_module(self, name: str) -> None:
-        """Unmap a module; probes in it are GONE. Raises UnknownSymbol-like Unsupported where there is no such
-        module."""
+        """Unmap a module; probes in it are GONE. Raises UnknownSymbol-like Unsupported where there
+        is no such module.
+        """
         self.parts.loader.unload(name)
 
     # --- the end
 
     def close(self) -> None:
-        """Unregister the probes, take the hooks away; an engine of our own is closed with its last reference.
+        """Unregister the probes, take the hooks away; an engine of our own is closed with its last
+        reference.
 
-        From then on everything but what is known of the guest (`arch`, `symbols`) is MachineClosed, in registers that
-        were kept as well. Raises MachineBusy in a run.
+        From then on everything but what is known of the guest (`arch`, `symbols`) is MachineClosed,
+        in registers that were kept as well. Raises MachineBusy in a run.
         """
         if not self._is_closed:
             self.parts.close()

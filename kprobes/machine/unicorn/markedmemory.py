@@ -10,7 +10,7 @@ from .snapshot import Snapshots
 from .watches import Watches
 
 
-class MarkedMemory:
+class HookedMarkedMemory:
     """Mark bytes of guest memory, and report accesses to marked ones."""
 
     def __init__(self, memory: GuestMemory, watches: Watches, snapshots: Snapshots) -> None:
@@ -34,7 +34,9 @@ class MarkedMemory:
         return self._memory.alloc(size)
 
     def watch(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
-        """Report each access to a byte whose mark is not 0; returns what ends it. Raises Unsupported."""
+        """Report each access to a byte whose mark is not 0; returns what ends it. Raises
+        Unsupported.
+        """
         return self._watches.add_marked(start, marks, report)
 
     def keep_books(self, books: Books) -> Callable[[], None]:

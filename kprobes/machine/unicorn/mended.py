@@ -1,10 +1,11 @@
 """Mends the CPU's state, which the engine leaves wrong when it reports an access.
 
-Before the engine calls a hook of accesses it works out where the guest is: pc, and what the instruction's place means
-for it (the branch that a delay slot belongs to, the rest of an IT block). It writes that over the CPU's state, and
-leaves it there. The code that was translated knows its place by itself and writes no more than what follows: so behind
-the instruction the CPU would still be in that slot or block. Undone in the hook, as its last act, it is as without one.
-The engine does that only where a hook is called, never for accesses that no hook is for.
+Before the engine calls a hook of accesses it works out where the guest is: pc, and what the
+instruction's place means for it (the branch that a delay slot belongs to, the rest of an IT block).
+It writes that over the CPU's state, and leaves it there. The code that was translated knows its
+place by itself and writes no more than what follows: so behind the instruction the CPU would still
+be in that slot or block. Undone in the hook, as its last act, it is as without one. The engine does
+that only where a hook is called, never for accesses that no hook is for.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ def mending(engine: Engine, guest: Guest, arch: Arch) -> Callable[[], None] | No
     if arch.name not in _tried:
         _tried[arch.name] = _known(guest, arch, mended)
     if not _tried[arch.name]:
-        raise Unsupported(f"this Unicorn ({engine.version}) changes {arch.name} guests when it reports an access, in a "
-                          "way that is not known",
-                          hint="install unicorn 2.1.4")
+        raise Unsupported(
+            f"this Unicorn ({engine.version}) changes {arch.name} guests when it reports an access, in a "
+            "way that is not known",
+            hint="install unicorn 2.1.4",
+        )
     return mended.undo(engine)
 
 
@@ -55,7 +58,9 @@ def _known(guest: Guest, arch: Arch, mended: Mended) -> bool:
         if hooked:
             undo = mended.undo(engine)
 
-            def report(_uc: int, _kind: int, undo: Callable[[], None] = undo, told: list[int] = accesses) -> None:
+            def report(
+                _uc: int, _kind: int, undo: Callable[[], None] = undo, told: list[int] = accesses
+            ) -> None:
                 told.append(1)
                 undo()
 

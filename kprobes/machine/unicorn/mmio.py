@@ -1,8 +1,8 @@
 """Devices: ranges of guest memory that Python functions stand for.
 
-The engine calls them in the middle of a translated block: it goes on behind the access whatever happens there, does not
-say where the guest is, and must not be started. What a function raises is parked; the run stops at the end of that
-block, and raises it.
+The engine calls them in the middle of a translated block: it goes on behind the access whatever
+happens there, does not say where the guest is, and must not be started. What a function raises is
+parked; the run stops at the end of that block, and raises it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ from .windows import Windows
 
 Read = Callable[[int, int], int]  # (offset, bytes) -> value
 Write = Callable[[int, int, int], object]  # (offset, bytes, value)
-_READ = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_void_p)
-_WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p)
+_READ = ctypes.CFUNCTYPE(
+    ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_void_p
+)
+_WRITE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p
+)
 SIZES = 8, 4, 2, 1
 
 
@@ -69,8 +73,14 @@ class MmioDevices:
         accessed: True while a device's function is at work.
     """
 
-    def __init__(self, engine: Engine, windows: Windows, page_size: int, order: Literal["little", "big"],
-                 swapped: bool) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        windows: Windows,
+        page_size: int,
+        order: Literal["little", "big"],
+        swapped: bool,
+    ) -> None:
         self._engine = engine
         self._windows = windows
         self._page_size = page_size
@@ -81,7 +91,9 @@ class MmioDevices:
 
     # --- which there are
 
-    def add(self, run: DeviceRun, start: int, size: int, read: Read | None, write: Write | None) -> None:
+    def add(
+        self, run: DeviceRun, start: int, size: int, read: Read | None, write: Write | None
+    ) -> None:
         """Put a device into guest memory.
 
         Args:
@@ -98,18 +110,30 @@ class MmioDevices:
         end = pages_end(start, size, self._page_size, NoMemory)
         for function in read, write:
             if function is not None and not callable(function):
-                raise BadArgument(f"{function!r} is no function",
-                                  hint="pass read=lambda offset, size: 0, write=lambda offset, size, value: None")
-        self._map(self._make(run, self._windows.place(start), end - start, read or (lambda offset, size: 0),
-                             write or (lambda offset, size, value: None)))
+                raise BadArgument(
+                    f"{function!r} is no function",
+                    hint="pass read=lambda offset, size: 0, write=lambda offset, size, value: None",
+                )
+        self._map(
+            self._make(
+                run,
+                self._windows.place(start),
+                end - start,
+                read or (lambda offset, size: 0),
+                write or (lambda offset, size, value: None),
+            )
+        )
 
     def _map(self, device: MmioDevice) -> None:
         try:
             self._engine.keep(device.callbacks)
             map_device(self._engine, device.place, device.size, *device.callbacks)
         except (unicorn.UcError, ctypes.ArgumentError) as error:
-            raise NoMemory(f"cannot map a device of {device.size:#x} bytes ({error})", address=device.place,
-                           hint="choose another place") from None
+            raise NoMemory(
+                f"cannot map a device of {device.size:#x} bytes ({error})",
+                address=device.place,
+                hint="choose another place",
+            ) from None
         self._at[device.place] = device
 
     def remove(self, place: int, end: int) -> None:
@@ -120,8 +144,10 @@ class MmioDevices:
         """
         for device in [d for d in self._at.values() if d.place < end and place < d.place + d.size]:
             if device.place < place or end < device.place + device.size:
-                raise BadArgument("that is a part of a device",
-                                  hint=f"unmap all of its {device.size:#x} bytes at {device.place:#x}")
+                raise BadArgument(
+                    "that is a part of a device",
+                    hint=f"unmap all of its {device.size:#x} bytes at {device.place:#x}",
+                )
             del self._at[device.place]
 
     def check_free(self, place: int, size: int) -> None:
@@ -172,7 +198,8 @@ class MmioDevices:
         return None
 
     def read(self, addr: int, size: int) -> bytes | None:
-        """Read for the library, or for a simulated instruction: by one access, or several aligned ones.
+        """Read for the library, or for a simulated instruction: by one access, or several aligned
+        ones.
 
         Args:
             addr: guest address.
@@ -203,7 +230,11 @@ class MmioDevices:
         at = place - device.place
         with self._access(device.run):
             for offset, part in _parts(at, len(data)):
-                device.write(offset, part, int.from_bytes(data[offset - at : offset - at + part], self._order))
+                device.write(
+                    offset,
+                    part,
+                    int.from_bytes(data[offset - at : offset - at + part], self._order),
+                )
         return True
 
     def _make(self, run: DeviceRun, place: int, size: int, read: Read, write: Write) -> MmioDevice:
@@ -247,7 +278,8 @@ def _swap(value: int, size: int) -> int:
 
 
 def _parts(offset: int, size: int) -> list[tuple[int, int]]:
-    """Return the accesses that make up one of any size, as (offset, bytes): itself where possible, else aligned ones.
+    """Return the accesses that make up one of any size, as (offset, bytes): itself where possible,
+    else aligned ones.
     """
     if size in SIZES:
         return [(offset, size)]

@@ -10,7 +10,7 @@ import unicorn
 
 from .._base import Fault
 from .._ends import ending_at
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .engine import ERRORS, INTR
 from .faults import FaultReports
 from .runner import Runner
@@ -18,13 +18,17 @@ from .runstate import RunState
 from .selftest import hear
 from .starts import Starts
 
-_INTERRUPT_CALLBACK = getattr(sys.modules.get("unicorn.unicorn_py3.unicorn"), "HOOK_INTR_CFUNC", INTR)
+_INTERRUPT_CALLBACK = getattr(
+    sys.modules.get("unicorn.unicorn_py3.unicorn"), "HOOK_INTR_CFUNC", INTR
+)
 
 
 class EngineOwner:
     """Takes part in the runs of an attached engine's owner."""
 
-    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, runner: Runner, faults: FaultReports) -> None:
+    def __init__(
+        self, cpu: UnicornCpu, state: RunState, starts: Starts, runner: Runner, faults: FaultReports
+    ) -> None:
         self._cpu = cpu
         self._state = state
         self._starts = starts
@@ -36,7 +40,10 @@ class EngineOwner:
     def hooks_interrupts(self) -> bool:
         """Return True where a hook of the owner's gets interrupts of the guest."""
         callbacks = self._cpu.engine.uc._callbacks.values()
-        return any(type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _INTERRUPT_CALLBACK) for c in callbacks)
+        return any(
+            type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _INTERRUPT_CALLBACK)
+            for c in callbacks
+        )
 
     def shadow(self) -> None:
         """Put a method in place of the owner's uc.emu_start().
@@ -53,7 +60,8 @@ class EngineOwner:
             try:
                 m.regs.at(None)
                 m.memory.executable_pages.clear()  # the owner maps memory as he likes
-                self._runner.signals.hasty = not count  # not known is how many instructions are left when a run goes on
+                # not known is how many instructions are left when a run goes on
+                self._runner.signals.hasty = not count
                 self._run(start, begin, until, timeout, count)
             finally:
                 self._runner.signals.hasty = True
@@ -74,11 +82,15 @@ class EngineOwner:
             outside.end()
 
     def shadow_for_good(self) -> None:
-        """Shadow emu_start() as long as the engine lives: devices raise, too, and not only handlers."""
+        """Shadow emu_start() as long as the engine lives: devices raise, too, and not only
+        handlers.
+        """
         self._stays = True
         self.shadow()
 
-    def _run(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> None:
+    def _run(
+        self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int
+    ) -> None:
         """Run the guest for emu_start().
 
         Args:
@@ -88,15 +100,21 @@ class EngineOwner:
         deadline = monotonic() + timeout / 1e6
         self._runner.enter(begin)
         try:
-            with ending_at(self._state.sink, self._cpu.arch, until & ~self._cpu.arch.pointers.mode_bits):
+            with ending_at(
+                self._state.sink, self._cpu.arch, until & ~self._cpu.arch.pointers.mode_bits
+            ):
                 while (on := self._stretch(start, begin, until, timeout, count)) is not None:
                     begin = on
                     timeout = timeout and max(1, int((deadline - monotonic()) * 1e6))
         finally:
             self._runner.leave()
 
-    def _stretch(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> int | None:
-        """Run the guest until the engine ends; return the address where to go on, None where the run is over."""
+    def _stretch(
+        self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int
+    ) -> int | None:
+        """Run the guest until the engine ends; return the address where to go on, None where the
+        run is over.
+        """
         m, state = self._cpu, self._state
         self._starts.check_alive()
         m.engine.starts()
@@ -124,13 +142,18 @@ class EngineOwner:
             self._runner.deliver(unfinished)
             if (moved := self._runner.moved()) is not None:
                 return moved
-        if m.engine.stopped and reason in ("", "signal"):  # by the end of an inner run, or for that alone
+        # by the end of an inner run, or for that alone
+        if m.engine.stopped and reason in ("", "signal"):
             return m.arch.pointers.same_mode(m.regs, m.read_pc())
         return None
 
     def _report(self, error: unicorn.UcError) -> int | None:
-        """Ask the core about a fault; return the address where to go on if it has handled it, else None."""
+        """Ask the core about a fault; return the address where to go on if it has handled it, else
+        None.
+        """
         m = self._cpu
         access, signal = ERRORS.get(error.errno, ("engine", 11))
         self._starts.settle(access)
-        return self._faults.ask(m.read_pc(), Fault(access=access, trapnr=signal, text=str(error)))[0]
+        return self._faults.ask(m.read_pc(), Fault(access=access, trapnr=signal, text=str(error)))[
+            0
+        ]

@@ -13,15 +13,15 @@ from ...errors import MachineBusy
 from ...regs import Machine
 from ...symbols import Symbols
 from .areas import CallAreas
-from .blockcounts import BlockCounts
+from .blockcounts import HookedBlockCounts
 from .bounds import Bounds
 from .calls import FunctionCalls
 from .clock import InstructionClock
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .edgemap import EdgeMap, LastBlocks, Spans
 from .faults import FaultReports
-from .following import Following, Hits
+from .following import HostFollowing, HostHits
 from .functions import Functions
 from .furniture import Furniture
 from .guests.guest import Guest
@@ -33,7 +33,7 @@ from .interrupted import InterruptedRunner
 from .interrupts import Interrupts
 from .layout import whole
 from .loader import Loader
-from .markedmemory import MarkedMemory
+from .markedmemory import HookedMarkedMemory
 from .memory import GuestMemory
 from .owner import EngineOwner
 from .passedover import PassedOver
@@ -47,18 +47,20 @@ from .snapshot import Snapshots, StandardInput
 from .starts import Starts
 from .stops import HookedStops
 from .stubs import Stubs
-from .syscalls import SystemCalls
+from .syscalls import ServedSystemCalls
 from .watches import Watches
 
 
 class Parts:
-    """The parts of one machine, which owns them. Each is made with those that it needs, and knows no others."""
+    """The parts of one machine, which owns them. Each is made with those that it needs, and knows
+    no others.
+    """
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, machine: Machine, symbols: Symbols,
                  call: Callable[..., int], owned: bool) -> None:
         """machine: whose CPU it is. call: of guest code. owned: the engine is ours."""
         self.memory = GuestMemory(uc, arch, guest, shared=not owned)
-        self.cpu = cpu = Cpu(self.memory, machine)
+        self.cpu = cpu = UnicornCpu(self.memory, machine)
         if owned:
             hear(cpu.engine, guest, arch)
         self.followed = FollowedCalls(cpu)
@@ -75,27 +77,68 @@ class Parts:
         self.process = LinuxProcess(cpu, state, functions, self.stubs, self.furniture)
         self.here = HookedInstructions(cpu, state, services, self.followed, owned)
         self.areas = CallAreas(cpu, services, self.followed, self.here)
-        faults = FaultReports(cpu, state, self.starts, self.bounds, delay_slots, self.stubs, symbols, self.furniture,
-                        self.process)
+        faults = FaultReports(
+            cpu,
+            state,
+            self.starts,
+            self.bounds,
+            delay_slots,
+            self.stubs,
+            symbols,
+            self.furniture,
+            self.process,
+        )
         self.interrupts = Interrupts(cpu, state, self.starts, self.bounds)
-        self.runner = InterruptedRunner(cpu, state, services, self.starts, self.bounds, faults, self.interrupts)
-        self.calls = FunctionCalls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
+        self.runner = InterruptedRunner(
+            cpu, state, services, self.starts, self.bounds, faults, self.interrupts
+        )
+        self.calls = FunctionCalls(
+            cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture
+        )
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
         self.watches = Watches(cpu, state, owned)
         self.owner = None if owned else EngineOwner(cpu, state, self.starts, self.runner, faults)
-        self.system_calls = SystemCalls(cpu, state, self.process)
-        books = (self.memory.heap, delay_slots, self.process, self.loader, self.interrupts, StandardInput(machine),
-                 self.system_calls)
+        self.system_calls = ServedSystemCalls(cpu, state, self.process)
+        books = (
+            self.memory.heap,
+            delay_slots,
+            self.process,
+            self.loader,
+            self.interrupts,
+            StandardInput(machine),
+            self.system_calls,
+        )
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
-        self.marked_memory = MarkedMemory(self.memory, self.watches, self.snapshots)
+        self.marked_memory = HookedMarkedMemory(self.memory, self.watches, self.snapshots)
         self.stops = HookedStops(cpu, state, self.bounds, state)
-        self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock,
-                               delay_slots, self.followed, shared, self.interrupts)
-        self.hits = None if shared is None else Hits(shared, services, self.followed, self.reports.traps)
-        self.following = (Following(self.followed, self.hits, services, self.memory.blocks)
-                          if self.hits is not None and self.followed.possible else None)
+        self.reports = Reports(
+            cpu,
+            state,
+            services,
+            self.starts,
+            self.stubs,
+            self.stops,
+            self.owner,
+            self.clock,
+            delay_slots,
+            self.followed,
+            shared,
+            self.interrupts,
+        )
+        self.hits = (
+            None
+            if shared is None
+            else HostHits(shared, services, self.followed, self.reports.traps)
+        )
+        self.following = (
+            HostFollowing(self.followed, self.hits, services, self.memory.blocks)
+            if self.hits is not None and self.followed.possible
+            else None
+        )
         if owned and guest.calls.decoded is not None:
-            passed_over = PassedOver(cpu, state, self.bounds, guest.calls.decoded, self.reports.unclaimed)
+            passed_over = PassedOver(
+                cpu, state, self.bounds, guest.calls.decoded, self.reports.unclaimed
+            )
             self.memory.on_code_change(passed_over.look)
 
     def protect(self, addr: int, size: int, perms: str) -> None:
@@ -105,11 +148,15 @@ class Parts:
             for alias in self.memory.windows.aliases(addr):
                 self.state.sink.protected(alias, alias + whole(size, self.memory.page_size))
 
-    def count_blocks(self, wanted: Callable[[int], bool] | None = None, arcs: bool = False) -> BlockCounts:
+    def count_blocks(
+        self, wanted: Callable[[int], bool] | None = None, arcs: bool = False
+    ) -> HookedBlockCounts:
         """Count blocks from now on: see machine._base.Machine."""
-        return BlockCounts(self.memory, self.state, wanted, arcs)
+        return HookedBlockCounts(self.memory, self.state, wanted, arcs)
 
-    def map_edges(self, counters: ctypes.Array[ctypes.c_uint8], spans: Spans, comparisons: bool) -> EdgeMap:
+    def map_edges(
+        self, counters: ctypes.Array[ctypes.c_uint8], spans: Spans, comparisons: bool
+    ) -> EdgeMap:
         """Count edges in `counters`; see UnicornMachine.map_edges() for the arguments."""
         return EdgeMap(self.memory, counters, spans, comparisons)
 
@@ -120,7 +167,11 @@ class Parts:
     @cached_property
     def host_view(self) -> HostView | None:
         """The guest, for who compiles programs for the host."""
-        return HostView(self.cpu, self.followed, self.clock, self.state.park) if self.areas.can_run else None
+        return (
+            HostView(self.cpu, self.followed, self.clock, self.state.park)
+            if self.areas.can_run
+            else None
+        )
 
     def close(self) -> None:
         """Close the sink and the engine.
@@ -129,7 +180,10 @@ class Parts:
             MachineBusy: the guest is in a run.
         """
         if self.state.depth:
-            raise MachineBusy("the guest is in a run", hint="stop() it, and close the machine when the run has ended")
+            raise MachineBusy(
+                "the guest is in a run",
+                hint="stop() it, and close the machine when the run has ended",
+            )
         if self.state.sink is not None:
             self.state.sink.close()
         self.reports.remove_hooks()

@@ -1,7 +1,8 @@
-"""System calls that the engine does not report (SystemCalls.decoded): stops where code has their bytes.
+"""System calls that the engine does not report (SystemCalls.decoded): stops where code has their
+bytes.
 
-Code is looked through where it enters the machine. What only looks like a system call, as data or the end of another
-instruction, is never arrived at. What a guest writes itself is not looked at.
+Code is looked through where it enters the machine. What only looks like a system call, as data or
+the end of another instruction, is never arrived at. What a guest writes itself is not looked at.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 
 from ...regs import Regs
 from .bounds import Bounds
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .guests.guest import Decoded
 from .runstate import RunState
 from .stops import HookedStops
@@ -21,8 +22,14 @@ MOST = 256  # hooks: the engine looks at each of them where it translates, and o
 class PassedOver:
     """Finds such system calls in one machine's code, and reports them."""
 
-    def __init__(self, cpu: Cpu, state: RunState, bounds: Bounds, decoded: Decoded,
-                 report: Callable[[int, int], None]) -> None:
+    def __init__(
+        self,
+        cpu: UnicornCpu,
+        state: RunState,
+        bounds: Bounds,
+        decoded: Decoded,
+        report: Callable[[int, int], None],
+    ) -> None:
         """Prepare; no code is looked at.
 
         Args:
@@ -44,7 +51,11 @@ class PassedOver:
             return
         low, high = max(first, block.start), min(addr + size + length - 1, block.end)
         code = bytes(block.view[low - block.start : high - block.start])
-        now = {low + seen.start() for seen in self._decoded.pattern.finditer(code) if (low + seen.start()) % align == 0}
+        now = {
+            low + seen.start()
+            for seen in self._decoded.pattern.finditer(code)
+            if (low + seen.start()) % align == 0
+        }
         for gone in [at for at in self._found if first <= at < addr + size and at not in now]:
             self._found.discard(gone)
             self._stops.remove(gone)
@@ -53,7 +64,8 @@ class PassedOver:
             self._stops.add(new)
 
     def trap(self, regs: Regs) -> bool:
-        """Report a system call at pc, if it still stands there: the guest's own stores are not looked at.
+        """Report a system call at pc, if it still stands there: the guest's own stores are not
+        looked at.
 
         Returns:
             False: the guest goes on where it stands.

@@ -1,9 +1,9 @@
 """Sets up a process as Linux does before its first instruction: the initial stack, and a thread
 pointer with thread-local storage.
 
-The stack is the System V ABIs': argc, argv, envp, the auxiliary vector, then what they point at. Thread-local storage
-is laid out as the ABIs' supplements say: above the thread pointer or below it, the block of the image loaded first next
-to it.
+The stack is the System V ABIs': argc, argv, envp, the auxiliary vector, then what they point at.
+Thread-local storage is laid out as the ABIs' supplements say: above the thread pointer or below it,
+the block of the image loaded first next to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...arch._rows import row
 from ...errors import BadArgument, GuestFault, Unsupported
 from ...image import TLSDESC, Image, Placed, TlsBlock
 from ...regs import Regs
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .functions import Functions
 from .furniture import STACK_SIZE, Furniture
 from .layout import PAGE
@@ -27,11 +27,26 @@ from .runstate import RunState
 from .stubs import Stubs
 
 Text = str | bytes
-# bytes on either side of the thread pointer at least: a C library's own data about the thread lie there, too
+# bytes on either side of the thread pointer at least: a C library's own data about the thread lie
+# there, too
 AROUND = 0x10000
 RANDOM = bytes(range(0x5A, 0x6A))  # what AT_RANDOM points at: the same in every run
-_PHDR, _PHENT, _PHNUM, _PAGESZ, _BASE, _FLAGS, _ENTRY, _IDS, _PLATFORM, _HWCAP, _CLKTCK, _SECURE, _RANDOM, _EXECFN = (
-    3, 4, 5, 6, 7, 8, 9, (11, 12, 13, 14), 15, 16, 17, 23, 25, 31)
+(
+    _PHDR,
+    _PHENT,
+    _PHNUM,
+    _PAGESZ,
+    _BASE,
+    _FLAGS,
+    _ENTRY,
+    _IDS,
+    _PLATFORM,
+    _HWCAP,
+    _CLKTCK,
+    _SECURE,
+    _RANDOM,
+    _EXECFN,
+) = (3, 4, 5, 6, 7, 8, 9, (11, 12, 13, 14), 15, 16, 17, 23, 25, 31)
 _TLS_SELECTOR = 0x33  # i386: the first of the three that Linux keeps for threads
 
 
@@ -42,7 +57,14 @@ class LinuxProcess:
         pointer: the thread pointer; 0: nothing is set up.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, functions: Functions, stubs: Stubs, furniture: Furniture) -> None:
+    def __init__(
+        self,
+        cpu: UnicornCpu,
+        state: RunState,
+        functions: Functions,
+        stubs: Stubs,
+        furniture: Furniture,
+    ) -> None:
         self._cpu = cpu
         self._state = state
         self._functions = functions
@@ -78,8 +100,9 @@ class LinuxProcess:
         self._blocks, self._end = then
 
     def reserve(self, image: Image, bias: int) -> tuple[int, int, int]:
-        """Room for an image's thread-local storage: (number of the image, offset from the thread pointer, what offsets
-        in it leave out)."""
+        """Room for an image's thread-local storage: (number of the image, offset from the thread
+        pointer, what offsets in it leave out).
+        """
         block, threads = image.tls_block, self._threads
         if block is None or threads is None:
             return 0, 0, 0
@@ -107,28 +130,38 @@ class LinuxProcess:
         if self._threads is None:
             raise Unsupported(f"no process can be made on {self._cpu.arch.name}",
                               hint="call functions, or set registers and run()")
-        texts = [*map(_encoded, argv)], [_encoded(f"{name}={value}") for name, value in env.items()], _encoded(path)
+        texts = (
+            [*map(_encoded, argv)],
+            [_encoded(f"{name}={value}") for name, value in env.items()],
+            _encoded(path),
+        )
         self._set_up_threads(self._threads)
         self._cpu.regs.sp = self._write_stack(self._threads, *texts)
         if self._main is not None and self._main[1].entry is not None:
             self._enter(self._main[1].entry)
 
     def begin_run(self) -> None:
-        """A run begins where the guest stands. Give a static program that stands at its entry the words that its
-        start-up code relocates.
+        """A run begins where the guest stands. Give a static program that stands at its entry the
+        words that its start-up code relocates.
 
-        Until then they hold what placing the image has put there, so that functions can be called without a start.
+        Until then they hold what placing the image has put there, so that functions can be called
+        without a start.
         """
         if self._main is None:
             return
         image, placed = self._main
         if not image.own_words or placed.entry is None:
             return
-        if self._cpu.regs.pc != self._functions.target(placed.entry) & ~self._cpu.arch.pointers.mode_bits:
+        if (
+            self._cpu.regs.pc
+            != self._functions.target(placed.entry) & ~self._cpu.arch.pointers.mode_bits
+        ):
             return
         arch = self._cpu.arch
         for address, value in image.own_words:
-            self._cpu.memory.write(address + placed.base, value.to_bytes(arch.bits // 8, arch.order.value))
+            self._cpu.memory.write(
+                address + placed.base, value.to_bytes(arch.bits // 8, arch.order.value)
+            )
 
     def _enter(self, entry: int) -> None:
         m, state = self._cpu, self._state
@@ -141,7 +174,9 @@ class LinuxProcess:
 
     # --- the stack
 
-    def _write_stack(self, threads: ThreadStorage, argv: list[bytes], env: list[bytes], path: bytes) -> int:
+    def _write_stack(
+        self, threads: ThreadStorage, argv: list[bytes], env: list[bytes], path: bytes
+    ) -> int:
         m = self._cpu
         word, top = m.arch.bits // 8, self._furniture.stack_top
         if sum(map(len, argv)) + sum(map(len, env)) > STACK_SIZE // 4:
@@ -154,8 +189,14 @@ class LinuxProcess:
             m.memory.write(top, text)
             return top
 
-        pointers = {name: put(text) for name, text in ((_EXECFN, path + b"\0"), (_PLATFORM, threads.platform + b"\0"),
-                                                       (_RANDOM, RANDOM))}
+        pointers = {
+            name: put(text)
+            for name, text in (
+                (_EXECFN, path + b"\0"),
+                (_PLATFORM, threads.platform + b"\0"),
+                (_RANDOM, RANDOM),
+            )
+        }
         starts = [[put(text + b"\0") for text in texts] for texts in (argv, env)]
         words = [len(argv), *starts[0], 0, *starts[1], 0, *self._auxiliary(threads, pointers)]
         sp = (top - (len(words) + threads.frame) * word) // 16 * 16
@@ -165,8 +206,15 @@ class LinuxProcess:
 
     def _auxiliary(self, threads: ThreadStorage, pointers: dict[int, int]) -> Iterable[int]:
         """The auxiliary vector, in pairs."""
-        vector = {_PAGESZ: self._cpu.memory.page_size, _BASE: 0, _FLAGS: 0, _CLKTCK: 100, _HWCAP: threads.hwcap,
-                  _SECURE: 0, **dict.fromkeys(_IDS, 0)}
+        vector = {
+            _PAGESZ: self._cpu.memory.page_size,
+            _BASE: 0,
+            _FLAGS: 0,
+            _CLKTCK: 100,
+            _HWCAP: threads.hwcap,
+            _SECURE: 0,
+            **dict.fromkeys(_IDS, 0),
+        }
         if self._main is not None:
             image, placed = self._main
             vector |= {_ENTRY: placed.entry or 0}
@@ -199,8 +247,14 @@ class LinuxProcess:
         m = self._cpu
         block, at, bias = self._blocks[number]
         if not -self._room <= at <= self._room - block.memsz:
-            raise Unsupported("no room for the thread-local storage of one more image", hint="load it before process()")
-        m.memory.write(self.pointer + at, m.memory.read(block.addr + bias, block.filesz).ljust(block.memsz, b"\0"))
+            raise Unsupported(
+                "no room for the thread-local storage of one more image",
+                hint="load it before process()",
+            )
+        m.memory.write(
+            self.pointer + at,
+            m.memory.read(block.addr + bias, block.filesz).ljust(block.memsz, b"\0"),
+        )
 
     def set_pointer(self, value: int) -> None:
         """Set the thread pointer, wherever the architecture has it."""
@@ -229,7 +283,11 @@ class LinuxProcess:
     def missing(self, name: str) -> bool:
         """True if this import is one that start() serves."""
         threads = self._threads
-        return not self.pointer and threads is not None and name in (threads.call, threads.read, TLSDESC)
+        return (
+            not self.pointer
+            and threads is not None
+            and name in (threads.call, threads.read, TLSDESC)
+        )
 
     def _read_pointer(self, regs: Regs) -> int:
         if self._threads is not None and self._threads.also:
@@ -252,8 +310,12 @@ class LinuxProcess:
         pair = threads.pair(regs) if threads.pair is not None else regs.arg(0)
         number, offset = regs.word(pair), regs.word(pair + word)
         if not 0 < number <= len(self._blocks):
-            raise GuestFault(f"thread-local variable of image {number}, which there is not", address=pair, pc=regs.pc,
-                             access="read")
+            raise GuestFault(
+                f"thread-local variable of image {number}, which there is not",
+                address=pair,
+                pc=regs.pc,
+                access="read",
+            )
         _, at, _ = self._blocks[number - 1]
         place = at + offset + threads.bias  # from the thread pointer
         return int(place if threads.from_pointer else self.pointer + place) & self._cpu.arch.mask
@@ -264,7 +326,9 @@ def _encoded(text: Text) -> bytes:
     try:
         data = os.fsencode(text)
     except (TypeError, UnicodeEncodeError):
-        raise BadArgument(f"{text!r} is no argument of a program", hint="pass str or bytes") from None
+        raise BadArgument(
+            f"{text!r} is no argument of a program", hint="pass str or bytes"
+        ) from None
     if b"\0" in data:
         raise BadArgument(f"{text!r} has a zero byte", hint="arguments end at one")
     return data

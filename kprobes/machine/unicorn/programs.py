@@ -1,7 +1,7 @@
 """Shows the guest's registers and memory to programs that were compiled for the host.
 
-Nothing here knows what a program is. The core's programs are host code with an environment of 64-bit words, see
-Machine.program_at; who compiles them asks HostView where things are.
+Nothing here knows what a program is. The core's programs are host code with an environment of
+64-bit words, see Machine.program_at; who compiles them asks HostView where things are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from attrs import frozen
 
 from .._base import HostProgram
 from .clock import InstructionClock
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .engine import MEM_READ, READ
 from .host.callsites import FollowedCalls
 from .host.hostcode import CALLS
@@ -24,9 +24,10 @@ class ProgramPlace:
     """The place of a register's value.
 
     Attributes:
-        way: "cell": at base + place. "window": `index` bytes behind where the pointer at base + place points. "api":
-            the engine's register number `place`. "pc": who runs the program knows; `place` are its mode bits. "none":
-            it is always 0. "python": only regs tells.
+        way: "cell": at base + place. "window": `index` bytes behind where the pointer at base +
+            place points. "api":
+            the engine's register number `place`. "pc": who runs the program knows; `place` are its
+            mode bits. "none": it is always 0. "python": only regs tells.
         bits: of the value there.
     """
 
@@ -40,24 +41,35 @@ class HostView:
     """The guest, as host code sees it.
 
     Attributes:
-        base: an address in the engine's CPU structure. arch, regs: the guest's. words: name -> address of the engine's
-            own (`uc`), of its functions (`uc_reg_read`, `uc_mem_read`), and of the table of blocks (`blocks`, see
-            BlockTable).
+        base: an address in the engine's CPU structure. arch, regs: the guest's. words: name ->
+            address of the engine's own (`uc`), of its functions (`uc_reg_read`, `uc_mem_read`), and
+            of the table of blocks (`blocks`, see BlockTable).
         fail: what a program's helper has raised goes there; the run raises it.
     """
 
-    def __init__(self, cpu: Cpu, followed: FollowedCalls, clock: InstructionClock,
-                 fail: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        cpu: UnicornCpu,
+        followed: FollowedCalls,
+        clock: InstructionClock,
+        fail: Callable[[BaseException], None],
+    ) -> None:
         self._cpu = cpu
         self.arch = cpu.arch
         self.regs = cpu.regs
         self.fail = fail
         places = [cell.address for cell in (cpu.cells | cpu.windowed).values()]
         self.base = min(places, default=0)
-        self.words = {"uc": cpu.engine.handle.value or 0, "uc_reg_read": READ, "uc_mem_read": MEM_READ,
-                      "blocks": cpu.memory.block_table.address, "instructions": clock.address,
-                      "returned_to": followed.address + 8 * CALLS["target"],
-                      "followed_top": followed.address + 8 * CALLS["top"], "followed_base": followed.idle[1]}
+        self.words = {
+            "uc": cpu.engine.handle.value or 0,
+            "uc_reg_read": READ,
+            "uc_mem_read": MEM_READ,
+            "blocks": cpu.memory.block_table.address,
+            "instructions": clock.address,
+            "returned_to": followed.address + 8 * CALLS["target"],
+            "followed_top": followed.address + 8 * CALLS["top"],
+            "followed_base": followed.idle[1],
+        }
 
     def where(self, name: str) -> ProgramPlace:
         """Return the place of a register's value."""

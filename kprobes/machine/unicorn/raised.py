@@ -1,10 +1,11 @@
 """Notes where an interrupt was raised, on guests whose pc is another one by the time that the
 engine reports it.
 
-Before it reports an interrupt the engine writes pc: on SPARC it becomes the next pc, which is a branch's target where a
-delay slot was executed, on MIPS whatever was noted last. Before that it asks a function of the guest's, whose address
-is in its handle, whether the interrupt ends the run; the function gets the handle and the number. One of the
-library's is put in front of it, which notes pc: host code, or Python where there is none.
+Before it reports an interrupt the engine writes pc: on SPARC it becomes the next pc, which is a
+branch's target where a delay slot was executed, on MIPS whatever was noted last. Before that it
+asks a function of the guest's, whose address is in its handle, whether the interrupt ends the run;
+the function gets the handle and the number. One of the library's is put in front of it, which notes
+pc: host code, or Python where there is none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from .engine import WRITE, Engine, address_of
 from .host.noting import give_back, take
 from .registers.cells import Cell
 
-ASKS = 0xE0  # bytes from the handle to that address; 0 is there on guests that have no such function
+# bytes from the handle to that address; 0 is there on guests that have no such function
+ASKS = 0xE0
 WITHIN = 1 << 27  # bytes that the engine's library is smaller than
 _ASKED = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_int)
 
@@ -38,7 +40,9 @@ def _word(engine: Engine, offset: int) -> ctypes.c_uint64:
 class Raised:
     """Notes the pc of interrupts of one engine."""
 
-    def __init__(self, engine: Engine, mask: int, read_pc: Callable[[], int], cell: Cell | None) -> None:
+    def __init__(
+        self, engine: Engine, mask: int, read_pc: Callable[[], int], cell: Cell | None
+    ) -> None:
         """Prepare; begin() comes before the first interrupt.
 
         Args:
@@ -58,7 +62,9 @@ class Raised:
 
     @property
     def pc(self) -> int:
-        """Pc of the instruction that the last interrupt belongs to; in its hook, before anything else is executed."""
+        """Pc of the instruction that the last interrupt belongs to; in its hook, before anything
+        else is executed.
+        """
         return self._note[0] & self._mask
 
     def begin(self) -> None:

@@ -1,8 +1,8 @@
 """Receives the engine's reports: breakpoints, which are the sink's, and interrupts of the guest's
 own.
 
-There is one hook per channel, added once through ctypes and never raising: an exception is parked, the run stopped, and
-the run raises it.
+There is one hook per channel, added once through ctypes and never raising: an exception is parked,
+the run stopped, and the run raises it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...errors import Unsupported
 from ...regs import Regs
 from .._base import Rest, Sink
 from .clock import InstructionClock
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .engine import INSN, INTR, INVALID, MEM, TLB, address_of
 from .guests.guest import FETCHED, SystemCall
@@ -38,8 +38,12 @@ from .stubs import Stubs
 from .traps import Finish, ServedBreakpoints
 
 #: accesses to data that fail
-REFUSED = (const.UC_HOOK_MEM_READ_UNMAPPED | const.UC_HOOK_MEM_READ_PROT | const.UC_HOOK_MEM_WRITE_UNMAPPED
-           | const.UC_HOOK_MEM_WRITE_PROT)
+REFUSED = (
+    const.UC_HOOK_MEM_READ_UNMAPPED
+    | const.UC_HOOK_MEM_READ_PROT
+    | const.UC_HOOK_MEM_WRITE_UNMAPPED
+    | const.UC_HOOK_MEM_WRITE_PROT
+)
 NONE = 0xFFFFFFFF  # no exception is under way
 
 
@@ -51,9 +55,21 @@ class Reports:
         traps: breakpoints that host code serves; None: it cannot.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: HookedStops,
-                 owner: EngineOwner | None, clock: InstructionClock, delay_slots: DelaySlots, followed: FollowedCalls,
-                 shared: SharedHits | None, interrupts: Interrupts) -> None:
+    def __init__(
+        self,
+        cpu: UnicornCpu,
+        state: RunState,
+        services: Services,
+        starts: Starts,
+        stubs: Stubs,
+        stops: HookedStops,
+        owner: EngineOwner | None,
+        clock: InstructionClock,
+        delay_slots: DelaySlots,
+        followed: FollowedCalls,
+        shared: SharedHits | None,
+        interrupts: Interrupts,
+    ) -> None:
         """Make the hooks.
 
         Args:
@@ -62,8 +78,11 @@ class Reports:
             shared: what these have in common; None: there is no host code.
             interrupts: serve exceptions by the CPU's own rules.
         """
-        self._raised = (Raised(cpu.engine, cpu.arch.mask, cpu.read_pc, cpu.cells.get(cpu.arch.regs.pc))
-                        if cpu.guest.interrupts.lost_pc else None)
+        self._raised = (
+            Raised(cpu.engine, cpu.arch.mask, cpu.read_pc, cpu.cells.get(cpu.arch.regs.pc))
+            if cpu.guest.interrupts.lost_pc
+            else None
+        )
         self._cpu = cpu
         self._state = state
         self._services = services
@@ -80,8 +99,13 @@ class Reports:
         self._interrupts = interrupts
         self._hooks: list[int] = []
         self._on_interrupt = INTR(self._interrupt_callback())
-        self.traps = (ServedBreakpoints(cpu, followed, shared, address_of(self._on_interrupt), self._finishing)
-                      if shared is not None and ServedBreakpoints.possible(cpu) else None)
+        self.traps = (
+            ServedBreakpoints(
+                cpu, followed, shared, address_of(self._on_interrupt), self._finishing
+            )
+            if shared is not None and ServedBreakpoints.possible(cpu)
+            else None
+        )
         self._served: Callable[[int], None] | None = None  # see Interrupts.served
         # where registers are not found a second exception is a double fault: nothing else is lost
         with suppress(Unsupported):
@@ -94,9 +118,11 @@ class Reports:
         cpu.memory.on_unmap(self._unloading)
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to `sink`; None: to nobody. AlreadyRegistered where another one listens."""
+        """Deliver reports to `sink`; None: to nobody. AlreadyRegistered where another one listens.
+        """
         if sink is None:
-            self._clock.reset()  # the sink was asked to have each instruction executed at its own address
+            # the sink was asked to have each instruction executed at its own address
+            self._clock.reset()
         self._state.listen(sink)
         if sink is not None and self._clock.runs:
             sink.exact(True)
@@ -143,7 +169,9 @@ class Reports:
         if self._guest.breakpoint.channel != BY_INTERRUPT:
             self._hooks.append(add(const.UC_HOOK_INSN_INVALID, INVALID(self._invalid_callback())))
         for insn, call in self._guest.calls.unreported.items() if self._owner is None else ():
-            self._hooks.append(add(const.UC_HOOK_INSN, INSN(self._system_call_callback(call)), insn=insn))
+            self._hooks.append(
+                add(const.UC_HOOK_INSN, INSN(self._system_call_callback(call)), insn=insn)
+            )
         if self._guest.runs.settle and self._owner is None:
             self._hooks.append(add(REFUSED, MEM(self._refused_callback())))
         if self._guest.memory.virtual_tlb and self._owner is None:
@@ -171,14 +199,16 @@ class Reports:
         return on_refused
 
     def _fill_callback(self) -> Callable[[int, int, int, Any, int], bool]:
-        """The hook of the virtual TLB: the engine itself makes an entry for one kind of access, which evicts the
-        other's.
+        """The hook of the virtual TLB: the engine itself makes an entry for one kind of access,
+        which evicts the other's.
 
-        Stores through an entry that may be executed are slow, as they look for translations: only code gets such. What
-        is not mapped or not allowed still fails, at the access.
+        Stores through an entry that may be executed are slow, as they look for translations: only
+        code gets such. What is not mapped or not allowed still fails, at the access.
         """
-        is_code, fetch, code, data = (self._cpu.memory.is_code, const.UC_MEM_FETCH, const.UC_PROT_ALL,
-                                      const.UC_PROT_READ | const.UC_PROT_WRITE)
+        is_code = self._cpu.memory.is_code
+        fetch = const.UC_MEM_FETCH
+        code = const.UC_PROT_ALL
+        data = const.UC_PROT_READ | const.UC_PROT_WRITE
 
         def on_miss(_uc: int, address: int, kind: int, entry: Any, _user: int) -> bool:
             entry[0].paddr = address
@@ -190,14 +220,19 @@ class Reports:
     def _interrupt_callback(self) -> Callable[[int, int, int], None]:
         """The engine's interrupt hook. It never raises: what is raised inside is parked.
 
-        The hottest code of the library: what it needs is looked up beforehand, and the report's pc is put into Regs
-        directly.
+        The hottest code of the library: what it needs is looked up beforehand, and the report's pc
+        is put into Regs directly.
         """
         regs, state, bias = self._regs, self._state, self._guest.breakpoint.bias
-        ours = self._guest.breakpoint.number if self._guest.breakpoint.channel == BY_INTERRUPT else -1
+        ours = (
+            self._guest.breakpoint.number if self._guest.breakpoint.channel == BY_INTERRUPT else -1
+        )
         cell = self._cpu.cells.get(self._cpu.arch.regs.pc)
         pc_word = cell if cell is not None else Spoken(self._cpu.read_pc, self._cpu.write_pc)
-        view, index, mask, write_pc = pc_word.view, pc_word.index, self._cpu.arch.mask, self._cpu.write_pc
+        view = pc_word.view
+        index = pc_word.index
+        mask = self._cpu.arch.mask
+        write_pc = self._cpu.write_pc
         modes = self._guest.pc.modes if cell is not None else 0
         mode, beyond, plain = self._cpu.mode_word(cell), ~mask, mask & ~modes
 
@@ -240,7 +275,9 @@ class Reports:
                         raise error
                     except BaseException:  # it is the context of whatever is raised now
                         rest(regs, instance, result, error)
-                cpu.write_pc(cpu.arch.pointers.same_mode(regs, here) if regs.target is None else regs.target)
+                cpu.write_pc(
+                    cpu.arch.pointers.same_mode(regs, here) if regs.target is None else regs.target
+                )
             except BaseException as raised:
                 self._failed(raised)
             regs.reported = regs.target = None
@@ -248,8 +285,9 @@ class Reports:
         return finish
 
     def _system_call_callback(self, call: SystemCall) -> Callable[[int, int], None]:
-        """The hook of a system call that the engine does not report as an interrupt. It adds the instruction's size to
-        pc afterwards."""
+        """The hook of a system call that the engine does not report as an interrupt. It adds the
+        instruction's size to pc afterwards.
+        """
         cpu, regs = self._cpu, self._regs
 
         def on_system_call(_uc: int, _user: int) -> None:
@@ -266,16 +304,26 @@ class Reports:
         return on_system_call
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
-        """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
-        regs, state, bias, mask, step = (self._regs, self._state, self._guest.breakpoint.bias, self._cpu.arch.mask,
-                                         self._cpu.arch.insn_align)
-        words = Spoken(self._cpu.read_pc, self._cpu.write_pc) if self._cpu.pair is None else self._cpu.pair
+        """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at
+        pc.
+        """
+        regs = self._regs
+        state = self._state
+        bias = self._guest.breakpoint.bias
+        mask = self._cpu.arch.mask
+        step = self._cpu.arch.insn_align
+        words = (
+            Spoken(self._cpu.read_pc, self._cpu.write_pc)
+            if self._cpu.pair is None
+            else self._cpu.pair
+        )
 
         def on_invalid(_uc: int, _user: int) -> bool:
             try:
                 pc = words[0] - bias
                 if pc == state.end:
-                    return False  # an error ends this run alone, a stop would end the outer ones as well
+                    # an error ends this run alone, a stop would end the outer ones as well
+                    return False
                 regs.reported = pc
                 if state.trap is not None and state.trap(regs):
                     target = regs.target
@@ -306,8 +354,10 @@ class Reports:
         self._state.park(error)
 
     def _handled(self, number: int, ahead: int, home: int) -> bool:
-        """Ask the interrupt handler, which sees a displaced instruction at home. True: it has handled the interrupt,
-        and the guest goes on, at `ahead` unless it was sent elsewhere. home: where it was raised."""
+        """Ask the interrupt handler, which sees a displaced instruction at home. True: it has
+        handled the interrupt, and the guest goes on, at `ahead` unless it was sent elsewhere. home:
+        where it was raised.
+        """
         cpu, regs, sink = self._cpu, self._regs, self._state.sink
         if self.interrupt_handler is None and not self._interrupts.active:
             return False
@@ -345,9 +395,13 @@ class Reports:
         return True
 
     def _ask_handlers(self, number: int) -> bool:
-        """Ask the interrupt handler, then the CPU's own rules, to serve an interrupt. True: one has."""
+        """Ask the interrupt handler, then the CPU's own rules, to serve an interrupt. True: one
+        has.
+        """
         regs, handler = self._regs, self.interrupt_handler
-        return (handler is not None and handler(regs, number)) or self._interrupts.serve(regs, number)
+        return (handler is not None and handler(regs, number)) or self._interrupts.serve(
+            regs, number
+        )
 
     def _leave(self, pc: int) -> None:
         """The guest is sent elsewhere from `pc`, where an instruction may be displaced."""
@@ -356,10 +410,11 @@ class Reports:
             sink.abandon(self._regs, pc)
 
     def _repeat(self, pc: int) -> None:
-        """Have the instruction at `pc`, whose interrupt was handled, executed once more, unless the run is over.
+        """Have the instruction at `pc`, whose interrupt was handled, executed once more, unless the
+        run is over.
 
-        An instruction that is counted in front of its execution sees to that itself. A displaced one is not, nor is
-        one in a delay slot where no stop is possible in between.
+        An instruction that is counted in front of its execution sees to that itself. A displaced
+        one is not, nor is one in a delay slot where no stop is possible in between.
         """
         state = self._state
         displaced = state.ours(pc)
@@ -375,7 +430,8 @@ class Reports:
         cpu, state, guest, regs = self._cpu, self._state, self._guest, self._regs
         fetched = number in guest.faults.unaligned and self._starts.aborted.forget()
         stub, ours = pc - guest.breakpoint.bias, guest.breakpoint.number
-        # where pc is lost it may be the end's for what fails elsewhere: in the delay slot of a jump there
+        # where pc is lost it may be the end's for what fails elsewhere: in the delay slot of a jump
+        # there
         if state.trial or (stub == state.end and (self._raised is None or number == ours)):
             self._engine.stop()
             return
@@ -385,9 +441,13 @@ class Reports:
             self._served(NONE)
         if guest.interrupts.renumber is not None:
             number = guest.interrupts.renumber(number, pc)
-        if number == ours and ((stub in state.services and self._services.send_again()) or self._stubs.serve(stub)):
+        if number == ours and (
+            (stub in state.services and self._services.send_again()) or self._stubs.serve(stub)
+        ):
             return
-        biases = guest.interrupts.mode_bias.get(cpu.arch.pointers.same_mode(regs, 0), guest.interrupts.bias)
+        biases = guest.interrupts.mode_bias.get(
+            cpu.arch.pointers.same_mode(regs, 0), guest.interrupts.bias
+        )
         home = stub if number == ours else pc - biases.get(number, 0)
         if self._raised is not None and number != ours:
             home = self._raised.pc
@@ -412,7 +472,9 @@ class Reports:
             self._engine.stop()
 
     def _unserved_at_owners(self, number: int, home: int) -> None:
-        """Deal with an interrupt that no handler of this machine has served, on an engine with an owner."""
+        """Deal with an interrupt that no handler of this machine has served, on an engine with an
+        owner.
+        """
         assert self._owner is not None
         if self._owner.hooks_interrupts:
             if self._state.ours(home) and self._cpu.read_pc() == home:
@@ -420,4 +482,5 @@ class Reports:
             return
         if self._state.ours(home):
             self._state.interrupt = number, home  # whoever raises the error brings the guest home
-        self._state.park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts
+        # what the engine says when nobody hooks interrupts
+        self._state.park(unicorn.UcError(const.UC_ERR_EXCEPTION))

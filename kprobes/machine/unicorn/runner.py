@@ -11,7 +11,7 @@ from typing import NoReturn
 from ...errors import GuestTimeout, MachineBusy, ReentryError
 from .._base import Busy, Fault
 from .bounds import Bounds
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .engine import ERRORS
 from .faults import HALT, FaultReports
 from .runstate import RunState
@@ -27,7 +27,9 @@ _REASONS = {"timeout": OUT_OF_TIME, "max_insns": COUNTED}
 
 
 class Changing:
-    """The machine's lock, for changes of probes: these are refused in the middle of an instruction (MachineBusy)."""
+    """The machine's lock, for changes of probes: these are refused in the middle of an instruction
+    (MachineBusy).
+    """
 
     def __init__(self, busy: Busy, check_settled: Callable[[], None]) -> None:
         """Wrap the lock.
@@ -57,8 +59,15 @@ class Runner:
         stopped_by: why the last run that was stopped was (runstate.REASONS).
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds,
-                 faults: FaultReports) -> None:
+    def __init__(
+        self,
+        cpu: UnicornCpu,
+        state: RunState,
+        services: Services,
+        starts: Starts,
+        bounds: Bounds,
+        faults: FaultReports,
+    ) -> None:
         self._cpu = cpu
         self._state = state
         self._services = services
@@ -111,8 +120,10 @@ class Runner:
                           hint="wait until it has finished, or make a machine for each thread")
 
     def _refuse_devices(self) -> NoReturn:
-        raise MachineBusy("a device serves an access: the engine is in the middle of an instruction",
-                          hint="note what is to be done, and do it when the run has ended, or in a probe's handler")
+        raise MachineBusy(
+            "a device serves an access: the engine is in the middle of an instruction",
+            hint="note what is to be done, and do it when the run has ended, or in a probe's handler",
+        )
 
     def let_go(self) -> None:
         """Let other threads run the machine again, after hold()."""
@@ -213,7 +224,8 @@ class Runner:
         """Put back what the outer run knows, which goes on: a nested one has ended.
 
         Args:
-            failed: (pc, address) of the first access that the engine had refused in the outer run; None: of none.
+            failed: (pc, address) of the first access that the engine had refused in the outer run;
+                None: of none.
             end: where the outer run's translations end.
         """
         self._state.failed = failed
@@ -222,8 +234,9 @@ class Runner:
 
     @contextmanager
     def _by_itself(self) -> Iterator[None]:
-        """Put aside, for a run of a handler's, that a displaced instruction is being completed: the run is no part of
-        that."""
+        """Put aside, for a run of a handler's, that a displaced instruction is being completed: the
+        run is no part of that.
+        """
         outside, state = self._cpu.engine.outside, self._state
         with self.bounds.away():
             deaf, resting = 0 if outside is None else outside.turn(deaf=0), state.resting
@@ -236,7 +249,8 @@ class Runner:
                     outside.turn(deaf)
 
     def _loop(self, target: int, until: int) -> bool:
-        """Run until `until`, resuming after handled faults and after stops that belonged to an inner run.
+        """Run until `until`, resuming after handled faults and after stops that belonged to an
+        inner run.
 
         Returns:
             True where stop() has ended it.
@@ -292,7 +306,8 @@ class Runner:
             error: the engine's error number; 0: none.
 
         Returns:
-            The address where to go on, if a handler has handled the fault; None: it has ended by no fault.
+            The address where to go on, if a handler has handled the fault; None: it has ended by no
+            fault.
 
         Raises:
             GuestFault: no handler has.
@@ -301,7 +316,8 @@ class Runner:
         interrupt = self._state.take_interrupt()
         if interrupt is not None:
             number, pc = interrupt
-            # Hazard: an access that failed first may be noticed instructions later, and is what counts then.
+            # Hazard: an access that failed first may be noticed instructions later, and is what
+            # counts then.
             told = number in meanings.unaligned or number in meanings.fetches
             if told or ERRORS.get(error, ("",))[0] not in ("read", "write"):
                 return self.faults.report(pc, self.faults.interrupt(number, pc))
@@ -311,9 +327,11 @@ class Runner:
         return self.faults.report(pc, self.faults.error(error, pc))
 
     def displaced_or_raise(self) -> int:
-        """Raise what a hook has raised, unless it stands for an interrupt in a displaced instruction.
+        """Raise what a hook has raised, unless it stands for an interrupt in a displaced
+        instruction.
 
-        That is how an engine with an owner who hooks no interrupts ends; it is reported as a fault at home.
+        That is how an engine with an owner who hooks no interrupts ends; it is reported as a fault
+        at home.
 
         Returns:
             The address where to go on, if a handler has handled that fault.
@@ -384,8 +402,9 @@ class Runner:
         """Call the handlers of the signals that came. What one of them raises is raised.
 
         Args:
-            unfinished: the guest stands in a displaced instruction that is to be executed once more. Handlers see it at
-                home, and it goes on where it is unless they raise, or send it elsewhere.
+            unfinished: the guest stands in a displaced instruction that is to be executed once
+                more. Handlers see it at home, and it goes on where it is unless they raise, or send
+                it elsewhere.
         """
         regs, sink = self._cpu.regs, self._state.sink
         if not unfinished or sink is None:
@@ -409,11 +428,12 @@ class Runner:
     def finish_displaced(self) -> bool:
         """Complete the displaced instruction that the guest stands in, if it does.
 
-        The guest rests in the core's pages only if it does not leave them: it executes nothing else there.
+        The guest rests in the core's pages only if it does not leave them: it executes nothing else
+        there.
 
         Returns:
-            True where the instruction is to be executed once more, as its interrupt or its fault was handled. The guest
-            is still there.
+            True where the instruction is to be executed once more, as its interrupt or its fault
+            was handled. The guest is still there.
         """
         cpu, state = self._cpu, self._state
         if not state.ours(cpu.read_pc()):

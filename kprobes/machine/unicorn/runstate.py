@@ -1,8 +1,9 @@
 """The state of the guest's runs, all of it, with the table of its phases.
 
-A run is one execution of guest code up to its `end`: a call, run(), or an attached engine's emu_start(). Handlers may
-begin further runs inside it (they nest). `Runner` drives the phases, `Starts` starts the engine, `Bounds` counts and
-watches the time; all three keep what they know about a run here.
+A run is one execution of guest code up to its `end`: a call, run(), or an attached engine's
+emu_start(). Handlers may begin further runs inside it (they nest). `Runner` drives the phases,
+`Starts` starts the engine, `Bounds` counts and watches the time; all three keep what they know
+about a run here.
 
 | phase | what holds |
 |---|---|
@@ -24,8 +25,9 @@ watches the time; all three keep what they know about a run here.
 | UNPARK | take_parked() | `Runner`, when the engine is at rest |
 | COMPLETE, COMPLETED | executing() | `Runner` and `Faults`, when the engine is at rest |
 
-TABLE says which event leads where. The phase is not stored: it follows from the fields, of which the hooks read one or
-two at every hit. tests/machine/test_run_states.py holds what runs do against TABLE.
+TABLE says which event leads where. The phase is not stored: it follows from the fields, of which
+the hooks read one or two at every hit. tests/machine/test_run_states.py holds what runs do against
+TABLE.
 """
 
 from __future__ import annotations
@@ -40,14 +42,17 @@ from threading import RLock, get_ident
 from ...errors import AlreadyRegistered
 from ...regs import Regs
 from .._base import Sink
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, NESTED, RESTING
 
-REASONS = "", "signal", "interrupt", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
-PASSING = 50e-6  #: seconds between two looks of a thread that stops the run, see RunState._let_pass()
+#: why a run stops; of several the last counts
+REASONS = "", "signal", "interrupt", "stop", "max_insns", "timeout"
+#: seconds between two looks of a thread that stops the run, see RunState._let_pass()
+PASSING = 50e-6
 WAITING = 10.0  #: seconds until that thread stops the engine all the same
-PASSED = 1e-3  #: seconds of processor time that take the run past an instruction that is its own call site
+#: seconds of processor time that take the run past an instruction that is its own call site
+PASSED = 1e-3
 
 
 class RunPhase(enum.Enum):
@@ -78,8 +83,9 @@ class RunEvent(enum.Enum):
 
 _P, _E = RunPhase, RunEvent
 
-#: (phase, event) -> phases that may follow. LEAVE and COMPLETED lead back to what was interrupted; STOP and PARK may
-#: arrive at any time, and the phase shown is the most urgent one: RAISING, COMPLETING, STOPPING.
+#: (phase, event) -> phases that may follow. LEAVE and COMPLETED lead back to what was interrupted;
+#: STOP and PARK may arrive at any time, and the phase shown is the most urgent one: RAISING,
+#: COMPLETING, STOPPING.
 TABLE: dict[tuple[RunPhase, RunEvent], tuple[RunPhase, ...]] = {
     (_P.FREE, _E.TAKE): (_P.TAKEN,),
     (_P.FREE, _E.STOP): (_P.FREE,),  # forgotten where the next run begins
@@ -126,28 +132,33 @@ class RunState:
         exit: address of the page where outermost functions return to; 0: there is none yet.
         runs_in: identity of the thread that uses the CPU; 0: none does.
         depth: number of nested runs.
-        end: address where the innermost run ends, where a trap ends it (Runs.until_stops); -1: nowhere.
+        end: address where the innermost run ends, where a trap ends it (Runs.until_stops); -1:
+            nowhere.
         translated_end: the `until` that the engine's translations know of.
         why_stopped: one of REASONS: why the innermost run is to stop.
         timed_out: depth of the run whose time is up; 0: of none so far.
         parked: what a hook has raised, for the run to raise.
         left: instructions that may still execute, one number for every run that counts them.
-        due: asked before each instruction of a counted run whether an interrupt stops it there; None: none is pending.
+        due: asked before each instruction of a counted run whether an interrupt stops it there;
+            None: none is pending.
         own_in_row: instructions in a row that the guest has executed in the core's own pages.
         hooked: True while every instruction has the CODE hook that counts.
-        interrupt: (number, pc) of the guest's own interrupt that ended the last start of the engine.
-        failed: (pc, address) of the first access that the engine has refused in this run (Runs.settle).
+        interrupt: (number, pc) of the guest's own interrupt that ended the last start of the
+            engine.
+        failed: (pc, address) of the first access that the engine has refused in this run
+            (Runs.settle).
         mended: an unaligned access has been served; the engine ends with an error all the same.
-        trial: what executes is not the guest's run: it shows why an instruction failed, or lets go of a branch.
+        trial: what executes is not the guest's run: it shows why an instruction failed, or lets go
+            of a branch.
         resting: depth of the run that is COMPLETING; 0: none is.
-        unfinished: address of a displaced instruction that has raised an interrupt, and is to be executed once more
-            where the run goes on, but the run is over; -1: there is none.
+        unfinished: address of a displaced instruction that has raised an interrupt, and is to be
+            executed once more where the run goes on, but the run is over; -1: there is none.
         disturbed: the run was stopped, or another one was nested in it, since the last service.
         skip: call site that was served already, and will be executed once more; -1: there is none.
         in_place: address of each instruction that is its own call site -> its hook.
     """
 
-    def __init__(self, cpu: Cpu, followed: FollowedCalls) -> None:
+    def __init__(self, cpu: UnicornCpu, followed: FollowedCalls) -> None:
         self._engine = cpu.engine
         self._followed = followed
         self._read_pc = cpu.read_pc
@@ -185,7 +196,8 @@ class RunState:
         self._clocked = 0  # the thread whose time the clock shows
         self._clock: Callable[[], float] = time.monotonic
         self._waits = False  # the run's thread, for the lock
-        self._stopping = RLock()  # held from saying why until the engine knows; reentrant, for Ctrl-C
+        # held from saying why until the engine knows; reentrant, for Ctrl-C
+        self._stopping = RLock()
 
     @property
     def phase(self) -> RunPhase:
@@ -208,7 +220,9 @@ class RunState:
             AlreadyRegistered: another sink receives them.
         """
         if sink is not None and self.sink is not None:
-            raise AlreadyRegistered("this machine has a Kprobes already", hint="use that one, or close it first")
+            raise AlreadyRegistered(
+                "this machine has a Kprobes already", hint="use that one, or close it first"
+            )
         self.sink = sink
         self.trap = None if sink is None else sink.trap
         self.services = {} if sink is None else sink.services
@@ -268,11 +282,12 @@ class RunState:
         self.why_stopped = max(self.why_stopped, reason, key=REASONS.index)
 
     def may_repeat(self) -> bool:
-        """Count an instruction that no hook counts, which is executed once more after its interrupt was handled.
+        """Count an instruction that no hook counts, which is executed once more after its interrupt
+        was handled.
 
         Returns:
-            False where the run is over before it: a stop or a bound has come, or the run was over already and only a
-            displaced instruction was to be finished.
+            False where the run is over before it: a stop or a bound has come, or the run was over
+            already and only a displaced instruction was to be finished.
         """
         if self.resting:
             return False
@@ -286,7 +301,8 @@ class RunState:
     def take_stop(self) -> str:
         """Return why the run is to stop, and forget it.
 
-        Whatever has asked for the stop has told the engine by then, so that nothing stops the next run.
+        Whatever has asked for the stop has told the engine by then, so that nothing stops the next
+        run.
         """
         self._waits = True
         with self._stopping:
@@ -297,16 +313,19 @@ class RunState:
         return reason
 
     def _let_pass(self) -> None:
-        """Wait until the run's thread has left a call site that it serves without knowing of the stop.
+        """Wait until the run's thread has left a call site that it serves without knowing of the
+        stop.
 
-        Called by another thread, between noting the stop and telling the engine. Behind a hook the engine looks whether
-        it was stopped, and if so executes the instruction, hook and all, once more when it goes on. A service that
-        begins from now on knows of the stop, and stops the run before anything is served. So at most one call site was
-        served and is not left yet. However long the run's thread is kept from going on there, the engine's pc shows
-        it: the engine writes pc before it calls the hooks, and the call site's jump writes it again, as it leads to
-        another page. A handler looks for itself at its end (Services), and may wait for the thread that stops the run;
-        an owner's hook that does has the whole of WAITING. Behind an instruction that is its own call site pc may not
-        be written for long: it has passed when it has used far more processor time.
+        Called by another thread, between noting the stop and telling the engine. Behind a hook the
+        engine looks whether it was stopped, and if so executes the instruction, hook and all, once
+        more when it goes on. A service that begins from now on knows of the stop, and stops the run
+        before anything is served. So at most one call site was served and is not left yet. However
+        long the run's thread is kept from going on there, the engine's pc shows it: the engine
+        writes pc before it calls the hooks, and the call site's jump writes it again, as it leads
+        to another page. A handler looks for itself at its end (Services), and may wait for the
+        thread that stops the run; an owner's hook that does has the whole of WAITING. Behind an
+        instruction that is its own call site pc may not be written for long: it has passed when it
+        has used far more processor time.
         """
         end, begun = time.monotonic() + WAITING, self._clock()
         while time.monotonic() < end:
@@ -314,18 +333,27 @@ class RunState:
             if self._waits or not self.runs_in or self.regs.reported is not None:
                 break
             # a displaced instruction comes to its end by itself, at its own pace
-            if not self.resting and ((pc := self._read_pc()) not in self.services or (
-                    pc in self.in_place and self._clock() - begun > PASSED and not self._followed.serving)):
+            if not self.resting and (
+                (pc := self._read_pc()) not in self.services
+                or (
+                    pc in self.in_place
+                    and self._clock() - begun > PASSED
+                    and not self._followed.serving
+                )
+            ):
                 break
 
     def disturb(self, on: bool) -> None:
-        """Say whether the run is disturbed: services look for themselves then, and host code asks Python."""
+        """Say whether the run is disturbed: services look for themselves then, and host code asks
+        Python.
+        """
         self._followed.close(DISTURBED, on)
         self.disturbed = on  # last: a service that still sees False has nothing to undo
 
     @contextmanager
     def executing(self) -> Iterator[None]:
-        """Execute one instruction that is no hit: a displaced one to its end, or a failed one once more.
+        """Execute one instruction that is no hit: a displaced one to its end, or a failed one once
+        more.
 
         Services in place do nothing meanwhile.
         """
@@ -338,9 +366,11 @@ class RunState:
             self._followed.close(RESTING, bool(before))
 
     def accessed(self) -> None:
-        """Look after an access that a device's function has served, and that may have stopped the run.
+        """Look after an access that a device's function has served, and that may have stopped the
+        run.
 
-        The engine executes that instruction once more then, which is no hit where it is its own call site.
+        The engine executes that instruction once more then, which is no hit where it is its own
+        call site.
         """
         if not self.in_place or (not self.why_stopped and self.parked is None):
             return
@@ -349,7 +379,8 @@ class RunState:
             self.skip = pc
 
     def park(self, error: BaseException) -> None:
-        """Keep what a hook has raised inside the engine for the run to raise, and stop the engine."""
+        """Keep what a hook has raised inside the engine for the run to raise, and stop the engine.
+        """
         if self.parked is None:
             self.parked = error
         self._engine.stop()
@@ -361,7 +392,9 @@ class RunState:
         return parked
 
     def take_interrupt(self) -> tuple[int, int] | None:
-        """Return (number, pc) of the interrupt that ended the last start of the engine, if one did, and forget it."""
+        """Return (number, pc) of the interrupt that ended the last start of the engine, if one did,
+        and forget it.
+        """
         interrupt, self.interrupt = self.interrupt, None
         return interrupt
 

@@ -1,4 +1,6 @@
-"""The first machine of a guest checks the engine facts that would corrupt the guest if they were wrong."""
+"""The first machine of a guest checks the engine facts that would corrupt the guest if they were
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,23 @@ from .registers.cells import find_cells
 
 BASE = 0x10000
 NONE = 0xFFFFFFFF  # no exception is under way
-PATIENCE = 20 * const.UC_SECOND_SCALE  # of who never comes out: others may have the processor for long
+# of who never comes out: others may have the processor for long
+PATIENCE = 20 * const.UC_SECOND_SCALE
 _seen: dict[str, str] = {}
 _heard: dict[str, bool] = {}
 
 
 def self_test(guest: Guest, arch: Arch) -> None:
-    """Run one breakpoint in a scratch engine. Unsupported, naming the difference, where it does not arrive as the row
-    says."""
+    """Run one breakpoint in a scratch engine. Unsupported, naming the difference, where it does not
+    arrive as the row says.
+    """
     wrong = _seen[arch.name] if arch.name in _seen else _verdict(guest, arch)
     _seen[arch.name] = wrong
     if wrong:
-        raise Unsupported(f"this Unicorn ({unicorn.__version__}) differs from what is known for {arch.name}: {wrong}",
-                          hint="install unicorn 2.1.4, or correct the row in kprobes/machine/unicorn/guests/")
+        raise Unsupported(
+            f"this Unicorn ({unicorn.__version__}) differs from what is known for {arch.name}: {wrong}",
+            hint="install unicorn 2.1.4, or correct the row in kprobes/machine/unicorn/guests/",
+        )
 
 
 def _verdict(guest: Guest, arch: Arch) -> str:
@@ -55,17 +61,26 @@ def _verdict(guest: Guest, arch: Arch) -> str:
     engine.hook(const.UC_HOOK_INTR, INTR(lambda _uc, number, _user: note(BY_INTERRUPT, number)))
     engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(lambda _uc, _user: note(BY_INVALID)))
     if guest.breakpoint.channel == BY_HOOK:
-        engine.hook(const.UC_HOOK_CODE, CALL(lambda _uc, _address: note(BY_HOOK)), BASE, BASE + 0x3FFF)
+        engine.hook(
+            const.UC_HOOK_CODE, CALL(lambda _uc, _address: note(BY_HOOK)), BASE, BASE + 0x3FFF
+        )
     engine.start(BASE + 0x100 | mode, 0)
     breakpoint = guest.breakpoint
     number = breakpoint.number if breakpoint.channel == BY_INTERRUPT else 0
-    expected = [(breakpoint.channel, number, BASE + offset + breakpoint.bias) for offset in (0x100, 0x2000)]
+    expected = [
+        (breakpoint.channel, number, BASE + offset + breakpoint.bias) for offset in (0x100, 0x2000)
+    ]
     if seen != expected:
         return f"a breakpoint arrives as {seen}, not {expected}"
     wrong = _flags_verdict(guest, arch, trap) if guest.checks.flags else ""
     wrong = wrong or (_next_pc_verdict(guest, arch, trap, pc) if guest.pc.next else "")
     wrong = wrong or (raised_verdict(guest, arch) if guest.interrupts.lost_pc else "")
-    wrong = wrong or words_verdict(guest, arch) or exception_verdict(guest) or context_verdict(guest, arch)
+    wrong = (
+        wrong
+        or words_verdict(guest, arch)
+        or exception_verdict(guest)
+        or context_verdict(guest, arch)
+    )
     return wrong or hooked_flags_verdict(guest, arch)
 
 
@@ -116,11 +131,17 @@ def raised_verdict(guest: Guest, arch: Arch) -> str:
     engine.write(BASE + 0x100, trap)
     engine.start(BASE + 0x100, 0)
     raised.end()
-    return "" if seen == [BASE + 0x100] else f"pc was {seen} when it asked about a breakpoint, not {BASE + 0x100}"
+    return (
+        ""
+        if seen == [BASE + 0x100]
+        else f"pc was {seen} when it asked about a breakpoint, not {BASE + 0x100}"
+    )
 
 
 def hear(engine: Engine, guest: Guest, arch: Arch) -> None:
-    """From now on other threads ask for a stop of the engine, if one of this guest comes out of a jump to itself so."""
+    """From now on other threads ask for a stop of the engine, if one of this guest comes out of a
+    jump to itself so.
+    """
     if arch.name not in _heard:
         _heard[arch.name] = _comes_out(guest, arch)
     outside = Outside(engine.handle.value or 0, engine.uc)
@@ -165,7 +186,11 @@ def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
         write(0)
         seen.clear()
         end = BASE + len(bytes.fromhex(code))
-        stop = engine.hook(const.UC_HOOK_CODE, CALL(note), end, end) if guest.breakpoint.channel == BY_HOOK else None
+        stop = (
+            engine.hook(const.UC_HOOK_CODE, CALL(note), end, end)
+            if guest.breakpoint.channel == BY_HOOK
+            else None
+        )
         engine.start(BASE, 0)
         if stop is not None:
             engine.unhook(stop)
@@ -247,7 +272,11 @@ def hooked_flags_verdict(guest: Guest, arch: Arch) -> str:
         engine.start(BASE, 0)
         seen.append(read() & ~hooked.mask | found() & hooked.mask if hooks else read())
     plain, right = seen
-    return "" if plain == right else f"behind a failed instruction with a hook the flags are {right:#x}, not {plain:#x}"
+    return (
+        ""
+        if plain == right
+        else f"behind a failed instruction with a hook the flags are {right:#x}, not {plain:#x}"
+    )
 
 
 def context_verdict(guest: Guest, arch: Arch) -> str:
@@ -267,7 +296,9 @@ def context_verdict(guest: Guest, arch: Arch) -> str:
 
     def change(seed: int) -> None:
         for n, name in enumerate(names):
-            engine.writer(guest.registers.number(name), arch.bits)((seed + 8 * n) * 0x01010101_01010101 & ~7)
+            engine.writer(guest.registers.number(name), arch.bits)(
+                (seed + 8 * n) * 0x01010101_01010101 & ~7
+            )
         for n, (_, put) in enumerate(hidden):
             put(seed + n & 0xF)
 
@@ -276,8 +307,11 @@ def context_verdict(guest: Guest, arch: Arch) -> str:
     change(0x80)
     changed = state()
     write(saved)
-    lost = [name for name, old, new in zip([*names, *guest.registers.hidden], before, state(), strict=True)
-            if old != new]
+    lost = [
+        name
+        for name, old, new in zip([*names, *guest.registers.hidden], before, state(), strict=True)
+        if old != new
+    ]
     return f"{', '.join(lost)} cannot be put back" if lost or changed == before else ""
 
 

@@ -6,26 +6,29 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base import Rest
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .runstate import RunState
 
 
 class Services:
-    """Calls services, where host code does not serve the call site by itself, or leaves the rest of a hit to the core.
+    """Calls services, where host code does not serve the call site by itself, or leaves the rest of
+    a hit to the core.
 
     Attributes:
-        failed_at: where a service that raised has sent the guest, if the engine may not have noticed; None: nowhere.
+        failed_at: where a service that raised has sent the guest, if the engine may not have
+            noticed; None: nowhere.
         trampoline: call site where followed calls return; 0: there is none.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState) -> None:
+    def __init__(self, cpu: UnicornCpu, state: RunState) -> None:
         self._cpu = cpu
         self._state = state
         self._engine = cpu.engine
         self._regs = cpu.regs
         self.failed_at: int | None = None
         self.trampoline = 0
-        # where the last service sent the guest that did not raise, if the engine may not have noticed
+        # where the last service sent the guest that did not raise, if the engine may not have
+        # noticed
         self._sent: int | None = None
 
     def direct(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
@@ -46,7 +49,8 @@ class Services:
                 return  # it has taken itself away
             try:
                 service(regs)
-                regs.reported = None  # a thread that stops the run from now on waits until this call site is left
+                # a thread that stops the run from now on waits until this call site is left
+                regs.reported = None
                 if regs.target is not None:
                     send(regs.target)
                     regs.target = None
@@ -61,8 +65,11 @@ class Services:
 
         return on_direct, renew
 
-    def finishing(self, address: int, rest: Rest) -> Callable[[Any, Any, BaseException | None], None]:
-        """Return what host code calls for the rest of a hit that is not the usual one (kprobes/native/hits.c).
+    def finishing(
+        self, address: int, rest: Rest
+    ) -> Callable[[Any, Any, BaseException | None], None]:
+        """Return what host code calls for the rest of a hit that is not the usual one
+        (kprobes/native/hits.c).
 
         Args:
             address: of the call site.
@@ -91,7 +98,9 @@ class Services:
         return finish
 
     def serve(self, address: int) -> None:
-        """Serve a call site without haste: in the hook of a whole area, and where the run was disturbed."""
+        """Serve a call site without haste: in the hook of a whole area, and where the run was
+        disturbed.
+        """
         state = self._state
         try:
             state.disturb(False)
@@ -100,7 +109,8 @@ class Services:
                 state.disturb(True)
                 self._engine.stop()
                 return
-            if state.skip == address:  # it was served when its own service stopped the guest, and is now resumed
+            # it was served when its own service stopped the guest, and is now resumed
+            if state.skip == address:
                 state.skip = -1
                 return
             service = state.services.get(address)
@@ -117,7 +127,8 @@ class Services:
             self._failed(error)
 
     def _settle(self, address: int) -> None:
-        """Make sure that a call site is not served twice whose service has stopped the run, or run other guest code.
+        """Make sure that a call site is not served twice whose service has stopped the run, or run
+        other guest code.
 
         The engine executes it once more.
         """
@@ -129,7 +140,9 @@ class Services:
             self._cpu.leave_for(self._cpu.arch.pointers.same_mode(self._regs, address))
 
     def _failed(self, error: BaseException) -> None:
-        """Have the run raise what a service has raised; the guest goes where it was sent all the same."""
+        """Have the run raise what a service has raised; the guest goes where it was sent all the
+        same.
+        """
         if self._regs.target is not None:
             self._send(self._regs.target)
             self.failed_at = self._sent
@@ -143,13 +156,17 @@ class Services:
         return self._send if self._cpu.guest.pc.written_again else self._cpu.leave_for
 
     def _send(self, target: int) -> None:
-        """Write pc in a CODE hook, and remember it where the engine may lose that write (Pc.written_again)."""
+        """Write pc in a CODE hook, and remember it where the engine may lose that write
+        (Pc.written_again).
+        """
         self._cpu.leave_for(target)
         if self._cpu.guest.pc.written_again:
             self._sent = target
 
     def send_again(self) -> bool:
-        """Send the guest on where it is only here because the last pc write was lost. Return True then."""
+        """Send the guest on where it is only here because the last pc write was lost. Return True
+        then.
+        """
         target, self._sent = self._sent, None
         if target is None:
             return False

@@ -1,10 +1,11 @@
 """Python's signal handlers while the guest runs: they wait until it has come to rest.
 
-Python calls them between two bytecodes of the main thread, whichever these are. A running guest executes none, so that
-they would never be called; and inside a callback of the engine what they raise could strike between any two steps of
-the core, or in ctypes, which loses it. So for the length of a run every one of them is held: a signal stops the engine,
-and its handler is called where the run can raise. In a handler of the user's, which may take its time or never end, it
-is called when the signal comes again; after a while it is made to come again.
+Python calls them between two bytecodes of the main thread, whichever these are. A running guest
+executes none, so that they would never be called; and inside a callback of the engine what they
+raise could strike between any two steps of the core, or in ctypes, which loses it. So for the
+length of a run every one of them is held: a signal stops the engine, and its handler is called
+where the run can raise. In a handler of the user's, which may take its time or never end, it is
+called when the signal comes again; after a while it is made to come again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from .watchdog import AGAIN
 
 Handler = Callable[[int, FrameType | None], Any]
 
-_plain: Any = sys.modules.get("_signal", signal)  # without the enumerations that signal's own functions make
+# without the enumerations that signal's own functions make
+_plain: Any = sys.modules.get("_signal", signal)
 _getsignal, _signal, _set_wakeup_fd = _plain.getsignal, _plain.signal, _plain.set_wakeup_fd
 NUMBERS = sorted(map(int, signal.valid_signals()))
 PATIENCE = 1.0  # seconds that a signal waits in a handler of the user's before it comes again
@@ -38,7 +40,8 @@ _LIBRARIES = tuple(os.path.dirname(module.__file__ or "") + os.sep for module in
 
 
 class _Watcher:
-    """A thread that stops the innermost run when the C-level signal handler writes to the wake-up pipe.
+    """A thread that stops the innermost run when the C-level signal handler writes to the wake-up
+    pipe.
 
     Attributes:
         runs: the machines that run, each in a handler of the one before.
@@ -116,7 +119,8 @@ class HeldSignals:
         self._end_run = stop
         self._seen: list[Any] = []  # the handlers of all signals as the last run found them
         self._to_hold: dict[int, Handler] = {}  # those of them that can be called
-        self._usual: dict[int, Handler] = {}  # and of runs before, for programs that have kept _hold()
+        # and of runs before, for programs that have kept _hold()
+        self._usual: dict[int, Handler] = {}
         self.held: list[int] = []
         self._raised: BaseException | None = None  # what a handler has raised in this run
         self._fd = -1  # the wake-up file descriptor before
@@ -151,7 +155,11 @@ class HeldSignals:
     def _look(self, handlers: list[Any]) -> None:
         """Note the handlers of all signals as they are now."""
         there = zip(NUMBERS, handlers, strict=True)
-        self._to_hold = {number: handler for number, handler in there if callable(handler) and handler != self._hold}
+        self._to_hold = {
+            number: handler
+            for number, handler in there
+            if callable(handler) and handler != self._hold
+        }
         self._usual |= self._to_hold
         self._seen = handlers
 
@@ -178,7 +186,9 @@ class HeldSignals:
                 raise error
 
     def _let_go(self) -> None:
-        """Put the handlers back. One that was may raise at any moment: the others are put back all the same."""
+        """Put the handlers back. One that was may raise at any moment: the others are put back all
+        the same.
+        """
         try:
             watcher = _watcher
             held = self.held
@@ -191,7 +201,8 @@ class HeldSignals:
                 with watcher.lock:
                     watcher.runs.remove(self)
             while held:
-                if _getsignal(number := held[-1]) == hold:  # else the program has set another one meanwhile
+                # else the program has set another one meanwhile
+                if _getsignal(number := held[-1]) == hold:
                     _signal(number, self._usual[number])
                 held.pop()
         except BaseException:
@@ -242,7 +253,9 @@ class HeldSignals:
             raise
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
-        """Note a signal. Python calls this in a handler's place, also after the run if the program has kept it."""
+        """Note a signal. Python calls this in a handler's place, also after the run if the program
+        has kept it.
+        """
         self.unheard = False
         if number not in self.held:
             self._usual[number](number, frame)
@@ -283,5 +296,9 @@ def _is_users(frame: FrameType | None) -> bool:
 
 
 def _is_library(file: str) -> bool:
-    """Return True for code that the core calls, and a handler may call as well: its callers tell which does."""
-    return file.startswith(("<", *_LIBRARIES)) or (file.startswith(_STANDARD) and "-packages" not in file)
+    """Return True for code that the core calls, and a handler may call as well: its callers tell
+    which does.
+    """
+    return file.startswith(("<", *_LIBRARIES)) or (
+        file.startswith(_STANDARD) and "-packages" not in file
+    )

@@ -1,10 +1,11 @@
 """Accesses that the engine no longer reports, once a block of the guest's has changed itself.
 
-A store that the engine makes byte by byte (unaligned, to a page with code in it) calls the hooks of accesses once. So
-the engine notes the store's size in its handle, and calls none while a size is there. A byte that changes the block
-which is executed leaves the store by a jump, and the note stays until the engine comes out of its loop: no access is
-reported until then. The block is translated anew in any case, which the engine tells; and there is no store under way
-when it translates.
+A store that the engine makes byte by byte (unaligned, to a page with code in it) calls the hooks of
+accesses once. So the engine notes the store's size in its handle, and calls none while a size is
+there. A byte that changes the block which is executed leaves the store by a jump, and the note
+stays until the engine comes out of its loop: no access is reported until then. The block is
+translated anew in any case, which the engine tells; and there is no store under way when it
+translates.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ def hear_again(engine: Engine, guest: Guest) -> int:
     """Have accesses reported behind blocks that change themselves, too.
 
     Returns:
-        The handle of the hook that sees to it, to be deleted with the hooks of accesses. 0: there is none, as this
-        guest's engine does no such thing, or keeps its note elsewhere than is known.
+        The handle of the hook that sees to it, to be deleted with the hooks of accesses. 0: there
+        is none, as this guest's engine does no such thing, or keeps its note elsewhere than is
+        known.
     """
     silenced = guest.memory.silenced
     if silenced is None:

@@ -1,7 +1,8 @@
 """Going back: registers, memory and mappings as they were once, and the library's own as it is now.
 
-Slots, detours and call areas are the library's and are left alone. Guest text was kept with the patches that stood in
-it; those are taken out, and those that are there now are put in, but only where they are other ones.
+Slots, detours and call areas are the library's and are left alone. Guest text was kept with the
+patches that stood in it; those are taken out, and those that are there now are put in, but only
+where they are other ones.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from ...errors import BadArgument, GuestFault, NoMemory, Unsupported
 from .._base import Books, Patched
 from .blocks import HostBlock
 from .calls import FunctionCalls
-from .cpu import Cpu
-from .hostpages import Kept, WayBack, best
+from .cpu import UnicornCpu
+from .hostpages import KeptBlock, WayBack, best
 from .runner import Runner
 from .runstate import RunState
 
@@ -31,15 +32,17 @@ PIECE = 1 << 16  # bytes of an owner's memory that are read and compared at a ti
 
 @define(eq=False, repr=False)
 class Snapshot:
-    """A guest as it was once: see UnicornMachine.snapshot(). It is good for as many restores as one likes, and only for
-    its machine."""
+    """A guest as it was once: see UnicornMachine.snapshot(). It is good for as many restores as one
+    likes, and only for its machine.
+    """
 
     _owner: Snapshots
     _layout: list[Region]
     _heap: list[tuple[int, int]]  # of the layout, what alloc() hands out
     _version: int  # of the mappings, for which `held` is right
-    _held: list[Kept]
-    _way: WayBack | None  # puts `held` back, but for fixed code; None: it is made at the next restore
+    _held: list[KeptBlock]
+    # puts `held` back, but for fixed code; None: it is made at the next restore
+    _way: WayBack | None
     _fixed: set[int]  # code that the guest cannot write, by its start
     _written: int  # how often code had been written when `held` stood in memory last
     _foreign: dict[int, bytes]  # memory of an owner's, in pieces
@@ -79,8 +82,15 @@ class Snapshots:
         pages: how memory is kept, from the first snapshot on: see hostpages.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, runner: Runner, calls: FunctionCalls, owned: bool,
-                 books: Sequence[Books]) -> None:
+    def __init__(
+        self,
+        cpu: UnicornCpu,
+        state: RunState,
+        runner: Runner,
+        calls: FunctionCalls,
+        owned: bool,
+        books: Sequence[Books],
+    ) -> None:
         """owned: the engine is ours, and so is all of its memory."""
         self._cpu = cpu
         self._state = state
@@ -142,15 +152,35 @@ class Snapshots:
             held = [self.pages.keep(block) for block in blocks]
             foreign = self._read_foreign(layout, blocks) if not self._owned else {}
         except (OSError, MemoryError) as error:
-            raise NoMemory(f"no room for a snapshot ({error})", hint="drop older ones, or unmap something") from None
+            raise NoMemory(
+                f"no room for a snapshot ({error})", hint="drop older ones, or unmap something"
+            ) from None
         fixed = {start for start, _, perms in layout if perms & _WX == const.UC_PROT_EXEC}
         heap = [(b.start, b.end) for b in blocks if self._memory.own.has(b.start)]
-        patched, patches, calls = (0, {}, None) if sink is None else (sink.patched, sink.patches(), sink.under_way())
+        patched, patches, calls = (
+            (0, {}, None) if sink is None else (sink.patched, sink.patches(), sink.under_way())
+        )
         context = cpu.engine.save()
         sent = cpu.regs.reported, cpu.regs.target
         books = {id(book): (book, book.books) for book in self._books}
-        snapshot = Snapshot(self, layout, heap, self._version, held, None, fixed, self._memory.written, foreign,
-                            patched, patches, calls, context, sent, books, self._devices.there)
+        snapshot = Snapshot(
+            self,
+            layout,
+            heap,
+            self._version,
+            held,
+            None,
+            fixed,
+            self._memory.written,
+            foreign,
+            patched,
+            patches,
+            calls,
+            context,
+            sent,
+            books,
+            self._devices.there,
+        )
         weakref.finalize(snapshot, cpu.engine.discard, context).atexit = False
         return snapshot
 
@@ -172,7 +202,9 @@ class Snapshots:
             BadArgument: the snapshot is another machine's.
         """
         if not isinstance(snapshot, Snapshot) or snapshot._owner is not self:
-            raise BadArgument(f"{snapshot!r} is no snapshot of this machine", hint="pass what its snapshot() gave")
+            raise BadArgument(
+                f"{snapshot!r} is no snapshot of this machine", hint="pass what its snapshot() gave"
+            )
         self._runner.hold()
         try:
             self._restore(snapshot)
@@ -182,9 +214,14 @@ class Snapshots:
     def _restore(self, snapshot: Snapshot) -> None:
         cpu, sink = self._cpu, self._state.sink
         self._check_calls(snapshot)
-        if snapshot._version != self._version or snapshot._devices != self._devices.there or not self._owned:
+        if (
+            snapshot._version != self._version
+            or snapshot._devices != self._devices.there
+            or not self._owned
+        ):
             self._map_again(snapshot)
-        cpu.engine.restore(snapshot._context)  # before memory: where the CPU saves state in memory this may write there
+        # before memory: where the CPU saves state in memory this may write there
+        cpu.engine.restore(snapshot._context)
         cpu.regs.reported, cpu.regs.target = snapshot._sent
         self._put_back(snapshot)
         self._dress(snapshot)
@@ -206,9 +243,11 @@ class Snapshots:
         else:
             why = sink.cannot_resume(snapshot._calls)
         if why:
-            raise Unsupported(why,
-                              hint="restore it while the Kprobes with those return probes is open, or take it between "
-                                   "calls")
+            raise Unsupported(
+                why,
+                hint="restore it while the Kprobes with those return probes is open, or take it between "
+                "calls",
+            )
 
     def _put_back(self, snapshot: Snapshot) -> None:
         """Memory as it was."""
@@ -225,13 +264,17 @@ class Snapshots:
                 cpu.engine.write(at, then)
                 self._code_changed(at, len(then))
 
-    def _not_put_back(self, snapshot: Snapshot) -> list[Kept]:
-        """Put memory back by host code where that can do it, and return the blocks that are left."""
+    def _not_put_back(self, snapshot: Snapshot) -> list[KeptBlock]:
+        """Put memory back by host code where that can do it, and return the blocks that are left.
+        """
         way = snapshot._way
         if way is not None and way.fits():
             changed = way.written()
             if changed is not None:
-                return [*(kept for kept in snapshot._held if kept.block.start in snapshot._fixed), *changed]
+                return [
+                    *(kept for kept in snapshot._held if kept.block.start in snapshot._fixed),
+                    *changed,
+                ]
         elif all(self.pages.stands(kept) for kept in snapshot._held):
             data = [kept for kept in snapshot._held if kept.block.start not in snapshot._fixed]
             snapshot._way = self.pages.way_back(data)
@@ -244,8 +287,9 @@ class Snapshots:
     # --- probes
 
     def _dress(self, snapshot: Snapshot) -> None:
-        """The patches that there are now, in the place of those there were. The snapshot keeps text with these from now
-        on."""
+        """The patches that there are now, in the place of those there were. The snapshot keeps text
+        with these from now on.
+        """
         cpu, sink = self._cpu, self._state.sink
         patched = 0 if sink is None else sink.patched
         if patched == snapshot._patched:
@@ -261,16 +305,25 @@ class Snapshots:
         snapshot._patched = patched
         snapshot._patches = now
         snapshot._way = None
-        snapshot._held = [kept if kept.block.room else self.pages.keep(kept.block) for kept in snapshot._held]
+        snapshot._held = [
+            kept if kept.block.room else self.pages.keep(kept.block) for kept in snapshot._held
+        ]
         for addr in others:
-            for at in (addr & -PIECE,
-                       max(snapshot._foreign.keys() & set(range(addr & -PIECE, addr, self._memory.page_size)),
-                           default=0)):
+            for at in (
+                addr & -PIECE,
+                max(
+                    snapshot._foreign.keys()
+                    & set(range(addr & -PIECE, addr, self._memory.page_size)),
+                    default=0,
+                ),
+            ):
                 if at in snapshot._foreign:
                     snapshot._foreign[at] = cpu.engine.read(at, len(snapshot._foreign[at])) or b""
 
     def _exchange(self, addr: int, old: bytes, new: bytes) -> None:
-        """Code, where it is as expected. What the guest had overwritten is left; and what is not mapped."""
+        """Code, where it is as expected. What the guest had overwritten is left; and what is not
+        mapped.
+        """
         try:
             if self._memory.read(addr, len(old)) == old:
                 self._memory.patch(addr, new)
@@ -281,8 +334,15 @@ class Snapshots:
 
     def _map_again(self, snapshot: Snapshot) -> None:
         """Map what was mapped, and unmap everything else but the library's own code."""
-        changes = [(*change, self._memory.own.has(change[0])) for change in _changes(self._now()[0], snapshot._layout)]
-        own = [(b.start, b.end) for b in self._memory.blocks.held if self._memory.own.has(b.start) and not b.room]
+        changes = [
+            (*change, self._memory.own.has(change[0]))
+            for change in _changes(self._now()[0], snapshot._layout)
+        ]
+        own = [
+            (b.start, b.end)
+            for b in self._memory.blocks.held
+            if self._memory.own.has(b.start) and not b.room
+        ]
         for start, end, _, then, _ in changes:
             if then is not None and any(a < end and start < b for a, b in own):
                 raise NoMemory("the library's own pages are where guest memory was", address=start,
@@ -301,7 +361,9 @@ class Snapshots:
         snapshot._version = self._version
 
     def _hold_again(self, snapshot: Snapshot) -> None:
-        """Other blocks stand where those of the snapshot were: they get what these held, and are kept again."""
+        """Other blocks stand where those of the snapshot were: they get what these held, and are
+        kept again.
+        """
         held = {id(block) for block in self._now()[1]}
         if all(id(kept.block) in held for kept in snapshot._held):
             return
@@ -312,20 +374,34 @@ class Snapshots:
             for start, end, image in then:
                 low, high = max(start, block.start), min(end, block.end)
                 if low < high:
-                    block.view[low - block.start : high - block.start] = image.read(low - start, high - start)
+                    block.view[low - block.start : high - block.start] = image.read(
+                        low - start, high - start
+                    )
                     self._code_changed(low, high - low)
             snapshot._held.append(self.pages.keep(block))
 
 
-def _changes(now: list[Region], then: list[Region]) -> Iterator[tuple[int, int, int | None, int | None]]:
+def _changes(
+    now: list[Region], then: list[Region]
+) -> Iterator[tuple[int, int, int | None, int | None]]:
     """(start, end, permissions now, permissions then) where these differ; None: not mapped."""
     cuts = sorted({at for start, end, _ in (*now, *then) for at in (start, end)})
     for start, end in pairwise(cuts):
-        pair = [next((perms for low, high, perms in layout if low <= start < high), None) for layout in (now, then)]
+        pair = [
+            next((perms for low, high, perms in layout if low <= start < high), None)
+            for layout in (now, then)
+        ]
         if pair[0] != pair[1]:
             yield start, end, pair[0], pair[1]
 
 
 def _text(perms: int) -> str:
-    return "".join(c for c, bit in (("r", const.UC_PROT_READ), ("w", const.UC_PROT_WRITE), ("x", const.UC_PROT_EXEC))
-                   if perms & bit)
+    return "".join(
+        c
+        for c, bit in (
+            ("r", const.UC_PROT_READ),
+            ("w", const.UC_PROT_WRITE),
+            ("x", const.UC_PROT_EXEC),
+        )
+        if perms & bit
+    )

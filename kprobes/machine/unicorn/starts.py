@@ -9,7 +9,7 @@ from unicorn import unicorn_const as const
 
 from ...errors import Unsupported
 from .aborted import Aborted
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .engine import ERRORS, INVALID
 from .runstate import RunState
 
@@ -25,16 +25,18 @@ class Starts:
         dead: the next translation would kill the process (Blocks.fetch_fault_kills). For good.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState) -> None:
+    def __init__(self, cpu: UnicornCpu, state: RunState) -> None:
         self._cpu = cpu
         self._state = state
         self.aborted = Aborted(cpu.engine, cpu.guest)
         self.dead = False
-        self._door = 0  # address of a trap where runs start that go on in a delay slot; 0: no run has so far
+        # address of a trap where runs start that go on in a delay slot; 0: no run has so far
+        self._door = 0
         self._under = b""  # what the trap at RunState.end stands on
 
     def aside(self, begin: int, until: int) -> int:
-        """Run the engine for what is no part of the guest's run; arguments and result as of start().
+        """Run the engine for what is no part of the guest's run; arguments and result as of
+        start().
 
         A thread that stops the run waits meanwhile.
         """
@@ -67,7 +69,11 @@ class Starts:
         state.unfinished = -1
         if until != state.translated_end:
             self.end_elsewhere(until)
-        error = self._start_until(begin, until) if cpu.guest.runs.until_stops else self._start_to_trap(begin, until)
+        error = (
+            self._start_until(begin, until)
+            if cpu.guest.runs.until_stops
+            else self._start_to_trap(begin, until)
+        )
         if error:
             if state.hooked and error in FAILED:
                 cpu.put_flags_right()
@@ -79,8 +85,8 @@ class Starts:
     def end_elsewhere(self, until: int) -> None:
         """Drop translations at the end before and at the new one, `until`.
 
-        Translations say where a run ends: those of the end before would stop there for ever, and those of the new one
-        may have been made to go on.
+        Translations say where a run ends: those of the end before would stop there for ever, and
+        those of the new one may have been made to go on.
         """
         state = self._state
         for place in (state.translated_end, until):
@@ -132,7 +138,11 @@ class Starts:
             self._under = b""
         try:
             error = self._run_engine(begin, 0)
-            return 0 if error == const.UC_ERR_INSN_INVALID and until and cpu.read_pc() == until else error
+            return (
+                0
+                if error == const.UC_ERR_INSN_INVALID and until and cpu.read_pc() == until
+                else error
+            )
         finally:
             state.end = outer
             self._under = under
@@ -142,10 +152,13 @@ class Starts:
                 cpu.memory.patch(outer, trap)
 
     def _run_engine(self, begin: int, until: int) -> int:
-        """Run the engine past ends that mean nothing: another thread's question, a mended access."""
+        """Run the engine past ends that mean nothing: another thread's question, a mended access.
+        """
         cpu, state = self._cpu, self._state
         start = cpu.engine.start if cpu.pair is None else self._begin
-        while cpu.engine.ended(error := start(begin, until)) or (state.mended and self._goes_on(error)):
+        while cpu.engine.ended(error := start(begin, until)) or (
+            state.mended and self._goes_on(error)
+        ):
             if state.parked is not None or state.why_stopped or state.unfinished >= 0:
                 return 0
             begin = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
@@ -157,7 +170,8 @@ class Starts:
         return error in UNALIGNED
 
     def _begin(self, begin: int, until: int) -> int:
-        """Start an engine with a next pc, so that a branch still waits whose delay slot is at `begin`.
+        """Start an engine with a next pc, so that a branch still waits whose delay slot is at
+        `begin`.
 
         A start sets the next pc, so it is made at a trap, whose hook sets both.
         """
@@ -192,6 +206,8 @@ class Starts:
         """
         cpu = self._cpu
         if self.dead:
-            raise Unsupported(f"Unicorn {cpu.engine.version} cannot run {cpu.arch.name} code any more after a failed "
-                              "instruction fetch",
-                              hint="make a new machine")
+            raise Unsupported(
+                f"Unicorn {cpu.engine.version} cannot run {cpu.arch.name} code any more after a failed "
+                "instruction fetch",
+                hint="make a new machine",
+            )

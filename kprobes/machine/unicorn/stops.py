@@ -9,7 +9,7 @@ from unicorn import unicorn_const as const
 
 from ...regs import Regs
 from .bounds import Bounds
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .engine import CALL, WRITE, address_of
 from .host.marks import MARKED, STAY, StopMarks, host_function
 from .runstate import RunState
@@ -34,13 +34,15 @@ class ArrivalSink(Protocol):
 class HookedStops:
     """Addresses where the guest stops, by hooks of the engine.
 
-    The engine walks its list of hooks at every instruction that one of them is on, and at every translation: 1 to 4 ns
-    each. So there are few. Each is on a line of code, which is but one instruction as long as there are few stops;
-    lines become longer when there are more. Of the instructions in a line host code passes on those that are marked
-    (host/marks.py).
+    The engine walks its list of hooks at every instruction that one of them is on, and at every
+    translation: 1 to 4 ns each. So there are few. Each is on a line of code, which is but one
+    instruction as long as there are few stops; lines become longer when there are more. Of the
+    instructions in a line host code passes on those that are marked (host/marks.py).
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, bounds: Bounds, told: ArrivalSink, most: int = MOST) -> None:
+    def __init__(
+        self, cpu: UnicornCpu, state: RunState, bounds: Bounds, told: ArrivalSink, most: int = MOST
+    ) -> None:
         """most: hooks on single instructions."""
         self._cpu = cpu
         self._state = state
@@ -53,7 +55,8 @@ class HookedStops:
         self._about = address_of(self._callback), WRITE, cpu.register(cpu.arch.regs.pc)
         self._shortest = self._line = cpu.arch.insn_align
         self._hooks: dict[int, int] = {}  # start of a line -> its hook
-        self._marks: dict[int, StopMarks] = {}  # and its marks, also of those without a hook now, to be used again
+        # and its marks, also of those without a hook now, to be used again
+        self._marks: dict[int, StopMarks] = {}
         self._since: dict[int, int] = {}  # and how often bounds were put before it was added
         self._serving = 0  # callbacks under way
         self._empty: set[int] = set()  # lines that were left by all stops meanwhile
@@ -65,8 +68,11 @@ class HookedStops:
         self._stops.add(addr)
         self._place(addr)
         self._cpu.engine.drop_translations(addr, addr + self._shortest)
-        while (len(self._hooks) > (self._most if self._line == self._shortest else FEW) and self._line < LONGEST
-               and not self._serving):
+        while (
+            len(self._hooks) > (self._most if self._line == self._shortest else FEW)
+            and self._line < LONGEST
+            and not self._serving
+        ):
             self._cut(self._line * 4)
 
     def remove(self, addr: int) -> None:
@@ -93,11 +99,14 @@ class HookedStops:
         if start not in self._hooks:
             hook = self._cpu.engine.hook
             self._since[start] = self._bounds.installed
-            self._hooks[start] = hook(const.UC_HOOK_CODE, self._hook, start, start + self._line - 1, marks.data)
+            self._hooks[start] = hook(
+                const.UC_HOOK_CODE, self._hook, start, start + self._line - 1, marks.data
+            )
 
     def _tidy(self) -> None:
-        """Take the hooks from lines without stops. Not while a hook is served: the engine would call the next one on
-        its instruction, too."""
+        """Take the hooks from lines without stops. Not while a hook is served: the engine would
+        call the next one on its instruction, too.
+        """
         for start in self._empty:
             if not self._marks[start] and start in self._hooks:
                 self._unhook(start)
@@ -126,8 +135,12 @@ class HookedStops:
         state, regs, told = self._state, self._cpu.regs, self._told
 
         def on_stop(_uc: int, address: int) -> int:
-            if self._bounds.stops(address) and self._since[address & -self._line] != self._bounds.installed:
-                return STAY  # its hook, where it is the older one, was called and has let this instruction pass
+            if (
+                self._bounds.stops(address)
+                and self._since[address & -self._line] != self._bounds.installed
+            ):
+                # its hook, where it is the older one, was called and has let this instruction pass
+                return STAY
             self._serving += 1
             regs.reported, to = address, STAY
             try:

@@ -1,5 +1,6 @@
-"""Imports of images: stubs that lead to a module loaded later, to a Python function, or to what an ifunc's resolver
-chooses."""
+"""Imports of images: stubs that lead to a module loaded later, to a Python function, or to what an
+ifunc's resolver chooses.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +8,19 @@ from collections.abc import Callable
 
 from ...regs import Regs
 from ...symbols import Symbol
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .functions import Functions
 
 LEAD = 8  # bytes before an import's trap
 
-#: arguments of a resolver: no capabilities, and no function that tells them (RISC-V's second argument)
+#: arguments of a resolver: no capabilities, and no function that tells them (RISC-V's second
+#: argument)
 CAPABILITIES = (0, 0, 0)
 
 
 class Stubs:
-    """Places in guest memory, full of traps, that stand for functions. An import's begins with a jump over the first
-    bytes: an instruction that can be probed.
+    """Places in guest memory, full of traps, that stand for functions. An import's begins with a
+    jump over the first bytes: an instruction that can be probed.
 
     Attributes:
         imports: address where the guest traps -> the import that it has called.
@@ -26,7 +28,7 @@ class Stubs:
         bound: import -> Python function in its place.
     """
 
-    def __init__(self, cpu: Cpu, functions: Functions, call: Callable[..., int]) -> None:
+    def __init__(self, cpu: UnicornCpu, functions: Functions, call: Callable[..., int]) -> None:
         """Prepare; there are no stubs yet.
 
         Args:
@@ -58,7 +60,9 @@ class Stubs:
         self.imports[trap] = name
 
     def serve(self, stub: int) -> bool:
-        """Serve a trap at a stub: go where the import, or the chosen function, is. Return False where there is none."""
+        """Serve a trap at a stub: go where the import, or the chosen function, is. Return False
+        where there is none.
+        """
         if stub in self.ifuncs:
             self._cpu.write_pc(self.choose(self.ifuncs[stub]))
             return True
@@ -88,7 +92,8 @@ class Stubs:
         return self._resolved[resolver]
 
     def _call_python(self, stub: int, function: Callable[[Regs], int | None]) -> None:
-        """Call a Python function in an import's place, and return its result to the guest's caller."""
+        """Call a Python function in an import's place, and return its result to the guest's caller.
+        """
         regs = self._cpu.regs
         linkage = self._cpu.arch.linkage
         abi = self._cpu.arch.abi

@@ -1,7 +1,9 @@
-"""System calls of library code that is called in the engine: memory, random bytes, time, output, locks, and the end.
+"""System calls of library code that is called in the engine: memory, random bytes, time, output,
+locks, and the end.
 
-No operating system is here: a call that is none of these is a fault that names it. Nothing of the host's is reached:
-output is kept, random bytes and time are made up, and are the same in every run. What a guest may take is bounded.
+No operating system is here: a call that is none of these is a fault that names it. Nothing of the
+host's is reached: output is kept, random bytes and time are made up, and are the same in every run.
+What a guest may take is bounded.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 
 from ...errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ...regs import Regs
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .guests.conventions import Convention, convention_of
 from .process import LinuxProcess
 from .runstate import RunState
@@ -30,13 +32,29 @@ LAST_ERROR = 4095
 SECOND = 1_000_000_000
 
 
-_ZERO = ("madvise", "set_robust_list", "rt_sigaction", "rt_sigprocmask", "sigaltstack", "sched_yield", "rseq",
-         "close", "getuid", "geteuid", "getgid", "getegid", "getuid32", "geteuid32", "getgid32", "getegid32")
+_ZERO = (
+    "madvise",
+    "set_robust_list",
+    "rt_sigaction",
+    "rt_sigprocmask",
+    "sigaltstack",
+    "sched_yield",
+    "rseq",
+    "close",
+    "getuid",
+    "geteuid",
+    "getgid",
+    "getegid",
+    "getuid32",
+    "geteuid32",
+    "getgid32",
+    "getegid32",
+)
 
 
-class SystemCalls(MutableMapping[str, Handler]):
-    """The system calls that are served: name -> function(regs, argument, ...), which returns the result, or a negative
-    error number. Others are a GuestFault.
+class ServedSystemCalls(MutableMapping[str, Handler]):
+    """The system calls that are served: name -> function(regs, argument, ...), which returns the
+    result, or a negative error number. Others are a GuestFault.
 
     Attributes:
         output: what the guest has written, by file descriptor: 1 and 2.
@@ -44,7 +62,7 @@ class SystemCalls(MutableMapping[str, Handler]):
         now: nanoseconds of its clock; each look at it takes a millisecond.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, process: LinuxProcess) -> None:
+    def __init__(self, cpu: UnicornCpu, state: RunState, process: LinuxProcess) -> None:
         """Make the calls of a machine; serve() has them served.
 
         Args:
@@ -88,7 +106,9 @@ class SystemCalls(MutableMapping[str, Handler]):
         del self._own[name]
 
     def __iter__(self) -> Any:
-        built_in = [name.removeprefix("_do_") for name in dir(type(self)) if name.startswith("_do_")]
+        built_in = [
+            name.removeprefix("_do_") for name in dir(type(self)) if name.startswith("_do_")
+        ]
         return iter(sorted({*self._own, *built_in, *_ZERO}))
 
     def __len__(self) -> int:
@@ -130,10 +150,14 @@ class SystemCalls(MutableMapping[str, Handler]):
         try:
             handler = self[name]
         except KeyError:
-            raise GuestFault(f"system call {name} ({call}), which is not served", address=regs.pc, pc=regs.pc,
-                             access="interrupt", number=number,
-                             serve=f"m.system_calls[{name!r}] = function serves it; QEMU and Qiling serve all",
-                             ) from None
+            raise GuestFault(
+                f"system call {name} ({call}), which is not served",
+                address=regs.pc,
+                pc=regs.pc,
+                access="interrupt",
+                number=number,
+                serve=f"m.system_calls[{name!r}] = function serves it; QEMU and Qiling serve all",
+            ) from None
         try:
             result = int(handler(regs, *self._arguments(regs, convention)))
         except GuestFault as fault:
@@ -178,12 +202,31 @@ class SystemCalls(MutableMapping[str, Handler]):
     @property
     def books(self) -> tuple[Any, ...]:
         """The effects of calls so far, as a copy for a snapshot; set to go back to one."""
-        return (self._maps.copy(), self._break, self._lowest, self._seed, self._drawn, bytes(self.output[1]),
-                bytes(self.output[2]), self.status, self.now)
+        return (
+            self._maps.copy(),
+            self._break,
+            self._lowest,
+            self._seed,
+            self._drawn,
+            bytes(self.output[1]),
+            bytes(self.output[2]),
+            self.status,
+            self.now,
+        )
 
     @books.setter
     def books(self, then: tuple[Any, ...]) -> None:
-        maps, self._break, self._lowest, self._seed, self._drawn, out, errors, self.status, self.now = then
+        (
+            maps,
+            self._break,
+            self._lowest,
+            self._seed,
+            self._drawn,
+            out,
+            errors,
+            self.status,
+            self.now,
+        ) = then
         self._maps = maps.copy()
         self.output[1][:], self.output[2][:] = out, errors
 
@@ -256,7 +299,9 @@ class SystemCalls(MutableMapping[str, Handler]):
         order: Any = self._cpu.arch.order.value
         if address:
             self._cpu.memory.read(address, 2 * size)
-            self._cpu.memory.write(address, first.to_bytes(size, order) + second.to_bytes(size, order))
+            self._cpu.memory.write(
+                address, first.to_bytes(size, order) + second.to_bytes(size, order)
+            )
         return 0
 
     def _do_clock_gettime(self, regs: Regs, clock: int, address: int, *_: int) -> int:
@@ -293,8 +338,13 @@ class SystemCalls(MutableMapping[str, Handler]):
         now = int.from_bytes(self._cpu.memory.read(address, 4), self._cpu.arch.order.value)
         if now != value & 0xFFFFFFFF:
             return -EAGAIN
-        raise GuestFault("system call futex waits for another thread, and there is none", address=address, pc=regs.pc,
-                         access="interrupt", serve="m.system_calls['futex'] = function serves it")
+        raise GuestFault(
+            "system call futex waits for another thread, and there is none",
+            address=address,
+            pc=regs.pc,
+            access="interrupt",
+            serve="m.system_calls['futex'] = function serves it",
+        )
 
     _do_futex_time64 = _do_futex
 
@@ -315,29 +365,49 @@ class SystemCalls(MutableMapping[str, Handler]):
         self._break = wanted
         return wanted
 
-    def _do_mmap(self, regs: Regs, address: int, size: int, protection: int, flags: int, descriptor: int,
-                 *rest: int) -> int:
+    def _do_mmap(
+        self,
+        regs: Regs,
+        address: int,
+        size: int,
+        protection: int,
+        flags: int,
+        descriptor: int,
+        *rest: int,
+    ) -> int:
         if self._convention is not None and self._convention.block:
             word = self._cpu.arch.bits // 8
             address, size, _, flags, descriptor = (regs.word(address + n * word) for n in range(5))
         return self._map(address, size, flags, descriptor)
 
-    def _do_mmap2(self, regs: Regs, address: int, size: int, protection: int, flags: int, descriptor: int,
-                  *_: int) -> int:
+    def _do_mmap2(
+        self,
+        regs: Regs,
+        address: int,
+        size: int,
+        protection: int,
+        flags: int,
+        descriptor: int,
+        *_: int,
+    ) -> int:
         return self._map(address, size, flags, descriptor)
 
     def _map(self, address: int, size: int, flags: int, descriptor: int) -> int:
         """Map memory of nothing: zeroed, to be read and written."""
         memory = self._cpu.memory
         size = -(-size // memory.page_size) * memory.page_size
-        if _signed(descriptor) >= 0 and not flags & 0x820:  # of a file; what is anonymous has a bit, 0x800 on MIPS
+        # of a file; what is anonymous has a bit, 0x800 on MIPS
+        if _signed(descriptor) >= 0 and not flags & 0x820:
             return -EBADF
         if not size > 0 or self._taken + size > MOST_MEMORY:
             return -ENOMEM if size else -EINVAL
         try:
             if not flags & FIXED:
                 address = memory.map_anywhere(size)
-            elif any(start <= address and address + size <= start + length for start, length in self._maps.items()):
+            elif any(
+                start <= address and address + size <= start + length
+                for start, length in self._maps.items()
+            ):
                 memory.write(address, bytes(size))
                 return address
             else:
@@ -357,13 +427,18 @@ class SystemCalls(MutableMapping[str, Handler]):
         start, length = whole
         memory.unmap(address, size)
         del self._maps[start]
-        for at, rest in ((start, address - start), (address + size, start + length - address - size)):
+        for at, rest in (
+            (start, address - start),
+            (address + size, start + length - address - size),
+        ):
             if rest:
                 self._maps[at] = rest
         return 0
 
     def _do_mprotect(self, regs: Regs, address: int, size: int, protection: int, *_: int) -> int:
-        perms = "".join(letter for bit, letter in ((1, "r"), (2, "w"), (4, "x")) if protection & bit)
+        perms = "".join(
+            letter for bit, letter in ((1, "r"), (2, "w"), (4, "x")) if protection & bit
+        )
         if size > MOST_MEMORY:
             return -ENOMEM
         try:

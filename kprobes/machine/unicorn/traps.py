@@ -1,4 +1,6 @@
-"""Breakpoints of lone probes, served by host code in the engine's hook of interrupts. See kprobes/native/hits.c."""
+"""Breakpoints of lone probes, served by host code in the engine's hook of interrupts. See
+kprobes/native/hits.c.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 from ...native import address as library_address
 from ...native import words
 from .._base import Rest, UsualTrap
-from .cpu import UNKNOWN_MODE, Cpu
+from .cpu import UNKNOWN_MODE, UnicornCpu
 from .guests.guest import INTR
 from .host import hostcode
 from .host.callsites import FollowedCalls
@@ -24,7 +26,7 @@ _AT_HIT, _AT_SLOT_END = 0, 1
 Finish = Callable[[Any, Any, "BaseException | None"], None]
 
 
-class ServedTrap:
+class HostServedTrap:
     """The words of one breakpoint (struct trap). See machine._base.ServedTrap."""
 
     def __init__(self, traps: ServedBreakpoints, usual: UsualTrap) -> None:
@@ -40,14 +42,24 @@ class ServedTrap:
         self._hits: dict[str, Usual] = {}
         for name, hit in (("usual", usual.before), ("post", usual.after)):
             if hit is not None:
-                self._hits[name] = Usual(traps.shared, traps.finishing(hit.rest), hit.probe, hit.handler, hit.address,
-                                         owner=self)
+                self._hits[name] = Usual(
+                    traps.shared,
+                    traps.finishing(hit.rest),
+                    hit.probe,
+                    hit.handler,
+                    hit.address,
+                    owner=self,
+                )
                 self._set(name, self._hits[name].address)
         self._set("boosted", int(usual.slot_end is None))
         self._set("slot", usual.slot)
         self._set("next", usual.next)
         self._set("mode", usual.slot & traps.modes)
-        for name, kept in (("point", usual.point), ("probes", usual.probes), ("resume", self._resume)):
+        for name, kept in (
+            ("point", usual.point),
+            ("probes", usual.probes),
+            ("resume", self._resume),
+        ):
             self._set(name, id(kept))
 
     def _set(self, name: str, value: int) -> None:
@@ -79,8 +91,14 @@ class ServedBreakpoints:
         shared: what all hits of the CPU have in common.
     """
 
-    def __init__(self, cpu: Cpu, followed: FollowedCalls, shared: SharedHits, python: int,
-                 finishing: Callable[[Rest], Finish]) -> None:
+    def __init__(
+        self,
+        cpu: UnicornCpu,
+        followed: FollowedCalls,
+        shared: SharedHits,
+        python: int,
+        finishing: Callable[[Rest], Finish],
+    ) -> None:
         """Make an empty table.
 
         Args:
@@ -93,7 +111,7 @@ class ServedBreakpoints:
         cell = cpu.cells[cpu.arch.regs.pc]
         self._places = words("traps")
         self._words = (ctypes.c_uint64 * len(self._places))()
-        self._served: dict[int, ServedTrap] = {}
+        self._served: dict[int, HostServedTrap] = {}
         self._rows: dict[int, int] = {}  # address -> its row's first word
         self.shared = shared
         self.finishing = finishing
@@ -102,19 +120,34 @@ class ServedBreakpoints:
         self.modes = cpu.guest.pc.modes
         mode = cpu.mode_word(cell)
         self._kept: dict[str, object] = {"flags": 0}
-        values = {"calls": followed.address, "hits": shared.address, "number": cpu.guest.breakpoint.number,
-                  "python": python, "pc": cell.address, "size": cpu.arch.bits // 8, "bias": cpu.guest.breakpoint.bias,
-                  "mask": cpu.arch.mask & ~self.modes, "modes": self.modes, "flags": id(0)}
-        self._one_mode = (ctypes.c_uint32 * 1)()  # where pc alone says it: no target with mode bits is served
-        values["mode"] = (ctypes.addressof(ctypes.c_char.from_buffer(mode)) if isinstance(mode, memoryview)
-                          else ctypes.addressof(self._one_mode))
+        values = {
+            "calls": followed.address,
+            "hits": shared.address,
+            "number": cpu.guest.breakpoint.number,
+            "python": python,
+            "pc": cell.address,
+            "size": cpu.arch.bits // 8,
+            "bias": cpu.guest.breakpoint.bias,
+            "mask": cpu.arch.mask & ~self.modes,
+            "modes": self.modes,
+            "flags": id(0),
+        }
+        # where pc alone says it: no target with mode bits is served
+        self._one_mode = (ctypes.c_uint32 * 1)()
+        values["mode"] = (
+            ctypes.addressof(ctypes.c_char.from_buffer(mode))
+            if isinstance(mode, memoryview)
+            else ctypes.addressof(self._one_mode)
+        )
         for name, value in values.items():
             self._set(name, value)
         self._write(16)
 
     @staticmethod
-    def possible(cpu: Cpu) -> bool:
-        """True if this engine reports breakpoints as interrupts, and pc and the mode are words that are known."""
+    def possible(cpu: UnicornCpu) -> bool:
+        """True if this engine reports breakpoints as interrupts, and pc and the mode are words that
+        are known.
+        """
         cell = cpu.cells.get(cpu.arch.regs.pc)
         return (hostcode.available() and cpu.guest.breakpoint.channel == INTR and cell is not None
                 and cpu.mode_word(cell) != UNKNOWN_MODE)
@@ -128,9 +161,9 @@ class ServedBreakpoints:
         self._set("stepped", id(stepped))
         self._set("settled", id(settled))
 
-    def add(self, usual: UsualTrap) -> ServedTrap:
+    def add(self, usual: UsualTrap) -> HostServedTrap:
         """Serve a breakpoint, and the one at its slot's end."""
-        made = ServedTrap(self, usual)
+        made = HostServedTrap(self, usual)
         for address in made.rows:
             self._served[address] = made
         if 2 * (len(self._served) + self._gone) > self._size:
@@ -139,13 +172,14 @@ class ServedBreakpoints:
             self._put(made)
         return made
 
-    def remove(self, served: ServedTrap) -> None:
+    def remove(self, served: HostServedTrap) -> None:
         """Serve it no more."""
         if self._words[self._places["stepping"]] == served.address:
             self._set("stepping", 0)
         for address in served.rows:
             del self._served[address]
-            # Rows are found by going on from where their address leads: a free one would hide those behind it.
+            # Rows are found by going on from where their address leads: a free one would hide those
+            # behind it.
             self._table[self._rows.pop(address)] = _GONE
         self._gone += len(served.rows)
         if 2 * (len(self._served) + self._gone) > self._size:
@@ -164,7 +198,7 @@ class ServedBreakpoints:
         self._set("rows", ctypes.addressof(self._table))
         self._set("last", self._size - 1)
 
-    def _put(self, served: ServedTrap) -> None:
+    def _put(self, served: HostServedTrap) -> None:
         for address, kind in served.rows.items():
             n = (address * _GOLDEN & _WORDS) >> 40 & self._size - 1
             while self._table[_ROW * n] != _FREE:

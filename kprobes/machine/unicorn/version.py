@@ -30,9 +30,11 @@ def check_version() -> None:
     """Unsupported where the engine is too old."""
     found = version()
     if found < OLDEST:
-        raise Unsupported(f"Unicorn {_text(found)} is too old: its registers and its errors are other ones (the "
-                          f"binding is {unicorn.__version__})",
-                          hint=f"install unicorn {_text(OLDEST)} or newer")
+        raise Unsupported(
+            f"Unicorn {_text(found)} is too old: its registers and its errors are other ones (the "
+            f"binding is {unicorn.__version__})",
+            hint=f"install unicorn {_text(OLDEST)} or newer",
+        )
 
 
 def _text(numbers: tuple[int, int, int]) -> str:

@@ -37,12 +37,13 @@ class Deadline:
 class _Watchdog:
     """The thread that watches all deadlines.
 
-    It sleeps until the deadline that was the earliest when it fell asleep, whether that still matters or not: a run
-    that is bounded like the one before need not wake it.
+    It sleeps until the deadline that was the earliest when it fell asleep, whether that still
+    matters or not: a run that is bounded like the one before need not wake it.
     """
 
     def __init__(self) -> None:
-        self._condition = Condition()  # reentrant: a call may be interrupted by a handler that runs another guest
+        # reentrant: a call may be interrupted by a handler that runs another guest
+        self._condition = Condition()
         self._deadlines: list[Deadline] = []
         self._wakes = 0.0  # when it does, by the monotonic clock; 0: it has not been started
 

@@ -10,15 +10,22 @@ from unicorn import unicorn_const as const
 
 from ...errors import Unsupported
 from .._base import UNWRITTEN, Watched
-from .cpu import Cpu
+from .cpu import UnicornCpu
 from .engine import address_of
 from .host import hostcode
 from .mended import mending
 from .runstate import RunState
 from .silenced import hear_again
 
-MEMORY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_int64,
-                          ctypes.c_void_p)
+MEMORY = ctypes.CFUNCTYPE(
+    None,
+    ctypes.c_void_p,
+    ctypes.c_int,
+    ctypes.c_uint64,
+    ctypes.c_int,
+    ctypes.c_int64,
+    ctypes.c_void_p,
+)
 WIDEST = 16  #: bytes that one access may have
 KINDS = {"r": const.UC_HOOK_MEM_READ, "w": const.UC_HOOK_MEM_WRITE}
 
@@ -28,11 +35,11 @@ class Watches:
 
     They never raise: what is raised inside is parked, and the run raises it.
 
-    A hook that is deleted while the engine runs is used after it was freed: those are deleted when the next one comes
-    or goes between runs, and an engine whose runs are its owner's keeps them.
+    A hook that is deleted while the engine runs is used after it was freed: those are deleted when
+    the next one comes or goes between runs, and an engine whose runs are its owner's keeps them.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, owned: bool) -> None:
+    def __init__(self, cpu: UnicornCpu, state: RunState, owned: bool) -> None:
         """owned: the engine is ours."""
         self._cpu = cpu
         self._state = state
@@ -43,7 +50,8 @@ class Watches:
         self._mend: Callable[[], None] | None = None
         self._last = 0
         self.rewritten = cpu.memory.rewritten
-        self._hears = 0  # the hook that has accesses reported behind blocks that change themselves; 0: there is none
+        # the hook that has accesses reported behind blocks that change themselves; 0: there is none
+        self._hears = 0
         # one for all: the engine may use a deleted hook's, which is kept for good
         self._callback = MEMORY(self._on_access)
         #: by number, where Python looks at marks: the engine's address of the first byte, and they
@@ -83,8 +91,13 @@ class Watches:
         if self._mend is not None or not hostcode.available():
             self._marks[number] = place, marks
             return self._hooked(number, start, len(marks), "rw", self._callback_marked, number)
-        words = (ctypes.c_uint64 * 5)(place, len(marks), ctypes.addressof(ctypes.c_char.from_buffer(marks)),
-                                      address_of(self._callback), number)
+        words = (ctypes.c_uint64 * 5)(
+            place,
+            len(marks),
+            ctypes.addressof(ctypes.c_char.from_buffer(marks)),
+            address_of(self._callback),
+            number,
+        )
         self._cpu.engine.keep(words)
         self._cpu.engine.keep(marks)
         return self._hooked(number, start, len(marks), "rw", hostcode.address("marked_access"),
@@ -111,7 +124,9 @@ class Watches:
             return str(error)
         return ""
 
-    def _hooked(self, number: int, start: int, size: int, access: str, function: Any, data: int) -> Callable[[], None]:
+    def _hooked(
+        self, number: int, start: int, size: int, access: str, function: Any, data: int
+    ) -> Callable[[], None]:
         """Add a watch's hook.
 
         Args:
@@ -159,7 +174,9 @@ class Watches:
             if not self._watches:  # code that was translated meanwhile is slow
                 self._cpu.engine.retranslate()
 
-    def _on_marked(self, _uc: int, kind: int, place: int, size: int, value: int, number: int) -> None:
+    def _on_marked(
+        self, _uc: int, kind: int, place: int, size: int, value: int, number: int
+    ) -> None:
         """Report an access if a byte of it is marked, where host code (counting.c, marked_access)
         does not.
         """
@@ -180,7 +197,9 @@ class Watches:
         else:
             self._report(kind, place, size, value, number)
 
-    def _on_access(self, _uc: int, kind: int, place: int, size: int, value: int, number: int) -> None:
+    def _on_access(
+        self, _uc: int, kind: int, place: int, size: int, value: int, number: int
+    ) -> None:
         try:
             self._report(kind, place, size, value, number)
         finally:
@@ -197,8 +216,14 @@ class Watches:
         try:
             regs.at(self._home(self._cpu.read_pc()))
             written = kind == const.UC_MEM_WRITE
-            report(regs, start + place - first, size,
-                   (value & (1 << 8 * size) - 1).to_bytes(size, self._cpu.arch.order.value) if written else None)
+            report(
+                regs,
+                start + place - first,
+                size,
+                (value & (1 << 8 * size) - 1).to_bytes(size, self._cpu.arch.order.value)
+                if written
+                else None,
+            )
         except BaseException as error:
             state.park(error)
         regs.reported, regs.target, regs.midway = before

@@ -1,5 +1,6 @@
-"""Windows: segments of the guest's addresses that show the same memory, from 0 on, as the addresses that the engine's
-functions take."""
+"""Windows: segments of the guest's addresses that show the same memory, from 0 on, as the addresses
+that the engine's functions take.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from attrs import evolve
 from ...regs import Regs
 from .blocks import HostBlock, HostBlocks
 
-SEGMENT = 30  # what is put beside code in a window lies below half of this power of two, which all windows have
+# what is put beside code in a window lies below half of this power of two, which all windows have
+SEGMENT = 30
 
 
 class Windows:
@@ -40,7 +42,9 @@ class Windows:
         return [addr, *({place, *(start + place for start in self._used)} - {addr})]
 
     def shown(self, place: int, regs: Regs) -> int:
-        """The address by which an instruction meant a place: the one that is nearest to what a register holds."""
+        """The address by which an instruction meant a place: the one that is nearest to what a
+        register holds.
+        """
         if not self._segments:
             return place
         values = [regs[name] for name in regs.arch.regs.names if name != regs.arch.regs.pc]

@@ -51,7 +51,8 @@ class Block:
     """Zeroed host memory at an address that does not move. filled: see zeroed().
 
     Attributes:
-        address: of its first byte; a multiple of the host's page size. size: bytes. view: the same memory, for Python.
+        address: of its first byte; a multiple of the host's page size. size: bytes. view: the same
+            memory, for Python.
     """
 
     def __init__(self, size: int, filled: bool = False) -> None:
@@ -70,7 +71,9 @@ class Codec(Protocol):
 
 
 class Plain:
-    """1, 2, 4 and 8 bytes are unsigned integers in the program's byte order, everything else is bytes."""
+    """1, 2, 4 and 8 bytes are unsigned integers in the program's byte order, everything else is
+    bytes.
+    """
 
     def __init__(self, size: int, order: str = "little") -> None:
         self.size = size
@@ -81,27 +84,38 @@ class Plain:
         return struct.unpack(self._order + self._code, raw)[0] if self._code else raw
 
     def store(self, value: Any) -> bytes:
-        """From an integer (negative ones as two's complement) or anything with a buffer. BadArgument: something else,
-        or of another size."""
+        """From an integer (negative ones as two's complement) or anything with a buffer.
+        BadArgument: something else, or of another size.
+        """
         if hasattr(type(value), "__index__"):
             return self._integer(index(value))
         try:
             raw = bytes(value)
         except (TypeError, ValueError):
-            raise BadArgument(f"{shown(value)} is neither", hint="pass an integer, or bytes") from None
+            raise BadArgument(
+                f"{shown(value)} is neither", hint="pass an integer, or bytes"
+            ) from None
         if len(raw) != self.size:
-            raise BadArgument(f"{len(raw)} bytes where {self.size} are needed", hint=f"pass {self.size} bytes")
+            raise BadArgument(
+                f"{len(raw)} bytes where {self.size} are needed", hint=f"pass {self.size} bytes"
+            )
         return raw
 
     def _integer(self, value: int) -> bytes:
         bits = 8 * self.size
         if bits and not -(1 << bits - 1) <= value < 1 << bits:
-            raise BadArgument(f"{shown(value)} does not fit into {self.size} bytes", hint="pass a smaller number")
-        return (value & (1 << bits) - 1).to_bytes(self.size, "little" if self._order == "<" else "big")
+            raise BadArgument(
+                f"{shown(value)} does not fit into {self.size} bytes", hint="pass a smaller number"
+            )
+        return (value & (1 << bits) - 1).to_bytes(
+            self.size, "little" if self._order == "<" else "big"
+        )
 
 
 def stored(what: str, codec: Codec, value: Any) -> bytes:
-    """The bytes of a value. BadArgument, which says what it is: it has none, in whatever way the codec says so."""
+    """The bytes of a value. BadArgument, which says what it is: it has none, in whatever way the
+    codec says so.
+    """
     try:
         return codec.store(value)
     except Exception as error:
@@ -231,7 +245,9 @@ class Map:
         return values
 
     def settle(self) -> None:
-        """Have what guests' copies have, which stand still: Python's is the true one until they go on."""
+        """Have what guests' copies have, which stand still: Python's is the true one until they go
+        on.
+        """
         for bring in self.copies:
             bring()
 

@@ -11,7 +11,9 @@ from ._base import E2BIG, EEXIST, EINVAL, EXIST, NOEXIST, Map, MapType, Spec
 
 
 class Array(Map, MutableMapping[int, Any]):
-    """ARRAY and PERCPU_ARRAY. In Python a mapping index -> value (per-CPU: list of values, one for each CPU)."""
+    """ARRAY and PERCPU_ARRAY. In Python a mapping index -> value (per-CPU: list of values, one for
+    each CPU).
+    """
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
@@ -19,7 +21,9 @@ class Array(Map, MutableMapping[int, Any]):
         if not self.percpu:
             self.cpus = 1
         if self.key_size != 4 or not self.value_size or not self.max_entries:
-            raise self.refuse("an array has 4-byte keys, values of at least one byte, and at least one entry")
+            raise self.refuse(
+                "an array has 4-byte keys, values of at least one byte, and at least one entry"
+            )
         block = self.block = self._block(self.stride * self.cpus * self.max_entries)
         self.address = block.address
         self.span = block.address, self.stride * self.cpus * self.max_entries
@@ -62,18 +66,26 @@ class Array(Map, MutableMapping[int, Any]):
 
     def __getitem__(self, index: int) -> Any:
         self._check(index)
-        return [self._get(index, cpu) for cpu in range(self.cpus)] if self.percpu else self._get(index, 0)
+        return (
+            [self._get(index, cpu) for cpu in range(self.cpus)]
+            if self.percpu
+            else self._get(index, 0)
+        )
 
     def __setitem__(self, index: int, value: Any) -> None:
         self._check(index)
         if self.frozen:
-            raise ProgramError(f"map {self.name} is constant, and a program has been verified with its value",
-                               hint="set it before, or load the program again")
+            raise ProgramError(
+                f"map {self.name} is constant, and a program has been verified with its value",
+                hint="set it before, or load the program again",
+            )
         for cpu, raw in enumerate(self._values(value)):
             self._put(index, cpu, raw)
 
     def __delitem__(self, index: int) -> None:
-        raise BadArgument(f"map {self.name}: entries of an array cannot be deleted", hint="set them to 0")
+        raise BadArgument(
+            f"map {self.name}: entries of an array cannot be deleted", hint="set them to 0"
+        )
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.max_entries))

@@ -11,13 +11,15 @@ At `address` there are eight u64 words, then the index, then the entries:
          6  bytes from the header to the index
          7  bytes from the header to the entries
 
-The index is `u32[mask + 1]`: number of an entry plus 1, or 0 for an empty slot; an entry stands in the first free slot
-from its *home* on, cyclically. An entry is `u32 home; u32 state`, its key, zero-padded to words of 8 bytes, and a value
-for each CPU, `stride` bytes each. State: 0 free (`home` is then the next free entry's number plus 1), 1 used, 3 used
-and looked up since the hand was there last (LRU).
+The index is `u32[mask + 1]`: number of an entry plus 1, or 0 for an empty slot; an entry stands in
+the first free slot from its *home* on, cyclically. An entry is `u32 home; u32 state`, its key,
+zero-padded to words of 8 bytes, and a value for each CPU, `stride` bytes each. State: 0 free
+(`home` is then the next free entry's number plus 1), 1 used, 3 used and looked up since the hand
+was there last (LRU).
 
-The home of a key: `h = seed; for each word w of the key: h = (h ^ w) * 0x9e3779b97f4a7c15 mod 2**64, h ^= h >> 29`;
-then `(h >> 32) & mask`. The index has at least twice as many slots as there are entries.
+The home of a key: `h = seed; for each word w of the key: h = (h ^ w) * 0x9e3779b97f4a7c15 mod
+2**64, h ^= h >> 29`; then `(h >> 32) & mask`. The index has at least twice as many slots as there
+are entries.
 """
 
 from __future__ import annotations
@@ -38,11 +40,12 @@ _U64: Final = (1 << 64) - 1
 
 
 class Hash(Map, MutableMapping[Any, Any]):
-    """In Python a mapping key -> value (per-CPU: list of values, one for each CPU). Order: of the entries' memory.
+    """In Python a mapping key -> value (per-CPU: list of values, one for each CPU). Order: of the
+    entries' memory.
 
     Attributes:
-        lost: how often all entries went, since a guest had written over its copy of them. made: the header of the new
-        table.
+        lost: how often all entries went, since a guest had written over its copy of them. made: the
+        header of the new table.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -52,7 +55,9 @@ class Hash(Map, MutableMapping[Any, Any]):
         if not self.percpu:
             self.cpus = 1
         if not (self.key_size and self.value_size and self.max_entries):
-            raise self.refuse("a hash has keys and values of at least one byte, and at least one entry")
+            raise self.refuse(
+                "a hash has keys and values of at least one byte, and at least one entry"
+            )
         slots = self.slots = 1 << (2 * self.max_entries - 1).bit_length()  # of the index
         self.entries = HEADER + 4 * slots + 7 & ~7  # bytes from the header to the entries
         self.value_at = 8 + (self.key_size + 7 & ~7)  # bytes from an entry to its first value
@@ -64,7 +69,9 @@ class Hash(Map, MutableMapping[Any, Any]):
         self._head = whole[:HEADER].cast("Q")
         self._index = whole[HEADER:HEADER + 4 * slots].cast("I")
         self._view = whole
-        struct.pack_into("8Q", whole, 0, 0, 0, 0, random.getrandbits(64), slots - 1, 0, HEADER, self.entries)
+        struct.pack_into(
+            "8Q", whole, 0, 0, 0, 0, random.getrandbits(64), slots - 1, 0, HEADER, self.entries
+        )
         self.lost = 0
         self.made = bytes(whole[:HEADER])
         self.span = self.address + self.entries, size - self.entries
@@ -126,7 +133,12 @@ class Hash(Map, MutableMapping[Any, Any]):
         return bytes(self._view[at:at + self.key_size])
 
     def _value(self, entry: int, cpu: int) -> int:
-        return self.entries + entry * self.entry_size + self.value_at + (cpu * self.stride if self.percpu else 0)
+        return (
+            self.entries
+            + entry * self.entry_size
+            + self.value_at
+            + (cpu * self.stride if self.percpu else 0)
+        )
 
     def _put(self, entry: int, cpu: int, value: bytes) -> None:
         at = self._value(entry, cpu)
@@ -154,7 +166,9 @@ class Hash(Map, MutableMapping[Any, Any]):
         return slot, -1
 
     def _insert(self, key: bytes, slot: int) -> int:
-        """A new entry for a key, its values zeroed; -1 where there is none. `slot` is what _find() said."""
+        """A new entry for a key, its values zeroed; -1 where there is none. `slot` is what _find()
+        said.
+        """
         entry = self._take()
         if entry < 0 and self.lru:
             self._evict()
@@ -163,7 +177,9 @@ class Hash(Map, MutableMapping[Any, Any]):
         if entry < 0:
             return -1
         at = self.entries + entry * self.entry_size
-        self._view[at:at + self.entry_size] = bytes(8) + key + self._pad + bytes(self.stride * self.cpus)
+        self._view[at : at + self.entry_size] = (
+            bytes(8) + key + self._pad + bytes(self.stride * self.cpus)
+        )
         self._mark(entry, self._home(key), USED)
         self._index[slot] = entry + 1
         self._head[COUNT] += 1
@@ -181,7 +197,9 @@ class Hash(Map, MutableMapping[Any, Any]):
         return -1
 
     def _evict(self) -> None:
-        """Free one entry: the first from the hand on that nobody has looked up since the hand was there last."""
+        """Free one entry: the first from the hand on that nobody has looked up since the hand was
+        there last.
+        """
         head = self._head
         while True:
             entry = head[HAND]

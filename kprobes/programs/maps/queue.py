@@ -19,7 +19,9 @@ class Queue(Map):
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
         if self.key_size or not self.value_size or not self.max_entries:
-            raise self.refuse("a queue or stack has no keys, values of at least one byte, and at least one entry")
+            raise self.refuse(
+                "a queue or stack has no keys, values of at least one byte, and at least one entry"
+            )
         self._items: deque[bytes] = deque()  # the right end is popped
         self.block = self._block(8)
         self.address = self.block.address

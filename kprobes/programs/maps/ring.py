@@ -6,11 +6,12 @@ At `address` there are eight u64, then the data:
     1  producer: position of the next record       4  bytes from the header to the data
     2  mask: size of the buffer less one
 
-Positions count bytes from the beginning of time; a position's data is at `position & mask`. A record is `u32 length;
-u32 CPU`, its data, and padding up to a multiple of 8; in the length, bit 31 says that it is not complete yet, bit 30
-that it was discarded. The data area is twice the buffer's size: a record that goes beyond the end of the buffer is in
-one piece. There is room for a record while `producer + its size - consumer <= mask + 1`. A buffer with OVERWRITE makes
-room: the oldest complete records go, and are counted as lost; it is read by nobody while a program runs.
+Positions count bytes from the beginning of time; a position's data is at `position & mask`. A
+record is `u32 length; u32 CPU`, its data, and padding up to a multiple of 8; in the length, bit 31
+says that it is not complete yet, bit 30 that it was discarded. The data area is twice the buffer's
+size: a record that goes beyond the end of the buffer is in one piece. There is room for a record
+while `producer + its size - consumer <= mask + 1`. A buffer with OVERWRITE makes room: the oldest
+complete records go, and are counted as lost; it is read by nobody while a program runs.
 """
 
 from __future__ import annotations
@@ -35,19 +36,23 @@ OVERWRITE: Final = 1 << 19  #: map_flags, BPF_F_RB_OVERWRITE
 
 
 class Ring(Map):
-    """Iterating gives the complete records as bytes, oldest first, and consumes them; it ends where there are none.
+    """Iterating gives the complete records as bytes, oldest first, and consumes them; it ends where
+    there are none.
 
     Attributes:
-        size: bytes, a power of two (and of RINGBUF, max_entries rounded up to one, at least a page). overwrites: new
-        records take the place of the oldest.
-        fence: reserved records before this position belong to runs of programs that wait in a helper.
+        size: bytes, a power of two (and of RINGBUF, max_entries rounded up to one, at least a
+        page). overwrites: new records take the place of the oldest.
+        fence: reserved records before this position belong to runs of programs that wait in a
+            helper.
     """
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
         if self.type is MapType.RINGBUF:
             if self.key_size or self.value_size or not self.max_entries:
-                raise self.refuse("a ring buffer has neither keys nor values; max_entries is its size in bytes")
+                raise self.refuse(
+                    "a ring buffer has neither keys nor values; max_entries is its size in bytes"
+                )
             self.size = 1 << (max(self.max_entries, mmap.PAGESIZE) - 1).bit_length()
         else:
             if self.key_size not in (0, 4) or self.value_size not in (0, 4):
@@ -70,7 +75,9 @@ class Ring(Map):
     # ---- programs' side
 
     def reserve(self, size: int, cpu: int = 0) -> int:
-        """Address of `size` bytes of a new record, which is not complete yet; 0 where there is no room."""
+        """Address of `size` bytes of a new record, which is not complete yet; 0 where there is no
+        room.
+        """
         head = self._head
         total = size + 15 & ~7
         if self.overwrites:
@@ -100,7 +107,9 @@ class Ring(Map):
         struct.pack_into("II", self._data, at, length & ~BUSY | (DISCARDED if discard else 0), cpu)
 
     def abandon(self) -> None:
-        """Discard the records that the run which has failed just now has reserved, and not given back."""
+        """Discard the records that the run which has failed just now has reserved, and not given
+        back.
+        """
         head = self._head
         at = max(head[CONSUMER], self.fence)
         while at < head[PRODUCER]:
@@ -111,7 +120,9 @@ class Ring(Map):
 
     @contextmanager
     def fenced(self) -> Iterator[None]:
-        """Keep the records that are reserved by now, while a helper runs: programs within it have others."""
+        """Keep the records that are reserved by now, while a helper runs: programs within it have
+        others.
+        """
         outer, self.fence = self.fence, self._head[PRODUCER]
         try:
             yield
@@ -132,20 +143,28 @@ class Ring(Map):
         return self.address <= address < self.address + HEADER + 2 * self.size
 
     def query(self, what: int) -> int:
-        """0: bytes not consumed; 1: size; 2: consumer position; 3: producer position; otherwise 0."""
+        """0: bytes not consumed; 1: size; 2: consumer position; 3: producer position; otherwise 0.
+        """
         head = self._head
-        return {0: head[PRODUCER] - head[CONSUMER], 1: self.size, 2: head[CONSUMER], 3: head[PRODUCER]}.get(what, 0)
+        return {
+            0: head[PRODUCER] - head[CONSUMER],
+            1: self.size,
+            2: head[CONSUMER],
+            3: head[PRODUCER],
+        }.get(what, 0)
 
     # ---- Python's side
 
     def drop(self) -> None:
-        """All records go, and those that nobody can tell from rubbish count as one that was lost."""
+        """All records go, and those that nobody can tell from rubbish count as one that was lost.
+        """
         self._head[CONSUMER] = self._head[PRODUCER]
         self._head[LOST] += 1
 
     def take(self, size: int) -> bytes:
-        """All records, one behind the other, and consume them; each is complete, and of `size` bytes, a multiple of
-        8."""
+        """All records, one behind the other, and consume them; each is complete, and of `size`
+        bytes, a multiple of 8.
+        """
         head, step, out = self._head, struct.Struct(f"8x{size}s"), list[bytes]()
         while head[CONSUMER] < head[PRODUCER]:
             at = head[CONSUMER] & self.size - 1

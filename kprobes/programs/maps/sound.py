@@ -24,9 +24,14 @@ def sound(m: Hash) -> bool:
         return False
     row = struct.Struct(f"=II{(m.key_size + 7) // 8}Q{m.entry_size - m.value_at}x")
     rows = list(row.iter_unpack(view[m.entries:m.entries + fresh * m.entry_size]))
-    used, slots = [n for n, (_, state, *_) in enumerate(rows, 1) if state], view[HEADER:HEADER + 4 * m.slots].cast("I")
-    return (len(used) == head[COUNT] and sorted(filter(None, slots)) == used and _found(m, slots.tolist(), rows)
-            and _free(head[FREE], rows) == fresh - len(used))
+    used = [n for n, (_, state, *_) in enumerate(rows, 1) if state]
+    slots = view[HEADER:HEADER + 4 * m.slots].cast("I")
+    return (
+        len(used) == head[COUNT]
+        and sorted(filter(None, slots)) == used
+        and _found(m, slots.tolist(), rows)
+        and _free(head[FREE], rows) == fresh - len(used)
+    )
 
 
 def _found(m: Hash, slots: list[int], rows: list[Row]) -> bool:
@@ -34,7 +39,9 @@ def _found(m: Hash, slots: list[int], rows: list[Row]) -> bool:
     key.
     """
     run, mask, keys, empty = 0, m.slots - 1, list[Row](), slots.index(0)
-    padding = int.from_bytes(bytes(m.key_size % 8 or 8) + b"\xff" * (-m.key_size % 8), sys.byteorder)
+    padding = int.from_bytes(
+        bytes(m.key_size % 8 or 8) + b"\xff" * (-m.key_size % 8), sys.byteorder
+    )
     for at in range(empty, empty + len(slots)):
         if not (number := slots[at & mask]):
             run = 0
@@ -49,7 +56,9 @@ def _found(m: Hash, slots: list[int], rows: list[Row]) -> bool:
 
 
 def _free(number: int, rows: list[Row]) -> int:
-    """How many entries are on the list of free ones that begins with this number; -1: it does not end."""
+    """How many entries are on the list of free ones that begins with this number; -1: it does not
+    end.
+    """
     seen = set[int]()
     while 0 < number <= len(rows) and number not in seen and not rows[number - 1][1]:
         seen.add(number)

@@ -23,9 +23,16 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
         self.depth = self.value_size // 8
-        if self.key_size != 4 or self.value_size % 8 or not 1 <= self.depth <= 127 or not self.max_entries:
-            raise self.refuse("a stack trace map has 4-byte keys, values of 8 to 1016 bytes (8 for each frame), "
-                              "and at least one entry")
+        if (
+            self.key_size != 4
+            or self.value_size % 8
+            or not 1 <= self.depth <= 127
+            or not self.max_entries
+        ):
+            raise self.refuse(
+                "a stack trace map has 4-byte keys, values of 8 to 1016 bytes (8 for each frame), "
+                "and at least one entry"
+            )
         self._traces: dict[int, tuple[int, ...]] = {}
         self._buckets = 1 << (self.max_entries - 1).bit_length()
         self.block = self._block(8)

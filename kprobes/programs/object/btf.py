@@ -1,4 +1,6 @@
-"""BTF: types of an object's variables, maps and functions, and its source lines (kernel documentation, bpf/btf)."""
+"""BTF: types of an object's variables, maps and functions, and its source lines (kernel
+documentation, bpf/btf).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from ..code import Line
+from ..code import CodeLine
 from ..isa import Order
 
 INT: Final = 1
@@ -34,14 +36,22 @@ _MAGIC: Final = 0xEB9F
 _QUALIFIERS: Final = (TYPEDEF, VOLATILE, CONST, RESTRICT, TYPE_TAG)
 #: kind -> bytes of a trailing item, and whether there are vlen of them (else one)
 _TRAILERS: Final = {
-    INT: (4, False), ARRAY: (12, False), STRUCT: (12, True), UNION: (12, True), ENUM: (8, True), FUNC_PROTO: (8, True),
-    VAR: (4, False), DATASEC: (12, True), DECL_TAG: (4, False), ENUM64: (12, True),
+    INT: (4, False),
+    ARRAY: (12, False),
+    STRUCT: (12, True),
+    UNION: (12, True),
+    ENUM: (8, True),
+    FUNC_PROTO: (8, True),
+    VAR: (4, False),
+    DATASEC: (12, True),
+    DECL_TAG: (4, False),
+    ENUM64: (12, True),
 }
 _DEEP: Final = 64  # longest chain of qualifiers, deepest nesting
 
 
 @frozen
-class Type:
+class BtfType:
     """A type of an object's BTF.
 
     Attributes:
@@ -64,7 +74,7 @@ class Btf:
     def __init__(self, data: bytes, order: Order) -> None:
         self.order = order
         self._mark = "<" if order == "little" else ">"
-        self.types: list[Type] = [Type(0, "void", 0, False, ())]
+        self.types: list[BtfType] = [BtfType(0, "void", 0, False, ())]
         self._strings = b"\0"
         if data:
             head, types, size, text, length = _header(data, self._mark)
@@ -91,9 +101,9 @@ class Btf:
                 named = many and kind != DATASEC
                 items.append((self.text(words[0]), *words[1:]) if named else words)
                 at += width
-            self.types.append(Type(kind, self.text(name), size, bool(info >> 31), tuple(items)))
+            self.types.append(BtfType(kind, self.text(name), size, bool(info >> 31), tuple(items)))
 
-    def plain(self, number: int) -> Type:
+    def plain(self, number: int) -> BtfType:
         """A type without typedefs and qualifiers."""
         for _ in range(_DEEP):
             t = self.types[number]
@@ -137,7 +147,7 @@ class Ext:
     def __init__(self, data: bytes, btf: Btf) -> None:
         self._btf = btf
         self._mark = btf._mark
-        self.lines: dict[str, dict[int, Line]] = {}
+        self.lines: dict[str, dict[int, CodeLine]] = {}
         self.relocations: list[str] = []
         if not data:
             return
@@ -145,10 +155,15 @@ class Ext:
         for section, record in self._records(data[head + lines:head + lines + size]):
             at, file, text, where = record[:4]
             name = btf.text(file).removeprefix("./")
-            self.lines.setdefault(section, {})[at] = Line(name, where >> 10, where & 0x3FF, btf.text(text))
+            self.lines.setdefault(section, {})[at] = CodeLine(
+                name, where >> 10, where & 0x3FF, btf.text(text)
+            )
         if head >= 32:
             start, size = struct.unpack_from(f"{self._mark}II", data, 24)
-            self.relocations = [btf.plain(r[1]).name for _, r in self._records(data[head + start:head + start + size])]
+            self.relocations = [
+                btf.plain(r[1]).name
+                for _, r in self._records(data[head + start : head + start + size])
+            ]
 
     def _records(self, data: bytes) -> list[tuple[str, tuple[int, ...]]]:
         """(section, words) of each record of a subsection."""

@@ -25,17 +25,36 @@ _FLAGS: Final = ("-O2", "-g", "-mcpu=v3", "-fno-stack-protector", "-Wall", "-Wno
 
 @lru_cache(maxsize=64)
 def compiled(text: str, name: str) -> bytes:
-    """The object that C makes. ProgramError: it does not compile (with what clang says), or there is no ziglang."""
+    """The object that C makes. ProgramError: it does not compile (with what clang says), or there
+    is no ziglang.
+    """
     if find_spec("ziglang") is None:
-        raise ProgramError("C needs a compiler, and ziglang is not installed", program=name,
-                           hint="pip install 'kprobes[jit]', or compile it elsewhere and use from_elf")
+        raise ProgramError(
+            "C needs a compiler, and ziglang is not installed",
+            program=name,
+            hint="pip install 'kprobes[jit]', or compile it elsewhere and use from_elf",
+        )
     target = "bpfel" if sys.byteorder == "little" else "bpfeb"
     with tempfile.TemporaryDirectory(prefix="kprobes-") as place:
-        source, out = Path(place, name if _FILE.fullmatch(name) else "program.c"), Path(place, "program.o")
+        source = Path(place, name if _FILE.fullmatch(name) else "program.c")
+        out = Path(place, "program.o")
         source.write_bytes(text.encode(errors="surrogateescape"))
-        command = [sys.executable, "-m", "ziglang", "clang", "-target", target, *_FLAGS, source.name, "-o", out.name]
+        command = [
+            sys.executable,
+            "-m",
+            "ziglang",
+            "clang",
+            "-target",
+            target,
+            *_FLAGS,
+            source.name,
+            "-o",
+            out.name,
+        ]
         try:
-            done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+            done = subprocess.run(
+                command, cwd=place, capture_output=True, text=True, timeout=TIMEOUT, check=False
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ProgramError(f"the compiler did not run: {error}", program=name) from None
         if done.returncode or not out.exists():

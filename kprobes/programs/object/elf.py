@@ -16,8 +16,20 @@ from elftools.elf.elffile import ELFFile
 from ...errors import ProgramError
 from ..isa import Order
 
-_DAMAGE: Final = (ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError,
-                  AssertionError, MemoryError, EOFError, RecursionError, struct.error)
+_DAMAGE: Final = (
+    ELFError,
+    ConstructError,
+    ArithmeticError,
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    MemoryError,
+    EOFError,
+    RecursionError,
+    struct.error,
+)
 _FETCH: Final = "the object is damaged or cut off: build it again"
 _OTHERS: Final = (".debug", ".BTF", ".eh")  # relocations of these are for debuggers
 #: the largest section in memory only (.bss), in bytes
@@ -46,7 +58,7 @@ class Section:
 
 
 @frozen
-class Symbol:
+class ObjectSymbol:
     """section: index, 0 where it is undefined.
 
     type: "FUNC", "OBJECT", "SECTION", ... bind: "LOCAL", "GLOBAL", "WEAK".
@@ -61,11 +73,11 @@ class Symbol:
 
 
 @frozen
-class Relocation:
+class ObjectRelocation:
     """offset: of the instruction, in its section."""
 
     offset: int
-    symbol: Symbol
+    symbol: ObjectSymbol
     type: int
 
 
@@ -82,11 +94,18 @@ class ObjectFile:
         self.name = name
         with damage_is_error(name):
             if data[:4] != b"\x7fELF":
-                raise ProgramError("is no ELF file", program=name, hint="give an object made by clang -target bpf -c")
+                raise ProgramError(
+                    "is no ELF file",
+                    program=name,
+                    hint="give an object made by clang -target bpf -c",
+                )
             elf = ELFFile(io.BytesIO(data))
             if elf["e_machine"] != "EM_BPF" or elf["e_type"] != "ET_REL" or elf.elfclass != 64:
-                raise ProgramError(f"is no BPF object but {elf['e_type']} for {elf['e_machine']}", program=name,
-                                   hint="compile it with -target bpf -c")
+                raise ProgramError(
+                    f"is no BPF object but {elf['e_type']} for {elf['e_machine']}",
+                    program=name,
+                    hint="compile it with -target bpf -c",
+                )
             self.order: Order = "little" if elf.little_endian else "big"
             self.sections = [self._section(i, s) for i, s in enumerate(elf.iter_sections())]
             self.symbols = self._symbols(elf)
@@ -95,32 +114,48 @@ class ObjectFile:
     def _section(self, index: int, s: Any) -> Section:
         flags = s["sh_flags"]
         if s["sh_type"] == "SHT_NOBITS" and s["sh_size"] > LIMIT:
-            raise ProgramError(f"section {s.name} takes {s['sh_size']:,} bytes where {LIMIT:,} are the most",
-                               program=self.name)
+            raise ProgramError(
+                f"section {s.name} takes {s['sh_size']:,} bytes where {LIMIT:,} are the most",
+                program=self.name,
+            )
         data = bytes(s["sh_size"]) if s["sh_type"] == "SHT_NOBITS" else s.data()
         if len(data) != s["sh_size"]:
             raise ProgramError(f"section {s.name} is cut off", program=self.name, hint=_FETCH)
         return Section(index, s.name, data, bool(flags & 4), bool(flags & 1), bool(flags & 2))
 
     @staticmethod
-    def _symbols(elf: Any) -> list[Symbol]:
+    def _symbols(elf: Any) -> list[ObjectSymbol]:
         table = elf.get_section_by_name(".symtab")
         if table is None:
             return []
-        return [Symbol(s.name, s["st_value"], s["st_size"], s["st_shndx"] if isinstance(s["st_shndx"], int) else 0,
-                       str(s["st_info"]["type"]).removeprefix("STT_"), str(s["st_info"]["bind"]).removeprefix("STB_"))
-                for s in table.iter_symbols()]
+        return [
+            ObjectSymbol(
+                s.name,
+                s["st_value"],
+                s["st_size"],
+                s["st_shndx"] if isinstance(s["st_shndx"], int) else 0,
+                str(s["st_info"]["type"]).removeprefix("STT_"),
+                str(s["st_info"]["bind"]).removeprefix("STB_"),
+            )
+            for s in table.iter_symbols()
+        ]
 
-    def _relocations(self, elf: Any) -> dict[int, dict[int, Relocation]]:
-        out: dict[int, dict[int, Relocation]] = {}
+    def _relocations(self, elf: Any) -> dict[int, dict[int, ObjectRelocation]]:
+        out: dict[int, dict[int, ObjectRelocation]] = {}
         for s in elf.iter_sections():
-            if s["sh_type"] in ("SHT_REL", "SHT_RELA") and not elf.get_section(s["sh_info"]).name.startswith(_OTHERS):
+            if s["sh_type"] in ("SHT_REL", "SHT_RELA") and not elf.get_section(
+                s["sh_info"]
+            ).name.startswith(_OTHERS):
                 if s["sh_type"] == "SHT_RELA":
-                    raise ProgramError(f"section {s.name} has relocations with addends, which BPF objects have not",
-                                       program=self.name)
+                    raise ProgramError(
+                        f"section {s.name} has relocations with addends, which BPF objects have not",
+                        program=self.name,
+                    )
                 rows = out.setdefault(s["sh_info"], {})
                 for r in s.iter_relocations():
-                    rows[r["r_offset"]] = Relocation(r["r_offset"], self.symbols[r["r_info_sym"]], r["r_info_type"])
+                    rows[r["r_offset"]] = ObjectRelocation(
+                        r["r_offset"], self.symbols[r["r_info_sym"]], r["r_info_type"]
+                    )
         return out
 
     def section(self, name: str) -> Section | None:

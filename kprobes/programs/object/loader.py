@@ -1,4 +1,6 @@
-"""From an object to programs: each entry function with all that it calls, its maps and variables put in."""
+"""From an object to programs: each entry function with all that it calls, its maps and variables
+put in.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,16 @@ from attrs import evolve, field, frozen
 
 from ...errors import ProgramError
 from .. import isa
-from ..code import Code, Line
+from ..code import Code, CodeLine
 from ..isa import Instruction, decode
 from ..maps import Map
 from .btf import Btf, Ext
-from .elf import ObjectFile, Relocation, Symbol, damage_is_error
+from .elf import ObjectFile, ObjectRelocation, ObjectSymbol, damage_is_error
 from .maps import data_map, defined, is_data
 from .named import named
 from .registers import foreign
 from .values import Types, Values
-from .variables import Variable, Variables
+from .variables import GlobalVariable, Variables
 
 _LDDW_TYPE: Final = 1
 _CALL_TYPE: Final = 10
@@ -52,14 +54,16 @@ class _Object:
     ext: Ext
     maps: tuple[Map, ...]
     index: Mapping[tuple[int, int], int]
-    functions: Mapping[tuple[int, int], Symbol]  #: (section, offset) -> function
+    functions: Mapping[tuple[int, int], ObjectSymbol]  #: (section, offset) -> function
     license: str = ""
     named: Mapping[tuple[int, int], str] = field(factory=dict)  #: (section, offset) -> register
     foreign: Mapping[str, str] = field(factory=dict)  #: function -> what it takes its context for
 
 
 def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
-    """All programs of an object. ProgramError: none, damaged, or something in it that there is not here."""
+    """All programs of an object. ProgramError: none, damaged, or something in it that there is not
+    here.
+    """
     file = ObjectFile(data, name)
     with damage_is_error(name):
         btf, ext = _types(file)
@@ -67,11 +71,23 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
         maps = defined(file, btf, values, cpus)
         maps.update({(s.index, -1): data_map(s, file, btf) for s in file.sections if is_data(s)})
         index = {where: number for number, where in enumerate(maps)}
-        functions = {(s.section, s.value): s for s in file.symbols if s.type == "FUNC" and s.section}
-        obj = _Object(file, ext, tuple(maps.values()), index, functions, _license(file), named(file),
-                      foreign(btf))
+        functions = {
+            (s.section, s.value): s for s in file.symbols if s.type == "FUNC" and s.section
+        }
+        obj = _Object(
+            file,
+            ext,
+            tuple(maps.values()),
+            index,
+            functions,
+            _license(file),
+            named(file),
+            foreign(btf),
+        )
         codes = {s.name: _Linker(obj, s).link() for s in _entries(obj)}
-        return Loaded(codes, {m.name: m for m in obj.maps}, _variables(obj, btf, values), Types(values))
+        return Loaded(
+            codes, {m.name: m for m in obj.maps}, _variables(obj, btf, values), Types(values)
+        )
 
 
 def _types(file: ObjectFile) -> tuple[Btf, Ext]:
@@ -86,7 +102,7 @@ def _license(file: ObjectFile) -> str:
     return section.data.partition(b"\0")[0].decode("utf-8", "replace") if section else ""
 
 
-def _entries(obj: _Object) -> list[Symbol]:
+def _entries(obj: _Object) -> list[ObjectSymbol]:
     """The entry functions: those in sections of their own."""
     entries = [s for s in obj.functions.values() if obj.file.sections[s.section].name != ".text"]
     if not entries:
@@ -99,8 +115,11 @@ def _entries(obj: _Object) -> list[Symbol]:
                                hint="drop the word: programs are found by name")
     if obj.ext.relocations:
         types = ", ".join(sorted(set(obj.ext.relocations)))
-        raise ProgramError(f"has relocations by type (of {types})", program=obj.file.name,
-                           hint="types of the guest are not known: drop preserve_access_index, __builtin_preserve_*")
+        raise ProgramError(
+            f"has relocations by type (of {types})",
+            program=obj.file.name,
+            hint="types of the guest are not known: drop preserve_access_index, __builtin_preserve_*",
+        )
     return sorted(entries, key=lambda s: (s.section, s.value))
 
 
@@ -115,7 +134,7 @@ def _variables(obj: _Object, btf: Btf, values: Values) -> Variables:
         size = btf.size(types[s.name])
         if s.value + size > m.value_size:
             raise ValueError(f"variable {s.name} is not in its section")
-        known[s.name] = Variable(m, s.value, size, values.codec(types[s.name]))
+        known[s.name] = GlobalVariable(m, s.value, size, values.codec(types[s.name]))
     return Variables(known)
 
 
@@ -124,11 +143,11 @@ class _Linker:
     """Puts one program together."""
 
     obj: _Object
-    entry: Symbol
+    entry: ObjectSymbol
     code: list[Instruction] = field(factory=list)
     origins: list[tuple[int, int]] = field(factory=list)  #: slot -> (section, offset) in the object
     starts: dict[tuple[int, int], int] = field(factory=dict)  #: function -> its first slot
-    lines: dict[int, Line] = field(factory=dict)
+    lines: dict[int, CodeLine] = field(factory=dict)
 
     def link(self) -> Code:
         self._append(self.entry)
@@ -136,21 +155,39 @@ class _Linker:
         while done < len(self.code):
             done = self._resolve(done)
         functions = {slot: self.obj.functions[where].name for where, slot in self.starts.items()}
-        names = frozenset(self.obj.named[where] for where in self.origins if where in self.obj.named)
-        taken = next((self.obj.foreign[name] for name in functions.values() if name in self.obj.foreign), "")
+        names = frozenset(
+            self.obj.named[where] for where in self.origins if where in self.obj.named
+        )
+        taken = next(
+            (self.obj.foreign[name] for name in functions.values() if name in self.obj.foreign), ""
+        )
         return evolve(self._so_far(), functions=functions, names=names, foreign=taken)
 
     def _so_far(self) -> Code:
         obj = self.obj
         section = obj.file.sections[self.entry.section].name
-        return Code(self.entry.name, tuple(self.code), obj.maps, section, {0: self.entry.name}, self.lines,
-                    license=obj.license, order=obj.file.order)
+        return Code(
+            self.entry.name,
+            tuple(self.code),
+            obj.maps,
+            section,
+            {0: self.entry.name},
+            self.lines,
+            license=obj.license,
+            order=obj.file.order,
+        )
 
-    def _append(self, function: Symbol) -> int:
+    def _append(self, function: ObjectSymbol) -> int:
         """Put a function behind what is there; its first slot."""
         obj, section = self.obj, self.obj.file.sections[function.section]
-        behind = (value for s, value in obj.functions if s == function.section and value > function.value)
-        end = function.value + function.size if function.size else min(behind, default=len(section.data))
+        behind = (
+            value for s, value in obj.functions if s == function.section and value > function.value
+        )
+        end = (
+            function.value + function.size
+            if function.size
+            else min(behind, default=len(section.data))
+        )
         if function.value % 8 or end > len(section.data):
             raise ValueError(f"function {function.name} is not in its section")
         start = self.starts[function.section, function.value] = len(self.code)
@@ -179,7 +216,7 @@ class _Linker:
             raise self._error(f"has a relocation of type {relocation.type}", pc)
         return pc + 1
 
-    def _load(self, pc: int, i: Instruction, relocation: Relocation) -> Instruction:
+    def _load(self, pc: int, i: Instruction, relocation: ObjectRelocation) -> Instruction:
         s, obj = relocation.symbol, self.obj
         if relocation.type != _LDDW_TYPE:
             raise self._error(f"has a relocation of type {relocation.type}", pc)
@@ -189,7 +226,9 @@ class _Linker:
             raise self._error(f"{s.name} is not defined", pc, _UNDEFINED)
         at = s.value + (i.imm & isa.U32)
         if (s.section, -1) in obj.index:
-            return evolve(i, src=isa.MAP_VALUE, imm=obj.index[s.section, -1], high=isa.signed(at, 32))
+            return evolve(
+                i, src=isa.MAP_VALUE, imm=obj.index[s.section, -1], high=isa.signed(at, 32)
+            )
         if (s.section, at) in obj.index:
             return evolve(i, src=isa.MAP, imm=obj.index[s.section, at], high=0)
         if obj.file.sections[s.section].executable:
@@ -197,7 +236,7 @@ class _Linker:
         name = s.name or obj.file.sections[s.section].name
         raise self._error(f"loads the address of {name}, which is neither a map nor a variable", pc)
 
-    def _function(self, pc: int, i: Instruction, relocation: Relocation | None) -> int:
+    def _function(self, pc: int, i: Instruction, relocation: ObjectRelocation | None) -> int:
         """First slot of the function that a call means."""
         section, offset = self.origins[pc]
         if relocation is None:

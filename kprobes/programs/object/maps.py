@@ -1,4 +1,6 @@
-"""The maps of an object: `.maps` (described by BTF), `maps` (five words each), and one for each data section."""
+"""The maps of an object: `.maps` (described by BTF), `maps` (five words each), and one for each
+data section.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,16 @@ from ...errors import ProgramError
 from ..maps import Map, MapType, Spec, create
 from . import btf as b
 from .btf import Btf
-from .elf import ObjectFile, Section, Symbol
+from .elf import ObjectFile, ObjectSymbol, Section
 from .values import Values
 
-_NUMBERS: Final = {"type": "type", "key_size": "key_size", "value_size": "value_size", "max_entries": "max_entries",
-                   "map_flags": "flags"}
+_NUMBERS: Final = {
+    "type": "type",
+    "key_size": "key_size",
+    "value_size": "value_size",
+    "max_entries": "max_entries",
+    "map_flags": "flags",
+}
 _IGNORED: Final = ("numa_node", "pinning", "map_extra")
 _DATA: Final = (".data", ".rodata", ".bss")
 
@@ -27,14 +34,20 @@ def is_data(section: Section) -> bool:
 
 
 def defined(obj: ObjectFile, btf: Btf, values: Values, cpus: int) -> dict[tuple[int, int], Map]:
-    """The maps that an object defines: (section, offset) -> map. ProgramError: one that there cannot be here."""
+    """The maps that an object defines: (section, offset) -> map. ProgramError: one that there
+    cannot be here.
+    """
     out = {}
     for symbol in obj.symbols:
         section = obj.sections[symbol.section] if 0 < symbol.section < len(obj.sections) else None
         if section is None or section.name not in (".maps", "maps") or symbol.type != "OBJECT":
             continue
         try:
-            spec = _described(symbol, btf, values) if section.name == ".maps" else _legacy(symbol, section, obj)
+            spec = (
+                _described(symbol, btf, values)
+                if section.name == ".maps"
+                else _legacy(symbol, section, obj)
+            )
             out[symbol.section, symbol.value] = create(evolve(spec, cpus=cpus, order=obj.order))
         except ProgramError as error:
             raise ProgramError(error.reason, program=obj.name, section=section.name,
@@ -42,7 +55,7 @@ def defined(obj: ObjectFile, btf: Btf, values: Values, cpus: int) -> dict[tuple[
     return out
 
 
-def _described(symbol: Symbol, btf: Btf, values: Values) -> Spec:
+def _described(symbol: ObjectSymbol, btf: Btf, values: Values) -> Spec:
     number = btf.variables().get(symbol.name)
     if number is None or btf.plain(number).kind != b.STRUCT:
         raise ProgramError(f"map {symbol.name}: its type is not in BTF", hint="compile with -g")
@@ -50,7 +63,9 @@ def _described(symbol: Symbol, btf: Btf, values: Values) -> Spec:
     for name, kind, _ in btf.plain(number).items:
         target = btf.plain(btf.plain(kind).size) if btf.plain(kind).kind == b.PTR else None
         if target is None:
-            raise ProgramError(f"map {symbol.name}: {name} is no pointer", hint="use __uint() and __type()")
+            raise ProgramError(
+                f"map {symbol.name}: {name} is no pointer", hint="use __uint() and __type()"
+            )
         if name in _NUMBERS and target.kind == b.ARRAY:
             _once(known, _NUMBERS[name], target.items[0][2], symbol.name)
         elif name in ("key", "value"):
@@ -67,8 +82,10 @@ def _once(known: dict[str, Any], name: str, value: int, map_name: str) -> None:
         raise ProgramError(f"map {map_name}: {name} is {known[name]} and {value}")
 
 
-def _legacy(symbol: Symbol, section: Section, obj: ObjectFile) -> Spec:
-    words = struct.unpack_from("<5I" if obj.order == "little" else ">5I", section.data, symbol.value)
+def _legacy(symbol: ObjectSymbol, section: Section, obj: ObjectFile) -> Spec:
+    words = struct.unpack_from(
+        "<5I" if obj.order == "little" else ">5I", section.data, symbol.value
+    )
     names = ("type", "key_size", "value_size", "max_entries", "flags")
     return _checked(Spec(name=symbol.name, **dict(zip(names, words, strict=True))))
 
@@ -83,8 +100,15 @@ def _checked(spec: Spec) -> Spec:
 def data_map(section: Section, obj: ObjectFile, btf: Btf) -> Map:
     """The map of a section's variables: one entry, the whole section."""
     readonly = section.name.startswith(".rodata")
-    spec = Spec(type=MapType.ARRAY, name=section.name, key_size=4, value_size=max(len(section.data), 1), max_entries=1,
-                readonly=readonly, order=obj.order)
+    spec = Spec(
+        type=MapType.ARRAY,
+        name=section.name,
+        key_size=4,
+        value_size=max(len(section.data), 1),
+        max_entries=1,
+        readonly=readonly,
+        order=obj.order,
+    )
     m = create(spec)
     m.block.view[:len(section.data)] = section.data
     return m

@@ -23,7 +23,8 @@ def named(file: ObjectFile) -> Mapping[tuple[int, int], str]:
     while at < len(data):
         end = data.index(b"\0", at + _ADDRESS)
         symbol = places[at].symbol
-        out[symbol.section, symbol.value + int.from_bytes(data[at : at + _ADDRESS],
-                                                          file.order)] = data[at + _ADDRESS : end].decode()
+        out[symbol.section, symbol.value + int.from_bytes(data[at : at + _ADDRESS], file.order)] = (
+            data[at + _ADDRESS : end].decode()
+        )
         at = end + 1
     return out

@@ -1,7 +1,7 @@
 """Refuses a program that takes its context for a kernel's registers, as its types tell.
 
-Kernels' objects read `struct pt_regs` of one architecture. Here the context is the same on all of them (see
-`programs.context`), so such an object would read other registers than it means.
+Kernels' objects read `struct pt_regs` of one architecture. Here the context is the same on all of
+them (see `programs.context`), so such an object would read other registers than it means.
 """
 
 from __future__ import annotations
@@ -11,19 +11,38 @@ from typing import Final
 
 from ..context import ARGUMENT, BIG, BITS, COUNT, FRAME, PC, RESULT, RETURN, SP
 from . import btf as b
-from .btf import Btf, Type
+from .btf import Btf, BtfType
 
 #: names of structures in which kernels give registers to programs
 _KERNELS: Final = ("pt_regs", "user_pt_regs", "user_regs_struct", "user_regs")
 #: members of <kprobes/bpf.h>'s structure -> word of the context
 _OURS: Final[Mapping[str, int]] = {
-    "r": 0, "pc": PC, "sp": SP, "rc": RESULT, "ret": RETURN, "fp": FRAME, "bits": BITS, "big_endian": BIG,
-    "count": COUNT, "parm": ARGUMENT}
+    "r": 0,
+    "pc": PC,
+    "sp": SP,
+    "rc": RESULT,
+    "ret": RETURN,
+    "fp": FRAME,
+    "bits": BITS,
+    "big_endian": BIG,
+    "count": COUNT,
+    "parm": ARGUMENT,
+}
 #: a member that only one architecture's structure has -> whose it is
 _WHOSE: Final[Mapping[str, str]] = {
-    "orig_ax": "x86's", "orig_rax": "x86's", "orig_eax": "x86's", "pstate": "arm64's", "uregs": "arm's",
-    "psw": "s390's", "nip": "PowerPC's", "cp0_epc": "MIPS's", "csr_era": "LoongArch's", "u_regs": "SPARC's",
-    "epc": "RISC-V's", "a7": "RISC-V's"}
+    "orig_ax": "x86's",
+    "orig_rax": "x86's",
+    "orig_eax": "x86's",
+    "pstate": "arm64's",
+    "uregs": "arm's",
+    "psw": "s390's",
+    "nip": "PowerPC's",
+    "cp0_epc": "MIPS's",
+    "csr_era": "LoongArch's",
+    "u_regs": "SPARC's",
+    "epc": "RISC-V's",
+    "a7": "RISC-V's",
+}
 
 
 def foreign(btf: Btf) -> Mapping[str, str]:
@@ -44,7 +63,7 @@ def foreign(btf: Btf) -> Mapping[str, str]:
     return out
 
 
-def _pointed_at(btf: Btf, prototype: Type) -> Iterator[Type]:
+def _pointed_at(btf: Btf, prototype: BtfType) -> Iterator[BtfType]:
     """Yield the structures that a function's parameters point at."""
     for _, number in prototype.items:
         pointer = btf.plain(number)
@@ -54,13 +73,15 @@ def _pointed_at(btf: Btf, prototype: Type) -> Iterator[Type]:
                 yield target
 
 
-def _is_ours(structure: Type) -> bool:
-    """Tell whether each member is where the context has it. A structure that is only declared has none."""
+def _is_ours(structure: BtfType) -> bool:
+    """Tell whether each member is where the context has it. A structure that is only declared has
+    none.
+    """
     return all(_OURS.get(name) == (where & 0xFFFFFF if structure.flag else where) / 64
                for name, _, where in structure.items)
 
 
-def _members(btf: Btf, structure: Type, depth: int = 0) -> Iterator[tuple[str, int, int]]:
+def _members(btf: Btf, structure: BtfType, depth: int = 0) -> Iterator[tuple[str, int, int]]:
     """Yield a structure's members, and those of what it has in it without a name."""
     for name, kind, where in structure.items:
         yield name, kind, where

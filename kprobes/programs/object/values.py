@@ -37,11 +37,15 @@ class Record:
 
     def __getattr__(self, name: str) -> int:
         if name not in type(self)._bits:
-            raise AttributeError(f"{type(self).__name__} has no member {name}; it has {', '.join(self._shown)}")
+            raise AttributeError(
+                f"{type(self).__name__} has no member {name}; it has {', '.join(self._shown)}"
+            )
         offset, size, sign = type(self)._bits[name]
         raw = bytes(self)  # type: ignore[call-overload]
         big = isinstance(self, ctypes.BigEndianStructure)  # there bits count from the other end
-        value = int.from_bytes(raw, "big" if big else "little") >> (8 * len(raw) - offset - size if big else offset)
+        value = int.from_bytes(raw, "big" if big else "little") >> (
+            8 * len(raw) - offset - size if big else offset
+        )
         return signed(value, size) if sign else value & (1 << size) - 1
 
     def __repr__(self) -> str:
@@ -75,7 +79,8 @@ class Typed:
         return self._show(self.kind.from_buffer_copy(raw))
 
     def store(self, value: Any) -> bytes:
-        """From an instance, bytes of the right size, members in their order, or a mapping of members.
+        """From an instance, bytes of the right size, members in their order, or a mapping of
+        members.
 
         ValueError: another size.
         """
@@ -91,10 +96,12 @@ class Typed:
         return raw
 
 
-class Number:
+class NumberCodec:
     """A codec for an integer, a truth value or a floating-point number."""
 
-    def __init__(self, size: int, order: str, form: str, show: Callable[[Any], Any] = lambda value: value) -> None:
+    def __init__(
+        self, size: int, order: str, form: str, show: Callable[[Any], Any] = lambda value: value
+    ) -> None:
         self._struct = struct.Struct(("<" if order == "little" else ">") + form)
         self._size = size
         self._order = order
@@ -123,7 +130,7 @@ class Values:
         if t.kind in (b.INT, b.ENUM, b.ENUM64, b.PTR, b.FLOAT) and size in (1, 2, 4, 8):
             form = self._form(t)
             boolean = t.kind == b.INT and t.items[0][0] >> 24 & 4
-            return Number(size, self._btf.order, form, bool if boolean else _same)
+            return NumberCodec(size, self._btf.order, form, bool if boolean else _same)
         kind = self._ctype(number, 0) if t.kind in (b.STRUCT, b.UNION, b.ARRAY) else None
         if kind is None or ctypes.sizeof(kind) != size:
             return Plain(size, self._btf.order)
@@ -131,17 +138,25 @@ class Values:
 
     def structure(self, name: str) -> Any:
         """The ctypes structure (or union) of a name; None: there is none. ValueError: damaged."""
-        numbers = (n for n, t in enumerate(self._btf.types) if t.kind in (b.STRUCT, b.UNION) and t.name == name)
+        numbers = (
+            n
+            for n, t in enumerate(self._btf.types)
+            if t.kind in (b.STRUCT, b.UNION) and t.name == name
+        )
         return next((made for n in numbers if (made := self._ctype(n, 0)) is not None), None)
 
     def names(self) -> list[str]:
         """Names of the structures and unions."""
         return [t.name for t in self._btf.types if t.kind in (b.STRUCT, b.UNION) and t.name]
 
-    def _form(self, t: b.Type) -> str:
+    def _form(self, t: b.BtfType) -> str:
         if t.kind == b.FLOAT:
             return {4: "f", 8: "d"}.get(t.size, "B")
-        sign = t.flag if t.kind in (b.ENUM, b.ENUM64) else t.kind == b.INT and bool(t.items[0][0] >> 24 & 1)
+        sign = (
+            t.flag
+            if t.kind in (b.ENUM, b.ENUM64)
+            else t.kind == b.INT and bool(t.items[0][0] >> 24 & 1)
+        )
         return _INTEGERS[8 if t.kind == b.PTR else t.size, sign]
 
     def _ctype(self, number: int, depth: int) -> Any:
@@ -158,18 +173,26 @@ class Values:
         if t.kind == b.ARRAY:
             return self._array(t, depth)
         if t.kind in (b.INT, b.ENUM, b.ENUM64, b.PTR, b.FLOAT):
-            return _scalar(self._form(t), self._btf.order) if self._btf.size(number) in (1, 2, 4, 8) else None
+            return (
+                _scalar(self._form(t), self._btf.order)
+                if self._btf.size(number) in (1, 2, 4, 8)
+                else None
+            )
         return None
 
-    def _array(self, t: b.Type, depth: int) -> Any:
+    def _array(self, t: b.BtfType, depth: int) -> Any:
         element, _, count = t.items[0]
         of = self._btf.plain(element)
-        if of.kind == b.INT and of.size == 1 and (of.name in ("char", "signed char") or of.items[0][0] >> 24 & 2):
+        if (
+            of.kind == b.INT
+            and of.size == 1
+            and (of.name in ("char", "signed char") or of.items[0][0] >> 24 & 2)
+        ):
             return ctypes.c_char * count
         inner = self._ctype(element, depth + 1) if count <= MOST else None
         return None if inner is None else inner * count
 
-    def _structure(self, t: b.Type, depth: int) -> Any:
+    def _structure(self, t: b.BtfType, depth: int) -> Any:
         fields: list[tuple[str, Any]] = []
         bits: dict[str, tuple[int, int, bool]] = {}
         at = 0
@@ -195,9 +218,23 @@ class Values:
         if t.kind == b.UNION:
             base = _Union
         shown = tuple(name for name, *_ in t.items if name)
-        hidden = [name for name, made in fields if name.startswith("anonymous_") and issubclass(made, Record)]
-        return type(t.name or "anonymous", (base,), {"_pack_": 1, "_layout_": "ms", "_anonymous_": hidden,
-                                                     "_fields_": fields, "_bits": bits, "_shown": shown})
+        hidden = [
+            name
+            for name, made in fields
+            if name.startswith("anonymous_") and issubclass(made, Record)
+        ]
+        return type(
+            t.name or "anonymous",
+            (base,),
+            {
+                "_pack_": 1,
+                "_layout_": "ms",
+                "_anonymous_": hidden,
+                "_fields_": fields,
+                "_bits": bits,
+                "_shown": shown,
+            },
+        )
 
 
 def _same(value: Any) -> Any:
@@ -217,10 +254,11 @@ def _scalar(form: str, order: str) -> Any:
 
 
 class Types(Mapping[str, Any]):
-    """Name -> ctypes structure of an object; `types["event"].from_buffer_copy(record)` reads a record.
+    """Name -> ctypes structure of an object; `types["event"].from_buffer_copy(record)` reads a
+    record.
 
-    An object has those that its variables, maps and functions' parameters refer to. ProgramError: their description is
-    damaged.
+    An object has those that its variables, maps and functions' parameters refer to. ProgramError:
+    their description is damaged.
     """
 
     def __init__(self, values: Values | None = None) -> None:

@@ -14,7 +14,7 @@ from ..maps import Codec, Map, stored
 
 
 @frozen(eq=False)  # its map would be compared entry by entry
-class Variable:
+class GlobalVariable:
     """map: of its section. at: offset in it. size: bytes."""
 
     map: Map
@@ -26,10 +26,11 @@ class Variable:
 class Variables(MutableMapping[str, Any]):
     """Name -> value.
 
-    Those of .rodata are set before the program is verified or run for the first time; others at any time.
+    Those of .rodata are set before the program is verified or run for the first time; others at any
+    time.
     """
 
-    def __init__(self, known: Mapping[str, Variable]) -> None:
+    def __init__(self, known: Mapping[str, GlobalVariable]) -> None:
         self._known = dict(known)
         self.frozen = False
 
@@ -40,8 +41,10 @@ class Variables(MutableMapping[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         v = self._find(name)
         if v.map.frozen or (v.map.readonly and self.frozen):
-            raise ProgramError(f"{name} is constant, and the program has been verified with its value",
-                               hint="set it before, or load the program again")
+            raise ProgramError(
+                f"{name} is constant, and the program has been verified with its value",
+                hint="set it before, or load the program again",
+            )
         v.map.block.view[v.at:v.at + v.size] = stored(name, v.codec, value)
 
     def __delitem__(self, name: str) -> None:
@@ -53,11 +56,15 @@ class Variables(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return len(self._known)
 
-    def _find(self, name: str) -> Variable:
+    def _find(self, name: str) -> GlobalVariable:
         look("name", name, SORTS["str"])
         if name not in self._known:
             near = difflib.get_close_matches(name, self._known, 3)
-            known = f"did you mean {' or '.join(near)}" if near else f"the variables are {', '.join(self._known)}"
+            known = (
+                f"did you mean {' or '.join(near)}"
+                if near
+                else f"the variables are {', '.join(self._known)}"
+            )
             raise KeyError(f"{name}: {known}")
         return self._known[name]
 

@@ -1,20 +1,24 @@
-"""The verifier: what it accepts neither crashes nor hangs, and writes to nothing but its stack, map values and records.
+"""The verifier: what it accepts neither crashes nor hangs, and writes to nothing but its stack, map
+values and records.
 
-`verify(code)` returns `Facts` for compilers, or raises `ProgramError` with the instruction, its source line, the
-reason and what to do. It walks all paths of a program with sets of numbers in place of numbers, after the rules of
-Linux's verifier as far as its objects exist here. What holds of an accepted program, in every engine:
+`verify(code)` returns `Facts` for compilers, or raises `ProgramError` with the instruction, its
+source line, the reason and what to do. It walks all paths of a program with sets of numbers in
+place of numbers, after the rules of Linux's verifier as far as its objects exist here. What holds
+of an accepted program, in every engine:
 
-- Each load, store and atomic operation is within the context (loads only), the running functions' stacks, a map
-  value, or a record that is held; atomic ones are aligned. Helpers get what they take.
-- No run executes more than `Facts.steps` instructions, loops that call may_loop() aside, which have ROUNDS rounds. At
-  most 8 functions are active, with 512 bytes of stack together.
+- Each load, store and atomic operation is within the context (loads only), the running functions'
+  stacks, a map value, or a record that is held; atomic ones are aligned. Helpers get what they
+  take.
+- No run executes more than `Facts.steps` instructions, loops that call may_loop() aside, which have
+  ROUNDS rounds. At most 8 functions are active, with 512 bytes of stack together.
 - Each record that is reserved is submitted or discarded, once.
-- No address of the host's is stored where anybody else can see it, and nothing depends on what the stack held before,
-  provided that engines zero the bytes of `Facts.cleared`.
+- No address of the host's is stored where anybody else can see it, and nothing depends on what the
+  stack held before, provided that engines zero the bytes of `Facts.cleared`.
 
-It relies upon: r1 is the address of CONTEXT_SIZE bytes (8-aligned; in a test run of `memory()`), r2 a number up to
-that, r10 the end of the stack (8-aligned); map values are 8-aligned and have `value_size` bytes; records are 8-aligned;
-helpers return what their table says, and of those with a buffer and its size at most that size.
+It relies upon: r1 is the address of CONTEXT_SIZE bytes (8-aligned; in a test run of `memory()`), r2
+a number up to that, r10 the end of the stack (8-aligned); map values are 8-aligned and have
+`value_size` bytes; records are 8-aligned; helpers return what their table says, and of those with a
+buffer and its size at most that size.
 
 Rooms, each importing only those before it:
 
@@ -43,61 +47,75 @@ from ..isa import STACK_SIZE
 from .budget import Budget
 from .explore import Exploration
 from .facts import ANY, Access, Facts, HelperCall
-from .flow import Flow
-from .state import CTX, Region
+from .flow import ProgramFlow
+from .state import CTX, MemoryRegion
 
 #: how long a verification may take, in seconds of this thread on the processor
 SECONDS: Final = 10.0
 
 
-def verify(code: Code, seconds: float = SECONDS, context: Region | None = None) -> Facts:
+def verify(code: Code, seconds: float = SECONDS, context: MemoryRegion | None = None) -> Facts:
     """Check a program.
 
     Args:
         code: the program.
-        seconds: the most time of the processor to take, whatever else runs beside (1,000,000 instructions walked are
-            the most in any case).
+        seconds: the most time of the processor to take, whatever else runs beside (1,000,000
+            instructions walked are the most in any case).
         context: what r1 points at; None: a probe's context.
 
     Raises:
         ProgramError: (EINVAL) the program is not safe, or that could not be shown.
     """
     budget = Budget(code, seconds)
-    flow = Flow(code, budget)
-    walk = _walk(code, flow, budget, context or Region(CTX, 0, CONTEXT_SIZE, False))
+    flow = ProgramFlow(code, budget)
+    walk = _walk(code, flow, budget, context or MemoryRegion(CTX, 0, CONTEXT_SIZE, False))
     found = walk.findings
     if context is None and code.foreign:
         _refuse_foreign(code, found.accesses)
     depth, chain = flow.deepest(found.stack)
     if depth > STACK_SIZE:
         names = " -> ".join(code.functions.get(start, f"function at {start}") for start in chain)
-        raise code.error(f"{names} take {depth} bytes of stack together, and {STACK_SIZE} are the most", chain[-1],
-                         "put large data into an array map with one entry")
+        raise code.error(
+            f"{names} take {depth} bytes of stack together, and {STACK_SIZE} are the most",
+            chain[-1],
+            "put large data into an array map with one entry",
+        )
     stack = {start: found.stack.get(start, 0) for start in flow.starts}
-    return Facts(found.accesses, found.calls, stack, found.cleared, depth, found.frames, walk.visited,
-                 found.whole_context)
+    return Facts(
+        found.accesses,
+        found.calls,
+        stack,
+        found.cleared,
+        depth,
+        found.frames,
+        walk.visited,
+        found.whole_context,
+    )
 
 
 def _refuse_foreign(code: Code, accesses: Mapping[int, Access]) -> None:
     """Refuse a program that reads a kernel's registers from the context, which has others there."""
     at = min((pc for pc, access in accesses.items() if access.kind == CTX), default=None)
     if at is not None:
-        raise code.error(f"takes the context for {code.foreign}, and here it is the same on every architecture", at,
-                         "compile the source with #include <kprobes/bpf.h> in place of a kernel's headers: "
-                         "PT_REGS_PARM1(ctx), PT_REGS_RC(ctx), KPROBES_REG(ctx, x86_64_rdi)")
+        raise code.error(
+            f"takes the context for {code.foreign}, and here it is the same on every architecture",
+            at,
+            "compile the source with #include <kprobes/bpf.h> in place of a kernel's headers: "
+            "PT_REGS_PARM1(ctx), PT_REGS_RC(ctx), KPROBES_REG(ctx, x86_64_rdi)",
+        )
 
 
-def memory(size: int, writable: bool) -> Region:
+def memory(size: int, writable: bool) -> MemoryRegion:
     """A context that is memory as any other: it is accessed at any place, and helpers take it.
 
     Args:
         size: bytes, all of which are there; r2 is a number up to that.
         writable: whether the program may write there.
     """
-    return Region(CTX, 0, size, writable, plain=True)
+    return MemoryRegion(CTX, 0, size, writable, plain=True)
 
 
-def _walk(code: Code, flow: Flow, budget: Budget, context: Region) -> Exploration:
+def _walk(code: Code, flow: ProgramFlow, budget: Budget, context: MemoryRegion) -> Exploration:
     """Walks the program, anew whenever something turns out to matter that was left out."""
     decided = flow.leaving
     stores = False
@@ -112,7 +130,8 @@ def _walk(code: Code, flow: Flow, budget: Budget, context: Region) -> Exploratio
         else:
             if stores or not walk.findings.stores:
                 return walk
-        stores |= walk.findings.stores  # numbers reach the stack by other ways than r10: what is stored there matters
+        # numbers reach the stack by other ways than r10: what is stored there matters
+        stores |= walk.findings.stores
         flow.find_exact(decided, stores)
 
 

@@ -1,7 +1,8 @@
 """Arithmetic on sets of numbers: the result holds every number that the instruction can give.
 
-`ALU64[op]` and `ALU32[op]` take (dst, src) and give the new dst. 32-bit operations are the 64-bit ones on lower
-halves, cut to 32 bits: all but right shifts with sign and signed divisions agree modulo 2**32, and these see their
+`ALU64[op]` and `ALU32[op]` take (dst, src) and give the new dst. 32-bit operations are the 64-bit
+ones on lower halves, cut to 32 bits: all but right shifts with sign and signed divisions agree
+modulo 2**32, and these see their
     operands extended.
 """
 
@@ -130,7 +131,9 @@ def _lsh_by(a: Scalar, k: int) -> Scalar:
         arc = a.lo32 << k & M64, a.span32 << k
     else:
         arc = 0, M64
-    return settled(a.value << k & M64, a.mask << k & M64, *arc, *_arc(a.lo32 << k, a.span32 << k, M32))
+    return settled(
+        a.value << k & M64, a.mask << k & M64, *arc, *_arc(a.lo32 << k, a.span32 << k, M32)
+    )
 
 
 def rsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
@@ -197,12 +200,28 @@ def _lower_signed(operation: Operation) -> Operation:
 
 
 ALU64: Final[dict[int, Operation]] = {
-    isa.ADD: add, isa.SUB: sub, isa.MUL: mul, isa.DIV: div, isa.OR: or_, isa.AND: and_, isa.LSH: lsh, isa.RSH: rsh,
-    isa.MOD: mod, isa.XOR: xor, isa.ARSH: arsh, SDIV: sdiv, SMOD: smod,
+    isa.ADD: add,
+    isa.SUB: sub,
+    isa.MUL: mul,
+    isa.DIV: div,
+    isa.OR: or_,
+    isa.AND: and_,
+    isa.LSH: lsh,
+    isa.RSH: rsh,
+    isa.MOD: mod,
+    isa.XOR: xor,
+    isa.ARSH: arsh,
+    SDIV: sdiv,
+    SMOD: smod,
 }
 ALU32: Final[dict[int, Operation]] = {
-    **{op: _lower(ALU64[op]) for op in (isa.ADD, isa.SUB, isa.MUL, isa.DIV, isa.OR, isa.AND, isa.MOD, isa.XOR)},
-    isa.LSH: _lower(lambda a, b: lsh(a, b, 31)), isa.RSH: _lower(lambda a, b: rsh(a, b, 31)),
+    **{
+        op: _lower(ALU64[op])
+        for op in (isa.ADD, isa.SUB, isa.MUL, isa.DIV, isa.OR, isa.AND, isa.MOD, isa.XOR)
+    },
+    isa.LSH: _lower(lambda a, b: lsh(a, b, 31)),
+    isa.RSH: _lower(lambda a, b: rsh(a, b, 31)),
     isa.ARSH: lambda a, b: truncated(arsh(extended(a, 32), b, 31), 32),
-    SDIV: _lower_signed(sdiv), SMOD: _lower_signed(smod),
+    SDIV: _lower_signed(sdiv),
+    SMOD: _lower_signed(smod),
 }

@@ -1,7 +1,7 @@
 """Narrows both operands of a comparison by its outcome.
 
-`refined(op, a, b, wide)` gives what is left of two scalars where the jump is taken; None: it is never taken.
-`NOT[op]` is the opposite.
+`refined(op, a, b, wide)` gives what is left of two scalars where the jump is taken; None: it is
+never taken. `NOT[op]` is the opposite.
 """
 
 from __future__ import annotations
@@ -15,8 +15,14 @@ from .scalar import M32, M64, Scalar, common, meet, settle
 JCLEAR: Final = 0xF0
 Pair = tuple[Scalar, Scalar]
 
-NOT: Final = {isa.JEQ: isa.JNE, isa.JGT: isa.JLE, isa.JGE: isa.JLT, isa.JSGT: isa.JSLE, isa.JSGE: isa.JSLT,
-              isa.JSET: JCLEAR}
+NOT: Final = {
+    isa.JEQ: isa.JNE,
+    isa.JGT: isa.JLE,
+    isa.JGE: isa.JLT,
+    isa.JSGT: isa.JSLE,
+    isa.JSGE: isa.JSLT,
+    isa.JSET: JCLEAR,
+}
 NOT.update({b: a for a, b in NOT.items()})
 #: a < b is b > a
 _MIRROR: Final = {isa.JLT: isa.JGT, isa.JLE: isa.JGE, isa.JSLT: isa.JSGT, isa.JSLE: isa.JSGE}
@@ -63,7 +69,8 @@ def _within(a: Scalar, low: int, high: int, wide: bool) -> Scalar | None:
 
 
 def _bounds(a: Scalar, signed: bool, wide: bool) -> tuple[int, int]:
-    """Smallest and largest, as unsigned numbers in the order that counts from the smallest of all."""
+    """Smallest and largest, as unsigned numbers in the order that counts from the smallest of all.
+    """
     ring, lo, span = (M64, a.lo, a.span) if wide else (M32, a.lo32, a.span32)
     if signed:
         lo ^= ring // 2 + 1
@@ -85,12 +92,16 @@ def _ordered(signed: bool, least: int, a: Scalar, b: Scalar, wide: bool) -> Pair
 def _equal(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
     if wide:
         both = common(a, b)
-        return None if both is None else (both, both)  # one object from here on: equal numbers are copies
+        # one object from here on: equal numbers are copies
+        return None if both is None else (both, both)
     low = meet(a.lo32, a.span32, b.lo32, b.span32, M32)
     if low is None or (a.value ^ b.value) & ~(a.mask | b.mask) & M32:
         return None
     value, mask = (a.value | b.value) & M32, a.mask & b.mask & M32
-    new = [settle(x.value & ~M32 | value & ~mask, x.mask & ~M32 | mask, x.lo, x.span, *low) for x in (a, b)]
+    new = [
+        settle(x.value & ~M32 | value & ~mask, x.mask & ~M32 | mask, x.lo, x.span, *low)
+        for x in (a, b)
+    ]
     return None if new[0] is None or new[1] is None else (new[0], new[1])
 
 

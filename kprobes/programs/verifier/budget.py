@@ -50,5 +50,8 @@ class Budget:
             ProgramError: the time is over.
         """
         if self.spent:
-            raise self._code.error("verification takes too long: too many loops, jumps and functions to tell how "
-                                   "they lie in each other", hint="split the program, or make its loops fewer")
+            raise self._code.error(
+                "verification takes too long: too many loops, jumps and functions to tell how "
+                "they lie in each other",
+                hint="split the program, or make its loops fewer",
+            )

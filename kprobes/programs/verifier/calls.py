@@ -10,7 +10,7 @@ from ..meanings import LINE, MAY_LOOP, UNSET
 from .memory import need_readable, need_writable, pointed, pointers_among, text_at
 from .path import Path
 from .scalar import Scalar, between, unknown
-from .state import CTX, MAP, NAMES, RECORD, START, VALUE, Pointer, Region, Value
+from .state import CTX, MAP, NAMES, RECORD, START, VALUE, MemoryRegion, Pointer, Value
 
 _SIZES: Final = (Arg.SIZE, Arg.SIZE_OR_ZERO)
 #: helpers that change a map's values
@@ -20,7 +20,8 @@ _PARTLY: Final = ("_str", "get_stack")
 
 
 def call(path: Path, helper: Helper) -> None:
-    """Checks the arguments of a helper's call; afterwards r0 is its result and r1 .. r5 are gone."""
+    """Checks the arguments of a helper's call; afterwards r0 is its result and r1 .. r5 are gone.
+    """
     found = _Arguments(path, helper)
     for register, kind in enumerate(helper.args, 1):
         found.check(register, kind)
@@ -36,7 +37,8 @@ def call(path: Path, helper: Helper) -> None:
 class _Arguments:
     """The arguments of one call. map: the one given. size: of the memory that is returned.
 
-    given: the record that is given away. most: bytes that are written to a buffer, at most. texts: see HelperCall.
+    given: the record that is given away. most: bytes that are written to a buffer, at most. texts:
+    see HelperCall.
     """
 
     def __init__(self, path: Path, helper: Helper) -> None:
@@ -45,13 +47,15 @@ class _Arguments:
         self.map: Map | None = None
         self.size = 0
         self.most = 0
-        self.given: Region | None = None
+        self.given: MemoryRegion | None = None
         self.texts: dict[int, int] = {}
 
     def check(self, register: int, kind: Arg) -> None:
         """The register holds what the helper takes there."""
         if kind is Arg.ANY:
-            self._show(register - self.helper.args.index(Arg.ANY) - 1, self.path.state.regs[register])
+            self._show(
+                register - self.helper.args.index(Arg.ANY) - 1, self.path.state.regs[register]
+            )
             return
         path, name = self.path, f"argument {register} of bpf_{self.helper.name}() (r{register})"
         value = path.read(register)
@@ -78,7 +82,12 @@ class _Arguments:
 
     def _context(self, register: int, name: str) -> None:
         value = self.path.read(register)
-        if not isinstance(value, Pointer) or value.region.kind != CTX or value.offset.mask or value.offset.value:
+        if (
+            not isinstance(value, Pointer)
+            or value.region.kind != CTX
+            or value.offset.mask
+            or value.offset.value
+        ):
             raise self.path.refuse(f"{name} is the context, but {value} is given",
                                    "pass on what the program was called with")
 
@@ -90,34 +99,48 @@ class _Arguments:
         of = value.region.map
         if self.helper.maps is not None and of.type not in self.helper.maps:
             allowed = ", ".join(sorted(t.name.lower() for t in self.helper.maps))
-            raise self.path.refuse(f"bpf_{self.helper.name}() does not work on map {of.name}, a {of.type.name.lower()}",
-                                   f"it takes {allowed}")
+            raise self.path.refuse(
+                f"bpf_{self.helper.name}() does not work on map {of.name}, a {of.type.name.lower()}",
+                f"it takes {allowed}",
+            )
         if of.readonly and self.helper.name.startswith(_CHANGES):
-            raise self.path.refuse(f"bpf_{self.helper.name}() would change map {of.name}, which is read-only")
+            raise self.path.refuse(
+                f"bpf_{self.helper.name}() would change map {of.name}, which is read-only"
+            )
         return of
 
     def _constant(self, value: Scalar, name: str) -> int:
         if value.mask or not 0 < value.value < 1 << 31:
-            raise self.path.refuse(f"{name} is a constant size of 1 byte or more, but it is {value}",
-                                   "use sizeof; for sizes that vary there is bpf_ringbuf_output()")
+            raise self.path.refuse(
+                f"{name} is a constant size of 1 byte or more, but it is {value}",
+                "use sizeof; for sizes that vary there is bpf_ringbuf_output()",
+            )
         return value.value
 
     def _text(self, value: Value | None, name: str) -> None:
         """A text in constants, which from now on stay as they are."""
-        of = value.region.map if isinstance(value, Pointer) and value.region.kind == VALUE and not value.null else None
+        of = (
+            value.region.map
+            if isinstance(value, Pointer) and value.region.kind == VALUE and not value.null
+            else None
+        )
         if not isinstance(value, Pointer) or of is None or not of.readonly or value.offset.mask:
             raise self.path.refuse(f"{name} is a constant text, but {value} is given",
                                    "give a text in quotation marks, or a static const array")
         of.frozen = True
         start = value.offset.value
         if b"\0" not in bytes(of.block.view[start:min(start + LINE, of.value_size)]):
-            raise self.path.refuse(f"{name} is a constant text, and this one has no end within {LINE} bytes",
-                                   "put a NUL behind it")
+            raise self.path.refuse(
+                f"{name} is a constant text, and this one has no end within {LINE} bytes",
+                "put a NUL behind it",
+            )
 
-    def _record(self, register: int, name: str) -> Region:
+    def _record(self, register: int, name: str) -> MemoryRegion:
         value = self.path.read(register)
         if not isinstance(value, Pointer) or value.region.kind != RECORD:
-            raise self.path.refuse(f"{name} is a record of bpf_ringbuf_reserve(), but {value} is given")
+            raise self.path.refuse(
+                f"{name} is a record of bpf_ringbuf_reserve(), but {value} is given"
+            )
         pointed(self.path, register)
         if value.offset.mask or value.offset.value:
             raise self.path.refuse(f"{name} is the begin of a record, but {value} is given")
@@ -136,8 +159,10 @@ class _Arguments:
             raise path.refuse(f"{at} is a number, but {size} is given")
         optional = self.helper.args[register] is Arg.SIZE_OR_ZERO
         if size.smin < 0 or size.umax >= 1 << 31:
-            raise path.refuse(f"{at} may be negative or huge: {size}",
-                              "bound it before: if (n > sizeof(buf)) n = sizeof(buf), with n unsigned")
+            raise path.refuse(
+                f"{at} may be negative or huge: {size}",
+                "bound it before: if (n > sizeof(buf)) n = sizeof(buf), with n unsigned",
+            )
         if not size.umin and not optional:
             raise path.refuse(f"{at} may be 0: {size}", "check it before: if (!n) return 0")
         if kind is Arg.MEM_OUT:
@@ -175,9 +200,13 @@ def _result(path: Path, helper: Helper, found: _Arguments) -> Scalar | Pointer |
         return between(low, min(high, found.most) if Arg.MEM_OUT in helper.args else high)
     if helper.returns is Ret.MAP_VALUE_OR_NULL:
         assert found.map is not None
-        return Pointer(Region(VALUE, 0, found.map.value_size, not found.map.readonly, found.map), START, null=True)
+        return Pointer(
+            MemoryRegion(VALUE, 0, found.map.value_size, not found.map.readonly, found.map),
+            START,
+            null=True,
+        )
     if helper.returns is Ret.RECORD_OR_NULL:
-        region = Region(RECORD, 0, found.size, True, found.map)
+        region = MemoryRegion(RECORD, 0, found.size, True, found.map)
         path.state.held += (region,)
         return Pointer(region, START, null=True)
     return None

@@ -1,15 +1,16 @@
 """Ends a path where ways meet: code that was verified from there on is not walked again.
 
-A **checkpoint** keeps the state where several ways meet. When each path from it on has ended well, it is done, and a
-path that comes to the same place with a state that is a case of it (`Match`) ends there: whatever may follow was
-verified. Only what matters there is compared: registers that are live, numbers that bear upon anything, stack slots
-that a path from there on did read.
+A **checkpoint** keeps the state where several ways meet. When each path from it on has ended well,
+it is done, and a path that comes to the same place with a state that is a case of it (`Match`) ends
+there: whatever may follow was verified. Only what matters there is compared: registers that are
+live, numbers that bear upon anything, stack slots that a path from there on did read.
 
-Why an accepted program ends: done checkpoints were done before the paths that end at them, so a run passes each at most
-once, and executes no more instructions than were walked. A path that comes back to a state which is not done yet, and
-nothing has changed that matters, can do that for ever: it is refused, unless it has passed a call of may_loop(), which
-engines count. Such a path goes on to that call, and ends there: every circle that is left has one (looked for by
-Brent's method: one state for each place is remembered, anew after 1, 2, 4, 8 .. visits).
+Why an accepted program ends: done checkpoints were done before the paths that end at them, so a run
+passes each at most once, and executes no more instructions than were walked. A path that comes back
+to a state which is not done yet, and nothing has changed that matters, can do that for ever: it is
+refused, unless it has passed a call of may_loop(), which engines count. Such a path goes on to that
+call, and ends there: every circle that is left has one (looked for by Brent's method: one state for
+each place is remembered, anew after 1, 2, 4, 8 .. visits).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import Final
 
 from .. import isa
 from ..meanings import MAY_LOOP
-from .flow import CALLEE_SAVED, Flow
+from .flow import CALLEE_SAVED, ProgramFlow
 from .path import FRAME_BITS, Checkpoint, Path
-from .state import Frame, Match, State
+from .state import Match, PathState, ProgramFrame
 
 #: done checkpoints that are kept for each place; the newest are the likeliest to fit
 _KEPT: Final = 24
@@ -31,7 +32,7 @@ _EVERYTHING: Final = (1 << isa.FRAMES * FRAME_BITS) - 1
 _REGISTERS: Final = [tuple(r for r in range(10) if bits >> r & 1) for bits in range(1024)]
 
 
-class _Place:
+class _MeetingPlace:
     """The checkpoints of a place: its slot and those that its callers go on at. anchor: a state of
     the path as it is.
     """
@@ -48,9 +49,9 @@ class _Place:
 class Checkpoints:
     """The checkpoints of a program."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: ProgramFlow) -> None:
         self._flow = flow
-        self._places: dict[tuple[int, ...], _Place] = {}
+        self._places: dict[tuple[int, ...], _MeetingPlace] = {}
 
     def meet(self, path: Path) -> bool:
         """Compare a path, at a place where ways meet, with what was verified there.
@@ -62,7 +63,7 @@ class Checkpoints:
         where = (path.pc, *[f.back for f in state.frames[1:]])
         place = self._places.get(where)
         if place is None:
-            place = self._places[where] = _Place()
+            place = self._places[where] = _MeetingPlace()
         for old in reversed(place.done):
             if self._covers(path.pc, old.state, state, old.reads):
                 path.reads |= old.reads & ~path.writes
@@ -75,8 +76,10 @@ class Checkpoints:
                 self.end(path)
                 return True
             if path.rounds == anchor.rounds:
-                raise path.refuse("loops for ever: it comes back here, and nothing that matters has changed",
-                                  "give the loop a counter and a constant bound")
+                raise path.refuse(
+                    "loops for ever: it comes back here, and nothing that matters has changed",
+                    "give the loop a counter and a constant bound",
+                )
         place.visits += 1
         if place.visits > _OFTEN and place.visits % 8:
             return False  # a long loop: fewer states to keep
@@ -88,7 +91,8 @@ class Checkpoints:
         return False
 
     def _counted(self, pc: int) -> bool:
-        """True where the instruction is a call of may_loop(): engines count how often it is passed."""
+        """True where the instruction is a call of may_loop(): engines count how often it is passed.
+        """
         insn = self._flow.code.instructions[pc]
         return insn.is_helper_call and insn.imm == MAY_LOOP
 
@@ -104,11 +108,13 @@ class Checkpoints:
             reads = at.before_reads | at.reads & ~at.before_writes
             at = at.parent
 
-    def _same(self, pc: int, a: State, b: State) -> bool:
+    def _same(self, pc: int, a: PathState, b: PathState) -> bool:
         return self._covers(pc, a, b, _EVERYTHING) and self._covers(pc, b, a, _EVERYTHING)
 
-    def _covers(self, pc: int, old: State, new: State, reads: int) -> bool:
-        """True where what was verified for `old` holds for `new`; of the stack counts what `reads` says."""
+    def _covers(self, pc: int, old: PathState, new: PathState, reads: int) -> bool:
+        """True where what was verified for `old` holds for `new`; of the stack counts what `reads`
+        says.
+        """
         if len(old.held) != len(new.held):
             return False
         match, flow = Match(), self._flow
@@ -123,10 +129,12 @@ class Checkpoints:
             live, exact = flow.live[a.back] & CALLEE_SAVED, flow.exact[a.back] & CALLEE_SAVED
         return match.rest(old.held, new.held)
 
-    def _stack_covers(self, match: Match, old: Frame, new: Frame, reads: int) -> bool:
+    def _stack_covers(self, match: Match, old: ProgramFrame, new: ProgramFrame, reads: int) -> bool:
         reads &= (1 << FRAME_BITS) - 1
         order = self._flow.code.order
         for slot in old.stack.keys() | new.stack.keys():
-            if reads >> (slot << 1) & 3 and not match.cell(old.stack.get(slot), new.stack.get(slot), order):
+            if reads >> (slot << 1) & 3 and not match.cell(
+                old.stack.get(slot), new.stack.get(slot), order
+            ):
                 return False
         return True

@@ -1,8 +1,10 @@
-"""Jumps, local calls and exit: `control(insn, pc)` compiles one to a function of the path: does the path go on?
+"""Jumps, local calls and exit: `control(insn, pc)` compiles one to a function of the path: does the
+path go on?
 
-Branches are walked both ways, though the numbers may show that only one is possible, and comparisons of two registers
-tell nothing, **until that turns out to matter** (`Path.decided`). So what is compared need not be the same from path to
-path, and more of them end where others have been.
+Branches are walked both ways, though the numbers may show that only one is possible, and
+comparisons of two registers tell nothing, **until that turns out to matter** (`Path.decided`). So
+what is compared need not be the same from path to path, and more of them end where others have
+been.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from ..isa import Instruction
 from .branches import NOT, refined
 from .path import FRAME_BITS, Path, stack_of
 from .scalar import M64, Scalar, const
-from .state import MAP, RECORD, STACK, START, Frame, Pointer, State, Value
+from .state import MAP, RECORD, STACK, START, PathState, Pointer, ProgramFrame, Value
 
 Control = Callable[[Path], bool]
 _AS_OFFSETS: Final = {isa.JGT: isa.JSGT, isa.JGE: isa.JSGE, isa.JLT: isa.JSLT, isa.JLE: isa.JSLE}
@@ -42,10 +44,21 @@ def _call(path: Path, to: int) -> bool:
     state = path.state
     depth = len(state.frames)
     if depth == isa.FRAMES:
-        raise path.refuse(f"calls are {depth + 1} deep", f"{isa.FRAMES} functions may be active at a time; inline some")
-    regs: list[Value | None] = [None, *state.regs[1:6], None, None, None, None, Pointer(stack_of(depth), START)]
+        raise path.refuse(
+            f"calls are {depth + 1} deep",
+            f"{isa.FRAMES} functions may be active at a time; inline some",
+        )
+    regs: list[Value | None] = [
+        None,
+        *state.regs[1:6],
+        None,
+        None,
+        None,
+        None,
+        Pointer(stack_of(depth), START),
+    ]
     state.regs[:6] = [None] * 6
-    state.frames.append(Frame(to, path.pc + 1, regs, {}))
+    state.frames.append(ProgramFrame(to, path.pc + 1, regs, {}))
     state.regs = regs
     path.writes |= _FRAME << depth * FRAME_BITS  # nothing is left there of earlier calls
     path.findings.frames = max(path.findings.frames, depth + 1)
@@ -57,8 +70,14 @@ def _exit(path: Path) -> bool:
     state = path.state
     result, depth = path.read(0), len(state.frames) - 1
     if depth:
-        if isinstance(result, Pointer) and result.region.kind == STACK and result.region.frame == depth:
-            raise path.refuse("returns the address of a local variable", "it ends with its function")
+        if (
+            isinstance(result, Pointer)
+            and result.region.kind == STACK
+            and result.region.frame == depth
+        ):
+            raise path.refuse(
+                "returns the address of a local variable", "it ends with its function"
+            )
         path.pc = state.frames.pop().back
         state.regs = state.frames[-1].regs
         state.regs[0] = result
@@ -67,15 +86,21 @@ def _exit(path: Path) -> bool:
         raise path.refuse(f"returns a pointer: {result}", "a program returns a number")
     if state.held:
         held = state.held[0].map
-        raise path.refuse(f"a record of map {held.name if held is not None else '?'} is still held at the end",
-                          "call bpf_ringbuf_submit() or bpf_ringbuf_discard() on every path")
+        raise path.refuse(
+            f"a record of map {held.name if held is not None else '?'} is still held at the end",
+            "call bpf_ringbuf_submit() or bpf_ringbuf_discard() on every path",
+        )
     return False
 
 
 # ---- branches
 
 def _branch(insn: Instruction, to: int) -> Control:
-    dst, src, by_register, op, wide = insn.dst, insn.src, insn.by_register, insn.op, insn.cls == isa.JMP
+    dst = insn.dst
+    src = insn.src
+    by_register = insn.by_register
+    op = insn.op
+    wide = insn.cls == isa.JMP
     imm, opposite = const(insn.imm & M64), NOT[insn.op]
 
     def branch(path: Path) -> bool:
@@ -104,7 +129,7 @@ def _branch(insn: Instruction, to: int) -> Control:
     return branch
 
 
-def _learn(state: State, a: Scalar, b: Scalar, new_a: Scalar, new_b: Scalar) -> None:
+def _learn(state: PathState, a: Scalar, b: Scalar, new_a: Scalar, new_b: Scalar) -> None:
     state.learn(a, new_a)
     if b is not a:
         state.learn(b, new_b)
@@ -127,7 +152,9 @@ def _other(path: Path, insn: Instruction, to: int) -> bool:
     if insn.by_register and path.pc not in path.decided:
         path.assume()
         return _both_ways(path, to, path.state.copy())
-    return _null_check(path, pointer, *((to, path.pc + 1) if insn.op == isa.JEQ else (path.pc + 1, to)))
+    return _null_check(
+        path, pointer, *((to, path.pc + 1) if insn.op == isa.JEQ else (path.pc + 1, to))
+    )
 
 
 def _pointers(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> bool:
@@ -148,7 +175,8 @@ def _null_check(path: Path, pointer: Pointer, when_null: int, otherwise: int) ->
         null.replace(pointer, START)
         path.fork(when_null, null)
         path.state.replace(pointer, Pointer(region, at))
-    elif path.pc not in path.decided or not _inside(pointer):  # beyond its object, an address may be anything, even 0
+    # beyond its object, an address may be anything, even 0
+    elif path.pc not in path.decided or not _inside(pointer):
         path.assume()
         path.fork(when_null, path.state.copy())
     path.pc = otherwise
@@ -176,7 +204,7 @@ def _within(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> b
     return _both_ways(path, to, jump)
 
 
-def _both_ways(path: Path, to: int, jump: State) -> bool:
+def _both_ways(path: Path, to: int, jump: PathState) -> bool:
     path.fork(to, jump)
     path.pc += 1
     return True

@@ -11,25 +11,34 @@ from ..meanings import MAY_LOOP
 from .budget import HINT, Budget
 from .checkpoints import Checkpoints
 from .control import Control, control
-from .flow import LIMIT, Flow
-from .path import Findings, Path, stack_of
+from .flow import LIMIT, ProgramFlow
+from .path import Path, PathFindings, stack_of
 from .scalar import between
-from .state import START, Frame, Pointer, Region, State
+from .state import START, MemoryRegion, PathState, Pointer, ProgramFrame
 from .steps import Step, step
 
 #: fewest instructions between checkpoints
 _APART: Final = 4
-#: instructions between two looks at the clock, less one: where ways meet, one may compare two dozen states of 8 frames
+#: instructions between two looks at the clock, less one: where ways meet, one may compare two dozen
+#: states of 8 frames
 _BETWEEN: Final = 63
 #: how many instructions are walked before assumptions are given up
 _PATIENCE: Final = 50_000
 
 
 class Exploration:
-    """Walks all paths of a program: `findings` are what was found, `visited` how many instructions were walked."""
+    """Walks all paths of a program: `findings` are what was found, `visited` how many instructions
+    were walked.
+    """
 
-    def __init__(self, code: Code, flow: Flow, decided: Set[int], budget: Budget,
-                 context: Region) -> None:
+    def __init__(
+        self,
+        code: Code,
+        flow: ProgramFlow,
+        decided: Set[int],
+        budget: Budget,
+        context: MemoryRegion,
+    ) -> None:
         """
         Args:
             code: the program.
@@ -39,11 +48,12 @@ class Exploration:
             context: what r1 points at.
         """
         self._joins = flow.joins
-        #: where loops are counted: a path ends there, and nowhere else, when it comes back as it was
+        #: where loops are counted: a path ends there, and nowhere else, when it comes back as it
+        #: was
         self._counted = {pc for pc, insn in isa.steps(code.instructions)
                          if insn.is_helper_call and insn.imm == MAY_LOOP}
         self._budget = budget
-        self.findings = Findings()
+        self.findings = PathFindings()
         self.visited = 0
         self._impatient = False
         self._path = Path(code, _entry(context), self.findings, decided)
@@ -51,7 +61,7 @@ class Exploration:
         self._steps: list[Step | None] = [None] * len(code.instructions)
         self._controls: list[Control | None] = [None] * len(code.instructions)
         self._behind = [pc + (2 if insn.wide else 1) for pc, insn in enumerate(code.instructions)]
-        regions: dict[int, Region] = {}
+        regions: dict[int, MemoryRegion] = {}
         for pc, insn in isa.steps(code.instructions):
             if insn.is_jump or insn.is_exit or insn.is_local_call:
                 self._controls[pc] = control(insn, pc)
@@ -66,7 +76,11 @@ class Exploration:
 
     def _walk(self) -> None:
         """Walk a path to its end."""
-        path, steps, controls, joins, behind = self._path, self._steps, self._controls, self._joins, self._behind
+        path = self._path
+        steps = self._steps
+        controls = self._controls
+        joins = self._joins
+        behind = self._behind
         counted = self._counted
         since = _APART
         while True:
@@ -92,7 +106,8 @@ class Exploration:
 
     @property
     def doubtful(self) -> frozenset[int]:
-        """Branches that the path did not decide that was walked last: an error may be due to them."""
+        """Branches that the path did not decide that was walked last: an error may be due to them.
+        """
         path, found = self._path, self.findings
         if self._impatient:
             return frozenset(found.assumed or found.untold)
@@ -100,17 +115,29 @@ class Exploration:
 
     def _check_budget(self) -> None:
         if self.visited > LIMIT:
-            raise self._path.refuse(f"{LIMIT:,} instructions were walked, and there are more: a loop without a bound, "
-                                    "or too many paths", HINT)
+            raise self._path.refuse(
+                f"{LIMIT:,} instructions were walked, and there are more: a loop without a bound, "
+                "or too many paths",
+                HINT,
+            )
         if self.visited > _PATIENCE and (self.findings.assumed or self.findings.untold):
             self._impatient = True
         elif not self._budget.spent:
             return
-        raise self._path.refuse(f"verification takes too long ({self.visited:,} instructions walked): "
-                                "a loop with a large bound or none, or too many paths", HINT)
+        raise self._path.refuse(
+            f"verification takes too long ({self.visited:,} instructions walked): "
+            "a loop with a large bound or none, or too many paths",
+            HINT,
+        )
 
 
-def _entry(context: Region) -> State:
+def _entry(context: MemoryRegion) -> PathState:
     """r1 is the context, r2 its size, r10 the end of the stack."""
-    regs = [None, Pointer(context, START), between(0, context.high), *[None] * 7, Pointer(stack_of(0), START)]
-    return State([Frame(0, -1, regs, {})], ())
+    regs = [
+        None,
+        Pointer(context, START),
+        between(0, context.high),
+        *[None] * 7,
+        Pointer(stack_of(0), START),
+    ]
+    return PathState([ProgramFrame(0, -1, regs, {})], ())

@@ -11,7 +11,8 @@ from ..helpers import Helper
 from ..maps import Map
 from ..meanings import EITHER, UNSET
 
-#: kind of an access that is of several kinds, on different paths: any address of stack, map value or record
+#: kind of an access that is of several kinds, on different paths: any address of stack, map value
+#: or record
 ANY: Final = "any"
 
 
@@ -22,10 +23,12 @@ class Access:
     Attributes:
         kind: "ctx", "stack", "map value", "record", or "any": several of the last three.
         size: bytes.
-        offset: from the region's begin (of a stack: from r10, negative), the instruction's own offset included; None:
+        offset: from the region's begin (of a stack: from r10, negative), the instruction's own
+            offset included; None:
             it varies.
         map: of a map value or record; None where several come there.
-        frame: of "stack": 0 is the frame of the running function, 1 its caller's ..; None where it varies.
+        frame: of "stack": 0 is the frame of the running function, 1 its caller's ..; None where it
+            varies.
     """
 
     kind: str
@@ -52,9 +55,10 @@ class HelperCall:
     Attributes:
         helper: which one.
         map: its MAP argument, or the map of its RECORD argument; None: none, or several.
-        texts: argument of its format (from 0) -> how many bytes may be looked at where it points: it is an address of
-            the program's own. EITHER: on one path, and on another a number. UNSET: nothing was written to it, or
-            it is the context or a map. Not there: it is a number.
+        texts: argument of its format (from 0) -> how many bytes may be looked at where it points:
+            it is an address of the program's own. EITHER: on one path, and on another a number.
+            UNSET: nothing was written to it, or it is the context or a map. Not there: it is a
+            number.
     """
 
     helper: Helper
@@ -63,7 +67,9 @@ class HelperCall:
 
     def joined(self, map: Map | None, texts: Mapping[int, int]) -> HelperCall:
         """Return the call that describes this and another path's."""
-        both = {n: _joined(self.texts.get(n), texts.get(n)) for n in self.texts.keys() | texts.keys()}
+        both = {
+            n: _joined(self.texts.get(n), texts.get(n)) for n in self.texts.keys() | texts.keys()
+        }
         return HelperCall(self.helper, self.map if self.map is map else None, both)
 
 
@@ -81,17 +87,18 @@ class Facts:
     """Properties that hold for every run of a program.
 
     Attributes:
-        accesses: slot of a load, store or atomic operation -> what it accesses. Not there: it is never reached.
+        accesses: slot of a load, store or atomic operation -> what it accesses. Not there: it is
+            never reached.
         calls: slot of a helper's call -> helper and map. Not there: it is never reached.
         stack: first slot of a function -> bytes of stack that it uses, a multiple of 8.
-        cleared: first slot of a function -> as many bytes below r10 have to be zero when it begins, since a helper
-            may read some that the program did not write (the padding of a structure). Functions that need none are
-            not there.
+        cleared: first slot of a function -> as many bytes below r10 have to be zero when it begins,
+            since a helper may read some that the program did not write (the padding of a
+            structure). Functions that need none are not there.
         depth: bytes of stack of all frames together, at most.
         frames: functions active at a time, at most.
         steps: no run executes more instructions; as many were walked to verify it.
-        whole_context: True where the context's address, or a part of it that varies, is used: loads of "ctx" with an
-            offset of None.
+        whole_context: True where the context's address, or a part of it that varies, is used: loads
+            of "ctx" with an offset of None.
     """
 
     accesses: Mapping[int, Access]

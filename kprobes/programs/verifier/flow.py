@@ -1,8 +1,8 @@
 """Checks a program's shape before any of it is walked: functions, jumps, and which registers matter
 where.
 
-Refused here: what does not decode, jumps out of a function, code that no path reaches, recursion, calls of what there
-is not.
+Refused here: what does not decode, jumps out of a function, code that no path reaches, recursion,
+calls of what there is not.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _USELESS: Final = {isa.CODE: ("the address of a function", "call it directly"),
                    isa.VARIABLE: ("a kernel's variable", "")}
 
 
-class Flow:
+class ProgramFlow:
     """The shape of a program.
 
     Attributes:
         starts: first slot of each function. joins: slots that several ways lead to.
         leaving: conditional jumps that may leave a loop.
         live: slot -> bits of the registers whose values may still be used when it is reached.
-        exact: those of them that may bear upon an address, a size, a branch or the stack; of the others only matters
-            that they are numbers.
+        exact: those of them that may bear upon an address, a size, a branch or the stack; of the
+            others only matters that they are numbers.
     """
 
     def __init__(self, code: Code, budget: Budget) -> None:
@@ -70,7 +70,8 @@ class Flow:
     def find_exact(self, decided: Set[int], stores: bool) -> None:
         """Makes `live` and `exact`.
 
-        decided: branches that follow what they compare. stores: other registers than r10 may lead to the stack.
+        decided: branches that follow what they compare. stores: other registers than r10 may lead
+        to the stack.
         """
         self._decided = decided
         self._stores = stores
@@ -95,7 +96,9 @@ class Flow:
         if insn.wide:
             self._check_wide(pc, insn)
         elif insn.opcode == isa.JMP | isa.CALL and insn.src == isa.BTF_CALL:
-            raise self.code.error(f"calls kernel function {insn.imm}, and there is no kernel here", pc, "use a helper")
+            raise self.code.error(
+                f"calls kernel function {insn.imm}, and there is no kernel here", pc, "use a helper"
+            )
         elif insn.is_helper_call and insn.imm not in HELPERS:
             raise self.code.error(f"calls helper {insn.imm}, which there is not here", pc,
                                   "docs/programs.md lists the helpers")
@@ -107,12 +110,17 @@ class Flow:
             what, hint = _USELESS.get(insn.src, ("a map by its file descriptor", ""))
             raise self.code.error(f"loads {what}, which there is no use for here", pc, hint)
         if not 0 <= insn.imm < len(self.code.maps):
-            raise self.code.error(f"loads map {insn.imm}, but the program has {len(self.code.maps)}", pc)
+            raise self.code.error(
+                f"loads map {insn.imm}, but the program has {len(self.code.maps)}", pc
+            )
         of = self.code.maps[insn.imm]
         if insn.src == isa.MAP_VALUE:
             if of.type is not MapType.ARRAY or of.max_entries != 1:
-                raise self.code.error(f"loads the address of a value of map {of.name}", pc,
-                                      "that is for arrays with one entry; use bpf_map_lookup_elem()")
+                raise self.code.error(
+                    f"loads the address of a value of map {of.name}",
+                    pc,
+                    "that is for arrays with one entry; use bpf_map_lookup_elem()",
+                )
             if not 0 <= insn.high <= of.value_size:
                 what = f"byte {insn.high} of map {of.name}, which has {of.value_size}"
                 raise self.code.error(f"loads the address of {what}", pc)
@@ -129,7 +137,11 @@ class Flow:
     def _target(self, pc: int) -> int:
         to = self._insns[pc].target(pc)
         if to not in self._heads:
-            where = "the middle of an instruction" if 0 <= to < len(self._insns) else "outside the program"
+            where = (
+                "the middle of an instruction"
+                if 0 <= to < len(self._insns)
+                else "outside the program"
+            )
             raise self.code.error(f"leads to {where} ({to})", pc,
                                   f"the program has instructions 0..{len(self._insns) - 1}")
         return to
@@ -155,13 +167,21 @@ class Flow:
             yield pc + (2 if insn.wide else 1)
 
     def _walk(self) -> set[int]:
-        """Reaches everything that can be, and checks each step; the slots with several ways to them."""
+        """Reaches everything that can be, and checks each step; the slots with several ways to
+        them.
+        """
         seen, joins, todo = set(self.starts), set(), list(self.starts)
         for pc in self._budget.rounds(_popped(todo)):
             for to in self.following(pc):
                 if to >= len(self._insns) or self._owner[to] != self._owner[pc]:
-                    where = "leads into another function" if to < len(self._insns) else "runs past the program's end"
-                    raise self.code.error(where, pc, "a function ends with exit; functions are called")
+                    where = (
+                        "leads into another function"
+                        if to < len(self._insns)
+                        else "runs past the program's end"
+                    )
+                    raise self.code.error(
+                        where, pc, "a function ends with exit; functions are called"
+                    )
                 if to in seen:
                     joins.add(to)
                 else:
@@ -190,8 +210,11 @@ class Flow:
                 return
             active.append(start)
             if len(active) > isa.FRAMES:
-                raise self.code.error(f"calls are {len(active)} deep", at,
-                                      f"{isa.FRAMES} functions may be active at a time; inline some")
+                raise self.code.error(
+                    f"calls are {len(active)} deep",
+                    at,
+                    f"{isa.FRAMES} functions may be active at a time; inline some",
+                )
             for callee, pc in self._budget.rounds(callees[start].items()):
                 visit(callee, pc)
             active.pop()
@@ -200,12 +223,16 @@ class Flow:
         visit(0, None)
         for start in self.starts:
             if start not in done:
-                raise self.code.error("is unreachable: nobody calls this function", start, "remove it")
+                raise self.code.error(
+                    "is unreachable: nobody calls this function", start, "remove it"
+                )
         self._callees = callees
         return list(done)
 
     def deepest(self, stack: Mapping[int, int]) -> tuple[int, tuple[int, ...]]:
-        """The most stack that functions take together, from the bytes of each; and these functions, callers first."""
+        """The most stack that functions take together, from the bytes of each; and these functions,
+        callers first.
+        """
         @cache
         def of(start: int) -> tuple[int, tuple[int, ...]]:
             size, chain = max((of(callee) for callee in self._callees[start]), default=(0, ()))
@@ -228,14 +255,18 @@ class Flow:
                 if pc != begin:
                     todo.extend(p for p in before.get(pc, ()) if p not in inside)
                     inside.update(before.get(pc, ()))
-            found |= {pc for pc in inside
-                      if self._insns[pc].is_conditional and not inside.issuperset(self.following(pc))}
+            found |= {
+                pc
+                for pc in inside
+                if self._insns[pc].is_conditional and not inside.issuperset(self.following(pc))
+            }
         return frozenset(found)
 
     # ---- registers that matter
 
     def _flow_back(self, slots: Sequence[int]) -> None:
-        """Find liveness in one function, whose callees are done, from its end to its begin until nothing changes.
+        """Find liveness in one function, whose callees are done, from its end to its begin until
+        nothing changes.
 
         Args:
             slots: the function's instructions, the last first.
@@ -264,7 +295,9 @@ class Flow:
         insn = self._insns[pc]
         dst, src = 1 << insn.dst, 1 << insn.src
         if insn.cls in (isa.ALU, isa.ALU64):
-            used = (src if insn.by_register and insn.op != isa.END else 0) | (0 if insn.op == isa.MOV else dst)
+            used = (src if insn.by_register and insn.op != isa.END else 0) | (
+                0 if insn.op == isa.MOV else dst
+            )
             return live & ~dst | used, exact & ~dst | (used if exact & dst else 0)
         if insn.wide:
             return live & ~dst, exact & ~dst
@@ -304,6 +337,8 @@ def _popped(todo: list[int]) -> Iterator[int]:
 
 @cache
 def _arguments(number: int, shown: bool) -> int:
-    """Bits of the registers that a helper takes. shown: those, too, that a format shows, whatever they are."""
+    """Bits of the registers that a helper takes. shown: those, too, that a format shows, whatever
+    they are.
+    """
     return sum(1 << register for register, kind in enumerate(HELPERS[number].args, 1)
                if shown or kind is not Arg.ANY)

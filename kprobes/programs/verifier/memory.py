@@ -11,7 +11,22 @@ from .alu import lsh, or_, rsh
 from .facts import Access
 from .path import Path
 from .scalar import Scalar, between, const, extended, truncated, unknown
-from .state import CTX, MAP, NAMES, RECORD, STACK, VALUE, WRITTEN, Frame, Half, Pointer, Region, Value, bits, halves
+from .state import (
+    CTX,
+    MAP,
+    NAMES,
+    RECORD,
+    STACK,
+    VALUE,
+    WRITTEN,
+    Half,
+    MemoryRegion,
+    Pointer,
+    ProgramFrame,
+    Value,
+    bits,
+    halves,
+)
 
 _GUEST = "guest memory is read with bpf_probe_read_kernel() and its like"
 
@@ -21,24 +36,36 @@ def pointed(path: Path, register: int) -> Pointer:
     value = path.read(register)
     if isinstance(value, Scalar):
         null = not value.mask and not value.value
-        raise path.refuse(f"r{register} is {'NULL' if null else f'a number ({value})'} where an address is needed",
-                          "this path runs where the pointer is NULL" if null else _GUEST)
+        raise path.refuse(
+            f"r{register} is {'NULL' if null else f'a number ({value})'} where an address is needed",
+            "this path runs where the pointer is NULL" if null else _GUEST,
+        )
     if value.null:
-        raise path.refuse(f"r{register} may be NULL: {value}", "compare it with NULL before it is used")
+        raise path.refuse(
+            f"r{register} may be NULL: {value}", "compare it with NULL before it is used"
+        )
     if value.region.kind == MAP:
-        raise path.refuse(f"r{register} is a map, not memory", "get a value's address with bpf_map_lookup_elem()")
+        raise path.refuse(
+            f"r{register} is a map, not memory", "get a value's address with bpf_map_lookup_elem()"
+        )
     return value
 
 
-def access(path: Path, pointer: Pointer, offset: int, size: int, write: bool, aligned: bool = False) -> tuple[int, int]:
-    """Smallest and largest offset of an instruction's access, after all checks; noted for the facts."""
+def access(
+    path: Path, pointer: Pointer, offset: int, size: int, write: bool, aligned: bool = False
+) -> tuple[int, int]:
+    """Smallest and largest offset of an instruction's access, after all checks; noted for the
+    facts.
+    """
     low, high = inside(path, pointer, offset, size, write)
     region = pointer.region
     if aligned or (region.kind in (STACK, CTX) and not region.plain):
         loose = (pointer.offset.value | pointer.offset.mask) & size - 1
         if pointer.offset.mask & size - 1 or loose + offset & size - 1:
-            raise path.refuse(f"{size} bytes of {NAMES[region.kind]} at {_range(low, high)}: not a multiple of {size}",
-                              "stack, context and atomic operations need natural alignment")
+            raise path.refuse(
+                f"{size} bytes of {NAMES[region.kind]} at {_range(low, high)}: not a multiple of {size}",
+                "stack, context and atomic operations need natural alignment",
+            )
     frame = len(path.state.frames) - 1 - region.frame if region.kind == STACK else None
     path.accessed(Access(region.kind, size, low if low == high else None, region.map, frame))
     return low, high
@@ -62,13 +89,21 @@ def _range(low: int, high: int) -> str:
     return f"offset {low}" if low == high else f"offsets {low}..{high}"
 
 
-def _outside(path: Path, region: Region, low: int, high: int, size: int, verb: str) -> Exception:
+def _outside(
+    path: Path, region: MemoryRegion, low: int, high: int, size: int, verb: str
+) -> Exception:
     if region.kind == STACK:
         where = f"r10{low:+}{f'..{high:+}' if high != low else ''}"
-        return path.refuse(f"{verb} {size} bytes of stack at {where}; a frame is {isa.STACK_SIZE} bytes below r10",
-                           "use less stack: put large data into an array map with one entry")
+        return path.refuse(
+            f"{verb} {size} bytes of stack at {where}; a frame is {isa.STACK_SIZE} bytes below r10",
+            "use less stack: put large data into an array map with one entry",
+        )
     name = f" {region.map.name}" if region.map is not None else ""
-    hint = "compare the index with the size before it is used, as an unsigned number" if low != high else ""
+    hint = (
+        "compare the index with the size before it is used, as an unsigned number"
+        if low != high
+        else ""
+    )
     return path.refuse(f"{verb} {size} bytes at {_range(low, high)} of {NAMES[region.kind]}{name}, "
                        f"which has {region.high} bytes", hint)
 
@@ -97,7 +132,9 @@ def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Va
 
 
 def _constant(path: Path, of: Map, at: int, size: int) -> Scalar | None:
-    """A number of read-only data, which from now on stays as it is; None: a map with several values."""
+    """A number of read-only data, which from now on stays as it is; None: a map with several
+    values.
+    """
     if of.type is not MapType.ARRAY or of.max_entries != 1:
         return None
     of.frozen = True
@@ -137,10 +174,15 @@ def _need(path: Path, at: int, *parts: Half, wanted: int = WRITTEN) -> None:
             raise path.refuse(f"reads a part of a pointer at r10{at:+}",
                               "pointers are loaded as a whole, 8 bytes at a time")
         if wanted & ~have:
-            raise path.refuse(f"reads stack at r10{at:+} that nothing has been written to", "initialise the variable")
+            raise path.refuse(
+                f"reads stack at r10{at:+} that nothing has been written to",
+                "initialise the variable",
+            )
 
 
-def _bytes(path: Path, frame: Frame, number: int, low: int, high: int) -> Iterator[tuple[int, Half, int]]:
+def _bytes(
+    path: Path, frame: ProgramFrame, number: int, low: int, high: int
+) -> Iterator[tuple[int, Half, int]]:
     """(offset of a half, half, which of its bytes are within low .. high-1); noted as read."""
     for at in range(low & ~3, high, 4):
         slot, half = at + 512 >> 3, at >> 2 & 1
@@ -153,17 +195,20 @@ def _bytes(path: Path, frame: Frame, number: int, low: int, high: int) -> Iterat
         yield at, halves(frame.stack.get(slot), path.code.order)[half], wanted
 
 
-def need_written(path: Path, region: Region, low: int, high: int) -> None:
+def need_written(path: Path, region: MemoryRegion, low: int, high: int) -> None:
     """Each byte of a part of the stack is initialised: for loads at offsets that vary."""
     for at, part, wanted in _bytes(path, path.state.frames[region.frame], region.frame, low, high):
         _need(path, at, part, wanted=wanted)
 
 
-def need_readable(path: Path, pointer: Pointer, size: int, what: str, pointers: bool = False) -> None:
+def need_readable(
+    path: Path, pointer: Pointer, size: int, what: str, pointers: bool = False
+) -> None:
     """Refuse a helper that reads `size` bytes there, unless it may.
 
-    Bytes of the stack that were never written are allowed beside others that were: compilers leave the padding of
-    structures alone. They count as zero, and the facts tell the engines to clear them.
+    Bytes of the stack that were never written are allowed beside others that were: compilers leave
+    the padding of structures alone. They count as zero, and the facts tell the engines to clear
+    them.
 
     Args:
         path: the path with the call.
@@ -180,7 +225,9 @@ def need_readable(path: Path, pointer: Pointer, size: int, what: str, pointers: 
         return
     some, missing = False, False
     allowed = {low + 8 * n for n in pointers_among(path, pointer, size)} if pointers else set[int]()
-    for at, part, wanted in _bytes(path, path.state.frames[region.frame], region.frame, low, high + size):
+    for at, part, wanted in _bytes(
+        path, path.state.frames[region.frame], region.frame, low, high + size
+    ):
         have = bits(part)
         if at & ~7 in allowed:
             some = True
@@ -197,7 +244,8 @@ def need_readable(path: Path, pointer: Pointer, size: int, what: str, pointers: 
 
 
 def pointers_among(path: Path, pointer: Pointer, size: int) -> dict[int, Pointer]:
-    """Pointers among the words of memory, which only the stack has: number of the word -> what it is.
+    """Pointers among the words of memory, which only the stack has: number of the word -> what it
+    is.
 
     Args:
         path: the path with the call.
@@ -219,8 +267,8 @@ def pointers_among(path: Path, pointer: Pointer, size: int) -> dict[int, Pointer
 def text_at(path: Path, pointer: Pointer) -> int:
     """How many bytes a format's %s may look at where a pointer leads.
 
-    That is up to the end of what it points into, and on the stack up to the next pointer there. Bytes of the stack that
-    nothing was written to count as zero, as in `need_readable`.
+    That is up to the end of what it points into, and on the stack up to the next pointer there.
+    Bytes of the stack that nothing was written to count as zero, as in `need_readable`.
     """
     region, at = pointer.region, pointer.offset
     low, high = at.smin, at.smax
@@ -229,7 +277,9 @@ def text_at(path: Path, pointer: Pointer) -> int:
     end = region.high
     if region.kind == STACK:
         missing = False
-        for half, part, wanted in _bytes(path, path.state.frames[region.frame], region.frame, low, end):
+        for half, part, wanted in _bytes(
+            path, path.state.frames[region.frame], region.frame, low, end
+        ):
             if bits(part) & wanted << 4:
                 end = half
                 break
@@ -255,15 +305,20 @@ def store(path: Path, pointer: Pointer, offset: int, size: int, value: Value) ->
         soil(path, region, low, high + size)
 
 
-def _may_keep(path: Path, region: Region, value: Pointer, size: int, exact: bool) -> None:
+def _may_keep(path: Path, region: MemoryRegion, value: Pointer, size: int, exact: bool) -> None:
     if region.kind != STACK:
         raise path.refuse(f"stores a pointer to {NAMES[value.region.kind]} in {NAMES[region.kind]}",
                           "addresses of this machine are of no use outside; store numbers")
     if size != 8 or not exact:
-        raise path.refuse(f"stores {'a part of a pointer' if size != 8 else 'a pointer at an offset that varies'}",
-                          "a pointer is stored as a whole, at an offset that is known")
+        raise path.refuse(
+            f"stores {'a part of a pointer' if size != 8 else 'a pointer at an offset that varies'}",
+            "a pointer is stored as a whole, at an offset that is known",
+        )
     if value.region.kind == STACK and value.region.frame > region.frame:
-        raise path.refuse("stores the address of a local variable in a caller's frame", "it ends with its function")
+        raise path.refuse(
+            "stores the address of a local variable in a caller's frame",
+            "it ends with its function",
+        )
 
 
 def _to_stack(path: Path, number: int, at: int, size: int, value: Value) -> None:
@@ -279,7 +334,9 @@ def _to_stack(path: Path, number: int, at: int, size: int, value: Value) -> None
         path.writes |= 1 << half << bit
         parts[half] = truncated(value, 32)
     else:
-        parts[half] = _patched(parts[half], at & 3, truncated(value, 8 * size), size, path.code.order)
+        parts[half] = _patched(
+            parts[half], at & 3, truncated(value, 8 * size), size, path.code.order
+        )
     stack[slot] = (parts[0], parts[1])
 
 
@@ -293,8 +350,10 @@ def _patched(part: Half, at: int, value: Scalar, size: int, order: isa.Order) ->
     return (bits(part) | here) & ~(here << 4)
 
 
-def soil(path: Path, region: Region, low: int, high: int, surely: int | None = None) -> None:
-    """Some of the bytes low .. high-1 of the stack are written; those below `surely` are, in any case."""
+def soil(path: Path, region: MemoryRegion, low: int, high: int, surely: int | None = None) -> None:
+    """Some of the bytes low .. high-1 of the stack are written; those below `surely` are, in any
+    case.
+    """
     frame = path.state.frames[region.frame]
     for at in range(low & ~3, high, 4):
         slot, half = at + 512 >> 3, at >> 2 & 1
@@ -313,8 +372,8 @@ def soil(path: Path, region: Region, low: int, high: int, surely: int | None = N
 def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: bool) -> None:
     """A helper writes `least` to `most` bytes there; the first `least` are initialised afterwards.
 
-    partly: True for a helper that may leave some of them as they were: what was not initialised counts as zero, as in
-    `need_readable`.
+    partly: True for a helper that may leave some of them as they were: what was not initialised
+    counts as zero, as in `need_readable`.
     """
     low, high = inside(path, pointer, 0, most, True)
     if pointer.region.kind != STACK:

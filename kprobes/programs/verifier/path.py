@@ -12,7 +12,7 @@ from ..code import Code
 from ..helpers import Helper
 from ..maps import Map
 from .facts import Access, HelperCall
-from .state import CTX, NAMES, STACK, Region, State, Value
+from .state import CTX, NAMES, STACK, MemoryRegion, PathState, Value
 
 #: each frame's slots in halves: bits of Path.reads and Path.writes
 FRAME_BITS: Final = 128
@@ -20,7 +20,7 @@ FRAME_BITS: Final = 128
 _PENDING: Final = 8192
 
 
-class Findings:
+class PathFindings:
     """The findings of all paths, in the making: see `facts.Facts`."""
 
     def __init__(self) -> None:
@@ -42,10 +42,20 @@ class Checkpoint:
         where: its place. state: as it was there. parent: the checkpoint before, on the same path.
         before_reads, before_writes: Path.reads and writes between the parent and here.
         rounds: Path.rounds as it was there.
-        open: paths from here that have not ended. reads: what they have read of the stack before they wrote it.
+        open: paths from here that have not ended. reads: what they have read of the stack before
+            they wrote it.
     """
 
-    __slots__ = ("before_reads", "before_writes", "open", "parent", "reads", "rounds", "state", "where")
+    __slots__ = (
+        "before_reads",
+        "before_writes",
+        "open",
+        "parent",
+        "reads",
+        "rounds",
+        "state",
+        "where",
+    )
 
     def __init__(self, where: tuple[int, ...], path: Path) -> None:
         self.where = where
@@ -58,7 +68,7 @@ class Checkpoint:
         self.rounds = path.rounds
 
 
-_Pending = tuple[int, State, Checkpoint | None, int, int, frozenset[int], frozenset[int], int]
+_Pending = tuple[int, PathState, Checkpoint | None, int, int, frozenset[int], frozenset[int], int]
 
 
 class Path:
@@ -66,16 +76,20 @@ class Path:
 
     Attributes:
         state: what is known here. pc: the slot of the instruction. checkpoint: the last one.
-        reads: halves of stack slots that were read since the checkpoint before they were written: bit
-            frame * 128 + slot * 2 + half. writes: those that were written.
-        decided: branches that follow the numbers that they compare; others go both ways though one may be impossible.
-        assumed: those of these others that led here, though the numbers show that one of their ways is impossible.
+        reads: halves of stack slots that were read since the checkpoint before they were written:
+            bit frame * 128 + slot * 2 + half. writes: those that were written.
+        decided: branches that follow the numbers that they compare; others go both ways though one
+            may be impossible.
+        assumed: those of these others that led here, though the numbers show that one of their ways
+            is impossible.
         untold: comparisons of two registers that led here, and might have told more.
         rounds: calls of may_loop() so far.
         pending: paths that branch off, to be walked later.
     """
 
-    def __init__(self, code: Code, state: State, findings: Findings, decided: Set[int]) -> None:
+    def __init__(
+        self, code: Code, state: PathState, findings: PathFindings, decided: Set[int]
+    ) -> None:
         self.code = code
         self.state = state
         self.findings = findings
@@ -86,15 +100,27 @@ class Path:
         self.untold: frozenset[int] = frozenset()
         self.pending: list[_Pending] = []
 
-    def fork(self, pc: int, state: State) -> None:
+    def fork(self, pc: int, state: PathState) -> None:
         """Another path from here, to be walked later."""
         if len(self.pending) == _PENDING:
-            raise self.refuse(f"{_PENDING} branches wait to be walked: a loop with too many of them",
-                              "make loops shorter, or branch less in them")
+            raise self.refuse(
+                f"{_PENDING} branches wait to be walked: a loop with too many of them",
+                "make loops shorter, or branch less in them",
+            )
         if self.checkpoint is not None:
             self.checkpoint.open += 1
-        self.pending.append((pc, state, self.checkpoint, self.reads, self.writes, self.assumed, self.untold,
-                             self.rounds))
+        self.pending.append(
+            (
+                pc,
+                state,
+                self.checkpoint,
+                self.reads,
+                self.writes,
+                self.assumed,
+                self.untold,
+                self.rounds,
+            )
+        )
 
     def resume(self) -> bool:
         """Goes on with the path that branched off last; False: there is none."""
@@ -124,8 +150,12 @@ class Path:
         """Return the value of a register."""
         value = self.state.regs[register]
         if value is None:
-            raise self.refuse(f"r{register} is read, but nothing has been written to it on this path",
-                              "initialise it; calls leave nothing in r1..r5" if 0 < register < 6 else "initialise it")
+            raise self.refuse(
+                f"r{register} is read, but nothing has been written to it on this path",
+                "initialise it; calls leave nothing in r1..r5"
+                if 0 < register < 6
+                else "initialise it",
+            )
         return value
 
     def accessed(self, access: Access) -> None:
@@ -135,7 +165,9 @@ class Path:
             if known is not None and CTX in (known.kind, access.kind) and known.kind != access.kind:
                 raise self.refuse(f"accesses {NAMES[CTX]} on one path and other memory on another",
                                   "read the context into a variable before the paths meet")
-            access = self.findings.accesses[self.pc] = access if known is None else known.joined(access)
+            access = self.findings.accesses[self.pc] = (
+                access if known is None else known.joined(access)
+            )
         if access.kind == CTX and access.offset is None:
             self.findings.whole_context = True
 
@@ -148,7 +180,9 @@ class Path:
             texts: see HelperCall.
         """
         known = self.findings.calls.get(self.pc)
-        self.findings.calls[self.pc] = HelperCall(helper, of, texts) if known is None else known.joined(of, texts)
+        self.findings.calls[self.pc] = (
+            HelperCall(helper, of, texts) if known is None else known.joined(of, texts)
+        )
 
     def deepen(self, frame: int, size: int) -> None:
         """A frame has `size` bytes of stack at least."""
@@ -163,9 +197,9 @@ def _raise(table: dict[int, int], key: int, size: int) -> None:
     table[key] = max(table.get(key, 0), size + 7 & ~7)
 
 
-def stack_of(frame: int) -> Region:
+def stack_of(frame: int) -> MemoryRegion:
     """The stack of the frame of that number."""
     return _STACKS[frame]
 
 
-_STACKS: Final = tuple(Region(STACK, -512, 0, True, frame=n) for n in range(16))
+_STACKS: Final = tuple(MemoryRegion(STACK, -512, 0, True, frame=n) for n in range(16))

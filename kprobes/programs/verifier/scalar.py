@@ -1,18 +1,20 @@
 """Describes a number in a register by what is known: which bits, and where on the circle of 2**64
 (and of 2**32) it lies.
 
-A `Scalar` is a set of 64-bit numbers, described thrice; a number is in the set if all three allow it:
+A `Scalar` is a set of 64-bit numbers, described thrice; a number is in the set if all three allow
+it:
 
-- **bits** (`value`, `mask`), the kernel's tnum: bits of `mask` are unknown, the others are as in `value`;
-- **arc** (`lo`, `span`): one of lo, lo+1, .. lo+span, modulo 2**64. One arc serves unsigned and signed bounds alike
-  (wrapped intervals: Navas et al., *Signedness-Agnostic Program Analysis*, APLAS 2012), and adding arcs has no
-  overflow to get wrong;
+- **bits** (`value`, `mask`), the kernel's tnum: bits of `mask` are unknown, the others are as in
+  `value`;
+- **arc** (`lo`, `span`): one of lo, lo+1, .. lo+span, modulo 2**64. One arc serves unsigned and
+  signed bounds alike (wrapped intervals: Navas et al., *Signedness-Agnostic Program Analysis*,
+  APLAS 2012), and adding arcs has no overflow to get wrong;
 - **arc32** (`lo32`, `span32`): the same for the lower 32 bits, modulo 2**32.
 
-Scalars are immutable. **Copies of a register share one object, and nothing else does**: what a branch tells of one
-copy holds for every register and stack slot with the identical object. So every operation makes a new object, but for
-constants. Sums with a constant remember what they were made from (`root`, `delta`): what is learnt of `i - 4` is learnt
-of `i`, too.
+Scalars are immutable. **Copies of a register share one object, and nothing else does**: what a
+branch tells of one copy holds for every register and stack slot with the identical object. So every
+operation makes a new object, but for constants. Sums with a constant remember what they were made
+from (`root`, `delta`): what is learnt of `i - 4` is learnt of `i`, too.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ SIGN: Final = 1 << 63
 class Scalar:
     """A set of numbers: see the module's docstring. `mask` 0 means the constant `value`.
 
-    root: the numbers of scalars with the same root, minus their `delta`, are one number. None: it has no relatives.
+    root: the numbers of scalars with the same root, minus their `delta`, are one number. None: it
+    has no relatives.
     """
 
     __slots__ = ("delta", "lo", "lo32", "mask", "root", "span", "span32", "value")
@@ -72,10 +75,14 @@ class Scalar:
                 and (number - self.lo32 & M32) <= self.span32)
 
     def contains(self, other: Scalar) -> bool:
-        """True where each description of `other` lies within this one's; then all its numbers do."""
-        return (not (self.value ^ other.value) & ~self.mask and not other.mask & ~self.mask
-                and (self.span == M64 or (other.lo - self.lo & M64) + other.span <= self.span)
-                and (self.span32 == M32 or (other.lo32 - self.lo32 & M32) + other.span32 <= self.span32))
+        """True where each description of `other` lies within this one's; then all its numbers do.
+        """
+        return (
+            not (self.value ^ other.value) & ~self.mask
+            and not other.mask & ~self.mask
+            and (self.span == M64 or (other.lo - self.lo & M64) + other.span <= self.span)
+            and (self.span32 == M32 or (other.lo32 - self.lo32 & M32) + other.span32 <= self.span32)
+        )
 
     def relate(self, other: Scalar, by: int) -> None:
         """Note that this number is `other` + by."""
@@ -90,13 +97,17 @@ class Scalar:
             return str(self.value if self.value < SIGN else self.value - (1 << 64))
         bits = "" if self.mask & self.mask + 1 == 0 else f" of bits {self.mask | self.value:#x}"
         if self.lo + self.span <= M64:
-            return f"{self.lo}..{self.lo + self.span if self.lo + self.span < M64 else '2^64-1'}{bits}"
+            return (
+                f"{self.lo}..{self.lo + self.span if self.lo + self.span < M64 else '2^64-1'}{bits}"
+            )
         return f"{self.smin}..{self.smax}{bits}"
 
     __repr__ = __str__
 
 
-_CONSTANTS: Final = {n: Scalar(n, 0, n, 0, n & M32, 0) for n in (*range(1025), *range(M64 - 512, M64 + 1))}
+_CONSTANTS: Final = {
+    n: Scalar(n, 0, n, 0, n & M32, 0) for n in (*range(1025), *range(M64 - 512, M64 + 1))
+}
 
 
 def const(number: int) -> Scalar:
@@ -117,20 +128,25 @@ def between(low: int, high: int) -> Scalar:
 
 
 def meet(a: int, a_span: int, b: int, b_span: int, ring: int) -> tuple[int, int] | None:
-    """The smallest arc that is sure to hold what two arcs have in common, on the circle 0 .. ring; None: nothing."""
+    """The smallest arc that is sure to hold what two arcs have in common, on the circle 0 .. ring;
+    None: nothing.
+    """
     at = b - a & ring  # where b begins, seen from a's begin
     end = at + b_span
     if at <= a_span:
         if end <= ring:
             return b, min(b_span, a_span - at)
-        return (a, a_span) if a_span <= b_span else (b, b_span)  # b comes around to a's begin: two pieces
+        # b comes around to a's begin: two pieces
+        return (a, a_span) if a_span <= b_span else (b, b_span)
     if end <= ring:
         return None
     return a, min(end - ring - 1, a_span)
 
 
 def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar | None:
-    """The set that three descriptions give together, each sharpened by the others; None: there is no such number."""
+    """The set that three descriptions give together, each sharpened by the others; None: there is
+    no such number.
+    """
     if mask != M64:  # bits -> arcs
         both = meet(lo, span, value, mask, M64)
         low = meet(lo32, span32, value & M32, mask & M32, M32)
@@ -163,7 +179,9 @@ def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) ->
 
 
 def settled(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar:
-    """As settle, of descriptions that hold; a contradiction shows code that nobody reaches: anything is right there."""
+    """As settle, of descriptions that hold; a contradiction shows code that nobody reaches:
+    anything is right there.
+    """
     return settle(value, mask, lo, span, lo32, span32) or unknown()
 
 
@@ -177,7 +195,9 @@ def common(a: Scalar, b: Scalar) -> Scalar | None:
 
 
 def truncated(a: Scalar, bits: int) -> Scalar:
-    """The lower 8, 16, 32 or 64 bits. The same object where that changes nothing: then it is a copy."""
+    """The lower 8, 16, 32 or 64 bits. The same object where that changes nothing: then it is a
+    copy.
+    """
     ring = (1 << bits) - 1
     if a.umax <= ring:
         return a
@@ -191,7 +211,9 @@ def truncated(a: Scalar, bits: int) -> Scalar:
 
 
 def extended(a: Scalar, bits: int) -> Scalar:
-    """The lower 8, 16, 32 or 64 bits with the highest of them copied upwards. The same object where nothing changes."""
+    """The lower 8, 16, 32 or 64 bits with the highest of them copied upwards. The same object where
+    nothing changes.
+    """
     sign, ring = 1 << bits - 1, (1 << bits) - 1
     if a.umax < sign or bits == 64:
         return a

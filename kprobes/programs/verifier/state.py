@@ -1,8 +1,8 @@
 """The state at a point of a path: registers and stacks of all frames, and the records that are
 held.
 
-A register or stack slot holds a `Scalar`, a `Pointer`, or None (nothing was written). Copies are identical objects:
-see `scalar`.
+A register or stack slot holds a `Scalar`, a `Pointer`, or None (nothing was written). Copies are
+identical objects: see `scalar`.
 """
 
 from __future__ import annotations
@@ -24,20 +24,29 @@ NAMES: Final = {CTX: "the context", STACK: "the stack", MAP: "a map", VALUE: "a 
                 RECORD: "a ring buffer's record"}
 
 
-class Region:
-    """Memory that pointers point into; two lookups give two regions, though they may be the same value.
+class MemoryRegion:
+    """Memory that pointers point into; two lookups give two regions, though they may be the same
+    value.
 
     Attributes:
-        kind: CTX .. RECORD. low, high: bytes that may be accessed, as offsets: low <= offset < high. writable: by
-            programs.
+        kind: CTX .. RECORD. low, high: bytes that may be accessed, as offsets: low <= offset <
+            high. writable: by programs.
         map: of MAP, VALUE, RECORD. frame: of STACK, from 0.
         plain: a context that is memory as any other, of a test run.
     """
 
     __slots__ = ("frame", "high", "kind", "low", "map", "plain", "writable")
 
-    def __init__(self, kind: str, low: int, high: int, writable: bool, map: Map | None = None, frame: int = 0,
-                 plain: bool = False) -> None:
+    def __init__(
+        self,
+        kind: str,
+        low: int,
+        high: int,
+        writable: bool,
+        map: Map | None = None,
+        frame: int = 0,
+        plain: bool = False,
+    ) -> None:
         self.kind = kind
         self.low = low
         self.high = high
@@ -46,18 +55,20 @@ class Region:
         self.frame = frame
         self.plain = plain
 
-    def like(self, other: Region) -> bool:
+    def like(self, other: MemoryRegion) -> bool:
         """True where they differ by their address at most."""
         return (self.kind == other.kind and self.map is other.map and self.frame == other.frame
                 and self.high == other.high and self.low == other.low)
 
 
 class Pointer:
-    """An address: `offset` (signed) from where the region begins; STACK: where the frame ends. null: or 0 instead."""
+    """An address: `offset` (signed) from where the region begins; STACK: where the frame ends.
+    null: or 0 instead.
+    """
 
     __slots__ = ("null", "offset", "region")
 
-    def __init__(self, region: Region, offset: Scalar, null: bool = False) -> None:
+    def __init__(self, region: MemoryRegion, offset: Scalar, null: bool = False) -> None:
         self.region = region
         self.offset = offset
         self.null = null
@@ -67,8 +78,8 @@ class Pointer:
 
 
 Value = Scalar | Pointer
-#: half of a stack slot: a scalar of 4 bytes; or a bit for each byte that is initialised, and << 4 for each that was a
-#: pointer's
+#: half of a stack slot: a scalar of 4 bytes; or a bit for each byte that is initialised, and << 4
+#: for each that was a pointer's
 Half = Scalar | int
 #: a stack slot, 8 bytes: one value, or halves by address
 Cell = Scalar | Pointer | tuple[Half, Half]
@@ -78,7 +89,7 @@ POINTERS: Final = 0xF0
 EMPTY: Final = (0, 0)
 
 
-class Frame:
+class ProgramFrame:
     """The state of a function's frame.
 
     Attributes:
@@ -90,28 +101,31 @@ class Frame:
 
     __slots__ = ("back", "regs", "stack", "start")
 
-    def __init__(self, start: int, back: int, regs: list[Value | None], stack: dict[int, Cell]) -> None:
+    def __init__(
+        self, start: int, back: int, regs: list[Value | None], stack: dict[int, Cell]
+    ) -> None:
         self.start = start
         self.back = back
         self.regs = regs
         self.stack = stack
 
-    def copy(self) -> Frame:
-        return Frame(self.start, self.back, self.regs.copy(), self.stack.copy())
+    def copy(self) -> ProgramFrame:
+        return ProgramFrame(self.start, self.back, self.regs.copy(), self.stack.copy())
 
 
-class State:
-    """frames: callers first. held: records reserved and not yet submitted, discarded or found null."""
+class PathState:
+    """frames: callers first. held: records reserved and not yet submitted, discarded or found null.
+    """
 
     __slots__ = ("frames", "held", "regs")
 
-    def __init__(self, frames: list[Frame], held: tuple[Region, ...]) -> None:
+    def __init__(self, frames: list[ProgramFrame], held: tuple[MemoryRegion, ...]) -> None:
         self.frames = frames
         self.held = held
         self.regs = frames[-1].regs
 
-    def copy(self) -> State:
-        return State([f.copy() for f in self.frames], self.held)
+    def copy(self) -> PathState:
+        return PathState([f.copy() for f in self.frames], self.held)
 
     def replace(self, old: Value, new: Value | None) -> None:
         """Every copy of a value becomes another."""
@@ -123,8 +137,15 @@ class State:
             for slot, cell in stack.items():
                 if cell is old:
                     stack[slot] = (POINTERS, POINTERS) if new is None else new
-                elif type(cell) is tuple and (cell[0] is old or cell[1] is old) and isinstance(new, Scalar):
-                    stack[slot] = (new if cell[0] is old else cell[0], new if cell[1] is old else cell[1])
+                elif (
+                    type(cell) is tuple
+                    and (cell[0] is old or cell[1] is old)
+                    and isinstance(new, Scalar)
+                ):
+                    stack[slot] = (
+                        new if cell[0] is old else cell[0],
+                        new if cell[1] is old else cell[1],
+                    )
 
     def learn(self, old: Scalar, new: Scalar) -> None:
         """A branch told something of a scalar: its copies know it, too, and its relatives."""
@@ -137,13 +158,17 @@ class State:
         if new.mask:
             new.root = new
             new.delta = 0
-        for value in {v for f in self.frames for cell in (*f.regs, *f.stack.values()) for v in _parts(cell)}:
+        for value in {
+            v for f in self.frames for cell in (*f.regs, *f.stack.values()) for v in _parts(cell)
+        }:
             if isinstance(value, Scalar) and value.root is root:
                 self.replace(value, _moved(known, value, old, new))
             elif isinstance(value, Pointer) and value.offset.root is root:
-                self.replace(value, Pointer(value.region, _moved(known, value.offset, old, new), value.null))
+                self.replace(
+                    value, Pointer(value.region, _moved(known, value.offset, old, new), value.null)
+                )
 
-    def forget(self, region: Region) -> None:
+    def forget(self, region: MemoryRegion) -> None:
         """A record was given away: nothing points there any more."""
         self.held = tuple(r for r in self.held if r is not region)
         for frame in self.frames:
@@ -199,15 +224,15 @@ class Match:
     """Compares two states: whether everything that may happen from one may happen from the other.
     Used once.
 
-    What was verified for `old` holds for `new` if each value of new's is a case of old's, copies in old are copies in
-    new, and pointers that old knows to be of one region are of one region in new.
+    What was verified for `old` holds for `new` if each value of new's is a case of old's, copies in
+    old are copies in new, and pointers that old knows to be of one region are of one region in new.
     """
 
     def __init__(self) -> None:
         self._copies: dict[int, tuple[Scalar, Scalar]] = {}
         self._nulls: dict[int, Pointer] = {}
         self._loose: list[tuple[Scalar, Scalar]] = []
-        self._regions: dict[int, Region] = {}
+        self._regions: dict[int, MemoryRegion] = {}
 
     def value(self, old: Value | None, new: Value | None, exact: bool = True) -> bool:
         """exact: False where only matters that it is a scalar."""
@@ -233,7 +258,9 @@ class Match:
             return new.value - first.value & M64 == by
         if first is new:
             return not by
-        return new.root is not None and first.root is new.root and new.delta - first.delta & M64 == by
+        return (
+            new.root is not None and first.root is new.root and new.delta - first.delta & M64 == by
+        )
 
     def _pointer(self, old: Pointer, new: Pointer) -> bool:
         if old.null != new.null and not (old.null and new.region.kind != RECORD):
@@ -244,16 +271,19 @@ class Match:
         return (self.region(old.region, new.region) and (not a.mask or self._copy(a, b))
                 and (not old.null or self._nulls.setdefault(id(old), new) is new))
 
-    def region(self, old: Region, new: Region) -> bool:
+    def region(self, old: MemoryRegion, new: MemoryRegion) -> bool:
         """A region of old's may be this one of new's."""
         return old.like(new) and self._regions.setdefault(id(old), new) is new
 
-    def rest(self, old: tuple[Region, ...], new: tuple[Region, ...]) -> bool:
+    def rest(self, old: tuple[MemoryRegion, ...], new: tuple[MemoryRegion, ...]) -> bool:
         """Return True if both hold the same records, and what is learnt of numbers that do not
         matter is learnt of those that do.
         """
-        return (len(old) == len(new) and all(self.region(a, b) for a, b in zip(old, new, strict=True))
-                and all(self._copy(a, b) for a, b in self._loose if _family(a) in self._copies))
+        return (
+            len(old) == len(new)
+            and all(self.region(a, b) for a, b in zip(old, new, strict=True))
+            and all(self._copy(a, b) for a, b in self._loose if _family(a) in self._copies)
+        )
 
     def cell(self, old: Cell | None, new: Cell | None, order: str) -> bool:
         if old is None and new is None:

@@ -14,13 +14,15 @@ from ..isa import Instruction
 from . import alu, calls, memory
 from .path import Path
 from .scalar import M64, Scalar, const, extended, swapped, truncated
-from .state import MAP, STACK, START, VALUE, Pointer, Region, Value
+from .state import MAP, STACK, START, VALUE, MemoryRegion, Pointer, Value
 
 Step = Callable[[Path], None]
 
 
-def step(code: Code, insn: Instruction, regions: dict[int, Region]) -> Step:
-    """The function of an instruction other than jumps, local calls and exit. regions: of LDDW's map values, by map."""
+def step(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Step:
+    """The function of an instruction other than jumps, local calls and exit. regions: of LDDW's map
+    values, by map.
+    """
     if insn.wide:
         return _wide(code, insn, regions)
     if insn.cls in (isa.ALU, isa.ALU64):
@@ -33,15 +35,17 @@ def step(code: Code, insn: Instruction, regions: dict[int, Region]) -> Step:
     return _atomic(insn) if insn.cls == isa.STX and insn.mode == isa.ATOMIC else _store(insn)
 
 
-def _wide(code: Code, insn: Instruction, regions: dict[int, Region]) -> Step:
+def _wide(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Step:
     dst = insn.dst
     if insn.src == isa.VALUE64:
         value: Value = const(insn.value)
     elif insn.src == isa.MAP:
-        value = Pointer(Region(MAP, 0, 0, False, code.maps[insn.imm]), START)
+        value = Pointer(MemoryRegion(MAP, 0, 0, False, code.maps[insn.imm]), START)
     else:
         of = code.maps[insn.imm]
-        region = regions.setdefault(insn.imm, Region(VALUE, 0, of.value_size, not of.readonly, of))
+        region = regions.setdefault(
+            insn.imm, MemoryRegion(VALUE, 0, of.value_size, not of.readonly, of)
+        )
         value = Pointer(region, const(insn.high))
 
     def load(path: Path) -> None:
@@ -56,8 +60,10 @@ def number(path: Path, register: int) -> Scalar:
     value = path.read(register)
     if isinstance(value, Scalar):
         return value
-    raise path.refuse(f"r{register} is a pointer ({value}), and this is for numbers only",
-                      "with pointers go 64-bit addition and subtraction, loads, stores and comparisons")
+    raise path.refuse(
+        f"r{register} is a pointer ({value}), and this is for numbers only",
+        "with pointers go 64-bit addition and subtraction, loads, stores and comparisons",
+    )
 
 
 def _arithmetic(_code: Code, insn: Instruction) -> Step:
@@ -83,16 +89,29 @@ def _arithmetic(_code: Code, insn: Instruction) -> Step:
 def _moved(path: Path, insn: Instruction, a: Value, b: Value) -> Value:
     """Addition and subtraction with pointers."""
     if isinstance(a, Pointer) and isinstance(b, Pointer):
-        if insn.op == isa.SUB and a.region is b.region and not a.null and not b.null and a.region.kind != MAP:
+        if (
+            insn.op == isa.SUB
+            and a.region is b.region
+            and not a.null
+            and not b.null
+            and a.region.kind != MAP
+        ):
             return alu.sub(a.offset, b.offset)
-        raise path.refuse(f"{'subtracts' if insn.op == isa.SUB else 'adds'} pointers: {a} and {b}",
-                          "pointers into the same variable or map value have a difference, and nothing else has")
+        raise path.refuse(
+            f"{'subtracts' if insn.op == isa.SUB else 'adds'} pointers: {a} and {b}",
+            "pointers into the same variable or map value have a difference, and nothing else has",
+        )
     pointer, other = (a, b) if isinstance(a, Pointer) else (b, a)
     assert isinstance(pointer, Pointer) and isinstance(other, Scalar)
     if pointer.null:
-        raise path.refuse(f"moves a pointer that may be NULL: {pointer}", "compare it with NULL before anything else")
+        raise path.refuse(
+            f"moves a pointer that may be NULL: {pointer}",
+            "compare it with NULL before anything else",
+        )
     if pointer.region.kind == MAP:
-        raise path.refuse("moves the address of a map", "get a value's address with bpf_map_lookup_elem()")
+        raise path.refuse(
+            "moves the address of a map", "get a value's address with bpf_map_lookup_elem()"
+        )
     if insn.op == isa.SUB:
         if pointer is b:
             raise path.refuse("subtracts a pointer from a number", "")
@@ -144,7 +163,11 @@ _ALU_FORMS: Final = {isa.MOV: _move, isa.NEG: _negate, isa.END: _swap}
 # ---- memory
 
 def _load(insn: Instruction) -> Step:
-    dst, src, offset, size, sign = insn.dst, insn.src, insn.offset, insn.size, insn.mode == isa.MEMSX
+    dst = insn.dst
+    src = insn.src
+    offset = insn.offset
+    size = insn.size
+    sign = insn.mode == isa.MEMSX
 
     def load(path: Path) -> None:
         path.state.regs[dst] = memory.load(path, memory.pointed(path, src), offset, size, sign)

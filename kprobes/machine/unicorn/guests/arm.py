@@ -30,7 +30,9 @@ _ITSTATE = 0x0600FC00  # of CPSR
 
 
 def _leave_block(engine: Engine) -> Callable[[], None]:
-    """Translated code keeps ITSTATE to itself while it runs: in the CPU it is 0 until the code ends."""
+    """Translated code keeps ITSTATE to itself while it runs: in the CPU it is 0 until the code
+    ends.
+    """
     number = arm_const.UC_ARM_REG_CPSR
     read, write = engine.reader(number, 32), engine.writer(number, 32)
 
@@ -44,13 +46,27 @@ def _leave_block(engine: Engine) -> Callable[[], None]:
 
 def _block(profile_m: bool) -> bytes:
     """An IT block with a load; elsewhere than in profile M behind a change to T32."""
-    block = struct.pack("<8H", 0x2201, 0x0412, 0x4292, 0xBF0A,  # movs r2, 1; lsls r2, 16; cmp r2, r2; itet eq
-                        0x6811, 0x3301, 0x3401, 0x3501)  # ldreq r1, [r2]; addne r3, 1; addeq r4, 1; adds r5, 1
-    return block if profile_m else struct.pack("<2I", 0xE28FC001, 0xE12FFF1C) + block  # add ip, pc, 1; bx ip
+    # movs r2, 1; lsls r2, 16; cmp r2, r2; itet eq
+    block = struct.pack(
+        "<8H",
+        0x2201,
+        0x0412,
+        0x4292,
+        0xBF0A,
+        # ldreq r1, [r2]; addne r3, 1; addeq r4, 1; adds r5, 1
+        0x6811,
+        0x3301,
+        0x3401,
+        0x3501,
+    )
+    # add ip, pc, 1; bx ip
+    return block if profile_m else struct.pack("<2I", 0xE28FC001, 0xE12FFF1C) + block
 
 #: of the M profile, and of the others: (coprocessor, 64 bits, secure, CRn, CRm, opcode 1, opcode 2)
 SYSTEM_M: dict[str, SystemRegister] = {
-    name: ByNumber(name.upper()) for name in ("msp", "psp", "control", "ipsr", "primask", "basepri", "faultmask")}
+    name: ByNumber(name.upper())
+    for name in ("msp", "psp", "control", "ipsr", "primask", "basepri", "faultmask")
+}
 SYSTEM_A: dict[str, SystemRegister] = {
     "cpsr": ByNumber("CPSR"), "spsr": ByNumber("SPSR"), "sctlr": ByPlace((15, 0, 0, 1, 0, 0, 0)),
     "vbar": ByPlace((15, 0, 0, 12, 0, 0, 0))}
@@ -61,9 +77,10 @@ SYSTEM_64: dict[str, SystemRegister] = {
 
 
 def _arm(mode: int) -> Guest:
-    """UDF in an IT block is skipped where the block's condition fails, BKPT is not: so BKPT is the breakpoint, in A32
-    as well (an A32 one whose first half is a T32 one). Writing an even pc leaves T32. YIELD and WFE end the run with an
-    error."""
+    """UDF in an IT block is skipped where the block's condition fails, BKPT is not: so BKPT is the
+    breakpoint, in A32 as well (an A32 one whose first half is a T32 one). Writing an even pc leaves
+    T32. YIELD and WFE end the run with an error.
+    """
     a32, t32 = bytes.fromhex("78be20e1"), bytes.fromhex("78be")
     profile_m = bool(mode & unicorn.UC_MODE_MCLASS)
     traps = (Traps(probe={2: t32}, end={1: t32}) if profile_m
@@ -75,29 +92,48 @@ def _arm(mode: int) -> Guest:
         engine.uc.reg_write(arm_const.UC_ARM_REG_FPEXC, 1 << 30)
 
     def start_floats(engine: Engine) -> None:
-        """FPCA and SFPA: else the first instruction that uses the FPU sets FPSCR anew, whatever was written to it."""
+        """FPCA and SFPA: else the first instruction that uses the FPU sets FPSCR anew, whatever was
+        written to it.
+        """
         engine.uc.reg_write(arm_const.UC_ARM_REG_CONTROL, 12)
 
     def exception_return(number: int, pc: int) -> int:
-        """M profile: only BX and the like raise 8 at 0xFFFFFFxx, our pc write raises 3, which is the refused fetch
-        elsewhere."""
+        """M profile: only BX and the like raise 8 at 0xFFFFFFxx, our pc write raises 3, which is
+        the refused fetch elsewhere.
+        """
         return 8 if number == 3 and pc >= 0xFEFFFFFE else number
 
     return Guest(
-        cpu=Cpu(arch=unicorn.UC_ARCH_ARM, mode=mode, state_mode=unicorn.UC_MODE_THUMB,
-                setup=start_floats if profile_m else enable_fpu),
-        registers=RegisterFile(constants=arm_const, prefix="ARM", names={"tpidruro": "C13_C0_3"},
-                               system=SYSTEM_M if profile_m else SYSTEM_A),
+        cpu=Cpu(
+            arch=unicorn.UC_ARCH_ARM,
+            mode=mode,
+            state_mode=unicorn.UC_MODE_THUMB,
+            setup=start_floats if profile_m else enable_fpu,
+        ),
+        registers=RegisterFile(
+            constants=arm_const,
+            prefix="ARM",
+            names={"tpidruro": "C13_C0_3"},
+            system=SYSTEM_M if profile_m else SYSTEM_A,
+        ),
         breakpoint=Breakpoint(channel=INTR, number=7, traps=traps),
         pc=Pc(plain=True, modes=1, mode_bit=24 if profile_m else 5, written_again=not profile_m),
-        interrupts=Interrupts(bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}},
-                              renumber=exception_return if profile_m else None, call=2 if profile_m else None,
-                              leave=8 if profile_m else None),
-        faults=Faults(undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8})),
+        interrupts=Interrupts(
+            bias={2: 4, 13: 4},
+            mode_bias={1: {2: 2, 13: 4}},
+            renumber=exception_return if profile_m else None,
+            call=2 if profile_m else None,
+            leave=8 if profile_m else None,
+        ),
+        faults=Faults(
+            undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8})
+        ),
         calls=SystemCalls(skip={2: 0, 13: 0}),
         blocks=Blocks(compares=True),
-        memory=Mapped(mended=Mended(_leave_block, _block(profile_m)),
-                      devices_swapped=bool(mode & unicorn.UC_MODE_ARMBE8)),
+        memory=Mapped(
+            mended=Mended(_leave_block, _block(profile_m)),
+            devices_swapped=bool(mode & unicorn.UC_MODE_ARMBE8),
+        ),
     )
 
 

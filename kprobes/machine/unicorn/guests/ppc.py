@@ -7,7 +7,18 @@ from unicorn import ppc_const
 
 from ..engine import Engine
 from ..registers.system import ByCode, ByNumber, SystemRegister
-from .guest import INTR, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, SystemCalls
+from .guest import (
+    INTR,
+    Breakpoint,
+    Cpu,
+    Faults,
+    Guest,
+    Interrupts,
+    Mapped,
+    Pc,
+    RegisterFile,
+    SystemCalls,
+)
 
 FP, VECTORS, VSX = 1 << 13, 1 << 25, 1 << 23  # of the MSR
 
@@ -16,15 +27,22 @@ FP, VECTORS, VSX = 1 << 13, 1 << 25, 1 << 23  # of the MSR
 def _special(number: int) -> ByCode:
     """A special purpose register, which MFSPR and MTSPR reach."""
     field = (number & 31) << 16 | number >> 5 << 11
-    return ByCode("r0", *((31 << 26 | field | operation << 1).to_bytes(4, "big") for operation in (339, 467)))
+    return ByCode(
+        "r0", *((31 << 26 | field | operation << 1).to_bytes(4, "big") for operation in (339, 467))
+    )
 
 
-SYSTEM: dict[str, SystemRegister] = {"msr": ByNumber("MSR"), "srr0": _special(26), "srr1": _special(27)}
+SYSTEM: dict[str, SystemRegister] = {
+    "msr": ByNumber("MSR"),
+    "srr0": _special(26),
+    "srr1": _special(27),
+}
 
 
 def _ppc(wide: bool, msr: int) -> Guest:
-    """64 bit: with the CPU's own TLB every fetch is refused (interrupt 70). Little endian is a bit of the MSR, not a
-    mode of the engine."""
+    """64 bit: with the CPU's own TLB every fetch is refused (interrupt 70). Little endian is a bit
+    of the MSR, not a mode of the engine.
+    """
 
     def set_up(engine: Engine) -> None:
         if wide:
@@ -37,11 +55,20 @@ def _ppc(wide: bool, msr: int) -> Guest:
 
     names = {**{f"r{n}": str(n) for n in range(32)}, **{f"f{n}": f"FPR{n}" for n in range(32)}}
     return Guest(
-        cpu=Cpu(arch=unicorn.UC_ARCH_PPC, mode=(unicorn.UC_MODE_PPC64 if wide
-                                                else unicorn.UC_MODE_PPC32) | unicorn.UC_MODE_BIG_ENDIAN,
-                recognise=recognise, setup=set_up),
-        registers=RegisterFile(constants=ppc_const, prefix="PPC", names=names, moving=frozenset({"msr", "fpscr"}),
-                               system={} if wide else SYSTEM),
+        cpu=Cpu(
+            arch=unicorn.UC_ARCH_PPC,
+            mode=(unicorn.UC_MODE_PPC64 if wide else unicorn.UC_MODE_PPC32)
+            | unicorn.UC_MODE_BIG_ENDIAN,
+            recognise=recognise,
+            setup=set_up,
+        ),
+        registers=RegisterFile(
+            constants=ppc_const,
+            prefix="PPC",
+            names=names,
+            moving=frozenset({"msr", "fpscr"}),
+            system={} if wide else SYSTEM,
+        ),
         breakpoint=Breakpoint(channel=INTR, number=6, bias=4),
         pc=Pc(plain=True),
         interrupts=Interrupts(bias=dict.fromkeys(range(128), 4)),

@@ -8,16 +8,29 @@ from unicorn import riscv_const
 from ....arch._base import Traps
 from ..engine import Engine
 from ..registers.system import ByNumber, SystemRegister
-from .guest import INTR, Blocks, Breakpoint, Contexts, Cpu, Faults, Guest, Interrupts, Pc, RegisterFile, SystemCalls
+from .guest import (
+    INTR,
+    Blocks,
+    Breakpoint,
+    Contexts,
+    Cpu,
+    Faults,
+    Guest,
+    Interrupts,
+    Pc,
+    RegisterFile,
+    SystemCalls,
+)
 
 SYSTEM: dict[str, SystemRegister] = {name: ByNumber(name.upper()) for name in
           ("mstatus", "mie", "mip", "mepc", "mcause", "mtval", "mtvec", "priv")}
 
 
 def _riscv(mode: int) -> Guest:
-    """EBREAK ends the run with an error, so a reserved C.JR is the breakpoint (two zero bytes are illegal too, but a
-    translation that ends in them is recorded without them and survives their replacement). pc is 4 too far at every
-    interrupt."""
+    """EBREAK ends the run with an error, so a reserved C.JR is the breakpoint (two zero bytes are
+    illegal too, but a translation that ends in them is recorded without them and survives their
+    replacement). pc is 4 too far at every interrupt.
+    """
     trap = bytes.fromhex("0280")
 
     def enable_fpu(engine: Engine) -> None:
@@ -27,7 +40,9 @@ def _riscv(mode: int) -> Guest:
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_RISCV, mode=mode, setup=enable_fpu),
         registers=RegisterFile(constants=riscv_const, prefix="RISCV", system=SYSTEM),
-        breakpoint=Breakpoint(channel=INTR, number=2, bias=4, traps=Traps(probe={2: trap, 4: trap}, end={0: trap})),
+        breakpoint=Breakpoint(
+            channel=INTR, number=2, bias=4, traps=Traps(probe={2: trap, 4: trap}, end={0: trap})
+        ),
         pc=Pc(plain=True),
         blocks=Blocks(undefined_unrecorded=True),
         interrupts=Interrupts(bias=dict.fromkeys(range(24), 4)),

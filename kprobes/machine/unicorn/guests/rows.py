@@ -1,5 +1,6 @@
-"""The guests that Unicorn runs: a row per architecture, a file per family. A family's file says where the engine
-differs for it."""
+"""The guests that Unicorn runs: a row per architecture, a file per family. A family's file says
+where the engine differs for it.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +12,15 @@ from . import arm, m68k, mips, ppc, riscv, s390x, sparc, tricore, x86
 from .guest import Guest
 
 FAMILIES = (m68k, sparc, x86, arm, riscv, mips, ppc, s390x, tricore)
-GUESTS: dict[str, Guest] = {name: guest for family in FAMILIES for name, guest in family.GUESTS.items()}
+GUESTS: dict[str, Guest] = {
+    name: guest for family in FAMILIES for name, guest in family.GUESTS.items()
+}
 
 
 def guest_of(arch: str) -> Guest:
-    """The row of an architecture: ours, or of the entry-point group `kprobes.unicorn` (its name: the architecture's;
-    its value: a Guest)."""
+    """The row of an architecture: ours, or of the entry-point group `kprobes.unicorn` (its name:
+    the architecture's; its value: a Guest).
+    """
     if arch in GUESTS:
         return GUESTS[arch]
     from importlib.metadata import entry_points  # it takes longer than all of these rows
@@ -24,7 +28,10 @@ def guest_of(arch: str) -> Guest:
     for entry in entry_points(group="kprobes.unicorn", name=arch):
         guest = entry.load()
         if not isinstance(guest, Guest):
-            raise Unsupported(f"the entry point {entry.value!r} is no Guest", hint="see docs/adding-an-architecture.md")
+            raise Unsupported(
+                f"the entry point {entry.value!r} is no Guest",
+                hint="see docs/adding-an-architecture.md",
+            )
         return guest
     raise Unsupported(f"Unicorn has no {arch} support",
                       hint="use --qemu",

@@ -37,14 +37,36 @@ from .guest import (
 )
 
 #: MOV -1,G1; then operations of each kind on it, or on G0.
-SPARC_FLAGS = {32: (("82103fff80806001", 0x5), ("80a02001", 0x9), ("80882000", 0x4), ("031fffff80804001", 0xA),
-                    ("80c02000", 0x4), ("80e02001", 0x9), ("81002001", 0x2)),
-               64: (("82103fff80806001", 0x55), ("80a02001", 0x99), ("80882000", 0x44), ("031fffff80804001", 0x0A),
-                    ("80c02000", 0x44), ("80e02001", 0x99))}
-#: MOV n,G1; WR G1,Y; RD Y,G2. SETHI n,G1; ST G1,[G3]; LD [G3],FSR; ST FSR,[G3]; LD [G3],G2, with G3 = 0x11000
+SPARC_FLAGS = {
+    32: (
+        ("82103fff80806001", 0x5),
+        ("80a02001", 0x9),
+        ("80882000", 0x4),
+        ("031fffff80804001", 0xA),
+        ("80c02000", 0x4),
+        ("80e02001", 0x9),
+        ("81002001", 0x2),
+    ),
+    64: (
+        ("82103fff80806001", 0x55),
+        ("80a02001", 0x99),
+        ("80882000", 0x44),
+        ("031fffff80804001", 0x0A),
+        ("80c02000", 0x44),
+        ("80e02001", 0x99),
+    ),
+}
+#: MOV n,G1; WR G1,Y; RD Y,G2. SETHI n,G1; ST G1,[G3]; LD [G3],FSR; ST FSR,[G3]; LD [G3],G2, with G3
+#: = 0x11000
 SPARC_Y = WordCheck("y", "8210255581806000", 0x555, "85400000", "g2")
-SPARC_FSR = WordCheck("fsr", "070000440310000082106100c220c000c108c000", 0x40000100, "07000044c128c000c400c000", "g2",
-                      0xC00003E0)
+SPARC_FSR = WordCheck(
+    "fsr",
+    "070000440310000082106100c220c000c108c000",
+    0x40000100,
+    "07000044c128c000c400c000",
+    "g2",
+    0xC00003E0,
+)
 
 
 def _stores(insn: bytes) -> bool:
@@ -54,14 +76,19 @@ def _stores(insn: bytes) -> bool:
 
 
 def _sparc(bits: int) -> Guest:
-    """Reading PSR or CCR before anything has set condition codes ends the process, so setup sets them."""
+    """Reading PSR or CCR before anything has set condition codes ends the process, so setup sets
+    them.
+    """
     g1, size = sparc_const.UC_SPARC_REG_G1, bits // 8
     codes = sparc_codes(g1, bits)
     names = [f"{kind}{n}" for kind in "oli" for n in range(8)]
     distance, rounding = (72, 2653) if bits == 32 else (136, 6961)
     fsr = control(g1, bits, distance, CpuMode(30, (NEAREST, ZERO, UP, DOWN), rounding), size=bits)
-    hidden = {"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes,
-              "fsr": fsr}
+    hidden = {
+        "y": word(g1, bits, (11 if bits == 32 else 10) * size, bits),
+        "ccr" if bits == 64 else "icc": codes,
+        "fsr": fsr,
+    }
     # SAVE, RESTORE, past all windows; version 9 traps at both
     moves = ("81e00000",) * 9 + ("81e80000",) * 9 if bits == 32 else ()
     calls, unaligned, division = (0x80, 7, 0x2A) if bits == 32 else (0x100, 0x34, 0x28)
@@ -69,7 +96,8 @@ def _sparc(bits: int) -> Guest:
     def set_up(engine: Engine) -> None:
         codes(engine)[1](0)
         if bits == 64:
-            engine.uc.ctl_set_tlb_mode(unicorn.UC_TLB_VIRTUAL)  # the CPU's own refuses addresses above the lower half
+            # the CPU's own refuses addresses above the lower half
+            engine.uc.ctl_set_tlb_mode(unicorn.UC_TLB_VIRTUAL)
             sparc_floats(engine, g1)
         else:
             engine.uc.reg_write(sparc_const.UC_SPARC_REG_PSR, 0x10C0)  # FPU and supervisor
@@ -78,13 +106,17 @@ def _sparc(bits: int) -> Guest:
     mode = unicorn.UC_MODE_SPARC64 if bits == 64 else unicorn.UC_MODE_SPARC32
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_SPARC, mode=mode | unicorn.UC_MODE_BIG_ENDIAN, setup=set_up),
-        registers=RegisterFile(constants=sparc_const, prefix="SPARC", hidden=hidden, windowed=frozenset(names)),
+        registers=RegisterFile(
+            constants=sparc_const, prefix="SPARC", hidden=hidden, windowed=frozenset(names)
+        ),
         breakpoint=Breakpoint(channel=INVALID),
         pc=Pc(next=bytes.fromhex("01000000")),
         runs=Runs(until_stops=False),
         blocks=Blocks(hooked_delay_slots=False),
         interrupts=Interrupts(lost_pc=True),
-        faults=Faults(arithmetic=frozenset({division}), unaligned={unaligned: "read"}, writes=_stores),
+        faults=Faults(
+            arithmetic=frozenset({division}), unaligned={unaligned: "read"}, writes=_stores
+        ),
         calls=SystemCalls(skip=dict.fromkeys(range(calls, calls + 0x80), 0)),
         memory=Mapped(page_size=0x2000 if bits == 64 else 0x1000),
         contexts=Contexts(state=sparc_context(g1) if bits == 64 else None),

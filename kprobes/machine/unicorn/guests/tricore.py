@@ -1,8 +1,8 @@
 """TriCore in Unicorn: how its CPU is set up, and how to leave the traps that it takes itself.
 
-DEBUG and SYSCALL do nothing here, so the breakpoint is an undefined instruction, under a CODE hook (stops.py), without
-which it stops stray guests; and SYSCALL is found by its bytes (passedover.py). What traps goes to the guest's vector,
-where nothing is mapped.
+DEBUG and SYSCALL do nothing here, so the breakpoint is an undefined instruction, under a CODE hook
+(stops.py), without which it stops stray guests; and SYSCALL is found by its bytes (passedover.py).
+What traps goes to the guest's vector, where nothing is mapped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def area(link: int) -> int:
 
 
 def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
-    """Contexts.furnish: the list of free context save areas. A link holds a segment and 22 bits of an offset in it."""
+    """Contexts.furnish: the list of free context save areas. A link holds a segment and 22 bits of
+    an offset in it.
+    """
     if start % (1 << 28) + size > 1 << 22:
         raise NoMemory("contexts can be saved in the first 4 MiB of a segment only", address=start,
                        hint="leave room there")
@@ -71,9 +73,11 @@ def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
 
 
 def rewind(engine: Engine) -> tuple[Callable[[], int], Callable[[int], None]]:
-    """Contexts.rewind: contexts that were saved since, and not restored as nobody returned, go back to the free
-    list."""
-    free, last = engine.reader(const.UC_TRICORE_REG_FCX, 32), engine.reader(const.UC_TRICORE_REG_PCXI, 32)
+    """Contexts.rewind: contexts that were saved since, and not restored as nobody returned, go back
+    to the free list.
+    """
+    free = engine.reader(const.UC_TRICORE_REG_FCX, 32)
+    last = engine.reader(const.UC_TRICORE_REG_PCXI, 32)
 
     def to(mark: int) -> None:
         links = [free() & LINK]
@@ -103,16 +107,21 @@ def system_call(code: bytes) -> int:
 
 
 def psw(engine: Engine) -> Access:
-    """The PSW with its user status bits, each of which is a word of its own: C is set by any bit of it, the others by
-    the highest."""
-    read_rest, write_rest = engine.reader(const.UC_TRICORE_REG_PSW, 32), engine.writer(const.UC_TRICORE_REG_PSW, 32)
-    numbers = [getattr(const, f"UC_TRICORE_REG_PSW_USB_{name}") for name in ("C", "V", "SV", "AV", "SAV")]
+    """The PSW with its user status bits, each of which is a word of its own: C is set by any bit of
+    it, the others by the highest.
+    """
+    read_rest = engine.reader(const.UC_TRICORE_REG_PSW, 32)
+    write_rest = engine.writer(const.UC_TRICORE_REG_PSW, 32)
+    numbers = [
+        getattr(const, f"UC_TRICORE_REG_PSW_USB_{name}") for name in ("C", "V", "SV", "AV", "SAV")
+    ]
     carry, *others = [engine.reader(number, 32) for number in numbers]
     writers = [engine.writer(number, 32) for number in numbers]
 
     def read() -> int:
-        status = bool(carry()) << 31 | sum(get() >> 31 << bit
-                                           for bit, get in zip((30, 29, 28, 27), others, strict=True))
+        status = bool(carry()) << 31 | sum(
+            get() >> 31 << bit for bit, get in zip((30, 29, 28, 27), others, strict=True)
+        )
         return read_rest() & (1 << 27) - 1 | status
 
     def write(value: int) -> None:
@@ -127,13 +136,19 @@ GUESTS = {
     "tricore": Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_TRICORE, mode=unicorn.UC_MODE_LITTLE_ENDIAN, setup=set_up),
         registers=RegisterFile(constants=const, prefix="TRICORE", hidden={"psw": psw}),
-        breakpoint=Breakpoint(channel=HOOK, traps=Traps(probe=dict.fromkeys((2, 4), TRAP), end={0: TRAP})),
+        breakpoint=Breakpoint(
+            channel=HOOK, traps=Traps(probe=dict.fromkeys((2, 4), TRAP), end={0: TRAP})
+        ),
         interrupts=Interrupts(taken=trap_taken),
-        faults=Faults(arithmetic=frozenset({0x501, 0x502}), undefined=frozenset({0x201, 0x202, 0x203})),
-        calls=SystemCalls(skip=dict.fromkeys(range(SYSTEM_CALL, SYSTEM_CALL + 0x100), 4),
-                          decoded=Decoded(pattern=SYSCALL, size=4, number=system_call)),
+        faults=Faults(
+            arithmetic=frozenset({0x501, 0x502}), undefined=frozenset({0x201, 0x202, 0x203})
+        ),
+        calls=SystemCalls(
+            skip=dict.fromkeys(range(SYSTEM_CALL, SYSTEM_CALL + 0x100), 4),
+            decoded=Decoded(pattern=SYSCALL, size=4, number=system_call),
+        ),
         memory=Mapped(page_size=0x4000),
         contexts=Contexts(rewind=rewind, furnish=link_areas, near=0x70100000),
         checks=Checks(flags=FLAGS),
-    ),
+    )
 }

@@ -1,5 +1,6 @@
-"""x86 in Unicorn: what the CPU starts as, its segments, and system calls, which the engine passes over unless they are
-hooked."""
+"""x86 in Unicorn: what the CPU starts as, its segments, and system calls, which the engine passes
+over unless they are hooked.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +37,13 @@ SYSCALL, SYSENTER = 0x100, 0x101  #: numbers of their interrupts; those of INT n
 CODE, DATA, USER_CODE, USER_DATA = 0x60, 0x68, 0x73, 0x7B  # selectors, as Linux has them on i386
 #: selector -> access byte of its flat segment
 GDT = {CODE: 0x9B, DATA: 0x93, USER_CODE: 0xFB, USER_DATA: 0xF3}
-#: what a process starts with by the psABI: exceptions masked, extended precision, an empty register stack
-START = {const.UC_X86_REG_FPCW: 0x37F, const.UC_X86_REG_FPTAG: 0xFFFF, const.UC_X86_REG_MXCSR: 0x1F80}
+#: what a process starts with by the psABI: exceptions masked, extended precision, an empty register
+#: stack
+START = {
+    const.UC_X86_REG_FPCW: 0x37F,
+    const.UC_X86_REG_FPTAG: 0xFFFF,
+    const.UC_X86_REG_MXCSR: 0x1F80,
+}
 
 
 def set_up(engine: Engine) -> None:
@@ -47,8 +53,9 @@ def set_up(engine: Engine) -> None:
 
 
 def segment(number: int) -> Callable[[Engine], Access]:
-    """A segment register. Writing the selector that it holds already changes nothing: loading it again could change its
-    base."""
+    """A segment register. Writing the selector that it holds already changes nothing: loading it
+    again could change its base.
+    """
 
     def make(engine: Engine) -> Access:
         read = engine.reader(number, 16)
@@ -68,11 +75,14 @@ def segment(number: int) -> Callable[[Engine], Access]:
 
 
 def flat_segments(engine: Engine, regs: Regs, start: int, size: int) -> None:
-    """Contexts.furnish of i386: a GDT, without which every load of a segment register makes the stack 16 bits wide."""
+    """Contexts.furnish of i386: a GDT, without which every load of a segment register makes the
+    stack 16 bits wide.
+    """
     table = bytearray(0x80)
     for selector, access in GDT.items():
         at = selector & ~7
-        table[at : at + 8] = (0xCF000000_00FFFF | access << 40).to_bytes(8, "little")  # base 0, 4 GiB, 32 bits
+        # base 0, 4 GiB, 32 bits
+        table[at : at + 8] = (0xCF000000_00FFFF | access << 40).to_bytes(8, "little")
     regs.machine.write(start, bytes(table))
     engine.uc.reg_write(const.UC_X86_REG_GDTR, (0, start, len(table) - 1, 0))
     for register, selector in ((const.UC_X86_REG_SS, DATA), (const.UC_X86_REG_DS, USER_DATA),
@@ -95,8 +105,13 @@ def _system(wide: bool) -> dict[str, SystemRegister]:
     Args:
         wide: True for 64 bits.
     """
-    return {"flags": ByNumber("RFLAGS" if wide else "EFLAGS"), "cs": ByNumber("CS"), "ss": ByNumber("SS"),
-            "idt": ByField("IDTR", 1), "idt_limit": ByField("IDTR", 2)}
+    return {
+        "flags": ByNumber("RFLAGS" if wide else "EFLAGS"),
+        "cs": ByNumber("CS"),
+        "ss": ByNumber("SS"),
+        "idt": ByField("IDTR", 1),
+        "idt_limit": ByField("IDTR", 2),
+    }
 
 
 def _guest(mode: int, registers: dict[str, str]) -> Guest:
@@ -115,15 +130,24 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
     interrupts = (*range(0x20, 0x100), SYSCALL, SYSENTER)  # of software: INT n, and these two
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_X86, mode=mode, setup=set_up),
-        registers=RegisterFile(constants=const, prefix="X86", names=registers, hidden=segments,
-                               moving=frozenset({"mxcsr"}),
-                               system=_system(wide)),
+        registers=RegisterFile(
+            constants=const,
+            prefix="X86",
+            names=registers,
+            hidden=segments,
+            moving=frozenset({"mxcsr"}),
+            system=_system(wide),
+        ),
         breakpoint=Breakpoint(channel=INTR, number=3, bias=1),
         pc=Pc(plain=True),
         blocks=Blocks(served_in_place=True, compares=True),
         interrupts=Interrupts(bias=dict.fromkeys(interrupts, 2), served=served),
-        faults=Faults(arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3}),
-                      hooked_flags=hooked),
+        faults=Faults(
+            arithmetic=frozenset({0, 16, 19}),
+            undefined=frozenset({6}),
+            breakpoints=frozenset({1, 3}),
+            hooked_flags=hooked,
+        ),
         calls=SystemCalls(skip=dict.fromkeys(interrupts, 0), unreported=calls),
         memory=Mapped(silenced=Silenced(0x568, itself)),
         contexts=Contexts(furnish=None if wide else flat_segments),

@@ -1,4 +1,6 @@
-"""Call sites: what is called when the guest executes one, by host code where that can do it. See machine._hostcode."""
+"""Call sites: what is called when the guest executes one, by host code where that can do it. See
+machine._hostcode.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 
 from ....arch._base import Linkage
 from ..blocks import HostBlock
-from ..cpu import Cpu
+from ..cpu import UnicornCpu
 from ..engine import address_of
 from ..registers.cells import Cell
 from ..registers.windows import Windowed
@@ -62,13 +64,16 @@ class CallSite:
     def serve_by_python(self) -> None:
         """Have the service asked at each execution."""
         self["function"] = self["python"]
-        for name in self.usual:  # a hit that is being served sees by it that it is not the usual one any more
+        # a hit that is being served sees by it that it is not the usual one any more
+        for name in self.usual:
             self[name] = 0
         self.usual = {}
 
 
-class SiteTable:
-    """The call sites of one area. They live as long as it does: a callback must not go while it runs."""
+class CallSiteTable:
+    """The call sites of one area. They live as long as it does: a callback must not go while it
+    runs.
+    """
 
     def __init__(self, size: int) -> None:
         self._words = (ctypes.c_uint64 * (2 + size // UNIT))()
@@ -87,23 +92,27 @@ class SiteTable:
         self._words[2 + (addr - self._words[0]) // UNIT] = site.address
 
     def end(self) -> None:
-        """The area is unmapped. Nothing is called there, though the engine may call a deleted hook once more."""
+        """The area is unmapped. Nothing is called there, though the engine may call a deleted hook
+        once more.
+        """
         for addr in self.sites:
             self._words[2 + (addr - self._words[0]) // UNIT] = 0
 
 
 class FollowedCalls:
-    """Calls that host code follows from a function's entry to its return: the young ones, which Python does not know of
-    yet.
+    """Calls that host code follows from a function's entry to its return: the young ones, which
+    Python does not know of yet.
 
-    They are followed while the gate is open; what is out of the ordinary closes it, or is left to Python.
+    They are followed while the gate is open; what is out of the ordinary closes it, or is left to
+    Python.
 
     Attributes:
         gate: bytes, each a reason why Python is to be asked: see hostcode.
-        places: address of a call site's words -> where it is, of all there are. some: tells whether any is followed.
+        places: address of a call site's words -> where it is, of all there are. some: tells whether
+            any is followed.
     """
 
-    def __init__(self, cpu: Cpu) -> None:
+    def __init__(self, cpu: UnicornCpu) -> None:
         self._words = (ctypes.c_uint64 * len(hostcode.CALLS))()
         self._calls = (ctypes.c_uint64 * (FOLLOWED * hostcode.CALL // 8))()
         self.address = ctypes.addressof(self._words)
@@ -114,8 +123,8 @@ class FollowedCalls:
         cpu.memory.blocks.on_remove(self._forget_stack)
         self.places: dict[int, int] = {}
         self._sp: Callable[[], int] | None = None
-        #: where the function returns to by itself -> where its caller wants it to; None: there is no difference. See
-        #: Returning.skips
+        #: where the function returns to by itself -> where its caller wants it to; None: there is
+        #: no difference. See Returning.skips
         self.skip: Callable[[int], int] | None = None
         self.possible = hostcode.available() and self._learn(cpu)
         self.idle: tuple[Sequence[int], int] = self.view[_TOP : _TOP + 1], base  # see Following
@@ -124,16 +133,22 @@ class FollowedCalls:
         for name, value in words.items():
             self.view[hostcode.CALLS[name]] = value & (1 << 64) - 1
 
-    def _learn(self, cpu: Cpu) -> bool:
+    def _learn(self, cpu: UnicornCpu) -> bool:
         """Tell host code where the guest's calls leave the return address; False where host code
         cannot find that.
         """
         linkage, table = cpu.arch.linkage, cpu.arch.regs
         cells: Mapping[str, Cell | Windowed] = cpu.windowed or cpu.cells
-        if (linkage is None or not linkage.back or (linkage.returning.restore and not linkage.returning.reloaded)
-            or table.sp not in cells):
+        if (
+            linkage is None
+            or not linkage.back
+            or (linkage.returning.restore and not linkage.returning.reloaded)
+            or table.sp not in cells
+        ):
             return False
-        if (not linkage.pushed and linkage.register not in cells) or (table.sp_bias and not cpu.windowed):
+        if (not linkage.pushed and linkage.register not in cells) or (
+            table.sp_bias and not cpu.windowed
+        ):
             return False
         self._word = cpu.arch.bits // 8
         self._set(sp=cells[table.sp].address, pushed=linkage.pushed)
@@ -150,19 +165,30 @@ class FollowedCalls:
         self.leave = hostcode.address(convention.function("leave"))
         return True
 
-    def _convention(self, cpu: Cpu, linkage: Linkage) -> hostcode.Convention:
+    def _convention(self, cpu: UnicornCpu, linkage: Linkage) -> hostcode.CallConvention:
         """How the guest's calls leave the return address."""
-        table, bits, reloaded, words = cpu.arch.regs, cpu.arch.bits, linkage.returning.reloaded, {"bias": linkage.bias}
+        table = cpu.arch.regs
+        bits = cpu.arch.bits
+        reloaded = linkage.returning.reloaded
+        words = {"bias": linkage.bias}
         if linkage.pushed:
-            return hostcode.Convention(bits, "stack" if cpu.arch.order.value == sys.byteorder else "swapped")
+            return hostcode.CallConvention(
+                bits, "stack" if cpu.arch.order.value == sys.byteorder else "swapped"
+            )
         if not cpu.windowed:
-            return hostcode.Convention(bits, "cell", reloaded, words)
+            return hostcode.CallConvention(bits, "cell", reloaded, words)
         sp, link = (cpu.windowed[name].index * self._word for name in (table.sp, linkage.register))
-        return hostcode.Convention(bits, "window", reloaded,
-                                   words | {"sp_at": sp, "link_at": link, "sp_bias": table.sp_bias})
+        return hostcode.CallConvention(
+            bits,
+            "window",
+            reloaded,
+            words | {"sp_at": sp, "link_at": link, "sp_bias": table.sp_bias},
+        )
 
     def close(self, reason: int, closed: bool = True) -> None:
-        """Python is to be asked about every call, for one reason among others, or no more for that reason."""
+        """Python is to be asked about every call, for one reason among others, or no more for that
+        reason.
+        """
         self.gate[reason] = closed
 
     @property
@@ -175,7 +201,8 @@ class FollowedCalls:
         self._set(trampoline=trampoline)
 
     def find_stack(self, block: Callable[[int, int], HostBlock | None]) -> bool:
-        """True if the stack is in a block, where host code can reach it from now on; or needs none."""
+        """True if the stack is in a block, where host code can reach it from now on; or needs none.
+        """
         if self._sp is None:
             return True
         found = block(self._sp(), self._word)
@@ -189,8 +216,9 @@ class FollowedCalls:
         self._set(room=0)
 
     def take(self) -> list[tuple[int, int, int]]:
-        """The calls being followed, oldest first: (address of the call site's words, frame, return address). They are
-        Python's now."""
+        """The calls being followed, oldest first: (address of the call site's words, frame, return
+        address). They are Python's now.
+        """
         view = self.view
         top, base = view[_TOP], view[_BASE]
         if top == base:

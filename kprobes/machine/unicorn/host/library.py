@@ -1,4 +1,5 @@
-"""The functions that the engine's library calls by name: where it looks for them, others may stand."""
+"""The functions that the engine's library calls by name: where it looks for them, others may stand.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +10,24 @@ from functools import cache
 from ..version import library
 
 #: What the library's functions of each guest's end in. s390x's translator has no such suffix.
-GUESTS = ("x86_64", "arm", "aarch64", "m68k", "mips", "mipsel", "mips64", "mips64el", "ppc", "ppc64", "riscv32",
-          "riscv64", "s390x", "sparc", "sparc64", "tricore")
+GUESTS = (
+    "x86_64",
+    "arm",
+    "aarch64",
+    "m68k",
+    "mips",
+    "mipsel",
+    "mips64",
+    "mips64el",
+    "ppc",
+    "ppc64",
+    "riscv32",
+    "riscv64",
+    "s390x",
+    "sparc",
+    "sparc64",
+    "tricore",
+)
 WORD = 8  # bytes
 _DYNAMIC, _TABLE, _TABLE_SIZE = 2, 3, 2  # PT_DYNAMIC; DT_PLTGOT, DT_PLTRELSZ
 _ENTRY = 24  # bytes of Elf64_Rela
@@ -30,14 +47,15 @@ def address(name: str) -> int:
 
 @cache
 def called() -> Called:
-    """The table of this process's library. OSError or ValueError where there is none, AttributeError where it is no
-    such library."""
+    """The table of this process's library. OSError or ValueError where there is none,
+    AttributeError where it is no such library.
+    """
     return Called(_table())
 
 
 class Called:
-    """The addresses of the functions that the library calls by name, where it looks for them: writable, and complete
-    as the binding loads it.
+    """The addresses of the functions that the library calls by name, where it looks for them:
+    writable, and complete as the binding loads it.
 
     Attributes:
         there: the library's own, function by function.
@@ -67,13 +85,15 @@ def _table() -> ctypes.Array[ctypes.c_uint64]:
         table, size = (value if tag == _TABLE else table), (value if tag == _TABLE_SIZE else size)
     if not table or not size:
         raise ValueError("there is no such table")
-    table += about.base if table < about.base else 0  # C libraries differ in whether they make it an address
+    # C libraries differ in whether they make it an address
+    table += about.base if table < about.base else 0
     return (ctypes.c_uint64 * (3 + size // _ENTRY)).from_address(table)
 
 
 def _dynamic(base: int) -> Iterator[tuple[int, int]]:
     """The dynamic section of an ELF file in memory: (tag, value)."""
-    headers, count = ctypes.c_uint64.from_address(base + 32).value, ctypes.c_uint16.from_address(base + 56).value
+    headers = ctypes.c_uint64.from_address(base + 32).value
+    count = ctypes.c_uint16.from_address(base + 56).value
     for header in range(base + headers, base + headers + count * 56, 56):
         if ctypes.c_uint32.from_address(header).value == _DYNAMIC:
             at = base + ctypes.c_uint64.from_address(header + 16).value

@@ -1,9 +1,9 @@
-"""A CODE hook on marked instructions only: host code looks the address up before it calls Python, and moves the guest
-afterwards.
+"""A CODE hook on marked instructions only: host code looks the address up before it calls Python,
+and moves the guest afterwards.
 
-The engine calls hook(uc, address, size, data) at every instruction in a hook's range, by the host's C ABI. A Python
-function takes 200 ns to find out that nothing is to be done there, and as much again to write pc; these instructions
-take a few.
+The engine calls hook(uc, address, size, data) at every instruction in a hook's range, by the host's
+C ABI. A Python function takes 200 ns to find out that nothing is to be done there, and as much
+again to write pc; these instructions take a few.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from . import hostcode
 STAY = (1 << 64) - 1
 #: What a marked instruction calls: (uc, address) -> the pc to write, or STAY.
 MARKED = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
-# bytes before the marks: the range's start, the function to call, the engine's that writes a register, pc's number
+# bytes before the marks: the range's start, the function to call, the engine's that writes a
+# register, pc's number
 HEADER = 32
 
 
@@ -46,7 +47,9 @@ class StopMarks:
             pc: number of that register.
         """
         self._bytes = bytearray(HEADER + size)
-        self._bytes[:HEADER] = b"".join(word.to_bytes(8, "little") for word in (start, called, write, pc))
+        self._bytes[:HEADER] = b"".join(
+            word.to_bytes(8, "little") for word in (start, called, write, pc)
+        )
         self.data = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
         self._first = start - HEADER
         self._count = 0

@@ -1,7 +1,8 @@
-"""Functions of the host's library that note a word and go on to another function, see kprobes/native/engine.c.
+"""Functions of the host's library that note a word and go on to another function, see
+kprobes/native/engine.c.
 
-Each engine that needs one has its own; when the engine has gone another one gets it. There is a fixed number of them:
-an engine that comes too late has Python called instead (raised.py).
+Each engine that needs one has its own; when the engine has gone another one gets it. There is a
+fixed number of them: an engine that comes too late has Python called instead (raised.py).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Noting:
 
 
 def take(source: int, onward: int) -> Noting | None:
-    """Take a function that copies the word at address `source`, and goes on to the function at `onward` (0: answers 0).
+    """Take a function that copies the word at address `source`, and goes on to the function at
+    `onward` (0: answers 0).
 
     None where there is no host code, or all functions are taken.
     """

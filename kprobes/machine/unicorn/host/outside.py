@@ -1,18 +1,20 @@
 """Stops by another thread: a signal, a timeout, m.stop().
 
-The engine looks whether its run is to stop where a block begins, behind each hook and behind each access to memory. At
-the last of these an instruction is half done: its access is made, pc still stands in front of it, and it is made once
-more when the run goes on. One that adds to memory adds twice; one that loads the register that it loads through goes
-astray. And uc_emu_stop() has hooks left out, so that another thread must not call it either.
+The engine looks whether its run is to stop where a block begins, behind each hook and behind each
+access to memory. At the last of these an instruction is half done: its access is made, pc still
+stands in front of it, and it is made once more when the run goes on. One that adds to memory adds
+twice; one that loads the register that it loads through goes astray. And uc_emu_stop() has hooks
+left out, so that another thread must not call it either.
 
-So another thread asks. Two functions of ours stand where the library looks for two of its own (library.py): that which
-leaves a block, and that which executes blocks until there is something else to do. A look that finds nothing but that
-somebody asked goes on; where the next block begins the engine comes out, and is stopped there by its own thread. A look
-that finds more, a hook's stop or an access that failed, leaves the block as ever.
+So another thread asks. Two functions of ours stand where the library looks for two of its own
+(library.py): that which leaves a block, and that which executes blocks until there is something
+else to do. A look that finds nothing but that somebody asked goes on; where the next block begins
+the engine comes out, and is stopped there by its own thread. A look that finds more, a hook's stop
+or an access that failed, leaves the block as ever.
 
-Words of an engine (ROW): its handle, or FREE; its CPU, from its first run on; whether somebody asks; whether it is deaf
-to that, which waits. Rows are never freed, and used again. Behind the last of a piece there is 0, and the address of
-the next piece.
+Words of an engine (ROW): its handle, or FREE; its CPU, from its first run on; whether somebody
+asks; whether it is deaf to that, which waits. Rows are never freed, and used again. Behind the last
+of a piece there is 0, and the address of the next piece.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ _ASKED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Outside:
-    """How other threads stop an engine that nobody else runs. Where the library is made otherwise, or without host
-    code, they cannot so (`known`)."""
+    """How other threads stop an engine that nobody else runs. Where the library is made otherwise,
+    or without host code, they cannot so (`known`).
+    """
 
     def __init__(self, handle: int, owner: object) -> None:
         """owner: what lives as long as the engine."""
@@ -47,7 +50,9 @@ class Outside:
         return self._end is not None and self._end.alive
 
     def ask(self) -> None:
-        """Have the engine come out where the next block begins, or its next run does, and be stopped."""
+        """Have the engine come out where the next block begins, or its next run does, and be
+        stopped.
+        """
         assert self._row is not None
         _asking()(ctypes.addressof(self._row), address("cpu_exit"))
 
@@ -116,7 +121,9 @@ def _asking() -> ctypes._CFunctionType:
 
 @cache
 def _standing() -> bool:
-    """Put the functions of ours where they belong, if that has not been done. False where they cannot be."""
+    """Put the functions of ours where they belong, if that has not been done. False where they
+    cannot be.
+    """
     if not hostcode.available():
         return False
     try:
@@ -129,10 +136,21 @@ def _standing() -> bool:
     first, exit_, stop = ctypes.addressof(_pieces[0]), address("cpu_exit"), address("uc_emu_stop")
     rows = ctypes.c_uint64.from_address(hostcode.address("leaving")).value
     executing = hostcode.address("executing")
-    for places, words, ours in ((leaving, rows, "leave_block"), (running, executing, "execute_blocks")):
+    for places, words, ours in (
+        (leaving, rows, "leave_block"),
+        (running, executing, "execute_blocks"),
+    ):
         entries = (ctypes.c_uint64 * len(GUESTS)).from_address(hostcode.address(ours))
         for n, (place, guest) in enumerate(zip(places, guests, strict=True)):
             about = (ctypes.c_uint64 * _KNOWN).from_address(words + _KNOWN * WORD * n)
-            about[:] = [functions.there[place], guest.look, first, exit_, stop, guest.block, guest.code]
+            about[:] = [
+                functions.there[place],
+                guest.look,
+                first,
+                exit_,
+                stop,
+                guest.block,
+                guest.code,
+            ]
             functions.put(place, entries[n])
     return True

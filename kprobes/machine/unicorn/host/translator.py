@@ -1,11 +1,14 @@
-"""Between the engine and its translators: no block of more than MOST instructions is translated at once.
+"""Between the engine and its translators: no block of more than MOST instructions is translated at
+once.
 
-A translator has 512 temporaries, and room for 512 instructions (on MIPS for 341). It counts neither: some instructions
-never give their temporaries back, and what comes behind the last of them is the translator's own. So a long straight
-line of code would kill the process, wherever it comes from: a file, the guest, an engine's owner. The engine's library
-calls each guest's translator through its own table of functions, by a name that it exports; there a function of the
-library's stands in between, and lowers the number of instructions that is asked for. This is so for every engine of the
-process from the first machine on. Blocks that are cut are chained by the engine, as at a page's end.
+A translator has 512 temporaries, and room for 512 instructions (on MIPS for 341). It counts
+neither: some instructions never give their temporaries back, and what comes behind the last of them
+is the translator's own. So a long straight line of code would kill the process, wherever it comes
+from: a file, the guest, an engine's owner. The engine's library calls each guest's translator
+through its own table of functions, by a name that it exports; there a function of the library's
+stands in between, and lowers the number of instructions that is asked for. This is so for every
+engine of the process from the first machine on. Blocks that are cut are chained by the engine, as
+at a page's end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Usual hits: what the host's library needs to call a handler by itself. See kprobes/native/hits.c."""
+"""Usual hits: what the host's library needs to call a handler by itself. See kprobes/native/hits.c.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class SharedHits:
 
         Args:
             regs: the CPU's, which handlers get.
-            skip: where a function returns to that finds a return address, where that differs: see Returning.skips.
+            skip: where a function returns to that finds a return address, where that differs: see
+                Returning.skips.
         """
         self._places = words("hits")
         self._words = (ctypes.c_uint64 * len(self._places))()
@@ -34,7 +36,8 @@ class SharedHits:
         self._words[self._places["mode_bits"]] = regs.arch.pointers.mode_bits
 
     def begin(self, block: object, idle: object, active: object) -> None:
-        """Have hits use this control block, and these states of it: see machine._base.Hits.begin."""
+        """Have hits use this control block, and these states of it: see machine._base.Hits.begin.
+        """
         self._keep(block=block, idle=idle, active=active)
 
     def _keep(self, **objects: object) -> None:
@@ -52,14 +55,24 @@ class Usual:
         address: of the words.
     """
 
-    def __init__(self, shared: SharedHits, finish: Callable[[Any, Any, BaseException | None], None], probe: object,
-                 handler: object | None, address: int = 0, pool: list[Any] | None = None,
-                 held: list[Any] | None = None, owner: object | None = None, asked: bool = False) -> None:
+    def __init__(
+        self,
+        shared: SharedHits,
+        finish: Callable[[Any, Any, BaseException | None], None],
+        probe: object,
+        handler: object | None,
+        address: int = 0,
+        pool: list[Any] | None = None,
+        held: list[Any] | None = None,
+        owner: object | None = None,
+        asked: bool = False,
+    ) -> None:
         """Make the words.
 
         Args:
             shared: what all hits of the CPU have in common.
-            finish: called with (instance, result, exception) where the hit is not the usual one; never raises.
+            finish: called with (instance, result, exception) where the hit is not the usual one;
+                never raises.
             probe: whose handler it is.
             handler: what to call; None: nothing.
             address: what regs.pc shows; at a return it is where that leads.
@@ -70,8 +83,14 @@ class Usual:
         """
         places = words("usual")
         self._words = (ctypes.c_uint64 * len(places))()
-        self._kept = {"owner": owner or self, "probe": probe, "handler": handler, "finish": finish, "pool": pool,
-                      "held": held}
+        self._kept = {
+            "owner": owner or self,
+            "probe": probe,
+            "handler": handler,
+            "finish": finish,
+            "pool": pool,
+            "held": held,
+        }
         self.address = ctypes.addressof(self._words)
         self._words[places["hits"]] = shared.address
         self._words[places["address"]] = address

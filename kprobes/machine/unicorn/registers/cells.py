@@ -1,10 +1,11 @@
 """The CPU's registers where the engine keeps them.
 
-A register read through Unicorn's API costs a call into C; a word of memory costs a tenth of it. General registers lie
-as plain words in the engine's CPU structure, so this room finds them: it writes random values through the API and looks
-for them behind the pointers in the engine's handle. Nothing is assumed about the layout. A register is used only after
-it was seen to follow the API in both directions on this very engine; whatever does not (lazily computed flags, register
-windows, another operating system) stays with the API.
+A register read through Unicorn's API costs a call into C; a word of memory costs a tenth of it.
+General registers lie as plain words in the engine's CPU structure, so this room finds them: it
+writes random values through the API and looks for them behind the pointers in the engine's handle.
+Nothing is assumed about the layout. A register is used only after it was seen to follow the API in
+both directions on this very engine; whatever does not (lazily computed flags, register windows,
+another operating system) stays with the API.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from ..engine import PAGE, Engine
 HANDLE_SIZE = 0x1000  # bytes of the handle searched for pointers
 STATE_SIZE = 1 << 17  # bytes searched behind each
 NEAR = 0x800  # bytes behind pc searched for the mode
-#: (engine version, layout) -> offset in the handle of the pointer to the CPU structure, and of each register in it
+#: (engine version, layout) -> offset in the handle of the pointer to the CPU structure, and of each
+#: register in it
 _layouts: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
 
 
@@ -45,13 +47,18 @@ class Cell:
     @property
     def address(self) -> int:
         """Address of the register in this process."""
-        return ctypes.addressof(ctypes.c_char.from_buffer(self.view)) + self.index * self.view.itemsize
+        return (
+            ctypes.addressof(ctypes.c_char.from_buffer(self.view)) + self.index * self.view.itemsize
+        )
 
     def onward(self, words: int) -> memoryview:
         """This word and those behind it, in the shape of a view."""
         size = self.view.itemsize
-        return memoryview((ctypes.c_char * (words * size)).from_address(self.address)).cast("B").cast("Q" if size == 8
-            else "I")
+        return (
+            memoryview((ctypes.c_char * (words * size)).from_address(self.address))
+            .cast("B")
+            .cast("Q" if size == 8 else "I")
+        )
 
     def reader(self) -> Callable[[], int]:
         """A function that reads the register."""
@@ -70,11 +77,14 @@ class Cell:
         return write
 
 
-def find_cells(engine: Engine, layout: str, registers: dict[str, int], bits: int) -> dict[str, Cell]:
-    """Cells of those `registers` (name -> engine's number, all `bits` wide) that are plain words; {} where none can be
-    found.
+def find_cells(
+    engine: Engine, layout: str, registers: dict[str, int], bits: int
+) -> dict[str, Cell]:
+    """Cells of those `registers` (name -> engine's number, all `bits` wide) that are plain words;
+    {} where none can be found.
 
-    layout: engines of the same name keep their registers in the same places; the search is made once for each.
+    layout: engines of the same name keep their registers in the same places; the search is made
+    once for each.
     """
     if not registers:
         return {}
@@ -90,27 +100,44 @@ def find_cells(engine: Engine, layout: str, registers: dict[str, int], bits: int
     end = max(offsets.values()) + bits // 8
     if len(peek(start, end)) < end:
         return {}
-    view = memoryview((ctypes.c_char * (end + 7 & ~7)).from_address(start)).cast("B").cast("Q" if bits == 64 else "I")
-    cells = {name: Cell(view=view, index=offset * 8 // bits, mask=(1 << bits) - 1) for name, offset in offsets.items()}
-    checked = cells if fresh else dict([*cells.items()][:: max(len(cells) - 1, 1)])  # later: the first and the last
-    wrong = {name for name, cell in checked.items() if not agrees(engine, registers[name], bits, cell)}
+    view = (
+        memoryview((ctypes.c_char * (end + 7 & ~7)).from_address(start))
+        .cast("B")
+        .cast("Q" if bits == 64 else "I")
+    )
+    cells = {
+        name: Cell(view=view, index=offset * 8 // bits, mask=(1 << bits) - 1)
+        for name, offset in offsets.items()
+    }
+    # later: the first and the last
+    checked = cells if fresh else dict([*cells.items()][:: max(len(cells) - 1, 1)])
+    wrong = {
+        name for name, cell in checked.items() if not agrees(engine, registers[name], bits, cell)
+    }
     if wrong and not fresh:
         return {}
-    _layouts[key] = pointer_at, {name: offset for name, offset in offsets.items() if name not in wrong}
+    _layouts[key] = (
+        pointer_at,
+        {name: offset for name, offset in offsets.items() if name not in wrong},
+    )
     return {name: cell for name, cell in cells.items() if name not in wrong}
 
 
 def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, dict[str, int]]:
     """Find the pointer to the CPU structure in the handle, and the registers in that structure.
 
-    Other blocks may lie before the structure, at a distance that is another one in the next engine: so it is the
-    pointer from which the first register is nearest.
+    Other blocks may lie before the structure, at a distance that is another one in the next engine:
+    so it is the pointer from which the first register is nearest.
     """
     first = next(iter(registers.values()))
     engine.reader(first, bits)()  # the engine makes its CPU when it is first asked
     words = peek(engine.handle.value or 0, HANDLE_SIZE)
-    pointers = {int.from_bytes(words[at : at + 8], "little"): at for at in range(0, len(words) - 7, 8)}
-    offsets = {p: offset(engine, first, bits, p) for p in pointers if 0x10000 <= p < 1 << 47 and p % 8 == 0}
+    pointers = {
+        int.from_bytes(words[at : at + 8], "little"): at for at in range(0, len(words) - 7, 8)
+    }
+    offsets = {
+        p: offset(engine, first, bits, p) for p in pointers if 0x10000 <= p < 1 << 47 and p % 8 == 0
+    }
     seen = [(offset, p) for p, offset in offsets.items() if offset is not None]
     if not seen:
         return 0, {}
@@ -119,11 +146,14 @@ def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, 
     return pointers[start], {name: offset for name, offset in found.items() if offset is not None}
 
 
-def offset(engine: Engine, number: int, bits: int, start: int, size: int = STATE_SIZE) -> int | None:
+def offset(
+    engine: Engine, number: int, bits: int, start: int, size: int = STATE_SIZE
+) -> int | None:
     """Return the offset of a register in `size` bytes from `start`: the place that shows each of
     three random values, and shows the API its own.
 
-    The first alone is not enough: the values pass through our own buffers, too, which may lie there.
+    The first alone is not enough: the values pass through our own buffers, too, which may lie
+    there.
     """
     read, write = engine.reader(number, bits), engine.writer(number, bits)
     old = read()
@@ -140,18 +170,29 @@ def offset(engine: Engine, number: int, bits: int, start: int, size: int = STATE
                 return None
     finally:
         write(old)
-    return next((place for place in sorted(places or ()) if agrees(engine, number, bits, _cell(start, place, bits))),
-                None)
+    return next(
+        (
+            place
+            for place in sorted(places or ())
+            if agrees(engine, number, bits, _cell(start, place, bits))
+        ),
+        None,
+    )
 
 
 def _value(bits: int) -> int:
-    """A number that is not there by chance, and that pc may have: in its lowest bits some guests see a mode."""
+    """A number that is not there by chance, and that pc may have: in its lowest bits some guests
+    see a mode.
+    """
     return (random.getrandbits(bits - 2) | 1 << bits - 3) & ~3
 
 
 def _cell(start: int, offset: int, bits: int) -> Cell:
-    view = memoryview((ctypes.c_char * (bits // 8)).from_address(start + offset)).cast("B").cast("Q" if bits == 64
-        else "I")
+    view = (
+        memoryview((ctypes.c_char * (bits // 8)).from_address(start + offset))
+        .cast("B")
+        .cast("Q" if bits == 64 else "I")
+    )
     return Cell(view=view, index=0, mask=(1 << bits) - 1)
 
 
@@ -178,9 +219,11 @@ def agrees(engine: Engine, number: int, bits: int, cell: RegisterWord) -> bool:
     return seen and cell.reader()() == old
 
 
-def find_mode(engine: Engine, layout: str, pc: Cell, number: int, flags: int, bit: int) -> memoryview | None:
-    """The word beside pc that holds the mode which the lowest bit of a pc written through the API selects; None where
-    there is none.
+def find_mode(
+    engine: Engine, layout: str, pc: Cell, number: int, flags: int, bit: int
+) -> memoryview | None:
+    """The word beside pc that holds the mode which the lowest bit of a pc written through the API
+    selects; None where there is none.
 
     number, flags, bit: of pc and of the flags' register, and which of its bits shows the mode.
     """
@@ -198,8 +241,12 @@ def find_mode(engine: Engine, layout: str, pc: Cell, number: int, flags: int, bi
     return None
 
 
-def _selects(write: Callable[[int], None], shows: Callable[[], int], bit: int, word: memoryview, value: int) -> bool:
-    """True if the word is the mode of a pc that is written, and if the flags show what is written into the word."""
+def _selects(
+    write: Callable[[int], None], shows: Callable[[], int], bit: int, word: memoryview, value: int
+) -> bool:
+    """True if the word is the mode of a pc that is written, and if the flags show what is written
+    into the word.
+    """
     write(_value(32) | value)
     if word[0] != value:
         return False
@@ -217,7 +264,8 @@ def peek(address: int, size: int) -> bytes:
             return memory.read(size) or b""
     except (OverflowError, ValueError):
         return b""
-    except OSError:  # it is not there; or there is no such file, or this process may not look at itself
+    # it is not there; or there is no such file, or this process may not look at itself
+    except OSError:
         return _peek_by_pipe(address, size)
 
 

@@ -1,10 +1,10 @@
-"""Condition codes and other registers that Unicorn's API lacks or gets wrong, read and written where the engine keeps
-them.
+"""Condition codes and other registers that Unicorn's API lacks or gets wrong, read and written
+where the engine keeps them.
 
-The engine works condition codes out lazily: it keeps the last result and operand and a number that says what they are
-of. Its own API reads them wrongly, or destroys them in a hook. Their words lie at fixed distances from the first
-general register in the CPU's structure, wherever that is (_cpustate.py finds it). The self-test compares them with what
-guest code sees.
+The engine works condition codes out lazily: it keeps the last result and operand and a number that
+says what they are of. Its own API reads them wrongly, or destroys them in a hook. Their words lie
+at fixed distances from the first general register in the CPU's structure, wherever that is
+(_cpustate.py finds it). The self-test compares them with what guest code sees.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ def _address(engine: Engine, first: int, bits: int) -> int:
     """
     cell = find_cells(engine, f"first of {bits} bits {first}", {"first": first}, bits).get("first")
     if cell is None:
-        raise Unsupported("the engine's registers are not found in this process, and its API gets condition codes "
-                          "wrong",
-                          hint="run on Linux or another POSIX system")
+        raise Unsupported(
+            "the engine's registers are not found in this process, and its API gets condition codes "
+            "wrong",
+            hint="run on Linux or another POSIX system",
+        )
     return cell.address
 
 
@@ -52,9 +54,10 @@ def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engi
 
 @frozen
 class CpuMode:
-    """A field of a control register that the engine's arithmetic keeps a second time, as a byte. shift: of the field's
-    lowest bit. values: the byte for each value of the field; None: there is no such mode. distance: of the byte, as in
-    `word`."""
+    """A field of a control register that the engine's arithmetic keeps a second time, as a byte.
+    shift: of the field's lowest bit. values: the byte for each value of the field; None: there is
+    no such mode. distance: of the byte, as in `word`.
+    """
 
     shift: int
     values: tuple[int | None, ...]
@@ -70,9 +73,12 @@ class CpuMode:
 NEAREST, DOWN, UP, ZERO, ODD = 0, 1, 2, 3, 5
 
 
-def control(first: int, bits: int, distance: int, *modes: CpuMode, size: int = 32) -> Callable[[Engine], Access]:
-    """A floating-point control register whose word does not rule the arithmetic: what is written is obeyed, and what is
-    read is what the arithmetic goes by."""
+def control(
+    first: int, bits: int, distance: int, *modes: CpuMode, size: int = 32
+) -> Callable[[Engine], Access]:
+    """A floating-point control register whose word does not rule the arithmetic: what is written is
+    obeyed, and what is read is what the arithmetic goes by.
+    """
 
     def make(engine: Engine) -> Access:
         plain, put = word(first, bits, distance, size)(engine)
@@ -83,7 +89,10 @@ def control(first: int, bits: int, distance: int, *modes: CpuMode, size: int = 3
             value = plain()
             for mode, cell in cells:
                 if cell.value in mode.values:
-                    value = value & ~(mode.last << mode.shift) | mode.values.index(cell.value) << mode.shift
+                    value = (
+                        value & ~(mode.last << mode.shift)
+                        | mode.values.index(cell.value) << mode.shift
+                    )
             return value
 
         def write(value: int) -> None:
@@ -111,7 +120,14 @@ def m68k_ccr(first: int) -> Callable[[Engine], Access]:
         words = (ctypes.c_uint32 * 6).from_address(_address(engine, first, 32) + 22 * 4)
 
         def write(value: int) -> None:
-            words[:] = [1, value >> 4 & 1, -(value >> 3 & 1), -(value >> 1 & 1), value & 1, ~value >> 2 & 1]
+            words[:] = [
+                1,
+                value >> 4 & 1,
+                -(value >> 3 & 1),
+                -(value >> 1 & 1),
+                value & 1,
+                ~value >> 2 & 1,
+            ]
 
         return lambda: _m68k(*words), write
 
@@ -127,7 +143,10 @@ def _m68k(op: int, x: int, n: int, v: int, c: int, z: int) -> int:
     if not op:
         return 0  # the CPU is fresh
     if not 2 <= op <= 10:
-        raise Unsupported(f"the engine keeps condition codes of an unknown kind {op}", hint="install unicorn 2.1.4")
+        raise Unsupported(
+            f"the engine keeps condition codes of an unknown kind {op}",
+            hint="install unicorn 2.1.4",
+        )
     top = (7, 15, 31)[(op - 2) % 3]
     mask = (2 << top) - 1
     if op < 5:
@@ -139,7 +158,9 @@ def _m68k(op: int, x: int, n: int, v: int, c: int, z: int) -> int:
     else:
         first, n = n, n - v
         carry, overflow = int(first & mask < v & mask), (first ^ v) & (first ^ n)
-    return extend | (n >> top & 1) << 3 | (0 if n & mask else _Z) | (overflow >> top & 1) << 1 | carry
+    return (
+        extend | (n >> top & 1) << 3 | (0 if n & mask else _Z) | (overflow >> top & 1) << 1 | carry
+    )
 
 
 # --- SPARC: two operands and the result of the last operation, and its kind. 1: the codes stand in PSR (and its like
@@ -153,7 +174,9 @@ def sparc_codes(first: int, bits: int) -> Callable[[Engine], Access]:
     def make(engine: Engine) -> Access:
         base, size = _address(engine, first, bits) - bits // 8, bits // 8
         source = 13 if bits == 32 else 12  # G0 is word 0; pc, npc and Y precede it
-        operands = ((ctypes.c_uint32 if bits == 32 else ctypes.c_uint64) * 3).from_address(base + source * size)
+        operands = ((ctypes.c_uint32 if bits == 32 else ctypes.c_uint64) * 3).from_address(
+            base + source * size
+        )
         kind = ctypes.c_uint32.from_address(base + (source + 3) * size)
         narrow = ctypes.c_uint32.from_address(base + (source + 5) * size)
         wide = ctypes.c_uint32.from_address(base + SPARC_XCC) if bits == 64 else ctypes.c_uint32()
@@ -189,7 +212,10 @@ def _sparc(kind: int, one: int, two: int, result: int, *, top: int) -> int:
     elif kind == 2:
         overflow = bool(two) << 31 if top == 31 else 0
     elif kind != 11:
-        raise Unsupported(f"the engine keeps condition codes of an unknown kind {kind}", hint="install unicorn 2.1.4")
+        raise Unsupported(
+            f"the engine keeps condition codes of an unknown kind {kind}",
+            hint="install unicorn 2.1.4",
+        )
     if kind in (5, 9) and (one | two) & 3 and top == 31:
         overflow = 1 << 31
     zero = not result & (2 << top) - 1
@@ -197,15 +223,20 @@ def _sparc(kind: int, one: int, two: int, result: int, *, top: int) -> int:
 
 
 def sparc_floats(engine: Engine, first: int) -> None:
-    """Turn floating point on, by the number of G1. For 64 bits: a process may write FPRS, and not PSTATE."""
+    """Turn floating point on, by the number of G1. For 64 bits: a process may write FPRS, and not
+    PSTATE.
+    """
     base = _address(engine, first, 64) - 8
     ctypes.c_uint32.from_address(base + SPARC_PSTATE).value |= PEF
     ctypes.c_uint64.from_address(base + SPARC_FPRS).value |= FEF
 
 
-def sparc_context(first: int) -> Callable[[Engine], tuple[Callable[[], bytes], Callable[[bytes], None]]]:
-    """The CPU's state from G0 to the end of the register windows, and what a process can set behind it, by the number
-    of G1. For 64 bits."""
+def sparc_context(
+    first: int,
+) -> Callable[[Engine], tuple[Callable[[], bytes], Callable[[bytes], None]]]:
+    """The CPU's state from G0 to the end of the register windows, and what a process can set behind
+    it, by the number of G1. For 64 bits.
+    """
 
     def make(engine: Engine) -> tuple[Callable[[], bytes], Callable[[bytes], None]]:
         base = _address(engine, first, 64) - 8
@@ -225,6 +256,12 @@ def sparc_context(first: int) -> Callable[[Engine], tuple[Callable[[], bytes], C
     return make
 
 
-#: (bytes from G0, bytes) of: general registers, the pointer to the window, pc, npc, Y, codes, FSR, FPU, the windows;
-#: the rounding mode; XCC; FPRS; GSR
-SPARC_STATE = ((0, 440 + 8 * (8 * 16 + 8)), (SPARC_ROUNDING, 1), (SPARC_XCC, 4), (SPARC_FPRS, 8), (SPARC_GSR, 8))
+#: (bytes from G0, bytes) of: general registers, the pointer to the window, pc, npc, Y, codes, FSR,
+#: FPU, the windows; the rounding mode; XCC; FPRS; GSR
+SPARC_STATE = (
+    (0, 440 + 8 * (8 * 16 + 8)),
+    (SPARC_ROUNDING, 1),
+    (SPARC_XCC, 4),
+    (SPARC_FPRS, 8),
+    (SPARC_GSR, 8),
+)

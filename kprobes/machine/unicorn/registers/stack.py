@@ -1,4 +1,6 @@
-"""Registers of guests that pass all their arguments on the stack: what handlers read most is words of it."""
+"""Registers of guests that pass all their arguments on the stack: what handlers read most is words
+of it.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,16 @@ class StackRegs(Regs):
 
     _words: Any
 
-    def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], memory: Memory,
-                 blocks: HostBlocks, sp: Cell, cells: Mapping[str, tuple[memoryview, int]]) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        readers: Mapping[str, Reader],
+        writers: Mapping[str, Writer],
+        memory: Memory,
+        blocks: HostBlocks,
+        sp: Cell,
+        cells: Mapping[str, tuple[memoryview, int]],
+    ) -> None:
         super().__init__(machine, readers, writers, memory=memory, cells=cells)
         self._sp = sp.view
         self._sp_at = sp.index
@@ -52,7 +62,10 @@ class StackRegs(Regs):
         """Make a function that returns argument `n`: arg() of one place, not called through
         anything.
         """
-        sp, sp_at, shift, elsewhere = self._sp, self._sp_at, self._shift, partial(self._arg_elsewhere, n)
+        sp = self._sp
+        sp_at = self._sp_at
+        shift = self._shift
+        elsewhere = partial(self._arg_elsewhere, n)
 
         def read() -> int:
             try:

@@ -55,7 +55,9 @@ SystemRegister = ByNumber | ByPlace | ByCode | ByField
 class SystemRegisters:
     """The system registers of a CPU that is between two instructions."""
 
-    def __init__(self, uc: Any, constants: Any, prefix: str, rows: Mapping[str, SystemRegister], run: Any) -> None:
+    def __init__(
+        self, uc: Any, constants: Any, prefix: str, rows: Mapping[str, SystemRegister], run: Any
+    ) -> None:
         """
         Args:
             uc: the engine.
@@ -73,7 +75,9 @@ class SystemRegisters:
 
     def _row(self, name: str) -> SystemRegister:
         if name not in self._rows:
-            raise UnknownRegister(f"no system register {name!r}", hint=f"there are {' '.join(self._rows)}")
+            raise UnknownRegister(
+                f"no system register {name!r}", hint=f"there are {' '.join(self._rows)}"
+            )
         return self._rows[name]
 
     def read(self, name: str) -> int:

@@ -18,7 +18,8 @@ _WORDS = (1 << 64) - 1
 
 
 class RegisterView:
-    """The words of one CPU (struct view). They must live as long as the registers object that reads by them.
+    """The words of one CPU (struct view). They must live as long as the registers object that reads
+    by them.
 
     Attributes:
         address: of the words.
@@ -39,15 +40,23 @@ class RegisterView:
         self._places = places
         self.address = ctypes.addressof(self._words)
         word = arch.bits // 8
-        self._set(mask=arch.mask, bias=arch.regs.sp_bias, word=word, step=word * arch.callers, blocks=blocks,
-                  swapped=arch.order.value != sys.byteorder)
+        self._set(
+            mask=arch.mask,
+            bias=arch.regs.sp_bias,
+            word=word,
+            step=word * arch.callers,
+            blocks=blocks,
+            swapped=arch.order.value != sys.byteorder,
+        )
         has_sp = self._put(0, arch.regs.sp)
         if arch.abi is None:
             return
         self._put(1, arch.abi.returns[0])
         if arch.abi.args:
             known = 0
-            while known < min(len(arch.abi.args), _ARGUMENTS) and self._put(2 + known, arch.abi.args[known]):
+            while known < min(len(arch.abi.args), _ARGUMENTS) and self._put(
+                2 + known, arch.abi.args[known]
+            ):
                 known += 1
             self._set(arguments=known)
         elif has_sp:
@@ -58,7 +67,9 @@ class RegisterView:
             self._words[self._names[name]] = value & _WORDS
 
     def _put(self, n: int, name: str) -> bool:
-        """Write the n-th place. False: the register's is not known, or it has another width than the rest."""
+        """Write the n-th place. False: the register's is not known, or it has another width than
+        the rest.
+        """
         found = self._places.get(name)
         if found is None or self._arch.regs.widths.get(name, self._arch.bits) != self._arch.bits:
             return False

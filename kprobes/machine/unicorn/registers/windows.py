@@ -1,8 +1,10 @@
-"""Registers of a window: words behind a pointer that lies in the engine's CPU structure and moves with the window.
+"""Registers of a window: words behind a pointer that lies in the engine's CPU structure and moves
+with the window.
 
-They are found like the others (_cpustate.py), on an engine made for that: a pointer near the general registers behind
-which all of them follow the API in both directions, in every window that the guest's code can move to. On each other
-engine the first and the last are seen to do so before any is used; where that fails, they stay with the API.
+They are found like the others (_cpustate.py), on an engine made for that: a pointer near the
+general registers behind which all of them follow the API in both directions, in every window that
+the guest's code can move to. On each other engine the first and the last are seen to do so before
+any is used; where that fails, they stay with the API.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class WindowLayout:
     """Of an engine's windows.
 
     Attributes:
-        pointer: bytes from the first general register to the pointer. indexes: of each register behind it.
+        pointer: bytes from the first general register to the pointer. indexes: of each register
+            behind it.
         first: bytes from the first general register to the first window. count: of windows.
     """
 
@@ -47,7 +50,9 @@ _layouts: dict[tuple[str, str], WindowLayout] = {}
 
 @frozen(kw_only=True)
 class Windowed:
-    """A register of a window. window[index] is its value; address: where the pointer lies in this process."""
+    """A register of a window. window[index] is its value; address: where the pointer lies in this
+    process.
+    """
 
     window: Any  #: a ctypes pointer, which is read anew at each access
     index: int
@@ -62,8 +67,15 @@ class Windowed:
         return partial(self.window.__setitem__, self.index)
 
 
-def find_windowed(engine: Engine, guest: Guest, layout: str, cells: dict[str, Cell], general: Numbers,
-                  windowed: Numbers, bits: int) -> dict[str, Windowed]:
+def find_windowed(
+    engine: Engine,
+    guest: Guest,
+    layout: str,
+    cells: dict[str, Cell],
+    general: Numbers,
+    windowed: Numbers,
+    bits: int,
+) -> dict[str, Windowed]:
     """Find the registers `windowed` (name -> engine's number); {} where they are not found.
 
     Args:
@@ -80,21 +92,27 @@ def find_windowed(engine: Engine, guest: Guest, layout: str, cells: dict[str, Ce
                         for name in [*found][:: max(len(found) - 1, 1)]) else {}
 
 
-def callers(engine: Engine, layout: str, anchor: Cell, bits: int) -> Callable[[int], tuple[int, ...] | None] | None:
-    """Regs.callers_window of this engine; None where its windows do not move. anchor: the first general register's.
+def callers(
+    engine: Engine, layout: str, anchor: Cell, bits: int
+) -> Callable[[int], tuple[int, ...] | None] | None:
+    """Regs.callers_window of this engine; None where its windows do not move. anchor: the first
+    general register's.
 
-    A window's callers are behind it, and behind the last window the first. What a window has in common with the next
-    one is written there; the present window's is where its pointer shows it, which may be elsewhere.
+    A window's callers are behind it, and behind the last window the first. What a window has in
+    common with the next one is written there; the present window's is where its pointer shows it,
+    which may be elsewhere.
     """
     found = _layouts.get((engine.version, layout), WindowLayout())
     if found.count < 2:
         return None
     kind = ctypes.c_uint64 if bits == 64 else ctypes.c_uint32
     size, first, local = SHARED * found.count, anchor.address + found.first, found.indexes["l0"]
-    words, pointer = (kind * size).from_address(first), ctypes.c_uint64.from_address(anchor.address + found.pointer)
+    words = (kind * size).from_address(first)
+    pointer = ctypes.c_uint64.from_address(anchor.address + found.pointer)
 
     def window(n: int) -> tuple[int, ...] | None:
-        if not 0 < n < found.count - 1:  # what the last one has in common with the present one is that one's by now
+        # what the last one has in common with the present one is that one's by now
+        if not 0 < n < found.count - 1:
             return None
         start = (pointer.value - first) // (bits // 8) + SHARED * n + local
         return tuple(words[(start + k) % size] for k in range(SHARED))
@@ -103,29 +121,45 @@ def callers(engine: Engine, layout: str, anchor: Cell, bits: int) -> Callable[[i
 
 
 def _places(address: int, indexes: Numbers, bits: int) -> dict[str, Windowed]:
-    window = ctypes.POINTER(ctypes.c_uint64 if bits == 64 else ctypes.c_uint32).from_address(address)
-    return {name: Windowed(window=window, index=index, address=address) for name, index in indexes.items()}
+    window = ctypes.POINTER(ctypes.c_uint64 if bits == 64 else ctypes.c_uint32).from_address(
+        address
+    )
+    return {
+        name: Windowed(window=window, index=index, address=address)
+        for name, index in indexes.items()
+    }
 
 
-def _search(guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits: int) -> WindowLayout:
+def _search(
+    guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits: int
+) -> WindowLayout:
     engine = guest.cpu.fresh()
     engine.uc.mem_map(CODE, 0x4000, const.UC_PROT_ALL)
     anchor = find_cells(engine, layout, general, bits)[next(iter(general))].address
     for distance in sorted(range(-REACH - anchor % 8, REACH, 8), key=abs):
         pointer = _word(anchor + distance)
         if 0x10000 <= pointer < 1 << 47 and pointer % (bits // 8) == 0:
-            found = {name: offset(engine, number, bits, pointer, WINDOW) for name, number in windowed.items()}
-            indexes = {name: place * 8 // bits for name, place in found.items() if place is not None}
+            found = {
+                name: offset(engine, number, bits, pointer, WINDOW)
+                for name, number in windowed.items()
+            }
+            indexes = {
+                name: place * 8 // bits for name, place in found.items() if place is not None
+            }
             moved = (_follow(engine, guest, anchor + distance, windowed, indexes, bits)
                      if len(indexes) == len(windowed) else set())
             if moved:
                 start, step = min(moved), SHARED * bits // 8
-                whole = moved == {*range(start, start + len(moved) * step, step)} and pointer == start
+                whole = (
+                    moved == {*range(start, start + len(moved) * step, step)} and pointer == start
+                )
                 return WindowLayout(distance, indexes, start - anchor, len(moved) if whole else 0)
     return WindowLayout()
 
 
-def _follow(engine: Engine, guest: Guest, pointer: int, windowed: Numbers, indexes: Numbers, bits: int) -> set[int]:
+def _follow(
+    engine: Engine, guest: Guest, pointer: int, windowed: Numbers, indexes: Numbers, bits: int
+) -> set[int]:
     """Return the targets of the pointer at which the registers are found, in this window and in
     each one that the guest's code moves to; nothing if they are not found.
     """
