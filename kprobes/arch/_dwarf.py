@@ -26,6 +26,13 @@ class DwarfFacts:
             ABI has them.
         windows: True where DW_CFA_GNU_window_save says that a function has a register window of its
             own; elsewhere that number stands for something else.
+        first_real: number of the first of the floating-point and vector registers, which are in
+            `others`.
+        reals: where a number shorter than such a register lies in it: "low" (its lowest bytes),
+            "high", "double" (a number of 4 bytes is kept as one of 8); "": not known, and there is
+            none of them.
+        convention: how C functions are called, where debugging knows all of it: "sysv" (x86-64),
+            "aapcs64".
         long_double: bytes of a `long double` -> its format: "x87" or "quad".
     """
 
@@ -37,4 +44,7 @@ class DwarfFacts:
     call_frame: int | None = None
     pairs_reversed: bool = False
     windows: bool = False
+    first_real: int = 1 << 16
+    reals: str = ""
+    convention: str = ""
     long_double: Mapping[int, str] = field(factory=lambda: {16: "quad"})

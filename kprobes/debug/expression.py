@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -27,12 +28,63 @@ _UNSIGNED: Final[dict[str, Callable[[int, int], int]]] = {
 _SIGNED: Final[dict[str, Callable[[int, int], int]]] = {
     "div": _divided, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }
+#: operations on two numbers of one type
+_TYPED: Final = {"plus", "minus", "mul", "div", "mod", "and", "or", "xor", "shl", "shr", "shra"}
+_COMPARING: Final = {"eq", "ne", "lt", "le", "gt", "ge"}
+_COMPARED: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
 _CONSTANTS: Final = {"addr", "const1u", "const2u", "const4u", "const8u", "constu", "const1s", "const2s", "const4s",
                      "const8s", "consts"}
 
 
 class Unknown(Exception):
     """The expression is damaged, or of a kind that is not known here."""
+
+
+@frozen
+class BaseType:
+    """A base type that an expression names (2.5.1).
+
+    Attributes:
+        size: bytes.
+        signed: of integers.
+        real: True for binary floating-point numbers of 4 or 8 bytes.
+    """
+
+    size: int
+    signed: bool = False
+    real: bool = False
+
+    def number(self, raw: int) -> int | float:
+        """The number that so many bits stand for."""
+        raw &= (1 << 8 * self.size) - 1
+        if self.real:
+            return float(struct.unpack(self._format, raw.to_bytes(self.size, "little"))[0])
+        return raw - (raw >> 8 * self.size - 1 << 8 * self.size) if self.signed else raw
+
+    def raw(self, number: int | float) -> int:
+        """The bits of a number, unsigned; an integer is cut, a floating-point number rounded to the type."""
+        if self.real:
+            return int.from_bytes(struct.pack(self._format, number), "little")
+        return int(number) & (1 << 8 * self.size) - 1
+
+    @property
+    def _format(self) -> str:
+        if self.size not in (4, 8):
+            raise Unknown
+        return "<f" if self.size == 4 else "<d"
+
+
+@frozen
+class Typed:
+    """A number on the stack that has a type of its own; those without one are addresses."""
+
+    type: BaseType
+    raw: int
+
+    @property
+    def number(self) -> int | float:
+        return self.type.number(self.raw)
 
 
 @frozen(kw_only=True)
@@ -43,19 +95,32 @@ class Surroundings:
         register: number -> value.
         word: (address, bytes) -> unsigned number.
         bits: of addresses.
+        order: the guest's byte order, "little" or "big".
         bias: added to addresses in the file.
         cfa: the function's canonical frame address; None where there is none.
         frame_base: what DW_OP_fbreg counts from; None where there is none.
         indexed: number of an address in the unit's table -> address in the file; None where there is no table.
+        base_type: offset of a base type's entry in the unit -> the type; None where no types are known.
+        entered: (operations that name a register, or memory at one) -> what that was at the function's entry;
+            None where nothing is known of the caller.
+        passed: offset of a parameter's entry in the unit -> what the caller passed; None as before.
+        procedure: offset of an entry in the unit -> the operations of its location; None where there is no unit.
+        wide: (number of a register, bytes) -> the bits of a value of so many bytes in it; None: a word's.
     """
 
     register: Callable[[int], int]
     word: Callable[[int, int], int]
     bits: int
+    order: str = "little"
     bias: int = 0
     cfa: Callable[[], int] | None = None
     frame_base: Callable[[], int] | None = None
     indexed: Callable[[int], int] | None = None
+    base_type: Callable[[int], BaseType] | None = None
+    entered: Callable[[Sequence[Any]], int | Typed] | None = None
+    passed: Callable[[int], int | Typed] | None = None
+    procedure: Callable[[int], Sequence[Any]] | None = None
+    wide: Callable[[int, int], int] | None = None
 
 
 @frozen
@@ -63,17 +128,34 @@ class Place:
     """Where something is.
 
     Attributes:
-        kind: "memory", "register", "value" (the thing itself: a number), "bytes" (the thing itself), "pieces", or
-            "nowhere" (a piece that is not kept).
+        kind: "memory", "register", "value" (the thing itself: a number), "bytes" (the thing itself), "pieces",
+            "pointer" (one whose target has no address), or "nowhere" (a piece that is not kept).
         value: the address, the register's number, or the number.
         data: the bytes of "bytes".
-        pieces: (bytes, where each of them is), in the order of the thing's bytes in memory.
+        pieces: where each part of the thing is, in the order of its bytes in memory.
+        size: bytes of "value"; 0: an address's.
     """
 
     kind: str
     value: int = 0
     data: bytes = b""
-    pieces: tuple[tuple[int, Place], ...] = field(default=())
+    pieces: tuple[Piece, ...] = field(default=())
+    size: int = 0
+
+
+@frozen
+class Piece:
+    """A part of something (2.6.1.2).
+
+    Attributes:
+        bits: how many it has.
+        place: where it is.
+        first: bits of the place before it.
+    """
+
+    bits: int
+    place: Place
+    first: int = 0
 
 
 def evaluate(ops: Sequence[Any], around: Surroundings, first: Sequence[int] = ()) -> Place:
@@ -87,59 +169,118 @@ def evaluate(ops: Sequence[Any], around: Surroundings, first: Sequence[int] = ()
     return _Machine(ops, around, first).run()
 
 
+def evaluate_number(ops: Sequence[Any], around: Surroundings) -> int | Typed:
+    """The number that an expression leaves on top of the stack, or that a register has which it names. Raises Unknown;
+    GuestFault where guest memory is unreadable.
+
+    Args:
+        ops: the operations, as pyelftools parses them.
+        around: what they refer to.
+    """
+    return _Machine(ops, around, ()).number()
+
+
 class _Machine:
     def __init__(self, ops: Sequence[Any], around: Surroundings, first: Sequence[int]) -> None:
         self._ops = ops
         self._around = around
-        self._stack = [*first]
+        self._stack: list[Any] = [*first]
         self._mask = (1 << around.bits) - 1
-        self._pieces: list[tuple[int, Place]] = []
+        self._pieces: list[Piece] = []
+        self._steps = 0
 
     def run(self) -> Place:
         try:
             return self._run()
-        except (IndexError, ZeroDivisionError, ValueError, TypeError, KeyError, OverflowError) as error:
+        except (IndexError, ZeroDivisionError, ValueError, TypeError, KeyError, OverflowError, struct.error) as error:
             raise Unknown from error
 
+    def number(self) -> int | Typed:
+        try:
+            place = self._executed(self._ops)
+            if place is not None and place.kind == "register":
+                return self._around.register(place.value)
+            found: int | Typed = self._stack[-1]
+        except (IndexError, ZeroDivisionError, ValueError, TypeError, KeyError, OverflowError, struct.error) as error:
+            raise Unknown from error
+        if self._pieces or (place is not None and place.kind != "value"):
+            raise Unknown
+        return found
+
     def _run(self) -> Place:
-        place: Place | None = None  # a location description that nothing but pieces may follow
-        at = 0
-        steps = 0
-        offsets = {op.offset: n for n, op in enumerate(self._ops)}
-        while at < len(self._ops):
-            op = self._ops[at]
-            name, args = op.op_name.removeprefix("DW_OP_"), op.args
-            at += 1
-            steps += 1
-            if steps > MOST:
-                raise Unknown
-            if name == "piece":
-                self._pieces.append((args[0], place or self._top("nowhere")))
-                place = None
-                self._stack.clear()
-            elif place is not None:
-                raise Unknown  # nothing else goes with a register or a value
-            elif name.startswith("reg") and not name.startswith("regval"):
-                place = Place("register", args[0] if name == "regx" else int(name[3:]))
-            elif name == "stack_value":
-                place = Place("value", self._stack[-1] & self._mask)
-            elif name == "implicit_value":
-                place = Place("bytes", data=bytes(args[0]))
-            elif name in ("skip", "bra"):
-                if name == "skip" or self._stack.pop():
-                    end = op.offset + 3 + args[0]
-                    at = offsets[end] if end in offsets else len(self._ops)
-            else:
-                self._step(name, args)
+        place = self._executed(self._ops)
         if self._pieces:
             return Place("pieces", pieces=tuple(self._pieces))
         return place or self._top("")
+
+    def _executed(self, ops: Sequence[Any]) -> Place | None:
+        """Execute operations; the location description that they end with, None where it is on the stack."""
+        place: Place | None = None  # nothing but pieces may follow one
+        at = 0
+        offsets = {op.offset: n for n, op in enumerate(ops)}
+        while at < len(ops):
+            op = ops[at]
+            name, args = op.op_name.removeprefix("DW_OP_").removeprefix("GNU_"), op.args
+            at += 1
+            self._steps += 1
+            if self._steps > MOST:
+                raise Unknown
+            if name in ("piece", "bit_piece"):
+                bits, first = (8 * args[0], 0) if name == "piece" else args
+                self._pieces.append(Piece(bits, place or self._top("nowhere"), first))
+                place = None
+                self._stack.clear()
+            elif name in ("nop", "uninit"):
+                continue
+            elif place is not None:
+                raise Unknown  # nothing else goes with a register or a value
+            elif name in ("skip", "bra"):
+                if name == "skip" or self._truth(self._stack.pop()):
+                    end = op.offset + 3 + args[0]
+                    at = offsets[end] if end in offsets else len(ops)
+            elif name in ("call2", "call4"):
+                if self._around.procedure is None:
+                    raise Unknown
+                place = self._executed(self._around.procedure(args[0]))
+            else:
+                place = self._described(name, args)
+                if place is None:
+                    self._step(name, args)
+        return place
+
+    def _described(self, name: str, args: Sequence[Any]) -> Place | None:
+        """The place that one operation gives by itself; None where it works on the stack."""
+        if name.startswith("reg") and not name.startswith("regval"):
+            return Place("register", args[0] if name == "regx" else int(name[3:]))
+        if name == "stack_value":
+            top = self._stack[-1]
+            if isinstance(top, Typed):
+                return Place("value", top.raw, size=top.type.size)
+            return Place("value", top & self._mask)
+        if name == "implicit_value":
+            return Place("bytes", data=bytes(args[0]))
+        if name == "implicit_pointer":
+            return Place("pointer")
+        return None
+
+    @staticmethod
+    def _truth(top: Any) -> bool:
+        return bool(top.number if isinstance(top, Typed) else top)
 
     def _top(self, otherwise: str) -> Place:
         """The address on top of the stack as a place. otherwise: the kind where the stack is empty; "": Unknown."""
         if not self._stack and otherwise:
             return Place(otherwise)
-        return Place("memory", self._stack[-1] & self._mask)
+        return Place("memory", self._address(self._stack[-1]) & self._mask)
+
+    @staticmethod
+    def _address(top: Any) -> int:
+        """A number of the stack as an address."""
+        if isinstance(top, Typed):
+            if top.type.real:
+                raise Unknown
+            return int(top.number)
+        return int(top)
 
     def _step(self, name: str, args: Sequence[Any]) -> None:
         stack, around = self._stack, self._around
@@ -147,33 +288,110 @@ class _Machine:
             stack.append(int(name[3:]))
         elif name in _CONSTANTS:
             stack.append(args[0] + (around.bias if name == "addr" else 0) & self._mask)
-        elif name in ("addrx", "GNU_addr_index", "constx", "GNU_const_index"):
-            if around.indexed is None:
-                raise Unknown
-            stack.append(around.indexed(args[0]) + (around.bias if "addr" in name else 0) & self._mask)
+        elif name in ("addrx", "addr_index", "constx", "const_index"):
+            stack.append(_known(around.indexed)(args[0]) + (around.bias if "addr" in name else 0) & self._mask)
         elif name.startswith("breg"):
             number, offset = args if name == "bregx" else (int(name[4:]), args[0])
             stack.append(around.register(number) + offset & self._mask)
-        elif name in _UNSIGNED or name in _SIGNED or name == "shra":
+        elif name in _TYPED or name in _COMPARING:
             right, left = stack.pop(), stack.pop()
-            stack.append(self._binary(name, left, right) & self._mask)
+            stack.append(self._binary(name, left, right))
         elif name == "plus_uconst":
-            stack[-1] = stack[-1] + args[0] & self._mask
+            stack.append(self._binary("plus", *self._alike(stack.pop(), args[0])))
         elif name in ("fbreg", "call_frame_cfa"):
-            base = around.frame_base if name == "fbreg" else around.cfa
-            if base is None:
-                raise Unknown
+            base = _known(around.frame_base if name == "fbreg" else around.cfa)
             stack.append(base() + (args[0] if name == "fbreg" else 0) & self._mask)
         elif name in ("deref", "deref_size"):
-            stack[-1] = around.word(stack[-1], args[0] if name == "deref_size" else around.bits // 8)
+            size = args[0] if name == "deref_size" else around.bits // 8
+            stack.append(around.word(self._address(stack.pop()) & self._mask, size))
         elif name in ("dup", "over", "pick"):
             stack.append(stack[-1 - {"dup": 0, "over": 1}.get(name, args[0] if args else 0)])
-        elif name in ("drop", "swap", "rot", "neg", "not", "abs", "nop"):
+        elif name in ("drop", "swap", "rot"):
             self._shuffle(name)
+        elif name in ("neg", "not", "abs"):
+            stack.append(self._unary(name, stack.pop()))
+        elif name == "entry_value":
+            stack.append(_known(around.entered)(args[0]))
+        elif name == "parameter_ref":
+            stack.append(_known(around.passed)(args[0]))
+        else:
+            self._step_of_types(name, args)
+
+    def _step_of_types(self, name: str, args: Sequence[Any]) -> None:
+        """The operations of 2.5.1 that name a type."""
+        stack, around = self._stack, self._around
+        if name == "regval_type":
+            type = self._base(args[1])
+            stack.append(Typed(type, around.register(args[0]) & (1 << 8 * type.size) - 1 if around.wide is None
+                               else around.wide(args[0], type.size)))
+        elif name == "deref_type":
+            type = self._base(args[1])
+            stack.append(Typed(type, around.word(self._address(stack.pop()) & self._mask, args[0])))
+        elif name == "const_type":
+            type = self._base(args[0])
+            order: Any = around.order
+            stack.append(Typed(type, int.from_bytes(bytes(args[1]), order)))
+        elif name in ("convert", "reinterpret"):
+            stack.append(self._converted(stack.pop(), name == "convert", args[0]))
         else:
             raise Unknown
 
-    def _binary(self, name: str, left: int, right: int) -> int:
+    def _base(self, offset: int) -> BaseType:
+        found: BaseType = _known(self._around.base_type)(offset)
+        return found
+
+    def _converted(self, top: Any, convert: bool, offset: int) -> Any:
+        """A number as another type. convert: its value stays, otherwise its bits do. offset: 0 is the generic type."""
+        number = top.number if isinstance(top, Typed) else top
+        if not offset:
+            return (int(number) if convert else top.raw if isinstance(top, Typed) else top) & self._mask
+        type = self._base(offset)
+        if convert:
+            return Typed(type, type.raw(number))
+        size = top.type.size if isinstance(top, Typed) else self._around.bits // 8
+        if size != type.size:
+            raise Unknown
+        return Typed(type, top.raw if isinstance(top, Typed) else top)
+
+    def _alike(self, left: Any, number: int) -> tuple[Any, Any]:
+        """A number of the stack, and another as the same type."""
+        return left, Typed(left.type, left.type.raw(number)) if isinstance(left, Typed) else number
+
+    def _binary(self, name: str, left: Any, right: Any) -> Any:
+        if not isinstance(left, Typed) and not isinstance(right, Typed):
+            return self._generic(name, left, right) & self._mask
+        if name in ("shl", "shr", "shra") and isinstance(left, Typed):
+            return self._shifted(name, left, self._address(right))
+        if not isinstance(left, Typed) or not isinstance(right, Typed) or left.type != right.type:
+            raise Unknown
+        if name in _COMPARING:
+            return int(_COMPARED[name](left.number, right.number))
+        return Typed(left.type, left.type.raw(self._result(name, left, right)))
+
+    @staticmethod
+    def _result(name: str, left: Typed, right: Typed) -> int | float:
+        """The exact result of an operation on two numbers of one type."""
+        one, two = left.number, right.number
+        if left.type.real:
+            made = {"plus": operator.add, "minus": operator.sub, "mul": operator.mul, "div": operator.truediv}[name]
+            return float(made(one, two))
+        if name == "div":
+            return _divided(int(one), int(two))
+        if name == "mod":
+            return int(one) - _divided(int(one), int(two)) * int(two)
+        return int(_UNSIGNED[name](int(one), int(two)))
+
+    @staticmethod
+    def _shifted(name: str, left: Typed, by: int) -> Typed:
+        bits = 8 * left.type.size
+        if left.type.real:
+            raise Unknown
+        if name == "shl":
+            return Typed(left.type, left.type.raw(int(left.number) << by) if by < bits else 0)
+        signed = BaseType(left.type.size, signed=name == "shra").number(left.raw)
+        return Typed(left.type, left.type.raw(int(signed) >> min(by, bits)))
+
+    def _generic(self, name: str, left: int, right: int) -> int:
         if name in _UNSIGNED:
             return int(_UNSIGNED[name](left, right))
         if name == "shra":
@@ -183,15 +401,23 @@ class _Machine:
     def _signed(self, value: int) -> int:
         return value - (self._mask + 1) if value >> self._around.bits - 1 & 1 else value
 
+    def _unary(self, name: str, top: Any) -> Any:
+        made: dict[str, Callable[[Any], Any]] = {"neg": operator.neg, "not": operator.inv, "abs": abs}
+        if isinstance(top, Typed):
+            return Typed(top.type, top.type.raw(made[name](top.number)))
+        return made[name](self._signed(top)) & self._mask
+
     def _shuffle(self, name: str) -> None:
         stack = self._stack
         if name == "drop":
             stack.pop()
         elif name == "swap":
             stack[-1], stack[-2] = stack[-2], stack[-1]
-        elif name == "rot":
+        else:
             stack[-1], stack[-2], stack[-3] = stack[-2], stack[-3], stack[-1]
-        elif name == "abs":
-            stack[-1] = abs(self._signed(stack[-1])) & self._mask
-        elif name != "nop":
-            stack[-1] = (-stack[-1] if name == "neg" else ~stack[-1]) & self._mask
+
+
+def _known(found: Callable[..., Any] | None) -> Callable[..., Any]:
+    if found is None:
+        raise Unknown
+    return found

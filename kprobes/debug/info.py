@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..arch._base import Arch
 from ..arguments import checked
@@ -17,18 +17,31 @@ from ..image import LoadedFile
 from ..regs import Regs
 from ..symbols import Symbols
 from .arguments import Passed
+from .convention import Part
 from .expression import Unknown
 from .file import DAMAGE
 from .markers import Marker, markers_of
 from .numbers import number
-from .passing import Arrival, arrivals, result_of
+from .passing import Arrival, arrivals, result_arrival, result_of
 from .places import SourceFrame, frames, told
 from .registers import register
 from .scopes import Variable, Whereabouts, entries
+from .sources import SourcePlace, copies, first_line, labels, line_places, lines_near
 from .types import CType, Derived
-from .units import Function, Units, inlined_in, scopes_of, spelling, text, units_of
+from .units import (
+    Function,
+    Units,
+    inlined_in,
+    named,
+    scopes_of,
+    source_path,
+    spelling,
+    static_address,
+    text,
+    units_of,
+)
 from .unwind import Unwinder
-from .view import View, load
+from .view import Held, View, load
 
 _COMPARED = 64  #: definitions of a name that are compared
 _WHOLE = ("struct", "union", "array", "function", "void", "other")  #: kinds of types that are no numbers
@@ -128,6 +141,19 @@ class DebugInfo:
         except UnknownSymbol:
             return None
 
+    def variable(self, name: str) -> tuple[int, CType] | None:
+        """The address and type of a global variable; None where debug information has none of this name, or it is in
+        no memory."""
+        for file, units in self._units():
+            try:
+                for die in units.variables(name):
+                    address = static_address(die)
+                    if address is not None:
+                        return address + file.bias, self._ctype(die.get_DIE_from_attribute("DW_AT_type"))
+            except DAMAGE:
+                continue
+        return None
+
     def view(self, type: str | CType, address: int) -> View:
         """Guest memory as a type: of a pointer, `address` is what it points at; of anything else, where it is."""
         return View(self._machine, self.type(type) if isinstance(type, str) else type, address)
@@ -151,13 +177,14 @@ class DebugInfo:
         return None if found is None else self._parameters(*found, address)
 
     def _parameters(self, file: LoadedFile, function: Function, address: int) -> list[Variable]:
-        found = [v for v in self._variables(function, address - file.bias) if v.parameter is not None]
+        found = [v for v in self._variables(function, address - file.bias, own=True) if v.parameter is not None]
         return sorted(found, key=lambda v: v.parameter or 0)
 
-    def _variables(self, function: Function, address: int) -> Iterator[Variable]:
-        """What is in scope at a link address: of several of a name the innermost."""
+    def _variables(self, function: Function, address: int, own: bool = False) -> Iterator[Variable]:
+        """What is in scope at a link address: of several of a name the innermost. own: without those of functions that
+        stand inlined there."""
         seen = set()
-        for die, origin, parameter in entries(function, address):
+        for die, origin, parameter in entries(function, address, own):
             try:
                 typed = die if "DW_AT_type" in die.attributes else origin  # a copy's array may have bounds of its own
                 type = self._ctype(typed.get_DIE_from_attribute("DW_AT_type"))
@@ -198,6 +225,23 @@ class DebugInfo:
         except DAMAGE:
             return None
 
+    def result_arrival(self, address: int) -> Arrival | None:
+        """Where the result of the function at an address is when it returns, of one that takes more than a word or is
+        no integer; None where nothing is known of the function."""
+        found, type = self.function(address), self.result(address)
+        return None if found is None or type is None else result_arrival(self.arch, found[1], type)
+
+    def arrived(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
+        """A parameter's value at its function's entry, or None where it is not kept."""
+        try:
+            return self._arrived_at(variable, arrival, regs)
+        except (Unknown, GuestFault, Unsupported, *DAMAGE):
+            return None
+
+    def in_parts(self, type: CType, parts: Sequence[Part], regs: Regs) -> Any:
+        """What the calling convention has in registers, or in memory. Raises GuestFault; Unknown."""
+        return self._in_parts(type, parts, regs)
+
     def locals(self, regs: Regs) -> dict[str, Any]:
         """Parameters and local variables at a hit, by name: numbers and views; None where the compiler has not kept
         one."""
@@ -223,9 +267,10 @@ class DebugInfo:
         if found is None:
             return
         file, function = found
-        there = Whereabouts(self.arch, self._machine.symbols, file, function, regs)
-        ways = ({v.name: way for v, way in self.arrivals(regs.pc)} if self._entered(file, function, regs.pc) else {})
-        for variable in self._variables(function, regs.pc - file.bias):
+        there = self._whereabouts(file, function, regs)
+        entered = self._entered(file, function, regs.pc)
+        ways = {v.name: way for v, way in self.arrivals(regs.pc)} if entered else {}
+        for variable in self._variables(function, regs.pc - file.bias, own=entered):
             try:
                 if variable.name in ways and variable.parameter is not None:
                     yield variable, self._arrived(variable, ways[variable.name], there, regs)
@@ -234,13 +279,16 @@ class DebugInfo:
             except (Unknown, GuestFault, Unsupported, *DAMAGE):
                 yield variable, None
 
+    def _whereabouts(self, file: LoadedFile, function: Function, regs: Regs) -> Whereabouts:
+        return Whereabouts(self.arch, self._machine.symbols, self.function, file, function, regs)
+
     def _arrived_at(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
         """A parameter's value at its function's entry. Raises Unknown, GuestFault, Unsupported, and what is in
         DAMAGE."""
         found = self.function(regs.pc)
         if found is None:
             raise Unknown
-        return self._arrived(variable, arrival, Whereabouts(self.arch, self._machine.symbols, *found, regs), regs)
+        return self._arrived(variable, arrival, self._whereabouts(*found, regs), regs)
 
     def _arrived(self, variable: Variable, arrival: Arrival, there: Whereabouts, regs: Regs) -> Any:
         if arrival.kind == "refused":
@@ -251,7 +299,21 @@ class DebugInfo:
             return self.typed(variable.type, regs[arrival.name])
         if arrival.kind == "value":
             return self.typed(variable.type, arrival.number)
+        if arrival.kind == "parts":
+            return self._in_parts(variable.type, arrival.parts, regs)
         return self._value(variable, there)
+
+    def _in_parts(self, type: CType, parts: Sequence[Part], regs: Regs) -> Any:
+        """A parameter that the calling convention has in registers, or on the stack."""
+        first = parts[0]
+        if first.kind == "stack":
+            return load(self._machine, type, regs.sp + first.offset)
+        if first.kind == "behind":
+            return load(self._machine, type, regs[first.name] if first.name else regs.word(regs.sp + first.offset))
+        order: Any = self.arch.order.value
+        data = b"".join((regs[part.name] & (1 << 8 * part.size) - 1).to_bytes(part.size, order) for part in parts)
+        data = data.ljust(type.size, b"\0")  # a long double has bytes that no register has
+        return self._held(type, data) if type.kind in _WHOLE else self.typed(type, int.from_bytes(data, order))
 
     def _value(self, variable: Variable, there: Whereabouts) -> Any:
         """A variable's value where debug information says that it is."""
@@ -260,15 +322,41 @@ class DebugInfo:
             raise Unknown
         constant = variable.die.attributes.get("DW_AT_const_value")
         if constant is not None:
-            raw = (int.from_bytes(bytes(constant.value), type.order) if isinstance(constant.value, list | bytes)  # type: ignore[arg-type]
-                   else int(constant.value))
-            return self.typed(type, raw)
+            return self._constant(type, constant.value)
+        if "DW_AT_location" not in variable.die.attributes and "DW_AT_declaration" in variable.origin.attributes:
+            return self._declared(variable, type)
         place = there.place(variable.die)
         if place.kind == "memory":
             return load(self._machine, type, place.value)
         if type.kind in _WHOLE:
-            raise Unknown  # in registers
+            return self._held(type, *there.contents(place, type.size))
         return self.typed(type, there.raw(place, type.size))
+
+    def _constant(self, type: CType, value: Any) -> Any:
+        """What is always the same: a number, or the bytes that memory would have."""
+        if not isinstance(value, list | bytes):
+            return self.typed(type, int(value))
+        data = bytes(value)
+        if len(data) != type.size:
+            raise Unknown
+        if type.kind in _WHOLE:
+            return self._held(type, data)
+        return self.typed(type, int.from_bytes(data, type.order))  # type: ignore[arg-type]
+
+    def _declared(self, variable: Variable, type: CType) -> Any:
+        """A global variable that a block declares as extern."""
+        symbol = self._machine.symbols.find(text(variable.origin, "DW_AT_linkage_name") or variable.name)
+        if symbol is None:
+            raise Unknown
+        return load(self._machine, type, symbol.address)
+
+    def _held(self, type: CType, data: bytes, known: bytes | None = None) -> View:
+        """A structure or array that is in registers."""
+        if type.kind not in ("struct", "union", "array"):
+            raise Unknown
+        if known is not None and 1 not in known:
+            raise Unknown
+        return View(Held(self._machine, data, known), type, 0)
 
     def typed(self, type: CType, raw: int) -> Any:
         """A word of a register or argument as its type has it. Raises Unknown: it is not all of it; Unsupported."""
@@ -336,6 +424,107 @@ class DebugInfo:
                 continue
             out += [SourceLine(line.path, line.line, line.start + file.bias) for line in found]
         return sorted(out, key=lambda line: line.address)
+
+    # --- places in the source
+
+    def at_line(self, path: str, line: int) -> list[SourcePlace]:
+        """The places of a line of a source file, by address: one in each function and inlined copy that has its code.
+
+        Args:
+            path: the file's name, or the end of its path.
+            line: its number.
+
+        Raises:
+            UnknownSymbol: no code is of this line.
+        """
+        found: list[SourcePlace] = []
+        near: list[int] | None = None
+        for file, units in self._units():
+            try:
+                places = line_places(units, path, line)
+                found += [evolve(place, address=place.address + file.bias) for place in places]
+                near = lines_near(units, path, line) if near is None and not places else near
+            except DAMAGE:
+                continue
+        if not found:
+            hint = ("build the guest with -g" if near is None
+                    else f"there is code at line {' and '.join(map(str, near))}")
+            raise UnknownSymbol("no code is of this line" if near else "no source file has this name",
+                                symbol=f"{path}:{line}", hint=hint)
+        return found
+
+    def has_source(self, path: str) -> bool:
+        """True where code of a source file is here. path: its name, or the end of its path."""
+        return any(lines_near(units, path, 0) is not None for _, units in self._units())
+
+    def at_function_line(self, address: int, number: int) -> list[SourcePlace]:
+        """The places of a function's line. Raises UnknownSymbol: it has no code.
+
+        Args:
+            address: in the function.
+            number: of the line, from 0, which the function is declared in.
+        """
+        found = self.function(address)
+        line = None if found is None else first_line(found[1])
+        path = "" if found is None else self._path_of(found[1])
+        if found is None or not line or not path:
+            raise UnknownSymbol("nothing is known of its source", address=address, hint="build the guest with -g")
+        file, function = found
+        start, end = function.start + file.bias, function.end + file.bias
+        try:
+            return [place for place in self.at_line(path, line + number) if start <= place.address < end] or self._none(
+                function, number)
+        except UnknownSymbol:
+            return self._none(function, number)
+
+    @staticmethod
+    def _none(function: Function, number: int) -> list[SourcePlace]:
+        raise UnknownSymbol(f"there is no code at its line {number}", symbol=function.name,
+                            hint=f"`kprobes list FILE '{function.name}:*'` shows where there is")
+
+    @staticmethod
+    def _path_of(function: Function) -> str:
+        """The source file that a function is declared in; "" where nothing says."""
+        for die in (function.die, named(function.die)):
+            found = die.attributes.get("DW_AT_decl_file")
+            if found is not None:
+                try:
+                    return source_path(function.unit, found.value)
+                except DAMAGE:
+                    return ""
+        return ""
+
+    def source_of(self, address: int) -> tuple[str, int]:
+        """(path, first line) of the function at an address; ("", 0) where it is not known."""
+        found = self.function(address)
+        return ("", 0) if found is None else (self._path_of(found[1]), first_line(found[1]))
+
+    def source_folders(self, path: str) -> list[str]:
+        """The folders in which units with a source file were compiled. path: its name, or the end of its path."""
+        found: dict[str, None] = {}
+        name = path.rpartition("/")[2].encode()
+        for _, units in self._units():
+            for n in range(len(units.headers)):
+                if units.names_file(n, name):
+                    found[text(units.unit(n).get_top_DIE(), "DW_AT_comp_dir")] = None
+        return [*found]
+
+    def labels(self, address: int) -> dict[str, int]:
+        """The labels of the function at an address -> where they are."""
+        found = self.function(address)
+        if found is None:
+            return {}
+        return {name: at + found[0].bias for name, at in labels(found[1]).items()}
+
+    def copies(self, name: str) -> list[SourcePlace]:
+        """Where a function stands inlined in others, by address."""
+        found: list[SourcePlace] = []
+        for file, units in self._units():
+            try:
+                found += [evolve(place, address=place.address + file.bias) for place in copies(units, name)]
+            except DAMAGE:
+                continue
+        return found
 
     def markers(self) -> list[Marker]:
         """The static tracepoints of all files, by address."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from ..arch._base import Arch
+from .convention import NotKnown, Part, convention, result_parts
 from .expression import Unknown
 from .file import DAMAGE
 from .registers import has_windows, register
@@ -30,7 +31,12 @@ _REGISTER: Final = re.compile(r"DW_OP_(reg(\d+)|regx)")
 #: operations that name no frame: what they give is true at the entry, too
 _FRAMELESS: Final = re.compile(
     r"DW_OP_(reg\w+|lit\d+|const\w+|addr|addrx|stack_value|implicit_value|piece|plus\w*|minus|and|or|xor|shl|shra?|neg|not|"
-    r"call_frame_cfa|nop)")
+    r"call_frame_cfa|nop|and|mul|div|mod|eq|ne|l[te]|g[te]|deref\w*|breg\w*|dup|over|pick|swap|drop|rot|bit_piece|"
+    r"(GNU_)?(parameter_ref|convert|reinterpret|const_type|regval_type|deref_type|implicit_pointer|entry_value))")
+_OF_A_FRAME: Final = re.compile(r"DW_OP_fbreg")
+#: operations that mean the same in the whole function
+_ALWAYS: Final = re.compile(
+    r"DW_OP_(lit\d+|const\w+|addr|addrx|stack_value|implicit_value|piece|plus\w*|minus|GNU_parameter_ref)")
 NOT_KEPT: Final = "the compiler has not kept it at the entry"
 
 
@@ -40,16 +46,19 @@ class Arrival:
 
     Attributes:
         kind: "argument" (one of the calling convention's), "register", "frame" (memory at the canonical frame address
-            and some bytes), "value" (always the same), "place" (what an expression gives), "refused".
+            and some bytes), "value" (always the same), "place" (what an expression gives), "parts" (`parts`),
+            "refused".
         number: which argument, from 0; the bytes; the value, unsigned.
         name: of the register.
         reason: why it is refused, as one clause.
+        parts: registers and memory that it is in.
     """
 
     kind: str
     number: int = 0
     name: str = ""
     reason: str = field(default="", kw_only=True)
+    parts: tuple[Part, ...] = field(default=(), kw_only=True)
 
 
 def refused(reason: str) -> Arrival:
@@ -70,6 +79,35 @@ def arrivals(arch: Arch, function: Function, pc: int, variables: Sequence[Variab
     """
     made = _Entry(arch, function, pc, variables, type_of, symbol)
     return [made.arrival(n) for n in range(len(variables))]
+
+
+def result_arrival(arch: Arch, function: Function, type: CType) -> Arrival:
+    """Where a function's result is when it returns, of one that takes more than a word or is no integer.
+
+    Args:
+        arch: the guest's.
+        function: which one.
+        type: of its result.
+    """
+    language = constant(function.unit.get_top_DIE(), "DW_AT_language") or 0
+    if language not in _LIKE_C:
+        return refused("how this language returns it is not known")
+    try:
+        return Arrival("parts", parts=result_parts(arch, type, lambda each: _is_copied(each, language)))
+    except NotKnown as error:
+        return refused(str(error))
+    except DAMAGE:
+        return refused("its debug information is damaged")
+
+
+def _is_copied(type: CType, language: int) -> bool:
+    """True for a structure that C++ copies by a function of its own. Raises NotKnown: nothing says whether."""
+    passing = constant(type.definition, "DW_AT_calling_convention")
+    if passing == _BY_REFERENCE:
+        return True
+    if passing != _BY_VALUE and language not in _C:
+        raise NotKnown("whether C++ copies it or a parameter before it by a function of its own is not told")
+    return False
 
 
 class _Entry:
@@ -120,7 +158,10 @@ class _Entry:
             return self._in_register(n, single, always)
         if len(ops) == 1 and names[0] == "DW_OP_fbreg" and self._base_is_cfa() and self._passed_there(ops[0].args[0]):
             return Arrival("frame", ops[0].args[0])
-        if all(_FRAMELESS.fullmatch(name) for name in names) and not always:
+        if all(_FRAMELESS.fullmatch(name) or (_OF_A_FRAME.fullmatch(name) and self._base_is_cfa()) for name in names
+               ) and not always:
+            return Arrival("place")
+        if all(_ALWAYS.fullmatch(name) for name in names):
             return Arrival("place")
         return self._by_convention(n)
 
@@ -136,7 +177,7 @@ class _Entry:
         if has_windows(self._arch) and name.startswith("i"):  # the window is not the function's own yet
             return self._by_convention(n)
         passes = abi is not None and name in (*abi.args, *abi.pointers)
-        if not always or (self._optimized() and passes):
+        if not always or (passes and (self._optimized() or not self._is_gnu())):
             return Arrival("register", name=name)
         usual = self._by_convention(n)
         if usual.kind == "argument" and abi is not None and abi.args[usual.number:usual.number + 1] == (name,):
@@ -162,16 +203,30 @@ class _Entry:
         why = self._changed()
         if why:
             return refused(why)
-        if not all(takes_a_word(v.type, arch) for v in self._variables[:n + 1]):
-            return refused("it or a parameter before it takes more than a word, or is none of the integers")
         if [v.parameter for v in self._variables[:n + 1]] != [*range(n + 1)]:
             return refused("the compiler has removed parameters")
+        if not all(takes_a_word(v.type, arch) for v in self._variables[:n + 1]):
+            return self._in_parts(n)
         hidden = self._hidden()
         if hidden is None:
             return refused("how the function's result is returned is not known, and may move parameters")
         if abi.pointers:
             return self._counted_apart(n, hidden)
         return Arrival("argument", n + hidden)
+
+    def _in_parts(self, n: int) -> Arrival:
+        """The n-th parameter, where it or one before it takes more than a word."""
+        rules = convention(self._arch)
+        if rules is None or self._language() == _RUST:
+            return refused("it or a parameter before it takes more than a word, or is none of the integers")
+        try:
+            parts = rules([v.type for v in self._variables[:n + 1]], self._result(), self._copied)[n]
+        except NotKnown as error:
+            return refused(str(error))
+        return Arrival("parts", parts=parts)
+
+    def _copied(self, type: CType) -> bool:
+        return _is_copied(type, self._language())
 
     def _counted_apart(self, n: int, hidden: int) -> Arrival:
         """Where pointers and integers have registers of their own."""
@@ -233,6 +288,10 @@ class _Entry:
 
     def _language(self) -> int:
         return constant(self._function.unit.get_top_DIE(), "DW_AT_language") or 0
+
+    def _is_gnu(self) -> bool:
+        """True where GCC has compiled the unit. LLVM keeps parameters of unoptimized code in frames."""
+        return text(self._function.unit.get_top_DIE(), "DW_AT_producer").startswith("GNU")
 
     def _optimized(self) -> bool:
         """True where the unit says that it was compiled by GCC with optimization."""

@@ -36,13 +36,13 @@ def told(frames: Sequence[SourceFrame]) -> str:
 def frames(function: Function, address: int, path: str, line: int) -> list[SourceFrame]:
     """The frames of a link address, innermost first. path, line: its own. Raises what is in DAMAGE."""
     found: list[SourceFrame] = []
-    for die in [*_around(function, address)][::-1]:
+    for die in [*inlined_around(function, address)][::-1]:
         found.append(SourceFrame(text(named(die), "DW_AT_name") or "?", path, line, True))
         path, line = _called_at(function, die)
     return [*found, SourceFrame(function.name, path, line, False)]
 
 
-def _around(function: Function, address: int) -> Iterator[Any]:
+def inlined_around(function: Function, address: int) -> Iterator[Any]:
     """The inlined calls that an address is part of, outermost first."""
     todo = children(function.die)
     while todo:

@@ -20,10 +20,10 @@ def register(arch: Arch, number: int) -> str | None:
     Most ABIs count as the instruction set does, which is the order of `Registers.names`.
     """
     known = facts(arch)
-    if known.numbers is not None:
-        return known.numbers[number] if number < len(known.numbers) else None
     if number in known.others:
         return known.others[number]
+    if known.numbers is not None:
+        return known.numbers[number] if number < len(known.numbers) else None
     return arch.regs.names[number] if number < known.general else None
 
 
@@ -41,3 +41,14 @@ def pairs_are_known(arch: Arch) -> bool:
 def has_windows(arch: Arch) -> bool:
     """Tell whether DW_CFA_GNU_window_save says that a function has a register window of its own."""
     return facts(arch).windows
+
+
+def real_registers(arch: Arch) -> str:
+    """Tell where a floating-point number shorter than its register lies in it: see `DwarfFacts.reals`."""
+    return facts(arch).reals
+
+
+def is_real(arch: Arch, number: int) -> bool:
+    """Tell whether a DWARF number stands for a floating-point or vector register."""
+    known = facts(arch)
+    return known.first_real <= number and number in known.others and known.others[number] != "lr"

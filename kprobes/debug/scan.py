@@ -12,9 +12,13 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-#: DW_TAG: of types that have names people ask for -> what C writes before the name
-TYPES: Final = {0x13: "struct ", 0x02: "struct ", 0x17: "union ", 0x04: "enum ", 0x16: "", 0x24: ""}
+#: what global variables have before the name, which no type can have
+VARIABLE: Final = "="
+#: DW_TAG: of types and variables that have names people ask for -> what C writes before the name
+TYPES: Final = {0x13: "struct ", 0x02: "struct ", 0x17: "union ", 0x04: "enum ", 0x16: "", 0x24: "", 0x34: VARIABLE}
 _SUBPROGRAM: Final = 0x2E
+_VARIABLE: Final = 0x34
+_CODE: Final = {_SUBPROGRAM, 0x0B}  #: functions and blocks, in which types and functions may be
 #: namespace, structure, class, union, module: what functions and types may be in
 _SCOPES: Final = {0x39, 0x13, 0x02, 0x17, 0x1E}
 #: DW_AT: attributes that are looked at
@@ -77,10 +81,10 @@ class Header:
 
 @frozen
 class NamedType:
-    """A type's definition.
+    """A type's definition, or a global variable's.
 
     Attributes:
-        tag: what C writes before the name: "struct ", or "".
+        tag: what C writes before the name: "struct ", or ""; VARIABLE before a variable's.
         scopes: namespaces and classes around it: "geo::".
         name: of the type.
         offset: of its entry.
@@ -102,7 +106,7 @@ class Found:
 
     Attributes:
         functions: (start, end, offset of the entry); end 0: it has ranges.
-        types: definitions of types that have names.
+        types: definitions of types and global variables that have names.
     """
 
     functions: list[tuple[int, int, int]] = field(factory=list)
@@ -135,18 +139,20 @@ class Scanner:
         self._sections = sections
         self._shapes: dict[tuple[int, int, int, int], dict[int, _Shape]] = {}
 
-    def scan(self, header: Header, address: Callable[[int], int], text: Callable[[int], bytes]) -> Found:
+    def scan(self, header: Header, address: Callable[[int], int], text: Callable[[int], bytes], deep: bool = False
+             ) -> Found:
         """What a unit has.
 
         Args:
             header: the unit's.
             address: number in the unit's table of addresses -> the address.
             text: number in the unit's table of strings -> the string.
+            deep: also what stands within functions: nested functions, and types of their own.
 
         Raises:
             IndexError, ValueError, struct.error: the file is damaged.
         """
-        return _Walk(self._sections, header, self._of(header), address, text).run()
+        return _Walk(self._sections, header, self._of(header), address, text, deep).run()
 
     def _of(self, header: Header) -> dict[int, _Shape]:
         key = (header.abbrev, header.version, header.address, header.word)
@@ -210,12 +216,13 @@ class _Walk:
     """One unit."""
 
     def __init__(self, sections: Sections, header: Header, shapes: dict[int, _Shape], address: Callable[[int], int],
-                 text: Callable[[int], bytes]) -> None:
+                 text: Callable[[int], bytes], deep: bool) -> None:
         self._sections = sections
         self._header = header
         self._shapes = shapes
         self._address = address
         self._text = text
+        self._deep = deep
         self._found = Found()
 
     def run(self) -> Found:
@@ -240,7 +247,8 @@ class _Walk:
                     scopes.pop()
                 continue
             shape = shapes[code]
-            if inside or not shape.interesting:
+            walked = self._deep and shape.tag in _CODE
+            if inside or not (shape.interesting or walked):
                 at = at + shape.size if shape.size >= 0 else self._behind(at, shape)
                 if shape.children:
                     inside = inside or (depth if depth else 0)
@@ -252,7 +260,7 @@ class _Walk:
                 continue
             if shape.tag in _SCOPES:
                 scopes.append((depth, name))
-            elif depth:
+            elif depth and not walked:
                 if _SIBLING in values:
                     at = values[_SIBLING][1] + self._header.offset
                     if at <= start:
@@ -276,7 +284,8 @@ class _Walk:
                 form, high = values[_HIGH]
                 high = self._located(form, high) if form == _ADDRESS or form in _ADDRX else low + high
                 self._found.functions.append((low, high, start))
-        if name and shape.tag in TYPES and _DECLARATION not in values:
+        unwanted = self._deep and shape.tag == _VARIABLE  # functions' own are found by their blocks
+        if name and shape.tag in TYPES and _DECLARATION not in values and not unwanted:
             around = "".join(f"{scope}::" for _, scope in scopes if scope)
             size, line = (values.get(which, (0, 0))[1] for which in (_BYTES, _LINE))
             self._found.types.append(NamedType(TYPES[shape.tag], around, name, start, size, line))

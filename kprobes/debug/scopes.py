@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from attrs import frozen
@@ -11,14 +14,18 @@ from ..arch._base import Arch
 from ..image import LoadedFile
 from ..regs import Regs
 from ..symbols import Symbols
-from .expression import Place, Surroundings, Unknown, evaluate
+from .expression import BaseType, Piece, Place, Surroundings, Typed, Unknown, evaluate, evaluate_number
 from .file import DAMAGE, children
-from .registers import pairs_are_known
+from .registers import is_real, pairs_are_known, real_registers, register
 from .types import CType, Derived, constant
-from .units import Function, location, named, spans
+from .units import Function, call_site, location, named, spans, tail_calls, text
+from .units import callee as callee_of
 from .unwind import Frame, Unwinder
 
 _BLOCK = "DW_TAG_lexical_block"
+_INLINED = "DW_TAG_inlined_subroutine"
+_CLONE = re.compile(r"\.(constprop|isra|part|cold|clone)\b")  #: in names of a function's copies for some of its calls
+_CALLERS = 16  #: frames above a hit whose call sites are looked at
 _PARAMETER = "DW_TAG_formal_parameter"
 
 
@@ -41,34 +48,53 @@ class Variable:
     origin: Any
 
 
-def entries(function: Function, address: int) -> Iterator[tuple[Any, Any, int | None]]:
+def entries(function: Function, address: int, own: bool = False) -> Iterator[tuple[Any, Any, int | None]]:
     """(entry, entry with its name and type, which parameter it is) of what is in scope, innermost blocks first.
 
     Args:
         function: whose variables they are.
         address: a link address in it.
+        own: without those of functions that stand inlined there.
     """
     order = _parameters(function.die)
-    for block in _blocks(function, address):
+    for block in _blocks(function, address, own):
         count = 0
         for die in children(block):
             if die.tag not in (_PARAMETER, "DW_TAG_variable"):
                 continue
             origin = named(die)
             number = None
-            if die.tag == _PARAMETER:
+            if die.tag == _PARAMETER and block is function.die:
                 number = order.get(origin.offset, count)
                 count += 1
             yield die, origin, number
+        if not own:
+            for die in _left_out(block):
+                yield die, die, None
 
 
-def _blocks(function: Function, address: int) -> list[Any]:
-    """The function's entry and those of the lexical blocks around an address, innermost first."""
+def _left_out(block: Any) -> Iterator[Any]:
+    """Variables of a block that its copies have, too, and this one has not: they hide those of the blocks around."""
+    if "DW_AT_abstract_origin" not in block.attributes:
+        return
+    try:
+        origin = block.get_DIE_from_attribute("DW_AT_abstract_origin")
+        there = {die.get_DIE_from_attribute("DW_AT_abstract_origin").offset for die in children(block)
+                 if "DW_AT_abstract_origin" in die.attributes}
+    except DAMAGE:
+        return
+    for die in children(origin):
+        if die.tag in (_PARAMETER, "DW_TAG_variable") and die.offset not in there:
+            yield die
+
+
+def _blocks(function: Function, address: int, own: bool) -> list[Any]:
+    """The function's entry and those of the blocks and inlined calls around an address, innermost first."""
     found = [function.die]
     todo = children(function.die)
     while todo:
         die = todo.pop()
-        if die.tag != _BLOCK:
+        if die.tag != _BLOCK and (own or die.tag != _INLINED):
             continue
         try:
             parts = [*spans(die, function.unit)]
@@ -96,25 +122,47 @@ def _parameters(die: Any) -> dict[int, int]:
     return {child.offset: n for n, child in enumerate(found)}
 
 
+Found = Callable[[int], tuple[LoadedFile, Function] | None]
+
+
+def _register_of(op: Any) -> int | None:
+    """The register that an operation names, by DWARF's number; None where it names none."""
+    name = op.op_name.removeprefix("DW_OP_").removeprefix("GNU_")
+    if name in ("regx", "regval_type"):
+        return int(op.args[0])
+    if name.startswith("breg") and name != "bregx" and op.args[0] == 0:
+        return int(name[4:])
+    return int(name[3:]) if re.fullmatch(r"reg\d+", name) else None
+
+
 class Whereabouts:
-    """Where variables of a function are at a hit.
+    """Where variables of a function are at a hit, or in a caller above it.
 
     Args:
         arch: the guest's.
         symbols: of the machine, whose files have call frame information.
+        find: address -> the function that has code there, and its file.
         file: that has the function.
         function: whose variables they are.
         regs: at the hit.
+        frame: the function's registers; None: it is hit.
+        depth: frames between the hit and this one.
     """
 
-    def __init__(self, arch: Arch, symbols: Symbols, file: LoadedFile, function: Function, regs: Regs) -> None:
+    def __init__(self, arch: Arch, symbols: Symbols, find: Found, file: LoadedFile, function: Function, regs: Regs,
+                 frame: Frame | None = None, depth: int = 0) -> None:
         self._arch = arch
         self._symbols = symbols
+        self._find = find
+        self._file = file
         self._function = function
         self._regs = regs
-        self._pc = regs.pc - file.bias
+        # a call may be a function's last instruction
+        self._at = regs.pc if frame is None else (frame.pc & ~arch.pointers.mode_bits) - 1
+        self._pc = self._at - file.bias
         self._bias = file.bias
-        self.frame = Frame(arch, regs)
+        self._depth = depth
+        self.frame = Frame(arch, regs) if frame is None else frame
 
     def place(self, die: Any) -> Place:
         """Where a variable is. Raises Unknown, GuestFault, and what is in DAMAGE."""
@@ -130,19 +178,148 @@ class Whereabouts:
         def indexed(number: int) -> int:
             return int(unit.dwarfinfo.get_addr(unit, number))
 
-        return Surroundings(register=self.frame.get, word=self._regs.word, bits=self._arch.bits, bias=self._bias,
-                            cfa=self._cfa, frame_base=frame_base, indexed=indexed)
+        def procedure(offset: int) -> Any:
+            return location(unit.get_DIE_from_refaddr(unit.cu_offset + offset), self._function, self._pc)
+
+        return Surroundings(register=self.frame.get, word=self._regs.word, bits=self._arch.bits,
+                            order=self._arch.order.value, bias=self._bias, cfa=self._cfa, frame_base=frame_base,
+                            indexed=indexed, base_type=self._base_type, entered=self._entered, passed=self._passed,
+                            procedure=procedure, wide=self._in_register)
+
+    def _base_type(self, offset: int) -> BaseType:
+        unit = self._function.unit
+        type = CType(unit.get_DIE_from_refaddr(unit.cu_offset + offset), self._arch.bits // 8, self._arch.order.value,
+                     lambda die: None)
+        if type.kind not in ("int", "char", "bool", "float") or type.order != self._arch.order.value:
+            raise Unknown
+        return BaseType(type.size, type.signed, type.kind == "float")
 
     def _cfa(self) -> int:
-        row = Unwinder(self._arch, self._symbols).row(self._regs.pc)
+        row = self._row()
         if row is None:
             raise Unknown
         return self.frame.cfa(row)
+
+    def _row(self) -> Any:
+        return Unwinder(self._arch, self._symbols).row(self._at)
 
     def _frame_base(self) -> int:
         found = evaluate(location(self._function.die, self._function, self._pc, "DW_AT_frame_base"),
                          self._around(None))
         return self.frame.get(found.value) if found.kind == "register" else found.value
+
+    # --- what the caller passed (DWARF 5, 2.5.1.7 and 3.4)
+
+    def _entered(self, ops: Sequence[Any]) -> int | Typed:
+        """What a register, or memory that it points at, was at the function's entry."""
+        what = "data_value" if len(ops) == 2 and ops[1].op_name == "DW_OP_deref" else "value"
+        wanted = _register_of(ops[0])
+        if wanted is None or len(ops) > (1 if what == "value" else 2):
+            raise Unknown
+        caller, site = self._call
+        for die in children(site):
+            if "DW_AT_location" in die.attributes:
+                given = location(die, caller._function, caller._pc)
+                if len(given) == 1 and _register_of(given[0]) == wanted:
+                    return caller._given(die, what)
+        raise Unknown
+
+    def _passed(self, offset: int) -> int | Typed:
+        """What the caller passed for a parameter. offset: of its entry in the unit."""
+        parameter = self._function.unit.get_DIE_from_refaddr(self._function.unit.cu_offset + offset)
+        caller, site = self._call
+        for die in children(site):
+            for link in ("DW_AT_call_parameter", "DW_AT_abstract_origin"):
+                if link in die.attributes and die.get_DIE_from_attribute(link).offset == parameter.offset:
+                    return caller._given(die, "value")
+        raise Unknown
+
+    def _given(self, die: Any, what: str) -> int | Typed:
+        """A number of a call's parameter, as this frame has it. what: "value" or "data_value"."""
+        name = f"DW_AT_call_{what}"
+        ops = location(die, self._function, self._pc, name if name in die.attributes else f"DW_AT_GNU_call_site_{what}")
+        return evaluate_number(ops, self._around(self._frame_base))
+
+    @cached_property
+    def _call(self) -> tuple[Whereabouts, Any]:
+        """The caller, and the entry of its call. Raises Unknown: the call is not known to be of this function."""
+        row = self._row()
+        above = self.frame.caller(row) if row is not None and self._depth < _CALLERS else None
+        if above is None:
+            raise Unknown
+        seen = self._regs.true_return
+        above.pc = above.pc if seen is None else seen(self._regs, above.pc)
+        target = above.pc & ~self._arch.pointers.mode_bits
+        found = self._find(target - 1)
+        if found is None:
+            raise Unknown
+        file, function = found
+        site = call_site(function, target - file.bias)
+        caller = Whereabouts(self._arch, self._symbols, self._find, file, function, self._regs, above, self._depth + 1)
+        if site is None or not caller._calls(site, self):
+            raise Unknown
+        return caller, site
+
+    def _calls(self, site: Any, callee: Whereabouts) -> bool:
+        """True where a call is of a function itself, and that cannot have been left by a jump to itself."""
+        function = callee._function
+        start = function.start + callee._bias
+        told = callee_of(site)
+        if told is not None and (told.offset, told.cu.cu_offset) == (function.die.offset, function.die.cu.cu_offset):
+            return not callee._jumps_to_itself()
+        told = None if told is None else named(told)
+        if told is None:
+            target = next((name for name in ("DW_AT_call_target", "DW_AT_GNU_call_site_target")
+                           if name in site.attributes), None)
+            reached = target is not None and start == evaluate_number(
+                location(site, self._function, self._pc, target), self._around(self._frame_base))
+        elif told.offset == named(function.die).offset:
+            there = self._symbols.covering(start)
+            reached = there is not None and there.address == start and not _CLONE.search(there.name)
+        else:
+            names = [text(told, name) for name in ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name", "DW_AT_name")]
+            symbol = self._symbols.find(next((name for name in names if name), ""))
+            reached = symbol is not None and symbol.address == start
+        return reached and not callee._jumps_to_itself()
+
+    def _jumps_to_itself(self) -> bool:
+        """True where functions that this one ends in may end in this one."""
+        start = self._function.start
+        seen: set[int] = set()
+        todo = [self._function]
+        while todo:
+            function = todo.pop()
+            for site in tail_calls(function):
+                told = callee_of(site)
+                if told is None or len(seen) > _CALLERS:
+                    return True  # nothing is known of it
+                if named(told).offset == named(self._function.die).offset:
+                    return True
+                low = told.attributes.get("DW_AT_low_pc")
+                if told.offset not in seen and low is not None and low.form == "DW_FORM_addr":
+                    seen.add(told.offset)
+                    further = self._find(low.value + self._bias)
+                    todo += [further[1]] if further is not None and further[1].start != start else []
+        return False
+
+    # --- what is there
+
+    def _in_register(self, number: int, size: int) -> int:
+        """The bits of a value of some bytes in a register."""
+        value = self.frame.get(number)
+        name = register(self._arch, number) or ""
+        width = self._arch.regs.widths.get(name, self._arch.bits)
+        if 8 * size > max(width, self._arch.bits if not is_real(self._arch, number) else 0):
+            raise Unknown
+        kind = real_registers(self._arch) if is_real(self._arch, number) else "low"
+        if not kind or (kind == "double" and size not in (4, 8)):
+            raise Unknown
+        if kind == "high":
+            return value >> max(width, 64) - 8 * size
+        if kind == "double" and size == 4:
+            number_there = struct.unpack("<d", (value & (1 << 64) - 1).to_bytes(8, "little"))[0]
+            return int.from_bytes(struct.pack("<f", number_there), "little")
+        return value & (1 << 8 * size) - 1
 
     def raw(self, place: Place, size: int) -> int:
         """A number of some bytes at a place, unsigned.
@@ -152,26 +329,65 @@ class Whereabouts:
             GuestFault: memory cannot be read.
         """
         order: Any = self._arch.order.value
-        word = self._arch.bits // 8
+        data, known = self.contents(place, size)
+        if 0 in known:
+            raise Unknown
+        return int.from_bytes(data, order)
+
+    def contents(self, place: Place, size: int) -> tuple[bytes, bytes]:
+        """The bytes of something at a place as memory would have them, and a byte for each: 0 where it is not kept.
+
+        Raises:
+            Unknown: it is in a register that is not known, or shorter than it should be.
+            GuestFault: memory cannot be read.
+        """
+        order: Any = self._arch.order.value
+        if place.kind == "pieces":
+            return self._pieces(place.pieces, size)
+        if place.kind == "nowhere":
+            return bytes(size), bytes(size)
         if place.kind == "register":
-            if size > word:
-                raise Unknown
-            return self.frame.get(place.value) & (1 << 8 * size) - 1
-        if place.kind == "value":
-            if size > word:
-                raise Unknown
-            return place.value & (1 << 8 * size) - 1
-        if place.kind == "bytes" and len(place.data) == size:
-            return int.from_bytes(place.data, order)
-        if place.kind == "memory":
-            return int.from_bytes(self._regs.read(place.value, size), order)
-        registers = sum(piece.kind == "register" for _, piece in place.pieces)
+            data = self._in_register(place.value, size).to_bytes(size, order)
+        elif place.kind == "value" and size <= (place.size or self._arch.bits // 8):
+            data = (place.value & (1 << 8 * size) - 1).to_bytes(size, order)
+        elif place.kind == "bytes" and (len(place.data) == size or (len(place.data) > size and order == "little")):
+            data = place.data[:size]
+        elif place.kind == "memory":
+            data = self._regs.read(place.value, size)
+        else:
+            raise Unknown
+        return data, b"\1" * size
+
+    def _pieces(self, pieces: Sequence[Piece], size: int) -> tuple[bytes, bytes]:
+        """The same of something in pieces."""
+        registers = sum(piece.place.kind == "register" for piece in pieces)
         if registers > 1 and not pairs_are_known(self._arch):
             raise Unknown
-        if place.kind != "pieces" or sum(part for part, _ in place.pieces) != size:
+        missing = 8 * size - sum(piece.bits for piece in pieces)
+        if missing > 0:
+            pieces = [*pieces, Piece(missing, Place("nowhere"))]
+        if any(piece.bits % 8 or piece.first for piece in pieces):
+            return self._bits(pieces, size)
+        data = known = b""
+        for piece in pieces:
+            some, kept = self.contents(piece.place, piece.bits // 8)
+            data, known = data + some, known + kept
+        return data[:size], known[:size]
+
+    def _bits(self, pieces: Sequence[Piece], size: int) -> tuple[bytes, bytes]:
+        """The same of something in pieces that are no whole bytes, whose bits count from the lowest."""
+        if self._arch.order.value != "little":
             raise Unknown
-        data = b"".join(self.raw(piece, part).to_bytes(part, order) for part, piece in place.pieces)
-        return int.from_bytes(data, order)
+        value = known = at = 0
+        for piece in pieces:
+            ones = (1 << piece.bits) - 1
+            some, kept = self.contents(piece.place, (piece.first + piece.bits + 7) // 8)
+            value |= (int.from_bytes(some, "little") >> piece.first & ones) << at
+            known |= (ones if 0 not in kept else 0) << at
+            at += piece.bits
+        mask = (1 << 8 * size) - 1
+        kept_bytes = (known & mask).to_bytes(size, "little")
+        return (value & mask).to_bytes(size, "little"), bytes(byte == 0xFF for byte in kept_bytes)
 
     def sized(self, type: CType) -> CType:
         """A type whose arrays have as many elements as their bounds are now. Raises Unknown, GuestFault, DAMAGE."""

@@ -49,6 +49,19 @@ class Member:
     unit: int = 0
 
 
+@frozen
+class Variants:
+    """The variants of an enumeration of Rust's.
+
+    Attributes:
+        discriminant: the number that says which it is; None: there is one variant.
+        members: value of the discriminant -> the variant; None is all other values.
+    """
+
+    discriminant: Member | None
+    members: Mapping[int | None, Member]
+
+
 class CType:
     """A type of the guest's.
 
@@ -110,6 +123,11 @@ class CType:
             kind = _ENCODINGS.get(_number(self._die, "DW_AT_encoding"), "other")
             return "char" if self.base_name == "char" and _number(self._die, "DW_AT_byte_size") == 1 else kind
         return kind
+
+    @property
+    def is_reference(self) -> bool:
+        """True for a reference of C++'s, whose members stand behind a point."""
+        return self._die is not None and _tag(self._die) in ("reference_type", "rvalue_reference_type")
 
     @cached_property
     def base_name(self) -> str:
@@ -237,6 +255,32 @@ class CType:
                 self._merge(merged, hidden, inside, member.offset if member is not None else None)
         hidden = {name: why for name, why in hidden.items() if name not in own}
         return {name: m for name, m in merged.items() if name not in hidden} | own, hidden
+
+    @cached_property
+    def variants(self) -> Variants | None:
+        """The variants of an enumeration of Rust's; None for other types."""
+        inside = children(self._full) if self.kind == "struct" else []
+        parts = [child for child in inside if _tag(child) == "variant_part"]
+        if len(parts) != 1:
+            return None
+        part = parts[0]
+        discriminant = None
+        if "DW_AT_discr" in part.attributes:
+            discriminant = self._member(part.get_DIE_from_attribute("DW_AT_discr"))
+        found: dict[int | None, Member] = {}
+        for child in children(part):
+            own = [each for each in children(child) if _tag(each) == "member"]
+            member = self._member(own[0]) if _tag(child) == "variant" and len(own) == 1 else None
+            if member is not None and "DW_AT_discr_list" not in child.attributes:
+                found[constant(child, "DW_AT_discr_value")] = member
+        return Variants(discriminant, found)
+
+    def template(self, name: str) -> CType | None:
+        """The type that a parameter of a template or generic type stands for; None where there is none."""
+        for child in children(self._full) if self._die is not None else []:
+            if _tag(child) == "template_type_param" and _text(child, "DW_AT_name") == name:
+                return self._other(_type_of(child))
+        return None
 
     @staticmethod
     def _merge(merged: dict[str, Member], hidden: dict[str, str], inside: CType, offset: int | None) -> None:

@@ -14,10 +14,12 @@ from ..image import LoadedFile
 from .expression import Unknown
 from .file import DAMAGE, cached, children, dwarf
 from .kept import kept_types
-from .scan import Found, NamedType, Scanner, Sections, aranges, headers
+from .scan import VARIABLE, Found, NamedType, Scanner, Sections, aranges, headers
 from .types import CType
 
 _SCOPES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type", "DW_TAG_module")
+CALL_SITES = ("DW_TAG_call_site", "DW_TAG_GNU_call_site")
+_WITH_CALLS = ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine")
 
 
 @frozen(eq=False)
@@ -34,12 +36,13 @@ class Function:
 
 @frozen
 class Line:
-    """Code of a line. start, end: link addresses."""
+    """Code of a line. start, end: link addresses. is_stmt: a debugger should stop there."""
 
     start: int
     end: int
     path: str
     line: int
+    is_stmt: bool = True
 
 
 def units_of(file: LoadedFile) -> Units:
@@ -62,6 +65,7 @@ class Units:
         self.headers = headers(self._sections)
         self._scanner = Scanner(self._sections)
         self._found: dict[int, Found] = {}
+        self._deep: dict[int, Found] = {}
         self._functions: dict[int, Function | None] = {}
         self._pieces: dict[int, tuple[list[tuple[int, int, int]], list[int]]] = {}
         self._tables: dict[int, tuple[list[Line], list[int]]] = {}
@@ -122,6 +126,17 @@ class Units:
                 self._found[n] = Found()
         return self._found[n]
 
+    def _scanned_deep(self, n: int) -> Found:
+        """What the n-th unit has, within functions as well; nothing where it is damaged."""
+        if n not in self._deep:
+            try:
+                unit = self.unit(n)
+                self._deep[n] = self._scanner.scan(self.headers[n], partial(_address, self.info, unit),
+                                                   partial(_text, self.info, unit), deep=True)
+            except DAMAGE:
+                self._deep[n] = Found()
+        return self._deep[n]
+
     def _code(self, n: int) -> tuple[list[tuple[int, int, int]], list[int]]:
         """((start, end, offset of the function's entry) of a unit's code by address, the starts)."""
         if n not in self._pieces:
@@ -149,6 +164,15 @@ class Units:
                 found = self._function(n, pieces[at][2])
                 if found is not None:
                     return found
+        return self._nested_at(address)
+
+    def _nested_at(self, address: int) -> Function | None:
+        """The function within another one's entry that has a link address."""
+        for n in self.units_with(address, address + 1):
+            for start, end, offset in self._scanned_deep(n).functions:
+                parts = [(start, end, offset)] if end else self._parts(n, offset)
+                if any(first <= address < last for first, last, _ in parts):
+                    return self._function(n, offset)
         return None
 
     def _function(self, n: int, offset: int) -> Function | None:
@@ -195,13 +219,23 @@ class Units:
     @property
     def type_names(self) -> Iterable[str]:
         """The spellings of all types."""
-        return self._types[0]
+        return [name for name in self._types[0] if name[:1] != VARIABLE]
 
     def types(self, name: str) -> list[Any]:
         """The entries of the types of a spelling: one of each size and line where they are declared. One without its
         scopes means those with it, where there is no other. Raises what is in DAMAGE."""
         whole, bare = self._types
-        return [self._entry(type.offset) for type in whole.get(name) or bare.get(name) or []]
+        return [self._entry(type.offset) for type in whole.get(name) or bare.get(name) or self._local_types(name)]
+
+    def _local_types(self, name: str) -> list[NamedType]:
+        """Types that stand within functions."""
+        return [type for n in range(len(self.headers)) for type in self._scanned_deep(n).types
+                if spelling(type.tag + type.name) == name]
+
+    def variables(self, name: str) -> list[Any]:
+        """The entries of the global variables of a name, with or without its scopes. Raises what is in DAMAGE."""
+        whole, bare = self._types
+        return [self._entry(type.offset) for type in whole.get(VARIABLE + name) or bare.get(VARIABLE + name) or []]
 
     def _entry(self, offset: int) -> Any:
         starts = [header.offset for header in self.headers]
@@ -222,6 +256,21 @@ class Units:
             lines, starts = self._table(n)
             found += lines[bisect.bisect_left(starts, start):bisect.bisect_left(starts, end)]
         return found
+
+    def lines_of(self, n: int) -> list[Line]:
+        """The lines of the n-th unit, by address."""
+        return self._table(n)[0]
+
+    def names_file(self, n: int, name: bytes) -> bool:
+        """True where the n-th unit's table of files may have one of a name, without its folder."""
+        try:
+            program = self.info.line_program_for_CU(self.unit(n))
+            if program is None:
+                return False
+            names = [entry.name for entry in program["file_entry"]]
+        except DAMAGE:
+            return False
+        return any(not isinstance(each, bytes) or each.rpartition(b"/")[2] == name for each in names)
 
     def line_at(self, address: int) -> Line | None:
         """The line of a link address. Only tables of units that say that they have code there are read."""
@@ -334,7 +383,8 @@ def _lines(info: Any, unit: Any) -> Iterator[Line]:
             continue
         if (before is not None and before.line and before.address < state.address and 0 <= before.file - base
             < len(files)):
-            yield Line(before.address, state.address, _path(program, files[before.file - base], base), before.line)
+            yield Line(before.address, state.address, _path(program, files[before.file - base], base), before.line,
+                       bool(before.is_stmt))
         before = None if state.end_sequence else state
 
 
@@ -384,6 +434,43 @@ def takes_a_word(type: CType, arch: Arch) -> bool:
     return type.kind in ("int", "char", "bool", "enum", "pointer") and type.size <= arch.bits // 8
 
 
+def call_site(function: Function, address: int) -> Any:
+    """The entry of the call that returns to a link address; None where there is none.
+
+    Args:
+        function: which has the call.
+        address: where the call returns to.
+    """
+    todo = children(function.die)
+    while todo:
+        die = todo.pop()
+        if die.tag in CALL_SITES:
+            found = die.attributes.get("DW_AT_call_return_pc") or die.attributes.get("DW_AT_low_pc")
+            if found is not None and found.value == address:
+                return die
+        elif die.has_children and die.tag in _WITH_CALLS:
+            todo += children(die)
+    return None
+
+
+def tail_calls(function: Function) -> Iterator[Any]:
+    """The entries of the calls that a function ends in."""
+    todo = children(function.die)
+    while todo:
+        die = todo.pop()
+        if die.tag in CALL_SITES:
+            if "DW_AT_call_tail_call" in die.attributes or "DW_AT_GNU_tail_call" in die.attributes:
+                yield die
+        elif die.has_children and die.tag in _WITH_CALLS:
+            todo += children(die)
+
+
+def callee(site: Any) -> Any:
+    """The entry of the function that a call's entry names; None where it names none."""
+    link = next((name for name in ("DW_AT_call_origin", "DW_AT_abstract_origin") if name in site.attributes), None)
+    return None if link is None else site.get_DIE_from_attribute(link)
+
+
 def inlined_in(die: Any, name: str) -> Iterator[int]:
     """Link addresses where a function stands inlined in another one."""
     todo = children(die)
@@ -422,3 +509,20 @@ def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_loca
             raise Unknown
         return DWARFExprParser(unit.structs).parse_expr(chosen)
     return DWARFExprParser(unit.structs).parse_expr(found.loc_expr)
+
+
+def static_address(die: Any) -> int | None:
+    """The link address of a variable that is always at the same; None where it is not."""
+    from elftools.dwarf.dwarf_expr import DWARFExprParser
+
+    found = die.attributes.get("DW_AT_location")
+    if found is None or not isinstance(found.value, list | bytes):
+        return None
+    ops = DWARFExprParser(die.cu.structs).parse_expr(found.value)
+    if len(ops) != 1:
+        return None
+    if ops[0].op_name == "DW_OP_addr":
+        return int(ops[0].args[0])
+    if ops[0].op_name in ("DW_OP_addrx", "DW_OP_GNU_addr_index"):
+        return int(die.cu.dwarfinfo.get_addr(die.cu, ops[0].args[0]))
+    return None

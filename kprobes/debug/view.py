@@ -26,6 +26,35 @@ class Memory(Protocol):
     def write(self, addr: int, data: bytes) -> None: ...
 
 
+class Held:
+    """The bytes of a variable that is in registers, or always the same: what a View of it reads.
+
+    Args:
+        machine: where its pointers point.
+        data: the bytes, as memory would have them.
+        known: a byte for each of them, 0 where it is not kept; None: all are kept.
+    """
+
+    def __init__(self, machine: Memory, data: bytes, known: bytes | None = None) -> None:
+        self.machine = machine
+        self.arch = machine.arch
+        self._data = data
+        self._known = known
+
+    def read(self, addr: int, size: int) -> bytes:
+        """Read some of it. Raises GuestFault: it has no such bytes; Unsupported: they are not kept."""
+        end = addr + size
+        if end > len(self._data):
+            raise GuestFault("the variable has no such bytes", address=addr, access="read")
+        if self._known is not None and 0 in self._known[addr:end]:
+            raise Unsupported("the compiler has not kept this part here", hint="look at it elsewhere in the function")
+        return self._data[addr:end]
+
+    def write(self, addr: int, data: bytes) -> None:
+        """Refuse to: a register is written by its name."""
+        raise Unsupported("the variable is not in memory here", hint='write the register, as in regs["rax"] = 1')
+
+
 class View:
     """Something of a type in guest memory. Everything is read when it is asked for; numbers are written by assigning
     them.
@@ -44,8 +73,26 @@ class View:
     def __getattr__(self, name: str) -> Any:
         member = _struct(self._type).members.get(name)
         if member is None:
-            self._lacks(name)
+            active = self.variant
+            if active is None or active.name != name:
+                self._lacks(name)
+            member = active
         return self._read(member)
+
+    @property
+    def variant(self) -> Member | None:
+        """Which variant an enumeration of Rust's is; None for everything else, and where none fits. Raises GuestFault:
+        it cannot be read."""
+        variants = _struct(self._type).variants
+        if variants is None:
+            return None
+        if variants.discriminant is None:
+            return next(iter(variants.members.values()), None)
+        which = int(self._read(variants.discriminant))
+        size = variants.discriminant.type.size
+        fits = [member for value, member in variants.members.items()
+                if value is not None and value & (1 << 8 * size) - 1 == which & (1 << 8 * size) - 1]
+        return fits[0] if fits else variants.members.get(None)
 
     def _lacks(self, name: str) -> NoReturn:
         shape = _struct(self._type)
@@ -100,7 +147,8 @@ class View:
         return hash(self._address)
 
     def __dir__(self) -> list[str]:
-        return [*_struct(self._type).members]
+        active = self.variant
+        return [*_struct(self._type).members, *([] if active is None else [active.name])]
 
     def __bytes__(self) -> bytes:
         """The text of a char array or pointer, up to its NUL; of everything else its memory."""
@@ -128,7 +176,8 @@ class View:
                 else repr(self))
 
     def __repr__(self) -> str:
-        return f"({self._type.name}) {self._address:#x}{self._shown()}"
+        where = "in registers" if isinstance(self._machine, Held) else f"{self._address:#x}"
+        return f"({self._type.name}) {where}{self._shown()}"
 
     def _shown(self) -> str:
         try:
@@ -139,10 +188,12 @@ class View:
             if self._type.kind == "array":
                 items = ", ".join(self._item(n) for n in range(min(len(self), SHOWN)))
                 return f" {{{items}{', ...' * (len(self) > SHOWN)}}}"
-            members = list(_struct(self._type).members) if self else []
+            members = self.__dir__() if self else []
             return f" {{{', '.join(f'{name} = {self._item(name)}' for name in members)}}}" if members else ""
         except GuestFault:
             return " (fault)"
+        except Unsupported:
+            return " (not kept)"
 
     def _item(self, key: int | str) -> str:
         try:
@@ -200,7 +251,7 @@ def load(machine: Memory, type: CType, address: int) -> Any:
         return View(machine, type, address)
     raw = _raw(machine, type, address)
     if type.kind == "pointer":
-        return View(machine, type, raw)
+        return View(machine.machine if isinstance(machine, Held) else machine, type, raw)
     return number(type, raw, machine.arch)
 
 

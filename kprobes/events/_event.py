@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from attrs import field, frozen
@@ -12,9 +14,10 @@ from ..regs import Regs
 from ..stacks import INCOMPLETE, MARK
 from ..symbols import CONTROLS, Symbol, Symbols
 
-Saved = Sequence[int | None]  #: a return event's `$argN` as they were at entry; None where unreadable
-Scalar = int | str | None
-Value = Scalar | tuple[Scalar, ...]
+Saved = Sequence[Any]  #: a return event's `$argN` as they were at entry; None where unreadable
+Scalar = int | float | str | None
+#: of debug information's types also structures and arrays of arrays: Members, and tuples of anything
+Value = Scalar | tuple[Any, ...] | Mapping[str, Any]
 Read = Callable[[Regs, Saved], int]
 Plan = Callable[[Regs, Saved], Value]
 
@@ -24,7 +27,7 @@ class AtEntry:
     """What a return event keeps of its function's entry, besides arguments by number. name: of the variable."""
 
     name: str
-    read: Read = field(eq=False, repr=False)
+    read: Plan = field(eq=False, repr=False)
 
 
 #: quote around a text -> how characters are shown there: the whole is a string as Python and C write it
@@ -38,7 +41,8 @@ class Type:
 
     Attributes:
         name: as written, without the array's count.
-        style: "u", "s", "x", "char", "string", "symbol" or "symstr".
+        style: "u", "s", "x", "char", "string", "symbol" or "symstr"; "f": a floating-point number; "value": whatever
+            debug information says that it is.
         size: bytes in memory.
         bits, shift: the part of them that counts.
         count: elements of an array, 0: not an array.
@@ -59,10 +63,24 @@ class Type:
             return f"{{{','.join(map(self.show, value))}}}"
         if value is None:
             return "(fault)"
+        if isinstance(value, Mapping):
+            return f"{{{','.join(f'{name}={self.show(member)}' for name, member in value.items())}}}"
+        if isinstance(value, float):
+            return shown_float(value, self.bits)
         if isinstance(value, int):
             return hex(value) if self.style == "x" else str(value)
         quote = {"char": "'", "symbol": ""}.get(self.style, '"')
         return quote + value.translate(_WITHIN[quote]) + quote
+
+
+def shown_float(value: float, bits: int) -> str:
+    """A floating-point number by as few digits as tell it apart from its neighbours. bits: of its type."""
+    if bits == 32 and math.isfinite(value):
+        for digits in range(6, 10):
+            text = f"{value:.{digits}g}"
+            if struct.pack("<f", float(text)) == struct.pack("<f", value):
+                return text
+    return f"{value!r}".removesuffix(".0")
 
 
 @frozen(kw_only=True)
@@ -123,7 +141,7 @@ class Event:
         head = f"{self.kind}{self.maxactive or ''}:{self.group}/{self.name} {place}"
         return " ".join([head, *(f"{arg.name}={arg.text}" for arg in self.args)])
 
-    def enter(self, regs: Regs) -> tuple[int | None, ...]:
+    def enter(self, regs: Regs) -> tuple[Value, ...]:
         """At the function entry of a return event: the arguments to hand to fetch() as `saved`."""
         return tuple([_argument(regs, n) for n in self.saves])
 
@@ -169,7 +187,7 @@ def located(symbols: Symbols, symbol: Symbol, address: int) -> str:
     return f"{symbol.name.translate(CONTROLS)}+{address - symbol.address:#x}/{size:#x}"
 
 
-def _argument(regs: Regs, n: int | AtEntry) -> int | None:
+def _argument(regs: Regs, n: int | AtEntry) -> Value:
     try:
         return n.read(regs, ()) if isinstance(n, AtEntry) else regs.arg(n)
     except GuestFault:

@@ -126,14 +126,14 @@ def tests(tree: Node) -> Iterator[Test]:
 
 
 def fields(event: Event) -> dict[str, Field]:
-    """The fields of an event by name; arrays are none."""
+    """The fields of an event by name; arrays, floating-point numbers and structures are none."""
     out = {name: Field(name, -1, python, text) for name, (python, text) in COMMON.items()}
     ours = {"__probe_func": "func", "__probe_ret_ip": "back"} if event.kind == "r" else {"__probe_ip": "regs.pc"}
     out |= {name: Field(name, -1, python, False) for name, python in ours.items()}
     for number, arg in enumerate(event.args):
         kind = arg.type
         text = kind.style in ("string", "symbol", "symstr")
-        if not kind.count:
+        if not kind.count and kind.style not in ("f", "value"):
             python = f"v[{number}]" if kind.style != "char" else f"ord(v[{number}])"
             out[arg.name] = Field(arg.name, number, python, text, kind.bits, kind.style == "s")
     return out

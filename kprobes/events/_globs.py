@@ -10,10 +10,13 @@ from attrs import frozen
 
 from ..errors import EventError
 from ..machine._base import Machine
+from ..names import demangle, plain
 from ..symbols import Symbols
+from ._lines import source_places
 from ._markers import marked
 from ._messages import make_error
 
+QUOTES = ("'", '"')
 _HEAD = re.compile(r"([pr])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
 
 
@@ -45,10 +48,18 @@ class Many:
 def many(text: str, machine: Machine) -> Many | None:
     """The functions that a definition's place names; None where it names one place only. EventError: it names none, or
     is no pattern."""
-    words = text.split()
+    words = _words(text)
     if len(words) > 1 and words[1][0] == "%":
         return Many(" ".join(words), words[1], marked(words, machine))
-    if len(words) < 2 or not _is_pattern(words[1]):
+    if len(words) < 2:
+        return None
+    quoted = words[1][0] in QUOTES
+    source = None if quoted else _in_source(words, machine)
+    if source is not None:
+        return source
+    if quoted:
+        return _quoted(words, machine)
+    if not _is_pattern(words[1]):
         return None
     joined = " ".join(words)
     pattern = words[1].removesuffix("%return")
@@ -60,6 +71,76 @@ def many(text: str, machine: Machine) -> Many | None:
                          f"no function is called {pattern}; `kprobes symbols FILE` lists what there is")
     rest = "".join(f" {word}" for word in words[2:])
     return Many(joined, words[1], tuple((place, f"{head} {place}{rest}") for place in places))
+
+
+def _words(text: str) -> list[str]:
+    """The words of a definition; a place in quotes is one, blanks and all."""
+    found = re.fullmatch(r"""\s*(\S+)\s+("[^"]*"|'[^']*')(%return)?(?:\s+(.*))?""", text, re.DOTALL)
+    if found is None:
+        return text.split()
+    return [found[1], found[2] + (found[3] or ""), *(found[4] or "").split()]
+
+
+def _definitions(words: list[str], places: list[tuple[str, int]], machine: Machine) -> Many:
+    """A definition for each address. places: (what it is called, address without mode bits)."""
+    body = words[1].removesuffix("%return")
+    head = _head(words[0], body.strip("".join(QUOTES)), words[1] != body)
+    rest = "".join(f" {word}" for word in words[2:])
+    texts = []
+    for name, address in places:
+        covering = machine.symbols.covering(address)
+        texts.append((name, f"{head} {address | (covering.mode if covering is not None else 0):#x}{rest}"))
+    return Many(" ".join(words), words[1], tuple(texts))
+
+
+def _in_source(words: list[str], machine: Machine) -> Many | None:
+    """A definition for each place that a place in the source means; None: it is none."""
+    body = words[1].removesuffix("%return")
+    found = source_places(body, machine, " ".join(words), len(words[0]) + 1)
+    if found is None:
+        return None
+    return _definitions(words, [(f"{body} in {place.function or hex(place.address)}", place.address)
+                                for place in found], machine)
+
+
+def _quoted(words: list[str], machine: Machine) -> Many:
+    """A definition for each function of a name in quotes, which may have blanks, or be a pattern."""
+    body = words[1].removesuffix("%return")[1:-1]
+    joined, at = " ".join(words), len(words[0]) + 1
+    if re.search(r"[*?]", body):
+        matches = re.compile(fnmatch.translate(body)).match
+        found = [(symbol.name, symbol.address) for symbol in machine.symbols if symbol.kind == "func" and (
+            any(map(matches, (symbol.name, *_names(symbol.name)))))]
+    else:
+        found = [(symbol.name, symbol.address) for symbol in machine.symbols
+                 if symbol.kind == "func" and body in (symbol.name, *_names(symbol.name))]
+    places = [*{address: (name, address) for name, address in found}.values()]
+    if not places:
+        raise make_error("BAD_PROBE_ADDR", at, joined,
+                         f"no function is called {body}; `kprobes symbols FILE -C` lists what there is")
+    return _definitions(words, places, machine)
+
+
+def _names(name: str) -> tuple[str, ...]:
+    """A C++ or Rust name as people write it: with its parameters and without, with the result's type that templates
+    have in front and without; nothing of other names."""
+    if not name.startswith(("_Z", "_R", "__Z")):
+        return ()
+    whole = re.sub(r" \[clone [^\]]*\]", "", demangle(name))
+    bare = plain(whole)
+    without = bare[_behind_type(bare):]
+    return whole, bare, without, without + whole[len(bare):]
+
+
+def _behind_type(name: str) -> int:
+    """Where a function's name begins, without its parameters, behind the type of its result."""
+    depth = 0
+    begin = 0
+    for at, char in enumerate(name):
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(char, 0)
+        if char == " " and depth == 0:
+            begin = at + 1
+    return begin
 
 
 def _is_pattern(place: str) -> bool:
@@ -81,7 +162,8 @@ def _head(word: str, pattern: str, returns: bool) -> str:
 
 def _matcher(pattern: str, text: str, at: int) -> Callable[[str], object]:
     if pattern[0] != "/":
-        return re.compile(fnmatch.translate(pattern.rpartition(":")[2])).match
+        body = pattern if "::" in pattern else pattern.rpartition(":")[2]
+        return re.compile(fnmatch.translate(body)).match
     try:
         return re.compile(pattern[1:-1]).search
     except (re.error, OverflowError, RecursionError) as error:
@@ -90,7 +172,8 @@ def _matcher(pattern: str, text: str, at: int) -> Callable[[str], object]:
 
 def _places(symbols: Symbols, pattern: str, matches: Callable[[str], object]) -> Iterator[str]:
     """Functions by name, or by address where several have the name; one name for each address."""
-    module, colon, _ = pattern.rpartition(":") if pattern[0] != "/" else ("", "", "")
+    readable = "::" in pattern  # C++'s and Rust's names as people write them
+    module, colon, _ = pattern.rpartition(":") if pattern[0] != "/" and not readable else ("", "", "")
     wanted = "" if module == symbols.main else module
     known: dict[str, set[int]] = {}
     for symbol in symbols:
@@ -99,7 +182,7 @@ def _places(symbols: Symbols, pattern: str, matches: Callable[[str], object]) ->
     seen: set[int] = set()
     for symbol in symbols:
         if (symbol.kind != "func" or symbol.address in seen or (colon and symbol.module != wanted)
-            or not matches(symbol.name)):
+            or not (matches(symbol.name) or (readable and any(map(matches, _names(symbol.name)))))):
             continue
         seen.add(symbol.address)
         plain = len(known[symbol.name]) == 1 and not re.search(r"[\s%+:]", symbol.name)

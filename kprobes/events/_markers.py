@@ -7,6 +7,7 @@ Operands are as the assembler of the architecture writes them: `%eax`, `x0`, `[s
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import Final
 
 from attrs import frozen
@@ -54,14 +55,18 @@ def marked(words: list[str], machine: Machine) -> tuple[tuple[str, str], ...]:
     provider, _, name = words[1][1:].partition(":")
     provider = provider.removeprefix(_GROUP)
     known = DebugInfo(machine).markers()
-    found = [marker for marker in known if (marker.provider, marker.name) == (provider, name)]
+    found = [marker for marker in known if fnmatchcase(marker.provider, provider) and fnmatchcase(marker.name, name)]
     if not found:
         there = ", ".join(sorted({f"%{marker.provider}:{marker.name}" for marker in known})[:8]) or "none"
         raise make_error("BAD_PROBE_ADDR", at, joined, f"no static tracepoint is {words[1]}; there is {there}")
-    group, event = (re.sub(r"\W", "_", text, flags=re.ASCII)[:60] for text in (_GROUP + provider, name))
-    first = words[0] if ":" in words[0] else f"p:{group}/{event}"
-    places = [_Place(marker, machine, joined) for marker in found]
-    return tuple((str(place), place.definition(first, words, at)) for place in places)
+    places = [(_Place(marker, machine, joined), words[0] if ":" in words[0] else _first(marker)) for marker in found]
+    return tuple((str(place), place.definition(first, words, at)) for place, first in places)
+
+
+def _first(marker: Marker) -> str:
+    """The first word of a definition that has no name: the marker's provider and name, as perf has them."""
+    group, event = (re.sub(r"\W", "_", text, flags=re.ASCII)[:60] for text in (_GROUP + marker.provider, marker.name))
+    return f"p:{group}/{event}"
 
 
 class _Place:

@@ -7,30 +7,32 @@ local variables are where the compiler says. What an event has no type for, and 
 from __future__ import annotations
 
 import re
-from math import prod
-from typing import NoReturn, Protocol
+from collections.abc import Callable
+from typing import Any, NoReturn, Protocol
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from ..arch._base import Arch, Order
 from ..debug.info import DebugInfo
+from ..debug.numbers import float_format
 from ..debug.passing import Arrival
 from ..debug.scopes import Variable
 from ..debug.types import CType, Member
-from ..debug.view import View
+from ..debug.view import Held, View, load
+from ..debug.whole import whole
 from ..errors import GuestFault, KprobeError
 from ..machine._base import Machine
 from ..regs import Regs
-from ._event import AtEntry, Read, Saved, Type
+from ._event import AtEntry, Plan, Read, Saved, Type, Value
 from ._plans import Source, Word, memory
 from ._types import MAX_ARRAY, type_of
 
 NAMED = re.compile(r"([A-Za-z_]\w*)((?:(?:->|\.)[A-Za-z_]\w*)*)", re.ASCII)
+RESULT = "$retval"
+LARGEST = 4096  #: bytes of an array
 _U64 = (1 << 64) - 1
 _NUMBERS = ("int", "char", "bool", "enum")
-_KINDS = {"float": "a floating-point number, and events have integers", "complex": "a complex number",
-          "struct": "a structure: name a member", "union": "a union: name a member", "function": "a function",
-          "void": "of no type", "other": "of a kind that is not understood"}
+_KINDS = {"function": "a function", "void": "of no type", "other": "of a kind that is not understood"}
 
 
 class Around(Protocol):
@@ -46,6 +48,21 @@ class Around(Protocol):
     def count(self, text: str, at: int, most: int, bad: str, big: str, value: int | None) -> int: ...
     def numbered(self, n: int, text: str, at: int) -> Source: ...
     def kept(self, value: AtEntry) -> Source: ...
+
+
+@frozen
+class _Found:
+    """Where a name begins.
+
+    Attributes:
+        type: of it.
+        source: fetches its word, or has its address; None: only Python finds it.
+        view: gives a number or a View of it.
+    """
+
+    type: CType
+    source: Source | None = None
+    view: Callable[[Regs, Saved], Any] | None = None
 
 
 class Named:
@@ -80,106 +97,235 @@ class Named:
             What fetches it, and the type that it has by itself; None where a suffix is given.
         """
         name, *path = re.split(r"(->|\.)", text)
-        source, type = self._variable(name, at)
+        steps = [*zip(path[::2], path[1::2], strict=True)]
+        found = self._result(at) if name == RESULT else self._variable(name, at)
+        if found.view is not None:
+            return self._viewed(found, steps, text, at, suffix)
+        source, type = found.source, found.type
+        assert source is not None
         member: Member | None = None
-        for op, field in zip(path[::2], path[1::2], strict=True):
+        for n, (op, field) in enumerate(steps):
+            holder, before = self._holder(type, op, field, at), source
+            member = holder.members[field]
+            if suffix is None and n == len(steps) - 1 and member.bits and self._unit(member) is None:
+                start = self._whereabouts(before, op)
+                return self._as_value(holder, start, field, member.type)
             source, member = self._member(source, type, op, field, at)
             type = member.type
         if (suffix or "").startswith(("string", "ustring")) and type.kind == "pointer":
             source = self._dereferenced(source, 0)
-        return source, None if suffix is not None else self._shown(type, member, text, at)
+        if suffix is not None:
+            return source, None
+        shown = self._shown(type, member, text, at, source.where is not None)
+        if shown is None:
+            where = source.where
+            assert where is not None
+            return self._as_value(type, where, "", type)
+        return source, shown
 
-    def result_is_shown(self, at: int) -> None:
-        """Refuse `$retval` without a type where the function returns what is in no integer register."""
-        result = self._info.result(self._address) if self.known else None
-        if result is not None and result.kind == "void":
+    def result(self, text: str, at: int, suffix: str | None) -> tuple[Source, Type | None] | None:
+        """What fetches `$retval`, or `$retval->member`; None where it is a word as it stands.
+
+        Args:
+            text: as written.
+            at: its column.
+            suffix: the type that the definition asks for; None: as debug information has it.
+        """
+        plain = text == RESULT
+        type = self._info.result(self._address) if self.known else None
+        if plain and (type is None or suffix is not None):
+            return None
+        if type is None:
+            self._around.fail("NOSUP_BTFARG", at, text)
+        if type.kind == "void":
             self._around.fail("NO_RETVAL", at)
-        if result is not None and (result.kind in _KINDS or result.kind == "array"):
-            self._refuse("$retval", at, f"it is {_KINDS.get(result.kind, 'an array')}")
+        if plain and type.kind in (*_NUMBERS, "pointer", "function", "other") and 8 * type.size <= self._bits:
+            return None
+        return self.fetch(text, at, suffix)
+
+    def is_global(self, name: str) -> bool:
+        """True where a file has a global variable of this name, and its debug information says where."""
+        return self._info.variable(name) is not None
+
+    @property
+    def _bits(self) -> int:
+        return self._around.machine.arch.bits
 
     def _refuse(self, name: str, at: int, reason: str) -> NoReturn:
         self._around.fail("NOSUP_DAT_ARG", at, name, reason)
 
-    def _variable(self, name: str, at: int) -> tuple[Source, CType]:
+    # --- where names begin
+
+    def _variable(self, name: str, at: int) -> _Found:
         if not self._around.entry:
             return self._local(name, at)
         found = next(((v, arrival) for v, arrival in self._arrivals if v.name == name), None)
         if found is None:
-            self._around.fail("NO_BTFARG", at, name, ", ".join(self.parameters) or "none")
+            return self._global(name, at, self.parameters)
         variable, arrival = found
-        return self._arrived(variable, arrival, at), variable.type
+        return self._arrived(variable, arrival, at)
 
-    def _arrived(self, variable: Variable, arrival: Arrival, at: int) -> Source:
+    def _global(self, name: str, at: int, near: list[str]) -> _Found:
+        found = self._info.variable(name)
+        if found is None:
+            self._around.fail("NO_BTFARG", at, name, ", ".join(near) or "none")
+        address, type = found
+        return _Found(type, self._at(lambda regs, saved: address, Word("value", address), 0, 1))
+
+    def _arrived(self, variable: Variable, arrival: Arrival, at: int) -> _Found:
         """A parameter at the function's entry."""
-        name = variable.name
+        name, type = variable.name, variable.type
         if arrival.kind == "refused":
             self._refuse(name, at, arrival.reason)
         if arrival.kind == "argument":
-            return self._around.numbered(arrival.number + 1, name, at)
+            return _Found(type, self._around.numbered(arrival.number + 1, name, at))
         if arrival.kind == "value":
             number = arrival.number
-            return Source(word=lambda regs, saved: number, tree=Word("value", number))
+            return _Found(type, Source(word=lambda regs, saved: number, tree=Word("value", number)))
         if self._around.kind == "p" and arrival.kind == "register":
-            return Source(word=lambda regs, saved: regs[arrival.name], tree=Word("register", name=arrival.name))
+            register = Source(word=lambda regs, saved: regs[arrival.name], tree=Word("register", name=arrival.name))
+            return _Found(type, register)
         frame = self._info.cfa(self._address)
         if self._around.kind == "p" and arrival.kind == "frame" and frame is not None:
             above = frame
-            return self._at(lambda regs, saved: regs[above[0]], Word("register", name=above[0]),
-                            above[1] + arrival.number, 1)
-        if self._around.kind == "p":
-            return self._in_place(name, variable.type)
-        if variable.type.kind not in (*_NUMBERS, "pointer"):
-            self._refuse(name, at, "return events keep words of the entry, and it is none")
-        return self._around.kept(AtEntry(name, self._in_place(name, variable.type).word))
+            return _Found(type, self._at(lambda regs, saved: regs[above[0]], Word("register", name=above[0]),
+                                         above[1] + arrival.number, 1))
+        info = self._info
 
-    def _local(self, name: str, at: int) -> tuple[Source, CType]:
+        def read(regs: Regs, saved: Saved) -> Any:
+            return info.arrived(variable, arrival, regs)
+        if self._around.kind == "p":
+            return _Found(type, view=read)
+        return self._kept(name, type, read)
+
+    def _kept(self, name: str, type: CType, read: Plan) -> _Found:
+        """What a return event keeps of the function's entry."""
+        if type.kind in (*_NUMBERS, "pointer") and 8 * type.size <= 64:
+            return _Found(type, self._around.kept(AtEntry(name, _word(read))))
+        kept = self._around.kept(AtEntry(name, read))
+        return _Found(type, view=kept.word)
+
+    def _local(self, name: str, at: int) -> _Found:
         info = self._info
         type = info.type_of(self._address, name)
         if type is None:
-            self._around.fail("NO_BTFARG", at, name, ", ".join(info.names(self._address)) or "none")
-        return self._in_place(name, type), type
+            return self._global(name, at, info.names(self._address))
 
-    def _in_place(self, name: str, type: CType) -> Source:
-        """A variable that Python finds where debug information says that it is at the hit."""
-        info = self._info
-
-        def read(regs: Regs, saved: Saved) -> int:
+        def read(regs: Regs, saved: Saved) -> Any:
             try:
-                value = info.local(regs, name)
+                return info.local(regs, name)
             except KprobeError:
-                value = None
-            if not isinstance(value, int | View):
+                return None
+        return _Found(type, view=read)
+
+    def _result(self, at: int) -> _Found:
+        """What a function returns."""
+        info, type = self._info, self._info.result(self._address)
+        assert type is not None
+        if type.kind in (*_NUMBERS, "pointer") and 8 * type.size <= self._bits:
+            return _Found(type, Source(word=lambda regs, saved: regs.return_value, tree=Word("result")))
+        arrival = info.result_arrival(self._address)
+        if arrival is None or arrival.kind == "refused":
+            self._refuse(RESULT, at, arrival.reason if arrival is not None else "nothing is known of the function")
+        parts = arrival.parts
+        if parts[0].kind == "given":
+            name = parts[0].name
+            kept = self._around.kept(AtEntry(RESULT, lambda regs, saved: regs[name]))
+            return _Found(type, self._at(kept.word, kept.tree, 0, 1))
+        return _Found(type, view=lambda regs, saved: info.in_parts(type, parts, regs))
+
+    # --- what Python reads
+
+    def _viewed(self, found: _Found, steps: list[tuple[str, str]], text: str, at: int, suffix: str | None
+                ) -> tuple[Source, Type | None]:
+        """A variable that Python finds where debug information says that it is at the hit, or a member of it."""
+        type, member, view = found.type, None, found.view
+        assert view is not None
+        for op, field in steps:
+            member = self._holder(type, op, field, at).members[field]
+            type = member.type
+        fields = [field for _, field in steps]
+
+        def read(regs: Regs, saved: Saved) -> Any:
+            value = view(regs, saved)
+            for field in fields:
+                if not isinstance(value, View):
+                    break
+                value = value[field]
+            if value is None:
                 raise GuestFault("the variable is not kept here", address=regs.pc, access="read")
-            return int(value) & _U64
+            return value
 
-        tree = Word("variable", name=name)
+        tree = Word("variable", name=text)
+        if suffix is None:
+            shown = self._shown(type, member, text, at, True)
+            if shown is None or shown.count or shown.style in ("f", "string"):
+                kind = _typed(type) if shown is None or shown.style != "f" else shown
+                return Source(word=_word(read), tree=tree, value=lambda regs, saved: whole(read(regs, saved))), kind
+            if member is not None and member.bits:  # the view has taken it out of its bytes
+                shown = evolve(shown, shift=0, size=8)
+            return Source(word=_word(read), tree=tree), shown
         if type.kind in ("struct", "union", "array"):  # its address is what is read
-            return self._at(read, tree, 0, 1)
-        return Source(word=read, tree=tree)
+            return self._at(_address(read), tree, 0, 1), None
+        source = Source(word=_word(read), tree=tree)
+        if suffix.startswith(("string", "ustring")) and type.kind == "pointer":
+            source = self._dereferenced(source, 0)
+        return source, None
 
-    def _member(self, source: Source, type: CType, op: str, field: str, at: int) -> tuple[Source, Member]:
+    def _as_value(self, holder: CType, where: Read, field: str, type: CType) -> tuple[Source, Type]:
+        """What Python reads of memory as a whole. where: gives the address. field: a member of `holder`; "": all."""
+        machine = self._around.machine
+
+        def read(regs: Regs, saved: Saved) -> Value:
+            value = load(machine, holder, where(regs, saved))
+            result: Value = whole(value[field] if field else value)
+            return result
+        return Source(word=where, tree=Word("variable", name=field), value=read), _typed(type)
+
+    def _whereabouts(self, source: Source, op: str) -> Read:
+        """What gives the address of the structure that a member is in."""
+        if op == "->":
+            return source.word
+        assert source.where is not None
+        return source.where
+
+    def _holder(self, type: CType, op: str, field: str, at: int) -> CType:
+        """The structure whose member a field is."""
         around = self._around
-        holder = type.target if op == "->" and type.kind == "pointer" else type if op == "." else None
+        reference = type.kind == "pointer" and type.is_reference
+        holder = type.target if type.kind == "pointer" and (op == "->" or reference) else type if op == "." else None
         if holder is None or holder.kind not in ("struct", "union"):
             around.fail("NO_PTR_STRCT", at, field, type.name)
         if field in holder.hidden:
             self._refuse(field, at, holder.hidden[field])
-        member = holder.members.get(field)
-        if member is None:
+        if field not in holder.members:
             around.fail("NO_BTF_FIELD", at, field, holder.name, ", ".join(holder.members) or "none")
+        return holder
+
+    # --- what programs read, too
+
+    def _member(self, source: Source, type: CType, op: str, field: str, at: int) -> tuple[Source, Member]:
+        around = self._around
+        holder = self._holder(type, op, field, at)
+        member = holder.members[field]
         if member.bits:
             member = self._readable(member, holder, at)
-        if op == "->":
+        if type.kind == "pointer":
             return self._dereferenced(source, member.offset), member
         if source.base is None:
             around.fail("NO_PTR_STRCT", at, field, type.name)
         base, tree, offset = source.base
         return self._at(base, tree, offset + member.offset, source.steps), member
 
+    @staticmethod
+    def _unit(member: Member) -> int | None:
+        """The bytes that an event reads for a bit field; None: it reads no so many."""
+        return next((size for size in (1, 2, 4, 8) if size >= member.unit), None)
+
     def _readable(self, member: Member, holder: CType, at: int) -> Member:
         """A bit field in 1, 2, 4 or 8 bytes, which is what events read: these may begin before its own."""
-        unit = next((size for size in (1, 2, 4, 8) if size >= member.unit), 0)
-        if not unit:
+        unit = self._unit(member)
+        if unit is None:
             self._refuse(member.name, at, f"its bits are in {member.unit} bytes")
         offset = max(min(member.offset, holder.size - unit), 0)
         before = 8 * (member.offset - offset)
@@ -193,42 +339,84 @@ class Named:
     def _at(self, base: Read, tree: Word, offset: int, steps: int) -> Source:
         return memory(base, tree, offset, self._around.machine.arch.mask, steps)
 
-    def _shown(self, type: CType, member: Member | None, name: str, at: int) -> Type:
-        """The event type that shows a C type. member: whose type it is, of members."""
+    def _shown(self, type: CType, member: Member | None, name: str, at: int, memory: bool) -> Type | None:
+        """The event type that shows a C type; None: Python shows it as a whole.
+
+        Args:
+            type: of the variable or member.
+            member: whose type it is, of members.
+            name: as written.
+            at: its column.
+            memory: it is in memory, or Python reads it.
+        """
         if member is not None and member.bits:
-            made = self._type(f"b{member.bits}@{member.shift}/{8 * member.unit}", at)
+            made = self._type(f"b{member.bits}@{member.shift}/{8 * member.unit}", at) if self._unit(member) else None
+            if made is None:
+                return None
             return evolve(made, style="s") if type.signed and type.kind != "bool" else made
+        if type.kind in ("function", "void", "other"):
+            self._refuse(name, at, f"it is {_KINDS[type.kind]}")
         if type.kind == "array":
             return self._array(type, name, at)
-        return self._type(self._word(type, name, at), at)
+        word = self._word(type)
+        if word is None and not memory:
+            self._refuse(name, at, "it is in a register that has not all of it")
+        return None if word is None else self._type(word, at)
 
-    def _array(self, type: CType, name: str, at: int) -> Type:
+    def _array(self, type: CType, name: str, at: int) -> Type | None:
         element = type.element
-        if element.kind == "char" and len(type.dims) == 1:
-            return evolve(self._type("string", at), limit=type.count)
         if None in type.dims:
             self._refuse(name, at, "how many elements the array has is not known; write a type such as :u8[4]")
-        kind = self._word(element, name, at, "an array, each of whose elements is ")
-        count = prod(n or 0 for n in type.dims)
-        if not count:
+        if element.kind == "char" and len(type.dims) == 1:
+            return evolve(self._type("string", at), limit=type.count)
+        if not type.size:
             self._refuse(name, at, "the array has no elements")
-        if count > MAX_ARRAY:
-            self._refuse(name, at, f"the array has {count} elements, and events show {MAX_ARRAY}; "
-                                   f"write :{kind}[{MAX_ARRAY}] for the first")
-        return self._type(f"{kind}[{count}]", at)
+        if type.size > LARGEST:
+            self._refuse(name, at, f"the array has {type.size} bytes, and events show {LARGEST}; write a type such as "
+                                   ":u8[4] for the first")
+        kind = self._word(element)
+        if kind is None or len(type.dims) > 1 or type.count > MAX_ARRAY:
+            return None
+        return self._type(f"{kind}[{type.count}]", at)
 
-    def _word(self, type: CType, name: str, at: int, before: str = "") -> str:
-        """The name of the event type of a number or pointer. before: what the reason of a refusal begins with."""
+    def _word(self, type: CType) -> str | None:
+        """The name of the event type of a number or pointer; None where no such type shows it."""
         bits = 8 * type.size
         if type.kind == "pointer":
-            return f"x{self._around.machine.arch.bits}"
-        if type.kind in _KINDS:
-            self._refuse(name, at, f"it is {before}{_KINDS[type.kind]}")
-        if type.kind not in _NUMBERS or bits not in (8, 16, 32, 64) or type.bits != bits:
-            self._refuse(name, at, f"it is {before}a number of {type.bits} bits")
-        if type.order != self._around.machine.arch.order.value:
-            self._refuse(name, at, f"it is {before}of the other byte order")
+            return f"x{self._bits}"
+        if type.order != self._around.machine.arch.order.value or type.bits != bits:
+            return None
+        if type.kind == "float" and float_format(self._around.machine.arch, type.base_name, type.size) in (
+                "single", "double"):
+            return f"f{bits}"
+        if type.kind not in _NUMBERS or bits not in (8, 16, 32, 64):
+            return None
         return f"{'s' if type.signed else 'u'}{bits}"
 
     def _type(self, name: str, at: int) -> Type:
         return type_of(self._around, name, at)
+
+
+def _typed(type: CType) -> Type:
+    """The event type of what Python shows as a whole."""
+    return Type(name=type.name, style="value", bits=8 * type.size, size=max(type.size, 1))
+
+
+def _word(read: Plan) -> Read:
+    """A number or an address that Python reads, as a word."""
+    def word(regs: Regs, saved: Saved) -> int:
+        value = read(regs, saved)
+        if not isinstance(value, int | View):
+            raise GuestFault("the variable is not kept here", address=regs.pc, access="read")
+        return int(value) & _U64
+    return word
+
+
+def _address(read: Plan) -> Read:
+    """The address of what Python reads."""
+    def word(regs: Regs, saved: Saved) -> int:
+        value: Any = read(regs, saved)
+        if not isinstance(value, View) or isinstance(value._machine, Held):
+            raise GuestFault("the variable is not in memory here", address=regs.pc, access="read")
+        return int(value)
+    return word

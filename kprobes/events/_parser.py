@@ -252,13 +252,13 @@ class Parser:
         literal = fetch[:2] == '\\"' or fetch in ("$comm", "$COMM")
         type_at = at + len(fetch) + 1
         type, source = None, None
-        if NAMED.fullmatch(fetch) and self.typed.known:
+        if NAMED.fullmatch(fetch) and (self.typed.known or self.typed.is_global(re.split(r"->|\.", fetch)[0])):
             source, type = self.typed.fetch(fetch, at, suffix)
+        elif self.kind == "r" and re.match(r"\$retval(->|\.|$)", fetch) and self.symbols.files:
+            source, type = self.typed.result(fetch, at, suffix) or (None, None)
         usual = "string" if literal else f"x{self.arch.bits}"
         type = type or type_of(self, usual if suffix is None else suffix, type_at)
         source = source or self.fetch(fetch, at)
-        if fetch == "$retval" and suffix is None and self.symbols.files:
-            self.typed.result_is_shown(at)
         self.need(not literal or (type.name == "string" and not type.count), "NEED_STRING_TYPE", type_at, suffix)
         self.need(literal or source.where or not (type.count or type.style == "string"), "BAD_STRING", type_at, suffix,
                   suffix)

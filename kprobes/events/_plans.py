@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 from attrs import frozen
 
-from ..errors import GuestFault
+from ..errors import GuestFault, Unsupported
 from ..regs import Regs
 from ..symbols import Symbols
 from ._event import Plan, Read, Saved, Scalar, Type, Value
@@ -32,7 +34,8 @@ class Source:
     """A parsed fetch: `word` reads its word, `where` gives its address when it lies in memory. steps: what Linux
     counts.
 
-    tree: the word, as data. literal, text: it is text, always the same or as a hit finds it.
+    tree: the word, as data. value: reads what is no word, as a type of style "f" or "value" has it. literal, text: it
+    is text, always the same or as a hit finds it.
     """
 
     word: Read
@@ -40,6 +43,7 @@ class Source:
     where: Read | None = None
     #: of memory: the word that its address counts from, and how far it is behind that
     base: tuple[Read, Word, int] | None = None
+    value: Plan | None = None
     literal: str | None = None
     text: Callable[[Regs], str] | None = None
     steps: int = 1
@@ -58,7 +62,7 @@ def pid(regs: Regs) -> int:
 
 
 def saved_argument(slot: int) -> Read:
-    def read(regs: Regs, saved: Saved) -> int:
+    def read(regs: Regs, saved: Saved) -> Any:
         value = saved[slot]
         if value is None:
             raise GuestFault("the argument was unreadable at function entry", access="read")
@@ -79,6 +83,10 @@ def converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
         return symbols.describe
     if type.style == "char":
         return lambda word: chr(word & mask)
+    if type.style == "f":
+        unpack = struct.Struct("<f" if type.bits == 32 else "<d").unpack
+        size = type.size
+        return lambda word: float(unpack((word & mask).to_bytes(size, "little"))[0])
     if type.style == "s":
         return lambda word: ((word >> shift & mask) ^ sign) - sign
     return lambda word: word >> shift & mask
@@ -90,7 +98,19 @@ def _string(regs: Regs, address: int, limit: int) -> str:
     return found.decode("utf-8", "backslashreplace")
 
 
+def _whole(value: Plan) -> Plan:
+    """A plan of what Python reads as a whole; what cannot be read is None."""
+    def read(regs: Regs, saved: Saved) -> Value:
+        try:
+            return value(regs, saved)
+        except (GuestFault, Unsupported):
+            return None
+    return read
+
+
 def plan(source: Source, type: Type, symbols: Symbols) -> Plan:
+    if source.value is not None:
+        return _whole(source.value)
     convert, size, word, where = converter(type, symbols), type.size, source.word, source.where
 
     def element(regs: Regs, address: int) -> Scalar:

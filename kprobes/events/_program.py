@@ -45,6 +45,8 @@ def why_not(event: Event, filter: Filter | None = None) -> str:
     trees = [tree for arg in event.args for tree in _walk(arg.source.tree)]
     if any(tree.kind == "variable" for tree in trees):
         return "Python knows where variables are"
+    if any(arg.type.style == "value" for arg in event.args):
+        return "Python reads values of these types"
     if any(not isinstance(n, int) for n in event.saves):
         return "Python knows where variables are"
     if len(event.saves) > KEPT:

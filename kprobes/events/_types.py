@@ -54,6 +54,8 @@ def type_of(around: Around, text: str, at: int) -> Type:
     if plain:
         bits = int(plain[2] or (8 if name == "char" else around.arch.bits))
         return Type(name=name, style=plain[1] or name.removeprefix("u"), bits=bits, size=bits // 8, count=count)
+    if name in ("f32", "f64"):
+        return Type(name=name, style="f", bits=int(name[1:]), size=int(name[1:]) // 8, count=count)
     bit_field, _, container = name.partition("/")
     whole = unsigned_of(container)
     if name[:1] != "b" or whole not in (8, 16, 32, 64):

@@ -9,6 +9,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
+from ..debug.whole import Members
 from ..errors import ImageError, Unsupported
 from ..events._record import task_text
 from ..programs.inline import HOST
@@ -51,7 +52,9 @@ def names_of(infos: Sequence[EventInfo], version: int = VERSION) -> list[list[st
     for info in infos:
         row = []
         for field in info.fields:
-            kind = (field.text, field.type.style == "s", field.type.size, field.type.count)
+            shape = field.type.style if field.type.style in ("f", "value") else ""
+            whole = field.type.name if shape == "value" else ""
+            kind = (field.text, field.type.style == "s", field.type.size, field.type.count, shape, whole)
             name = field.name if types.get(field.name, kind) == kind else f"{info.name}.{field.name}"
             types.setdefault(name, kind)
             row.append(name)
@@ -166,7 +169,20 @@ class _Columns:
         texts, count = self.ring.texts, self.infos[event].fields[n].type.count
         places = self.places if len(self.infos) == 1 else [self.places[i] for i in self.which[event]]
         found = [texts[place][n] for place in places]
+        style = self.infos[event].fields[n].type.style
+        if style == "f":
+            return self.pa.array(found, self.pa.list_(self.pa.float64()) if count else self.pa.float64())
+        if style == "value":
+            return self._whole(found)
         return self.pa.array(found, self.pa.list_(self.pa.string()) if count else self.pa.string())
+
+
+    def _whole(self, values: Sequence[Any]) -> pyarrow.Array:
+        """A column of structures and arrays, nested as they are; of text where Arrow has no such type."""
+        try:
+            return self.pa.array(values)
+        except (self.pa.ArrowException, OverflowError):
+            return self.pa.array([None if value is None else str(value) for value in values], self.pa.string())
 
 
 def _places(infos: Sequence[EventInfo]) -> dict[tuple[str, int], int]:
@@ -242,6 +258,13 @@ def _one_category_each(table: pyarrow.Table) -> pyarrow.Table:
     return table
 
 
+def _kept(value: Any) -> Any:
+    """A value of a table as records have it."""
+    if isinstance(value, list):
+        return tuple([_kept(each) for each in value])
+    return Members({name: _kept(each) for name, each in value.items()}) if isinstance(value, dict) else value
+
+
 class Table:
     """An Arrow table as the source of a trace."""
 
@@ -302,7 +325,7 @@ class Table:
     def row(self, n: int) -> Row:
         columns, event = self._columns, self._events[n]
         arguments, tasks = self._places
-        values = tuple(tuple(v) if isinstance(v, list) else v for v in [column[n] for column in arguments[event]])
+        values = tuple([_kept(column[n]) for column in arguments[event]])
         time = columns["time"][n] if self.clock != COUNTER else 0
         caller = (columns["caller"][n] or 0) if "caller" in columns else 0
         stack = tuple(columns["stack"][n]) if "stack" in columns else ()

@@ -36,7 +36,7 @@ class Programs:
         self._k, self._ring, self._clock, timed = k, ring, clock, ring.clock is not None
         self._attached: list[Attached] = []
         able = [n for n, event in enumerate(events) if event.kind != "w"
-                and not any(arg.type.style == "string" for arg in event.args)]
+                and not any(arg.type.style in ("string", "f") for arg in event.args)]
         #: bytes of a record, all the same: where they are the ring's own, what was recorded is copied in one piece
         self._size = max([ring.size, *(Layout(events[n], timed).size for n in able)])
         room = ring.records * (8 + self._size)

@@ -53,8 +53,10 @@ def _annotate(annotation: Any, name: str, value: Any) -> None:
     elif isinstance(value, tuple):
         for element in value:
             _annotate(annotation.array_values.add(), "", element)
-    elif isinstance(value, int):
+    elif isinstance(value, float):
+        annotation.double_value = value
+    elif isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
         kind = "pointer" if isinstance(value, Hex) else "int" if value < 1 << 63 else "uint"
         setattr(annotation, f"{kind}_value", value)
     else:
-        annotation.string_value = "(fault)" if value is None else value
+        annotation.string_value = "(fault)" if value is None else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
@@ -162,12 +163,22 @@ def json_lines(trace: Trace) -> Iterator[str]:
             facts["time"] = time
         if info.kind != "p":
             facts |= {"caller": caller, "to": trace.name(caller)}
-        facts["args"] = dict(zip([field.name for field in info.fields], values, strict=True))
+        names = [field.name for field in info.fields]
+        facts["args"] = dict(zip(names, [_for_json(value) for value in values], strict=True))
         if stack:
             facts["stack"] = [trace.name(address) for address in stack]
             lines = trace.lines(stack)
             facts |= {"lines": [line or None for line in lines]} if any(lines) else {}
         yield json.dumps(facts) + "\n"
+
+
+def _for_json(value: Any) -> Any:
+    """A value without what JSON has no words for: infinity, and what is no number."""
+    if isinstance(value, tuple):
+        return [_for_json(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _for_json(each) for name, each in value.items()}
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _csv(trace: Trace, file: IO[str]) -> None:
@@ -184,6 +195,7 @@ def _csv(trace: Trace, file: IO[str]) -> None:
         shown = (trace.name(caller) if info.kind != "p" else "", " ".join([trace.name(address) for address in stack]))
         out[: len(head)] = [seq, info.name, cpu, task, *([time] if trace.timed else []), *shown]
         for name, value in zip(rows[event], values, strict=True):
-            out[columns[name]] = ("(fault)" if value is None else " ".join(map(str, value)) if isinstance(value, tuple)
-                                  else value)
+            parts = value if isinstance(value, tuple) else ()
+            flat = bool(parts) and not any(isinstance(each, tuple | dict) for each in parts)
+            out[columns[name]] = "(fault)" if value is None else " ".join(map(str, parts)) if flat else value
         writer.writerow(out)

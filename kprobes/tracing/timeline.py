@@ -7,6 +7,7 @@ clock a record is a microsecond behind the one before.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
@@ -87,6 +88,8 @@ def _shown(value: Any, style: str) -> Any:
     """Without characters that control a terminal; some readers' texts end at a NUL."""
     if isinstance(value, tuple):
         return tuple([_shown(each, style) for each in value])
+    if isinstance(value, dict):
+        return {name.translate(CONTROLS): _shown(each, style) for name, each in value.items()}
     if isinstance(value, str):
         return value.translate(CONTROLS)
     return Hex(value) if style == "x" and value is not None else value
@@ -123,4 +126,6 @@ def _plain(value: Any) -> Any:
         return [_plain(each) for each in value]
     if isinstance(value, int):
         return hex(value) if isinstance(value, Hex) else value if abs(value) <= EXACT else str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return "(fault)" if value is None else value

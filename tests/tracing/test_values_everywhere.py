@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from host import why_python
 
-from kprobes import EventError, Kprobe, Kprobes, Kretprobe, UnicornMachine, keep_arguments
+from kprobes import EventError, Kprobe, Kprobes, Kretprobe, Trace, UnicornMachine, keep_arguments
 from kprobes.debug.units import Units
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "data" / "values.tar.xz"
@@ -61,24 +61,59 @@ def test_parameters(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_events(name: str) -> None:
     with load(name) as m, Kprobes(m) as k:
-        e = k.event("p look it->level it->mood it->rest it->rows it->at.y it->name behind=it->behind ta=it->tight.a "
-                    "tb=it->tight.b tc=it->tight.c small")
+        e = k.event("p look it->level it->mood it->rest it->at.y it->name behind=it->behind ta=it->tight.a "
+                    "tb=it->tight.b tc=it->tight.c small it->fl it->next it->wide")
         assert name[:6] != "x86_64" or not why_python(e)
         m.call("outer", 1)
         (record,) = e
         assert dict(record.args) == {
-            "level": -3, "mood": -3, "rest": 33, "rows": (1, 2, 3, 4, 5, -6), "y": -8, "name": "abcd",
-            "behind": 0x65666768, "ta": -4000, "tb": 100000000, "tc": -500000, "small": -7}
+            "level": -3, "mood": -3, "rest": 33, "y": -8, "name": "abcd", "behind": 0x65666768, "ta": -4000,
+            "tb": 100000000, "tc": -500000, "small": -7, "fl": 1.5, "next": 2.5, "wide": -0.25}
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize(("text", "why"), [
-    ("p look it->fl", "floating-point"), ("p look it->wide", "floating-point"), ("p look it->pts", "a structure"),
-    ("p look it->at", "a structure"), ("p look it->many", "70 elements"), ("r half $retval", "floating-point"),
-    ("r make $retval", "a structure"), ("r nothing $retval", "returns nothing")])
-def test_refused_in_events(name: str, text: str, why: str) -> None:
-    with load(name) as m, Kprobes(m) as k, pytest.raises(EventError, match=why):
-        k.event(text)
+def test_values_as_a_whole(name: str, tmp_path: Path) -> None:
+    """Structures, arrays of them and of arrays, more elements than Linux shows, globals; nested in Arrow."""
+    with load(name) as m, Kprobes(m) as k:
+        with k.trace("p:whole look it->pts it->at it->rows it->many it->tight the_item.at.x sink", "p:f look it->fl") as t:
+            m.call("outer", 1)
+        seen = {record.event: dict(record.args) for record in t}
+        whole = seen["whole"]
+        many = (9, 8, *(0,) * 68)
+        assert whole == {
+            "pts": ({"x": 1, "y": 2}, {"x": 3, "y": 4}, {"x": 5, "y": 6}), "at": {"x": 7, "y": -8},
+            "rows": ((1, 2, 3), (4, 5, -6)), "many": many, "x": 7, "sink": 1,
+            "tight": {"first": 1, "a": -4000, "b": 100000000, "c": -500000}}
+        t.save(tmp_path / "whole.arrow")
+        assert seen["f"] == {"fl": 1.5}
+        assert {r.event: dict(r.args) for r in Trace.load(tmp_path / "whole.arrow")} == seen
+        t.export(tmp_path / "whole.txt", "ftrace")
+        assert " at={x=7,y=-8} rows={{1,2,3},{4,5,-6}} " in (tmp_path / "whole.txt").read_text()
+        for format in ("jsonl", "csv", "chrome"):
+            t.export(tmp_path / "out", format)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(("text", "value"), [
+    ("r half $retval", 2.5), ("r make $retval", {"words": (2, 3, -3, 0, 0, 0)}),
+    ("r few $retval.only", 9)])
+def test_results(name: str, text: str, value: Any) -> None:
+    """What functions return: as it is, or refused with a reason."""
+    with load(name) as m, Kprobes(m) as k:
+        try:
+            e = k.event(text)
+        except EventError as error:
+            assert not name.startswith(("x86_64", "arm64-"))
+            assert error.kind == "NOSUP_DAT_ARG"
+            return
+        m.call("outer", 1)
+        assert [tuple(r.args.values()) for r in e] == [(value,)]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_returned(name: str) -> None:
+    with load(name) as m, Kprobes(m) as k, pytest.raises(EventError, match="returns nothing"):
+        k.event("r nothing $retval")
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -53,7 +53,7 @@ def shown(value, depth=0):
 
 
 def variables(arguments):
-    """Name -> value of what is in scope; the innermost of each name."""
+    """Name -> value of what is in scope, in functions that stand inlined there, too; the innermost of each name."""
     frame = gdb.newest_frame()
     pc = frame.pc()
     while frame is not None and frame.type() == gdb.INLINE_FRAME:
@@ -62,10 +62,9 @@ def variables(arguments):
     chain = []
     while block is not None and block.superblock is not None and not block.is_static and not block.is_global:
         chain.append(block)
-        if block.function is not None:
-            if block.superblock.is_static or block.superblock.is_global or not inside(block):
-                break
-            chain = []
+        outermost = block.superblock.is_static or block.superblock.is_global or not inside(block)
+        if block.function is not None and outermost:
+            break
         block = block.superblock
     found = {}
     for block in chain:

@@ -49,10 +49,17 @@ def ours(value: Any) -> Any:
     if kind == "pointer":
         return {"pointer": int(value)}
     if kind in ("struct", "union"):
-        return {name: _item(value, name) for name in value._type.members}
+        return {name: _item(value, name) for name in _names(value)}
     if kind == "array":
         return [_item(value, n) for n in range(min(len(value), 41))]
     return "other"
+
+
+def _names(view: View) -> list[str]:
+    try:
+        return view.__dir__()
+    except KprobeError:
+        return [*view._type.members]
 
 
 def _item(view: View, key: Any) -> Any:
@@ -60,6 +67,15 @@ def _item(view: View, key: Any) -> Any:
         return ours(view[key])
     except KprobeError:
         return None
+
+
+def known(theirs: Any) -> bool:
+    """True where gdb shows a part of a value."""
+    if isinstance(theirs, dict):
+        return any(known(value) for value in theirs.values())
+    if isinstance(theirs, list):
+        return any(known(value) for value in theirs)
+    return theirs is not None and not str(theirs).startswith("error")
 
 
 def same(mine: Any, theirs: Any) -> bool:
@@ -164,7 +180,9 @@ def _behind_prologue(m: UnicornMachine, name: str) -> int:
 def _judge(verdicts: Verdicts, where: str, variable: str, mine: dict[str, Any], theirs: Any) -> None:
     value = mine.get(variable)
     if value is None:
-        verdicts.refused += theirs is not None
+        verdicts.refused += known(theirs)
+        if known(theirs) and os.environ.get("VALUES_REFUSED"):
+            print("refused", where, variable, str(theirs)[:80])
     elif same(value, theirs):
         verdicts.right += 1
     else:

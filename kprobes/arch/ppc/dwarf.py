@@ -4,5 +4,7 @@ from __future__ import annotations
 
 from .._dwarf import DwarfFacts
 
-PPC = DwarfFacts(others={65: "lr"}, long_double={})  # a long double may be a pair of doubles
+FLOATS = {32 + n: f"f{n}" for n in range(32)}
+# a long double may be a pair of doubles
+PPC = DwarfFacts(others={65: "lr", **FLOATS}, first_real=32, reals="double", long_double={})
 ROWS = {"ppc": PPC, "ppc64": PPC, "ppc64le": PPC}

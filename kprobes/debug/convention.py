@@ -1,0 +1,316 @@
+"""Where C functions find their parameters: whole lists of them, floating-point numbers and structures among them.
+
+Two conventions are here: the System V ABI of x86-64 (3.2.3) and the Procedure Call Standard of AArch64 (6.4, 6.8).
+Elsewhere a parameter behind one that takes more than a word is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from attrs import define, frozen
+
+from ..arch._base import Arch
+from .registers import facts
+from .types import CType
+
+_WORDS: Final = ("int", "char", "bool", "enum", "pointer")
+_MOST_MEMBERS: Final = 64
+
+
+class NotKnown(Exception):
+    """Where a parameter is cannot be told; its text says why, as one clause."""
+
+
+@frozen
+class Part:
+    """A part of a parameter, in the order of its bytes.
+
+    Attributes:
+        kind: "register", "stack" (bytes at the stack pointer and `offset`), "behind" (bytes at the address that is
+            there: in a register, or on the stack where `name` is empty), or "given" (of a result: bytes at the address
+            that a register had at the function's entry).
+        size: bytes.
+        name: of the register.
+        offset: from the stack pointer at the entry.
+    """
+
+    kind: str
+    size: int
+    name: str = ""
+    offset: int = 0
+
+
+#: (types of the parameters, type of the result, whether a type is copied by a function) -> parts of each parameter
+Convention = Callable[[Sequence[CType], CType, Callable[[CType], bool]], list[tuple[Part, ...]]]
+
+
+def convention(arch: Arch) -> Convention | None:
+    """The convention of an architecture, which raises NotKnown where it cannot tell; None: there is none here."""
+    return {"sysv": _sysv, "aapcs64": _aapcs64}.get(facts(arch).convention)
+
+
+def result_parts(arch: Arch, type: CType, by_reference: Callable[[CType], bool]) -> tuple[Part, ...]:
+    """Where a function's result is when it returns. Raises NotKnown.
+
+    Args:
+        arch: the guest's.
+        type: of the result; one that takes more than a word, or is no integer.
+        by_reference: tells whether C++ copies a type by a function of its own.
+    """
+    rules = {"sysv": _sysv_result, "aapcs64": _aapcs64_result}.get(facts(arch).convention)
+    if rules is None:
+        raise NotKnown(f"how {arch.name} returns it is not known")
+    return rules(type, by_reference)
+
+
+@define
+class _Taken:
+    """What parameters have taken so far."""
+
+    words: int = 0
+    reals: int = 0
+    stack: int = 0
+
+    def on_stack(self, size: int, align: int) -> tuple[Part, ...]:
+        """Take room on the stack."""
+        self.stack = -(-self.stack // align) * align
+        part = Part("stack", size, offset=self.stack)
+        self.stack += -(-size // 8) * 8
+        return (part,)
+
+
+def alignment(type: CType) -> int:
+    """Bytes of which a type's addresses are multiples. Raises NotKnown."""
+    if type.kind == "array":
+        return alignment(type.element)
+    if type.kind in ("struct", "union"):
+        members = [*type.members.values()]
+        if type.hidden or len(members) > _MOST_MEMBERS:
+            raise NotKnown("the alignment of a structure before it is not known")
+        return max([1, *(1 if member.bits else alignment(member.type) for member in members)])
+    if type.kind == "complex":
+        return max(type.size // 2, 1)
+    return max(type.size, 1)
+
+
+def _is_packed(type: CType) -> bool:
+    """Tell whether a structure has a member that is not aligned."""
+    for member in type.members.values():
+        if not member.bits and member.offset % alignment(member.type):
+            return True
+        if member.type.kind in ("struct", "union") and _is_packed(member.type):
+            return True
+    return False
+
+
+# --- x86-64
+
+_SYSV_WORDS: Final = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+_MEMORY, _WORD, _REAL = "memory", "word", "real"
+
+
+def _sysv(types: Sequence[CType], result: CType, by_reference: Callable[[CType], bool]) -> list[tuple[Part, ...]]:
+    taken = _Taken(stack=8)
+    if result.kind in ("struct", "union", "array") and (by_reference(result) or _MEMORY in _classes(result)):
+        taken.words = 1
+    return [_sysv_parameter(type, taken, by_reference) for type in types]
+
+
+def _sysv_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], bool]) -> tuple[Part, ...]:
+    size = type.size
+    if type.kind in ("struct", "union") and by_reference(type):
+        if taken.words < len(_SYSV_WORDS):
+            taken.words += 1
+            return (Part("behind", size, name=_SYSV_WORDS[taken.words - 1]),)
+        (slot,) = taken.on_stack(8, 8)
+        return (Part("behind", size, offset=slot.offset),)
+    classes = _classes(type)
+    words, reals = classes.count(_WORD), classes.count(_REAL)
+    if _MEMORY in classes or taken.words + words > len(_SYSV_WORDS) or taken.reals + reals > 8:
+        return _sysv_stack(type, taken)
+    if size == 16 and classes == [_REAL]:  # a vector, or a quad: one register
+        taken.reals += 1
+        return (Part("register", 16, name=f"xmm{taken.reals - 1}"),)
+    parts = []
+    for n, each in enumerate(classes):
+        if each == _WORD:
+            name = _SYSV_WORDS[taken.words]
+            taken.words += 1
+        else:
+            name = f"xmm{taken.reals}"
+            taken.reals += 1
+        parts.append(Part("register", min(8, size - 8 * n), name=name))
+    return tuple(parts)
+
+
+def _sysv_stack(type: CType, taken: _Taken) -> tuple[Part, ...]:
+    """On the stack, where the return address is below the first."""
+    align = 16 if alignment(type) >= 16 else 8
+    taken.stack -= 8
+    (part,) = taken.on_stack(type.size, align)
+    taken.stack += 8
+    return (Part("stack", part.size, offset=part.offset + 8),)
+
+
+def _classes(type: CType) -> list[str]:
+    """The class of each eightbyte of a type, or one for a register of 16 bytes. Raises NotKnown."""
+    if type.kind in _WORDS:
+        return [_WORD] * (1 if type.size <= 8 else 2)
+    if type.kind == "float" and type.size in (2, 4, 8):
+        return [_REAL]
+    if type.kind == "float" and type.size == 16 and "128" in type.base_name:
+        return [_REAL]
+    if type.kind == "float":
+        return [_MEMORY]  # x87: on the stack
+    if type.kind == "complex" and type.size <= 16:
+        return [_REAL] * (type.size // 8)
+    if type.kind == "complex":
+        return [_MEMORY]
+    if type.kind not in ("struct", "union", "array") or not type.size:
+        raise NotKnown("it or a parameter before it is of a kind that is not understood")
+    if type.size > 16 or _is_packed(type):
+        return [_MEMORY]
+    found = ["" for _ in range((type.size + 7) // 8)]
+    for offset, size, kind in _scalars(type, 0):
+        if kind == _MEMORY:
+            return [_MEMORY]
+        for n in range(offset // 8, (offset + max(size, 1) - 1) // 8 + 1):
+            found[n] = _WORD if _WORD in (kind, found[n]) else kind
+    if "" in found:
+        raise NotKnown("it or a parameter before it has bytes of no member")
+    return found
+
+
+def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
+    """(offset, bytes, class) of the numbers in a structure of up to 16 bytes. Raises NotKnown."""
+    if type.kind == "array":
+        if type.bounded and None not in type.dims and type.element.size:
+            size = type.element.size
+            return [each for n in range(min(type.size // size, 16)) for each in _scalars(type.element, base + n * size)]
+        raise NotKnown("it or a parameter before it has an array without bounds")
+    if type.kind in ("struct", "union"):
+        if type.hidden or len(type.members) > _MOST_MEMBERS:
+            raise NotKnown("where members of it or of a parameter before it are is not known")
+        found = []
+        for member in type.members.values():
+            if member.bits:
+                first = 8 * (base + member.offset) + member.shift
+                found.append((first // 8, (first % 8 + member.bits + 7) // 8, _WORD))
+            else:
+                found += _scalars(member.type, base + member.offset)
+        return found
+    kind = _classes(type)[0]
+    if type.kind == "float" and type.size == 16 and kind == _REAL:
+        raise NotKnown("it or a parameter before it has a number of 16 bytes in a structure")
+    return [(base, type.size, kind)]
+
+
+def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Part, ...]:
+    if type.kind == "float" and _MEMORY in _classes(type):
+        return (Part("register", 10, name="st0"),)
+    if type.kind == "complex" and type.size > 16:
+        raise NotKnown("it is in two registers of the x87")
+    if type.kind in ("struct", "union") and by_reference(type):
+        return (Part("behind", type.size, name="rax"),)
+    classes = _classes(type)
+    if _MEMORY in classes:
+        return (Part("behind", type.size, name="rax"),)
+    if type.size == 16 and classes == [_REAL]:
+        return (Part("register", 16, name="xmm0"),)
+    names = {_WORD: ["rax", "rdx"], _REAL: ["xmm0", "xmm1"]}
+    return tuple(Part("register", min(8, type.size - 8 * n), name=names[each].pop(0)) for n, each in enumerate(classes))
+
+
+# --- AArch64
+
+
+def _aapcs64(types: Sequence[CType], result: CType, by_reference: Callable[[CType], bool]) -> list[tuple[Part, ...]]:
+    taken = _Taken()
+    return [_aapcs64_parameter(type, taken, by_reference) for type in types]
+
+
+def _aapcs64_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], bool]) -> tuple[Part, ...]:
+    size = type.size
+    if type.kind in ("struct", "union", "array"):
+        if not size or type.hidden:
+            raise NotKnown("it or a parameter before it is of a kind that is not understood")
+        reals = _reals(type)
+        if reals and not by_reference(type):
+            return _in_vectors(type, reals, taken)
+        if by_reference(type) or size > 16:
+            if taken.words < 8:
+                taken.words += 1
+                return (Part("behind", size, name=f"x{taken.words - 1}"),)
+            (slot,) = taken.on_stack(8, 8)
+            return (Part("behind", size, offset=slot.offset),)
+        return _in_words(type, taken)
+    if type.kind in ("float", "complex"):
+        count = 2 if type.kind == "complex" else 1
+        return _in_vectors(type, [size // count] * count, taken)
+    if type.kind not in _WORDS:
+        raise NotKnown("it or a parameter before it is of a kind that is not understood")
+    return _in_words(type, taken)
+
+
+def _aapcs64_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Part, ...]:
+    aggregate = type.kind in ("struct", "union", "array")
+    if aggregate and (by_reference(type) or (type.size > 16 and not _reals(type))):
+        return (Part("given", type.size, name="x8"),)
+    return _aapcs64_parameter(type, _Taken(), by_reference)
+
+
+def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[Part, ...]:
+    """Numbers in a floating-point register each, or all on the stack."""
+    if taken.reals + len(sizes) > 8:
+        taken.reals = 8
+        return taken.on_stack(type.size, 16 if alignment(type) >= 16 else 8)
+    taken.reals += len(sizes)
+    first = taken.reals - len(sizes)
+    return tuple(Part("register", size, name=f"v{first + n}") for n, size in enumerate(sizes))
+
+
+def _in_words(type: CType, taken: _Taken) -> tuple[Part, ...]:
+    """What is in general registers, whole, or on the stack, whole."""
+    align, count = alignment(type), (type.size + 7) // 8
+    if align >= 16:
+        taken.words += taken.words % 2
+    if taken.words + count > 8:
+        taken.words = 8
+        return taken.on_stack(type.size, 16 if align >= 16 else 8)
+    taken.words += count
+    first = taken.words - count
+    return tuple(Part("register", min(8, type.size - 8 * n), name=f"x{first + n}") for n in range(count))
+
+
+def _reals(type: CType) -> list[int]:
+    """The bytes of each number of a structure of one to four floating-point numbers of one type; else nothing."""
+    if type.kind == "union":
+        return []
+    found: list[str] = []
+    size = _flat(type, found)
+    if not found or len(found) > 4 or len(set(found)) != 1 or found[0] == "" or size * len(found) != type.size:
+        return []
+    return [size] * len(found)
+
+
+def _flat(type: CType, found: list[str]) -> int:
+    """Append the format of each number of a type, "" for what is no floating-point number; the last one's bytes."""
+    if type.kind == "float":
+        found.append(f"{type.size} {type.base_name}")
+        return type.size
+    if type.kind == "array" and type.bounded and None not in type.dims and type.element.size:
+        size = 0
+        for _ in range(min(type.size // type.element.size, 5)):
+            size = _flat(type.element, found)
+        return size
+    if type.kind == "struct" and len(found) <= 4:
+        size = 0
+        for member in type.members.values():
+            size = 0 if member.bits else _flat(member.type, found)
+            if not size:
+                found.append("")
+        return size
+    found.append("")
+    return 0

@@ -1,0 +1,114 @@
+"""Places in a program's source: lines of files and functions, labels, and functions that stand inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from attrs import frozen
+
+from .file import DAMAGE, children
+from .places import inlined_around
+from .units import Function, Line, Units, inlined_in, named, text
+
+
+@frozen
+class SourcePlace:
+    """An address that a place in the source has.
+
+    Attributes:
+        address: a link address.
+        function: whose code it is; "" where that is not known.
+        inlined: the function that stands inlined there; "" where none does.
+    """
+
+    address: int
+    function: str
+    inlined: str = ""
+
+
+def is_of(path: str, wanted: str) -> bool:
+    """Tell whether a source file's path ends in the one that was written, component by component."""
+    given = wanted.split("/")
+    return path.split("/")[-len(given):] == given
+
+
+def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
+    """The places of a line: in each function and inlined copy the first instruction of each stretch of its code.
+
+    Args:
+        units: of one file.
+        wanted: the source file, or the end of its path.
+        number: of the line.
+    """
+    return _first_of_each(units, (line for line in _lines_of(units, wanted) if line.line == number))
+
+
+def lines_near(units: Units, wanted: str, number: int) -> list[int] | None:
+    """The numbers of the lines with code that are next to a line of a source file; None: there is no such file."""
+    numbers = {line.line for line in _lines_of(units, wanted)}
+    if not numbers:
+        return None
+    before, behind = [n for n in numbers if n < number], [n for n in numbers if n > number]
+    return [*([max(before)] if before else []), *([min(behind)] if behind else [])]
+
+
+def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
+    name = wanted.rpartition("/")[2].encode()
+    for n in range(len(units.headers)):
+        if units.names_file(n, name):
+            yield from (line for line in units.lines_of(n) if line.line and is_of(line.path, wanted))
+
+
+def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:
+    """The lowest address of code in each function and inlined copy."""
+    found: dict[tuple[int, ...], SourcePlace] = {}
+    for line in sorted(lines, key=lambda line: (not line.is_stmt, line.start)):
+        function = units.function_at(line.start)
+        blocks = [] if function is None else [*inlined_around(function, line.start)]
+        key = (function.start if function is not None else 0, *(block.offset for block in blocks))
+        if key in found and (not line.is_stmt or found[key].address <= line.start):
+            continue
+        inlined = text(named(blocks[-1]), "DW_AT_name") if blocks else ""
+        found[key] = SourcePlace(line.start, function.name if function is not None else "", inlined)
+    return sorted(found.values(), key=lambda place: place.address)
+
+
+def own_lines(units: Units, function: Function) -> list[Line]:
+    """The lines of a function's own source, in its code and in its inlined copies' place in it."""
+    return [line for line in units.lines_in(function.start, function.end) if line.line]
+
+
+def first_line(function: Function) -> int:
+    """The line where a function is declared; 0 where nothing says."""
+    for die in (function.die, named(function.die)):
+        found = die.attributes.get("DW_AT_decl_line")
+        if found is not None and isinstance(found.value, int):
+            return found.value
+    return 0
+
+
+def labels(function: Function) -> dict[str, int]:
+    """The labels of a function -> their link addresses."""
+    found: dict[str, int] = {}
+    todo = children(function.die)
+    while todo:
+        die = todo.pop()
+        if die.tag == "DW_TAG_label":
+            low = die.attributes.get("DW_AT_low_pc")
+            name = text(named(die), "DW_AT_name")
+            if low is not None and low.form == "DW_FORM_addr" and name:
+                found[name] = low.value
+        elif die.has_children and die.tag in ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine"):
+            todo += children(die)
+    return found
+
+
+def copies(units: Units, name: str) -> list[SourcePlace]:
+    """Where a function stands inlined in others: the first instruction of each copy."""
+    found = []
+    for function in units.functions:
+        try:
+            found += [SourcePlace(address, function.name, name) for address in inlined_in(function.die, name)]
+        except DAMAGE:
+            continue
+    return sorted(found, key=lambda place: place.address)

@@ -1,0 +1,174 @@
+"""Values as a whole: what a View shows bit by bit, as numbers, texts and members for records.
+
+Texts and lists of C++'s and Rust's libraries are texts and tuples here, as their printers for gdb have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..errors import KprobeError
+from .types import CType
+from .view import View, load
+
+MOST: Final = 4096  #: numbers and texts of one value
+_LISTED: Final = 64  #: elements of a library's list
+_TEXT: Final = 4096  #: bytes of a text
+_DEEPEST: Final = 16
+
+
+class Members(dict[str, Any]):
+    """The members of a structure by name. It is never changed, and so it can be a key."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
+def whole(value: Any) -> Any:
+    """Everything that a value consists of.
+
+    Args:
+        value: a number, or a View.
+
+    Returns:
+        A number; text; Members of a structure; a tuple of an array's elements; None for what cannot be read. Pointers
+        are addresses.
+    """
+    return _Reader().whole(value, 0)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._left = MOST
+
+    def whole(self, value: Any, depth: int) -> Any:
+        self._left -= 1
+        if self._left < 0 or depth > _DEEPEST:
+            return None
+        if isinstance(value, complex):
+            return Members(real=value.real, imag=value.imag)
+        if not isinstance(value, View):
+            return value
+        type = value._type
+        if type.kind == "pointer":
+            return int(value)
+        if type.kind == "array":
+            return self._array(value, type, depth)
+        if type.kind not in ("struct", "union"):
+            return None
+        made = _library(type)
+        if made is not None:
+            return self._tried(lambda: made(self, value, depth))
+        return self._structure(value, type, depth)
+
+    def _tried(self, read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except (KprobeError, OverflowError):
+            return None
+
+    def _array(self, value: View, type: CType, depth: int) -> Any:
+        if type.target is not None and type.target.kind == "char":
+            return self._tried(lambda: str(value))
+        return tuple([self._item(value, n, depth) for n in range(len(value))])
+
+    def _item(self, value: View, key: int | str, depth: int) -> Any:
+        return self._tried(lambda: self.whole(value[key], depth + 1))
+
+    def _structure(self, value: View, type: CType, depth: int) -> Any:
+        if type.variants is not None:
+            return self._variant(value, type, depth)
+        names = [name for name in type.members if not name.startswith("_vptr")]
+        return Members({name: self._item(value, name, depth) for name in names})
+
+    def _variant(self, value: View, type: CType, depth: int) -> Any:
+        """An enumeration of Rust's: its variant's name, and what that has."""
+        member = value.variant
+        if member is None:
+            return None
+        if not member.type.members:
+            return member.name
+        return Members({member.name: self._item(value, member.name, depth)})
+
+    # --- of libraries
+
+    def text(self, value: View, at: int, size: int) -> Any:
+        """The text of some bytes at an address."""
+        if not 0 <= size <= 1 << 40:
+            return None
+        return value._machine.read(at, min(size, _TEXT)).decode("utf-8", "backslashreplace") if size else ""
+
+    def elements(self, value: View, element: CType, at: int, count: int, depth: int) -> Any:
+        """So many elements at an address, as a tuple of at most _LISTED."""
+        if not 0 <= count <= 1 << 40 or not element.size:
+            return None
+        return tuple([self.whole(load(value._machine, element, at + n * element.size), depth + 1)
+                      for n in range(min(count, _LISTED))])
+
+
+_Made = Callable[[_Reader, View, int], Any]
+
+
+def _library(type: CType) -> _Made | None:
+    """What reads a type of a library as text or a list; None for other types."""
+    name, members = type.base_name, type.members
+    if name.startswith("basic_string<char") and {"_M_dataplus", "_M_string_length"} <= members.keys():
+        return _cpp_string
+    if name.startswith("vector<") and "_M_impl" in members:
+        impl = members["_M_impl"].type.members
+        return _cpp_vector if {"_M_start", "_M_finish"} <= impl.keys() else None
+    if [*members] == ["data_ptr", "length"]:
+        return _rust_slice
+    if name == "String" and "vec" in members:
+        return _rust_string
+    if name.startswith("Vec<") and {"buf", "len"} <= members.keys():
+        return _rust_vec
+    return None
+
+
+def _cpp_string(reader: _Reader, value: View, depth: int) -> Any:
+    return reader.text(value["_M_dataplus"]["_M_p"], int(value["_M_dataplus"]["_M_p"]), value["_M_string_length"])
+
+
+def _cpp_vector(reader: _Reader, value: View, depth: int) -> Any:
+    impl = value["_M_impl"]
+    first, last = impl["_M_start"], impl["_M_finish"]
+    element = first._type.target
+    if element is None or not element.size:
+        return None
+    return reader.elements(first, element, int(first), (int(last) - int(first)) // element.size, depth)
+
+
+def _rust_slice(reader: _Reader, value: View, depth: int) -> Any:
+    first, element = value["data_ptr"], value["data_ptr"]._type.target
+    if element is None:
+        return None
+    if element.base_name == "u8" and "str" in value._type.base_name:
+        return reader.text(first, int(first), value["length"])
+    return reader.elements(first, element, int(first), value["length"], depth)
+
+
+def _rust_string(reader: _Reader, value: View, depth: int) -> Any:
+    first = _pointer_in(value["vec"]["buf"], 0)
+    return None if first is None else reader.text(first, int(first), value["vec"]["len"])
+
+
+def _rust_vec(reader: _Reader, value: View, depth: int) -> Any:
+    first, element = _pointer_in(value["buf"], 0), value._type.template("T")
+    if first is None or element is None:
+        return None
+    return reader.elements(first, element, int(first), value["len"], depth)
+
+
+def _pointer_in(value: Any, depth: int) -> View | None:
+    """The first pointer in a structure: versions of Rust's library have it in differently many others."""
+    if not isinstance(value, View) or depth > _DEEPEST:
+        return None
+    if value._type.kind == "pointer":
+        return value
+    for name in value._type.members if value._type.kind == "struct" else ():
+        found = _pointer_in(value[name], depth + 1)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,135 @@
+"""Places as source code has them: FILE:LINE, FUNCTION:LINE, FUNCTION:LABEL, FUNCTION;PATTERN, FUNCTION%inlined."""
+
+from __future__ import annotations
+
+import fnmatch
+import linecache
+import os
+import re
+from typing import Final, NoReturn
+
+from ..debug.info import DebugInfo
+from ..debug.sources import SourcePlace
+from ..errors import AmbiguousSymbol, UnknownSymbol
+from ..machine._base import Machine
+from ._messages import make_error
+
+_LINE: Final = re.compile(r"(.+):(\d{1,9})")
+_LABEL: Final = re.compile(r"(.+):([A-Za-z_]\w*)", re.ASCII)
+_INLINED: Final = "%inlined"
+_LARGEST: Final = 1 << 24  #: bytes of a source file that is read
+
+
+def source_places(place: str, machine: Machine, text: str, at: int) -> list[SourcePlace] | None:
+    """The places that a place in the source means.
+
+    Args:
+        place: as written, without `%return`.
+        machine: whose files have the debug information.
+        text: the definition, for errors.
+        at: the place's column.
+
+    Returns:
+        The places, or None where it is no place in the source.
+
+    Raises:
+        EventError: it is one, and no code is there.
+    """
+    if not machine.symbols.files or place in machine.symbols:
+        return None
+    return _Places(machine, text, at).of(place)
+
+
+class _Places:
+    def __init__(self, machine: Machine, text: str, at: int) -> None:
+        self._symbols = machine.symbols
+        self._info = DebugInfo(machine)
+        self._mode_bits = machine.arch.pointers.mode_bits
+        self._text = text
+        self._at = at
+
+    def of(self, place: str) -> list[SourcePlace] | None:
+        """The places of one that was written; None: it is none in the source."""
+        if place.endswith(_INLINED):
+            return self._copies(place.removesuffix(_INLINED), "stands inlined nowhere")
+        if ";" in place:
+            return self._lazy(*place.split(";", 1))
+        line, label = _LINE.fullmatch(place), _LABEL.fullmatch(place)
+        if line is not None:
+            return self._line(line[1], int(line[2]))
+        if label is not None and label[1] in self._symbols:
+            return self._label(label[1], label[2])
+        return self._unnamed(place)
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise make_error("BAD_PROBE_ADDR", self._at, self._text, reason)
+
+    def _function(self, name: str) -> int:
+        """The address of a function."""
+        try:
+            return self._symbols[name].address
+        except (UnknownSymbol, AmbiguousSymbol) as error:
+            self._fail(error.plain)
+
+    def _line(self, name: str, number: int) -> list[SourcePlace] | None:
+        try:
+            if name in self._symbols:
+                return self._info.at_function_line(self._function(name), number)
+            if not self._info.has_source(name):
+                return None  # the offset of a file's code
+            return self._info.at_line(name, number)
+        except UnknownSymbol as error:
+            self._fail(error.plain)
+
+    def _label(self, name: str, label: str) -> list[SourcePlace]:
+        found = self._info.labels(self._function(name))
+        if label not in found:
+            self._fail(f"{name} has no label {label}; it has {', '.join(found) or 'none'}")
+        return [SourcePlace(found[label], name)]
+
+    def _unnamed(self, place: str) -> list[SourcePlace] | None:
+        """Copies of a function that is nowhere by itself."""
+        if not re.fullmatch(r"[A-Za-z_]\w*", place, re.ASCII):
+            return None
+        return self._info.copies(place) or None
+
+    def _copies(self, name: str, otherwise: str) -> list[SourcePlace]:
+        found = self._info.copies(name)
+        if not found:
+            self._fail(f"{name} {otherwise}")
+        return found
+
+    def _file(self, path: str) -> str:
+        """Where a source file is on this computer; "" where it is not."""
+        folders = [] if os.path.isabs(path) else self._info.source_folders(path)
+        for where in (*(os.path.join(folder, path) for folder in folders if folder), path, os.path.basename(path)):
+            if os.path.isfile(where) and os.path.getsize(where) <= _LARGEST:
+                return where
+        return ""
+
+    def _lazy(self, name: str, pattern: str) -> list[SourcePlace]:
+        """The lines of a function, or of a source file, whose text fits a glob, blanks aside."""
+        first, last, path = 1, 1 << 30, name
+        if name in self._symbols:
+            address = self._function(name)
+            path, first = self._info.source_of(address)
+            found = self._info.function(address)
+            if not path or found is None:
+                self._fail(f"nothing is known of the source of {name}; build the guest with -g")
+            last = max((line.line for line in self._info.lines(found[1].start + found[0].bias,
+                                                               found[1].end + found[0].bias)
+                        if line.path == path), default=first)
+        where = self._file(path)
+        if not where:
+            self._fail(f"{path} is not here, and patterns are looked for in sources; give a line's number instead")
+        wanted = re.sub(r"\s", "", pattern)
+        found_places: list[SourcePlace] = []
+        for number, line in enumerate(linecache.getlines(where), 1):
+            if first <= number <= last and fnmatch.fnmatchcase(re.sub(r"\s", "", line), wanted):
+                try:
+                    found_places += self._info.at_line(path, number)
+                except UnknownSymbol:
+                    continue  # no code is of it
+        if not found_places:
+            self._fail(f"no line of {name} with code fits {pattern!r}")
+        return found_places

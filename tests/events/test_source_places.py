@@ -1,0 +1,101 @@
+"""Places as source code has them: lines, labels, patterns, inlined copies, names in quotes; on every architecture."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from kprobes import EventError, Kprobes, UnicornMachine
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+with tarfile.open(DATA / "debug.tar.xz") as archive:
+    FILES = {member.name.removesuffix(".elf"): archive.extractfile(member).read()  # type: ignore[union-attr]
+             for member in archive.getmembers() if member.name.endswith(".elf")}
+SOURCE = """
+namespace geo { struct N { int x; long y; };
+static inline __attribute__((always_inline)) int twice(int q) { int r = q * 2; __asm__ volatile("" :: "r"(r)); return r; }
+template <typename T, int K> __attribute__((noinline)) T scaled(T value, N n) { return value * K + n.x; }
+__attribute__((noinline)) int plain(int k) { return twice(k) + 1; } }
+extern "C" __attribute__((noinline, used)) int weigh(int n) {
+  int total = geo::twice(n);
+  if (n > 3) goto heavy;
+  total += geo::plain(n);
+heavy:
+  __asm__ volatile("" ::: "memory");
+  total += geo::scaled<int, 3>(n, geo::N{1, 2});
+  return total;
+}
+extern "C" void _start() {}
+"""
+
+pytestmark = pytest.mark.quick
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_lines(name: str) -> None:
+    """FILE:LINE and FUNCTION:LINE are hit, and variables are those of the place."""
+    with UnicornMachine.load(FILES[name], name=name, arch="cortexm" if name.startswith("cortexm") else None) as m:
+        start = m.symbols["table_insert"].address
+        path, first = m.debug.source_of(start)
+        lines = sorted({line.line for line in m.debug.lines(start, start + m.symbols["table_insert"].size)
+                        if line.path == path and line.line > first})
+        with Kprobes(m) as k:
+            by_file = k.event(f"p:a {path.rpartition('/')[2]}:{lines[0]}")
+            by_function = k.event(f"p:b table_insert:{lines[0] - first}")
+            assert {p.definition.address for p in by_function.places} <= {p.definition.address for p in by_file.places}
+            m.call("outer", 1)
+            assert by_file.hits and by_function.hits
+            with pytest.raises(EventError, match="no code is of this line; there is code at line"):
+                k.event(f"p debug.c:{first - 1}")
+            with pytest.raises(EventError, match="no code at its line"):
+                k.event("p table_insert:900")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("g++") is None:
+        pytest.skip("there is no compiler of C++")
+    folder = tmp_path_factory.mktemp("places")
+    (folder / "shop.cc").write_text(SOURCE)
+    subprocess.run(["g++", "-g", "-O1", "-ffreestanding", "-nostdlib", "-static", "-no-pie", "-fno-exceptions", "shop.cc", "-o",
+                    "shop"], cwd=folder, check=True)
+    return folder / "shop"
+
+
+def hits(program: Path, text: str) -> tuple[int, int]:
+    """(places, hits) of an event while weigh(1) and weigh(9) are called."""
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        e = k.event(text)
+        m.call("weigh", 1)
+        m.call("weigh", 9)
+        return len(e.places), e.hits
+
+
+@pytest.mark.parametrize(("text", "places", "count"), [
+    ("p shop.cc:9", 1, 1), ("p weigh:3 n", 1, 1), ("p twice", 2, 3), ("p twice%inlined", 2, 3), ("p weigh:heavy", 1, 2),
+    ("p weigh;total+=geo::scaled*", 1, 2), ("p shop.cc;*scaled<int,3>*", 1, 2), ("p 'geo::scaled<int, 3>(int, geo::N)'", 1, 2),
+    ('p "int geo::scaled<int, 3>(int, geo::N)"', 1, 2), ("p geo::*", 2, 3), ("r 'geo::plain(int)' $retval:s32", 1, 1),
+    ("p 'geo::pl*' k", 1, 1)])
+def test_places_of_cpp(program: Path, text: str, places: int, count: int) -> None:
+    assert hits(program, text) == (places, count)
+
+
+def test_variables_of_inlined_functions(program: Path) -> None:
+    """A place in an inlined copy has the copy's variables and those around."""
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        e = k.event("p:t twice q:s32")
+        m.call("weigh", 5)
+        assert [r.args["q"] for r in e] == [5]
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("p weigh:nothing", "has no label nothing; it has heavy"), ("p weigh%inlined", "stands inlined nowhere"),
+    ("p 'geo::none()'", "no function is called"), ("p shop.cc:900", "there is code at line"),
+    ("p weigh;nowhere*", "no line of weigh")])
+def test_refused_places(program: Path, text: str, why: str) -> None:
+    with UnicornMachine.load(program) as m, Kprobes(m) as k, pytest.raises(EventError, match=why):
+        k.event(text)
