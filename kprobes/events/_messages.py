@@ -6,8 +6,8 @@ import errno
 
 from ..errors import EventError
 
-_TYPES = ("u8..u64 s8..s64 x8..x64 f32 f64 char string symbol symstr b<width>@<offset>/<size>, [count] behind it for an "
-          "array")
+_TYPES = ("u8..u64 s8..s64 x8..x64 f32 f64 char string symbol symstr b<width>@<offset>/<size>, [count] behind it for "
+          "an array")
 _ERRNO = {"ARG_TOO_LONG": errno.E2BIG, "TOO_MANY_ARGS": errno.E2BIG, "EVENT_TOO_BIG": errno.E2BIG,
           "NOSUP_BTFARG": errno.EOPNOTSUPP, "TRIGGER_EXISTS": errno.EEXIST, "NO_SUCH_TRIGGER": errno.ENOENT,
           "NON_UNIQ_SYMBOL": errno.EADDRNOTAVAIL}
