@@ -141,3 +141,25 @@ def plain(name: str) -> str:
         if depth == 0 and name[at] == "(":
             return name[:at]
     return name
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """A C++ or Rust name as people write it: with its parameters and without, with the result's type that templates
+    have in front and without; nothing of other names."""
+    if not name.startswith(("_Z", "_R", "__Z")):
+        return ()
+    whole = re.sub(r" \[clone [^\]]*\]", "", demangle(name))
+    bare = plain(whole)
+    without = bare[_behind_type(bare):]
+    return whole, bare, without, without + whole[len(bare):]
+
+
+def _behind_type(name: str) -> int:
+    """Where a function's name begins, without its parameters, behind the type of its result."""
+    depth = 0
+    begin = 0
+    for at, char in enumerate(name):
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(char, 0)
+        if char == " " and depth == 0:
+            begin = at + 1
+    return begin

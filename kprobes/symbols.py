@@ -15,9 +15,9 @@ from .arguments import blame, checked, shown
 from .controls import CONTROLS
 from .errors import AmbiguousSymbol, BadArgument, UnknownSymbol
 from .image import CodeLayout, LoadedFile, Symbol, read_names, write_names
-from .names import demangle, plain
+from .names import demangle, plain, spellings
 
-__all__ = ["CONTROLS", "Symbol", "Symbols"]
+__all__ = ["CONTROLS", "Symbol", "Symbols", "spellings"]
 
 
 @checked("covering", "data_end")

@@ -10,8 +10,7 @@ from attrs import frozen
 
 from ..errors import EventError
 from ..machine._base import Machine
-from ..names import demangle, plain
-from ..symbols import Symbols
+from ..symbols import Symbols, spellings
 from ._lines import source_places
 from ._markers import marked
 from ._messages import make_error
@@ -110,37 +109,15 @@ def _quoted(words: list[str], machine: Machine) -> Many:
     if re.search(r"[*?]", body):
         matches = re.compile(fnmatch.translate(body)).match
         found = [(symbol.name, symbol.address) for symbol in machine.symbols if symbol.kind == "func" and (
-            any(map(matches, (symbol.name, *_names(symbol.name)))))]
+            any(map(matches, (symbol.name, *spellings(symbol.name)))))]
     else:
         found = [(symbol.name, symbol.address) for symbol in machine.symbols
-                 if symbol.kind == "func" and body in (symbol.name, *_names(symbol.name))]
+                 if symbol.kind == "func" and body in (symbol.name, *spellings(symbol.name))]
     places = [*{address: (name, address) for name, address in found}.values()]
     if not places:
         raise make_error("BAD_PROBE_ADDR", at, joined,
                          f"no function is called {body}; `kprobes symbols FILE -C` lists what there is")
     return _definitions(words, places, machine)
-
-
-def _names(name: str) -> tuple[str, ...]:
-    """A C++ or Rust name as people write it: with its parameters and without, with the result's type that templates
-    have in front and without; nothing of other names."""
-    if not name.startswith(("_Z", "_R", "__Z")):
-        return ()
-    whole = re.sub(r" \[clone [^\]]*\]", "", demangle(name))
-    bare = plain(whole)
-    without = bare[_behind_type(bare):]
-    return whole, bare, without, without + whole[len(bare):]
-
-
-def _behind_type(name: str) -> int:
-    """Where a function's name begins, without its parameters, behind the type of its result."""
-    depth = 0
-    begin = 0
-    for at, char in enumerate(name):
-        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(char, 0)
-        if char == " " and depth == 0:
-            begin = at + 1
-    return begin
 
 
 def _is_pattern(place: str) -> bool:
@@ -182,7 +159,7 @@ def _places(symbols: Symbols, pattern: str, matches: Callable[[str], object]) ->
     seen: set[int] = set()
     for symbol in symbols:
         if (symbol.kind != "func" or symbol.address in seen or (colon and symbol.module != wanted)
-            or not (matches(symbol.name) or (readable and any(map(matches, _names(symbol.name)))))):
+            or not (matches(symbol.name) or (readable and any(map(matches, spellings(symbol.name)))))):
             continue
         seen.add(symbol.address)
         plain = len(known[symbol.name]) == 1 and not re.search(r"[\s%+:]", symbol.name)
