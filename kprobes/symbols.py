@@ -9,12 +9,24 @@ import itertools
 import math
 import operator
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from .arguments import blame, checked, shown
 from .controls import CONTROLS
-from .errors import AmbiguousSymbol, BadArgument, UnknownSymbol
-from .image import CodeLayout, LoadedFile, Symbol, read_names, write_names
+from .errors import AmbiguousSymbol, BadArgument, ImageError, UnknownSymbol
+from .image import (
+    FOLDERS,
+    CodeLayout,
+    LoadedFile,
+    Symbol,
+    build_id,
+    fetched,
+    find_separate,
+    has_dwarf,
+    is_of_same_build,
+    read_names,
+    write_names,
+)
 from .names import demangle, plain, spellings
 
 __all__ = ["CONTROLS", "Symbol", "Symbols", "spellings"]
@@ -82,16 +94,64 @@ class Symbols:
         "map" (of GNU ld or lld), "ida" (its map file), "table" (lines or columns of names and addresses: what Ghidra
         and IDA export);
         "idc" (a script of IDA's that sets names), "json" (a list of objects with name and address);
-        None: as it looks. module: that they are to belong to. Raises ImageError: unreadable, damaged, nothing in it.
+        None: as it looks. module: that they are to belong to. Where bias is 0 and a file of the same build is loaded,
+        it is that one's. Raises ImageError: unreadable, damaged, nothing in it.
         """
         before = len(self)
         names, data = read_names(path, format)
-        self.add_file(data, bias, module)
+        if data and not bias:
+            bias = next((file.bias for file in self.files if is_of_same_build(file.data, data)), 0)
+        self._add_names(names, data, bias, module, os.path.abspath(os.fspath(path)))
+        return len(self) - before
+
+    def find_debug(self, *, folders: Sequence[str] = FOLDERS, servers: Sequence[str] = ()) -> list[str]:
+        """Load the separate debug information of all loaded files that have none, with its names.
+
+        It is looked for as gdb does: by build-id and by .gnu_debuglink, beside the file, in `.debug`
+        there, and in `folders`; then servers are asked.
+
+        Args:
+            folders: that have debug information of all files.
+            servers: addresses of debuginfod servers, such as those in $DEBUGINFOD_URLS; none: no
+                network is used.
+
+        Returns:
+            The paths, or build-ids, of what was found.
+
+        Raises:
+            BadArgument: `folders` or `servers` are no texts.
+            ImageError: what was found is damaged; no server has it, and nothing was found for any file.
+        """
+        for what, given in (("folders", folders), ("servers", servers)):
+            if isinstance(given, str) or not all(isinstance(each, str) for each in given):
+                raise BadArgument(f"{what} is {shown(given)}", hint="pass a list of texts")
+        found: list[str] = []
+        failed: ImageError | None = None
+        for file in self.files:
+            if has_dwarf(file.data) or any(other is not file and other.bias == file.bias and has_dwarf(other.data)
+                                           and is_of_same_build(other.data, file.data) for other in self.files):
+                continue
+            separate = find_separate(file.data, file.path, folders)
+            if separate is None and servers:
+                try:
+                    separate = build_id(file.data), fetched(build_id(file.data), servers)
+                except ImageError as error:
+                    failed = error
+            if separate is not None:
+                names, data = read_names(separate[1], "elf")
+                self._add_names(names, data, file.bias, file.module, separate[0])
+                found.append(separate[0])
+        if failed is not None and not found:
+            raise failed
+        return found
+
+    def _add_names(self, names: Iterable[Symbol], data: bytes, bias: int, module: str, path: str) -> None:
+        """Add what a file names, `bias` bytes above what it says."""
+        self.add_file(data, bias, module, path)
         for s in names:
             mode = s.mode or (s.address & self.mode_bits if s.kind != "object" else 0)
             address = s.address - (0 if s.mode else mode) + bias
             self.add(s.name, address, s.size, module or s.module, mode, s.kind)
-        return len(self) - before
 
     def export(self, format: str, pattern: str = "*") -> str:
         """The table as other tools read it.
@@ -106,11 +166,11 @@ class Symbols:
         """
         return write_names((s for s in self if fnmatch.fnmatchcase(s.name, pattern)), format)
 
-    def add_file(self, data: bytes, bias: int, module: str = "") -> None:
+    def add_file(self, data: bytes, bias: int, module: str = "", path: str = "") -> None:
         """An ELF file whose code is in guest memory `bias` bytes above its link addresses: for stacks, types and
         lines."""
         if data:
-            self.files = (*self.files, LoadedFile(data, bias, module))
+            self.files = (*self.files, LoadedFile(data, bias, module, path))
 
     def add_layout(self, layout: CodeLayout) -> None:
         """Where an image has code, at its addresses in guest memory. Raises BadArgument: it is no CodeLayout."""

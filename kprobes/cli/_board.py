@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -100,11 +101,15 @@ class Around:
         board: as it is; None: none of the options was given.
         fed: file whose bytes the first serial port receives; None: none.
         symbols: file with more names; None: none.
+        debug_files: files with debug information of what is loaded.
+        debuginfod: servers are asked for it.
     """
 
     board: Board | None
     fed: str | None
     symbols: str | None
+    debug_files: tuple[str, ...] = ()
+    debuginfod: bool = False
 
     @property
     def raw(self) -> bool:
@@ -122,9 +127,15 @@ class Around:
         return self._load_onto_board(file, arch)
 
     def name(self, machine: UnicornMachine | QemuMachine) -> None:
-        """Add the names that --symbols brings."""
+        """Add the names that --symbols brings, and separate debug information."""
         if self.symbols is not None:
             machine.symbols.load(self.symbols)
+        for path in self.debug_files:
+            machine.symbols.load(path, format="elf")
+        servers = os.environ.get("DEBUGINFOD_URLS", "").split() if self.debuginfod else []
+        if self.debuginfod and not servers:
+            raise click.UsageError("--debuginfod asks the servers in $DEBUGINFOD_URLS, which has none")
+        machine.symbols.find_debug(servers=servers)
 
     def _load_onto_board(self, file: str, arch: str | None) -> UnicornMachine:
         from ..board import Board
@@ -208,8 +219,8 @@ def with_board(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapped(**options: Any) -> None:
         said = {name: options.pop(name) for name in NAMES}
-        fed, symbols = said.pop("fed"), said.pop("symbols")
-        command(around=Around(board=_board(**said), fed=fed, symbols=symbols), **options)
+        others = {name: said.pop(name) for name in ("fed", "symbols", "debug_files", "debuginfod")}
+        command(around=Around(board=_board(**said), **others), **options)
 
     for option in reversed(OPTIONS):
         wrapped = option(wrapped)
@@ -249,5 +260,9 @@ OPTIONS = (
                       "pxCurrentTCB:52 for FreeRTOS."),
     click.option("--symbols", metavar="FILE2",
                  help="Names: an ELF file, nm's or a linker's list, lines of address and name."),
+    click.option("--debug-file", "debug_files", metavar="FILE2", multiple=True,
+                 help="Separate debug information; may be given again. Without it, it is looked for as gdb does."),
+    click.option("--debuginfod", is_flag=True, help="Ask the servers in $DEBUGINFOD_URLS for debug information."),
 )
-NAMES = ("base", "entry", "vectors", "ram", "rom", "mmio", "device", "svd", "board", "task", "fed", "symbols")
+NAMES = ("base", "entry", "vectors", "ram", "rom", "mmio", "device", "svd", "board", "task", "fed", "symbols",
+         "debug_files", "debuginfod")

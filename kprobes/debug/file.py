@@ -13,7 +13,7 @@ from elftools.construct.core import ConstructError
 from elftools.elf.elffile import ELFFile
 
 from ..errors import ImageError
-from ..image import LoadedFile, linked
+from ..image import LoadedFile, find_separate, linked
 
 DAMAGE = (ImageError, DWARFError, ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError,
           AttributeError, AssertionError, NotImplementedError, EOFError, RecursionError, struct.error, zlib.error,
@@ -24,6 +24,19 @@ T = TypeVar("T")
 def dwarf(file: LoadedFile) -> Any:
     """pyelftools' DWARFInfo of a file, or None. Raises what is in DAMAGE."""
     return cached(file, "dwarf", lambda: elf_of(file).get_dwarf_info(relocate_dwarf_sections=False, follow_links=False))
+
+
+def dwarf_of_source(file: LoadedFile) -> Any:
+    """pyelftools' DWARFInfo of a file, or of the one that has its debug information, where that is found as gdb finds
+    it; None where neither has any. Raises what is in DAMAGE."""
+    info = dwarf(file)
+    if info is not None and info.has_debug_info:
+        return info
+    found = cached(file, "separate", lambda: find_separate(file.data, file.path))
+    if found is None:
+        return None
+    other = dwarf(LoadedFile(found[1], file.bias, file.module, found[0]))
+    return other if other is not None and other.has_debug_info else None
 
 
 def elf_of(file: LoadedFile) -> ELFFile:

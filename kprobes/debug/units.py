@@ -12,7 +12,7 @@ from attrs import frozen
 from ..arch._base import Arch
 from ..image import LoadedFile
 from .expression import Unknown
-from .file import DAMAGE, cached, children, dwarf
+from .file import DAMAGE, cached, children, dwarf_of_source
 from .kept import kept_types
 from .scan import VARIABLE, Found, NamedType, Scanner, Sections, aranges, headers
 from .types import CType
@@ -59,8 +59,8 @@ class Units:
     """
 
     def __init__(self, file: LoadedFile) -> None:
-        info = dwarf(file)
-        self.info: Any = info if info is not None and info.has_debug_info else None
+        info = dwarf_of_source(file)
+        self.info: Any = info
         self._sections = _sections(self.info, "little" if info is None or info.config.little_endian else "big")
         self.headers = headers(self._sections)
         self._scanner = Scanner(self._sections)

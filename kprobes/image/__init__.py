@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from attrs import evolve
+
 from ..errors import ImageError
 from ._elf import Elf, damage_is_error
 from ._export import EXPORTS, write_names
@@ -16,6 +18,7 @@ from ._loadable import loadable
 from ._names import FORMATS, names_in
 from ._placing import Image
 from ._relocatable import relocatable
+from ._separate import FOLDERS, build_id, fetched, find_separate, has_dwarf, is_of_same_build
 from ._symbol import LoadedFile, Symbol
 from ._unlinked import linked
 from ._values import (
@@ -32,6 +35,7 @@ from ._values import (
 
 __all__ = [
     "EXPORTS",
+    "FOLDERS",
     "FORMATS",
     "TLSDESC",
     "CodeLayout",
@@ -45,7 +49,12 @@ __all__ = [
     "Segment",
     "Symbol",
     "TlsBlock",
+    "build_id",
     "collector_paused",
+    "fetched",
+    "find_separate",
+    "has_dwarf",
+    "is_of_same_build",
     "linked",
     "page_size",
     "raw_bytes",
@@ -70,7 +79,10 @@ def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) ->
                 f"{name}: {what}",
                 hint="executables, shared objects and relocatable files are loaded",
             )
-        return relocatable(elf) if elf.type == "ET_REL" else loadable(elf)
+        image = relocatable(elf) if elf.type == "ET_REL" else loadable(elf)
+    if isinstance(source, bytes | bytearray | memoryview):
+        return image
+    return evolve(image, path=os.path.abspath(os.fsdecode(source)))
 
 
 def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple[bytes, str]:
@@ -86,7 +98,7 @@ def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple
 
 
 def read_names(
-    source: str | os.PathLike[str], format: str | None = None
+    source: str | os.PathLike[str] | bytes, format: str | None = None
 ) -> tuple[Iterable[Symbol], bytes]:
     """(what a file says of names and addresses: see Symbols.load(); the file, where it says more).
     Addresses of text files keep their mode bits.

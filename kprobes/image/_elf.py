@@ -188,7 +188,7 @@ class Elf:
         perms = "".join(p for bit, p in ((4, "r"), (2, "w"), (1, "x")) if h["p_flags"] & bit)
         return Load(
             h["p_vaddr"],
-            self.bytes_at(h["p_offset"], h["p_filesz"]),
+            b"" if self.only_debug else self.bytes_at(h["p_offset"], h["p_filesz"]),
             h["p_memsz"],
             perms,
             h["p_offset"],
@@ -391,6 +391,12 @@ class Elf:
         """True where there is call frame information or more."""
         names = (".eh_frame", ".debug_frame", ".debug_info", ".zdebug_info", ".note.stapsdt")
         return any(s.name in names for s in self.sections)
+
+    @cached_property
+    def only_debug(self) -> bool:
+        """True for separate debug information, which has the sections of a program without their
+        bytes."""
+        return any(s.name == ".text" and s["sh_type"] == "SHT_NOBITS" for s in self.sections)
 
     @cached_property
     def sections(self) -> list[Section]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from ..errors import ImageError
-from ._elf import Elf, Relocation, SymbolEntry
+from ._elf import Elf, Relocation, SymbolEntry, damage_is_error
 from ._layout import code_layout
 from ._pclntab import GoFunction, go_functions
 from ._placing import Image
 from ._plt import plt_symbols
 from ._segments import merge, with_addends
+from ._separate import packed_symbols
 from ._sites import ImageMemory
 from ._symbol import Symbol
 from ._symbols import data_of, imports_of, local_entries, symbols_of
@@ -29,7 +31,7 @@ def loadable(elf: Elf) -> Image:
     entries = elf.dynamic_symbols(max((r.symbol + 1 for r in raw), default=0))
     relocations = (*with_addends(raw, memory, elf), *_mips_got(elf, memory, len(entries)))
     _refuse_code_plt(elf, relocations)
-    everything = [*elf.symbol_table(), *entries]
+    everything = [*_own_symbols(elf), *entries]
     return Image(
         name=elf.name,
         machine=elf.machine,
@@ -86,6 +88,16 @@ def _symbols(
     known = {s.address for s in found if s.kind != "object" and s.size}
     return (*found, *(Symbol(f.name, f.address, f.size) for f in go_functions(elf, relocations)
                       if f.address not in known and _is_code(segments, f)))
+
+
+def _own_symbols(elf: Elf) -> list[SymbolEntry]:
+    """Read .symtab, or where it was stripped what .gnu_debugdata has of it."""
+    found = elf.symbol_table()
+    packed = packed_symbols(elf.data) if not found else b""
+    if packed:
+        with suppress(ImageError), damage_is_error(elf.name):
+            return Elf(packed, elf.name).symbol_table()
+    return found
 
 
 def _is_code(segments: tuple[Segment, ...], f: GoFunction) -> bool:

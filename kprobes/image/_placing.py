@@ -93,6 +93,7 @@ class Image:
     #: relocatable files: where the code stands that calls of other images go through
     veneers: int = 0
     warnings: tuple[str, ...] = ()
+    path: str = ""  #: of the file; "" where it was given as bytes
     #: all of it, where it says anything of its source; b"": it does not
     file: bytes = field(default=b"", repr=False)
     #: (offset in the file, link address, bytes) of what is loaded, code first

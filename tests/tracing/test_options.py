@@ -127,6 +127,8 @@ def words_of(command: str, option: str, folder: Path) -> tuple[list[str], Check]
     rows: dict[str, tuple[list[str], Check]] = {
         "--demangle": ([*cxx, "--call", f"{MANGLED}()", "-C"], said(READABLE)),
         "--arch": raws, "--base": raws, "--symbols": raws,
+        "--debug-file": ([*guest, *call, "--debug-file", DEMO, *saved], said("fib(3) = ")),
+        "--debuginfod": ([*guest, *call, "--debuginfod", *saved], said("DEBUGINFOD_URLS")),
         "--mmio": (raws[0], lambda done, folder: "0x40000000:0x1000" in done.stderr and "reads" in done.stderr),
         "--call": ([*guest, *call, *saved], said("fib(3) = ")),
         "--run": ([*guest, "--run", *saved], lambda done, folder: bool(done.output)),
@@ -176,7 +178,14 @@ def status_of(command: str, option: str) -> int:
     """The exit status of that row."""
     if option in ("--qemu", "--sysroot"):
         return 0 if QEMU and command != "cover" else 2
+    if option == "--debuginfod":
+        return 2
     return 1 if option in ("--timeout", "--max-insns", "--entry", "--vectors") else 0
+
+
+@pytest.fixture(autouse=True)
+def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
 
 
 ALL = [(command, option) for command in GUESTS for option in options_of(command)]
@@ -199,7 +208,7 @@ def test_a_sysroot_is_needed(tmp_path: Path) -> None:
 
 
 #: what these say where they are refused
-REFUSED = {"--sdt": "no static tracepoint", "--vectors": "no vector table"}
+REFUSED = {"--sdt": "no static tracepoint", "--vectors": "no vector table", "--debuginfod": "DEBUGINFOD_URLS"}
 DATA = Path(__file__).resolve().parent.parent / "data"
 #: options of boards, on the demo; tests/board/test_board.py tries them on a raw image
 AROUND = {"--ram": ("--ram", "0x40000000:0x1000"), "--rom": ("--rom", f"{DEMO}@0x50000000"),
@@ -207,7 +216,8 @@ AROUND = {"--ram": ("--ram", "0x40000000:0x1000"), "--rom": ("--rom", f"{DEMO}@0
           "--entry": ("--entry", "0x401000"), "--task": ("--task", "fib"), "--symbols": ("--symbols", DEMO),
           "--input": ("--device", "pl011@0x40000000", "--input", DEMO), "--svd": ("--svd", str(DATA / "chip.svd")),
           "--board": ("--board", str(DATA / "board.toml")), "--base": ("--base", "0x400000", "--arch", "x86_64", "--symbols", DEMO),
-          "--vectors": ("--vectors", "0x401000"), "--discover": ("--discover",)}
+          "--vectors": ("--vectors", "0x401000"), "--discover": ("--discover",), "--debug-file": ("--debug-file", DEMO),
+          "--debuginfod": ("--debuginfod",)}
 OTHERS = {
     "archs": {}, "symbols": {"--arch": ("--arch", "x86_64"), "--format": ("--format", "ghidra"), **AROUND},
     "list": {"--arch": ("--arch", "x86_64"), "--sdt": ("--sdt",), "--demangle": ("-C",), **AROUND},

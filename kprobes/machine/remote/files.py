@@ -72,7 +72,7 @@ class RemoteFile:
         for s in placed.symbols:
             symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
         symbols.add_image([(s.addr, s.addr + s.memsz) for s in placed.segments], self.module)
-        symbols.add_file(self.image.file, self.bias, self.module)
+        symbols.add_file(self.image.file, self.bias, self.module, self.image.path)
         for start, end in placed.data:
             symbols.add_data(start, end, self.module)
 

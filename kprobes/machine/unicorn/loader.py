@@ -133,7 +133,7 @@ class Loader:
         symbols.add_loaded(image.in_file, bias, "" if main else image.name)
         if image.layout is not None:
             symbols.add_layout(image.layout.moved(bias, "" if main else image.name))
-        symbols.add_file(image.file, bias, "" if main else image.name)
+        symbols.add_file(image.file, bias, "" if main else image.name, image.path)
         for start, end in placed.data:
             symbols.add_data(start, end, "" if main else image.name)
         if main:

@@ -1,0 +1,179 @@
+"""Separate debug information: which file has that of another, and what a stripped file has packed in itself."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import re
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from elftools.elf.elffile import ELFFile
+
+from ..errors import ImageError
+from ..newfile import NewFile
+from ._elf import damage_is_error
+
+FOLDERS: Final = ("/usr/lib/debug",)
+_MOST: Final = 1 << 30  #: bytes of a file that is unpacked or fetched
+_SECONDS: Final = 90  #: that a server may take, as debuginfod's own client waits
+_ID: Final = re.compile(r"[0-9a-f]{4,128}")
+
+
+def build_id(data: bytes) -> str:
+    """Return a file's build-id in hexadecimal; "" where it has none, or is damaged."""
+    with suppress(ImageError), damage_is_error(""):
+        for section in _elf(data).iter_sections():
+            if section["sh_type"] == "SHT_NOTE":
+                for note in section.iter_notes():
+                    if note["n_type"] == "NT_GNU_BUILD_ID":
+                        return str(note["n_desc"])
+    return ""
+
+
+def debug_link(data: bytes) -> tuple[str, int] | None:
+    """Return (name, CRC) of the file that .gnu_debuglink names; None where there is none."""
+    with suppress(ImageError), damage_is_error(""):
+        elf = _elf(data)
+        section = elf.get_section_by_name(".gnu_debuglink")
+        if section is not None:
+            content: bytes = section.data()
+            order: Any = "little" if elf.little_endian else "big"
+            return content.partition(b"\0")[0].decode(), int.from_bytes(content[-4:], order)
+    return None
+
+
+def has_dwarf(data: bytes) -> bool:
+    """Tell whether a file has types, variables and lines."""
+    with suppress(ImageError), damage_is_error(""):
+        elf = _elf(data)
+        return any(
+            elf.get_section_by_name(name) is not None for name in (".debug_info", ".zdebug_info")
+        )
+    return False
+
+
+def packed_symbols(data: bytes) -> bytes:
+    """Return the ELF file in .gnu_debugdata, whose symbols a stripped file lacks; b"" where there is
+    none, or it is damaged."""
+    with suppress(ImageError, lzma.LZMAError), damage_is_error(""):
+        section = _elf(data).get_section_by_name(".gnu_debugdata")
+        if section is not None:
+            found = lzma.LZMADecompressor().decompress(section.data(), max_length=_MOST)
+            return found if found[:4] == b"\x7fELF" else b""
+    return b""
+
+
+def is_of_same_build(one: bytes, other: bytes) -> bool:
+    """Tell whether two files are the same program: by their build-ids, or where neither has one by
+    their code's place."""
+    ids = build_id(one), build_id(other)
+    if any(ids):
+        return ids[0] == ids[1]
+    text = _text(one)
+    return text is not None and text == _text(other)
+
+
+def _text(data: bytes) -> tuple[int, int] | None:
+    """Return (link address, bytes) of a file's code; None where it has none."""
+    with suppress(ImageError), damage_is_error(""):
+        section = _elf(data).get_section_by_name(".text")
+        return None if section is None else (section["sh_addr"], section["sh_size"])
+    return None
+
+
+def candidates(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> Iterator[str]:
+    """Where a file's debug information may be, as gdb looks for it.
+
+    Args:
+        data: the file.
+        path: of it; "": not known.
+        folders: that have debug information for all files.
+    """
+    identity = build_id(data)
+    if identity:
+        for folder in folders:
+            yield os.path.join(folder, ".build-id", identity[:2], f"{identity[2:]}.debug")
+    link = debug_link(data)
+    if link is not None and link[0] and "/" not in link[0]:
+        home = os.path.dirname(os.path.realpath(path)) if path else ""
+        if home:
+            yield os.path.join(home, link[0])
+            yield os.path.join(home, ".debug", link[0])
+        for folder in folders:
+            yield os.path.join(folder, home.lstrip("/"), link[0])
+
+
+def find_separate(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> tuple[str, bytes] | None:
+    """(path, contents) of the file with another one's debug information; None where there is none of the same build.
+
+    Args:
+        data: the file that lacks it.
+        path: of that; "": not known.
+        folders: that have debug information for all files.
+    """
+    link = debug_link(data)
+    for candidate in candidates(data, path, folders):
+        try:
+            with open(candidate, "rb") as file:
+                found = file.read()
+        except (OSError, ValueError):
+            continue
+        right = is_of_same_build(data, found) if build_id(data) else link is not None and zlib.crc32(found) == link[1]
+        if right and found != data:
+            return candidate, found
+    return None
+
+
+def fetched(identity: str, servers: Sequence[str]) -> bytes:
+    """The debug information of a build, from debuginfod servers, or what was fetched before.
+
+    Args:
+        identity: the build-id.
+        servers: their addresses, such as those in DEBUGINFOD_URLS.
+
+    Raises:
+        ImageError: no server has it.
+    """
+    if not _ID.fullmatch(identity):
+        raise ImageError("the file has no build-id, by which servers know it", hint="give its debug file's path")
+    folder = Path(os.environ.get("DEBUGINFOD_CACHE_PATH") or Path.home() / ".cache" / "debuginfod_client") / identity
+    kept = folder / "debuginfo"
+    if kept.is_file() and kept.stat().st_size:
+        return kept.read_bytes()
+    reasons = []
+    for server in servers:
+        if not server.startswith(("http://", "https://")):
+            reasons.append(f"{server}: is no address of http")
+            continue
+        try:
+            address = f"{server.rstrip('/')}/buildid/{identity}/debuginfo"
+            with urllib.request.urlopen(address, timeout=_SECONDS) as answer:
+                data: bytes = answer.read(_MOST)
+        except (urllib.error.URLError, OSError, ValueError) as error:
+            reasons.append(f"{server}: {error}")
+            continue
+        _keep(kept, data)
+        return data
+    raise ImageError(f"no server has debug information of build {identity}: {'; '.join(reasons) or 'none is given'}",
+                     hint="set DEBUGINFOD_URLS to addresses of servers, or give the debug file's path")
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Keep what was fetched, if that is possible."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with NewFile(path, binary=True) as new:
+            new.file.write(data)
+    except OSError:
+        return
+
+
+def _elf(data: bytes) -> ELFFile:
+    return ELFFile(io.BytesIO(data))

@@ -1,0 +1,170 @@
+"""Separate debug information is found as gdb finds it: beside the file, by build-id, packed in it, on servers, by name."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import lzma
+import shutil
+import subprocess
+import tarfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kprobes import BadArgument, ImageError, Kprobes, UnicornMachine
+from kprobes.cli import main
+from kprobes.image import build_id
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+with tarfile.open(DATA / "debug.tar.xz") as archive:
+    FILES = {member.name.removesuffix(".elf"): archive.extractfile(member).read()  # type: ignore[union-attr]
+             for member in archive.getmembers() if member.name.endswith("-eh.elf") and not member.name.startswith("sparc")}  # SPARC's are objects
+SOURCE = """struct item { int n; double d; }; struct item one = {5, 2.5};
+__attribute__((noinline)) static int inner(struct item *it, int k) { return it->n * k; }
+int outer(int k) { return inner(&one, k) + 1; }
+void _start(void) {}
+"""
+pytestmark = pytest.mark.quick
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_another_file_has_it(name: str) -> None:
+    """On every architecture: types and lines come of the second file, at the first one's bias, and not before."""
+    data = FILES[name]
+    bare = data.replace(b".debug_", b".gebug_")  # as if it had been stripped
+    with UnicornMachine.load(bare, arch="cortexm" if name.startswith("cortexm") else None) as m:
+        assert m.debug.line(m.symbols["walk"].address) is None
+        m.symbols.add_file(data, 0)
+        assert m.debug.line(m.symbols["walk"].address) is not None and m.type("struct entry").size
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("gcc") is None or shutil.which("objcopy") is None:
+        pytest.skip("there is no compiler of C, or no objcopy")
+    made = tmp_path_factory.mktemp("separate")
+    (made / "shop.c").write_text(SOURCE)
+
+    def run(*words: str) -> None:
+        subprocess.run(words, cwd=made, check=True, capture_output=True)
+    run("gcc", "-g", "-O1", "-nostdlib", "-pie", "-fPIE", "-Wl,--build-id,-E", "-o", "full", "shop.c")
+    run("objcopy", "--only-keep-debug", "full", "shop.debug")
+    run("objcopy", "--strip-all", "full", "bare")
+    run("objcopy", "--strip-all", "--add-gnu-debuglink=shop.debug", "full", "linked")
+    run("objcopy", "-S", "--keep-symbol=inner", "full", "mini")
+    (made / "packed.xz").write_bytes(lzma.compress((made / "mini").read_bytes()))
+    run("objcopy", "--add-section", ".gnu_debugdata=packed.xz", "bare", "packed")
+    return made
+
+
+def seen(m: UnicornMachine) -> tuple[object, ...]:
+    """What debug information tells: a parameter, a line."""
+    with Kprobes(m) as k:
+        e = k.event("p:t inner it->d k")
+        assert m.call("outer", 3) == 16
+        (record,) = e
+        line = m.debug.line(m.symbols["inner"].address)
+        return record.args["d"], record.args["k"], line is not None and line.line
+
+
+def test_beside_the_file(folder: Path, tmp_path: Path) -> None:
+    """By .gnu_debuglink, there and in `.debug`; one that is of another build is not taken."""
+    for where in (tmp_path, tmp_path / ".debug"):
+        where.mkdir(exist_ok=True)
+        shutil.copy(folder / "linked", tmp_path)
+        shutil.copy(folder / "shop.debug", where)
+        with UnicornMachine.load(tmp_path / "linked") as m:
+            assert m.type("struct item").size == 16  # of itself
+            assert "inner" not in m.symbols and m.symbols.find_debug() == [str(where / "shop.debug")]
+            assert seen(m) == (2.5, 3, 2) and m.symbols.find_debug() == []
+        identity = bytes.fromhex(build_id((folder / "linked").read_bytes()))
+        there = where / "shop.debug"
+        there.write_bytes(there.read_bytes().replace(identity, identity[::-1]))
+        with UnicornMachine.load(tmp_path / "linked") as m:
+            assert m.symbols.find_debug() == []
+        (where / "shop.debug").unlink()
+
+
+def test_by_build_id(folder: Path, tmp_path: Path) -> None:
+    identity = build_id((folder / "bare").read_bytes())
+    there = tmp_path / ".build-id" / identity[:2] / f"{identity[2:]}.debug"
+    there.parent.mkdir(parents=True)
+    shutil.copy(folder / "shop.debug", there)
+    with UnicornMachine.load((folder / "bare").read_bytes()) as m:
+        assert m.symbols.find_debug() == [] and m.symbols.find_debug(folders=[str(tmp_path)]) == [str(there)]
+        assert seen(m) == (2.5, 3, 2)
+
+
+def test_packed_symbols(folder: Path) -> None:
+    with UnicornMachine.load(folder / "bare") as bare, UnicornMachine.load(folder / "packed") as m:
+        assert "inner" not in bare.symbols
+        assert m.symbols["inner"].size and m.call("outer", 3) == 16
+
+
+def test_bias_is_found(folder: Path) -> None:
+    """A position-independent program's file is named without saying where the program is."""
+    with UnicornMachine.load(folder / "bare") as m:
+        assert m.symbols["outer"].address > 0x100000
+        m.symbols.load(folder / "shop.debug")
+        assert seen(m) == (2.5, 3, 2)
+
+
+@pytest.fixture
+def server(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a debuginfod server, as far as clients see."""
+    identity = build_id((folder / "bare").read_bytes())
+    there = tmp_path / "served" / "buildid" / identity
+    there.mkdir(parents=True)
+    shutil.copy(folder / "shop.debug", there / "debuginfo")
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    handler = functools.partial(Quiet, directory=str(tmp_path / "served"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{made.server_address[1]}"
+        made.shutdown()
+        thread.join()
+
+
+def test_servers(folder: Path, server: str) -> None:
+    """Asked when they are named, and then what they gave is kept; else never."""
+    identity = build_id((folder / "bare").read_bytes())
+    for servers in ([server], ["http://127.0.0.1:9/"]):  # the second is not asked
+        with UnicornMachine.load(folder / "bare") as m:
+            assert m.symbols.find_debug() == [] and m.symbols.find_debug(servers=servers) == [identity]
+            assert seen(m) == (2.5, 3, 2)
+
+
+@pytest.mark.parametrize("servers", [["ftp://here"], ["http://127.0.0.1:9"]])
+def test_no_server_has_it(folder: Path, servers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path))
+    with UnicornMachine.load(folder / "bare") as m:
+        with pytest.raises(ImageError, match="no server has debug information"):
+            m.symbols.find_debug(servers=servers)
+        with pytest.raises(BadArgument, match="servers is"):
+            m.symbols.find_debug(servers="http://here")
+
+
+def test_on_the_command_line(folder: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["trace", str(folder / "bare"), "p:t inner it->d k", "--call", "outer(3)"]
+
+    def run(*more: str) -> tuple[int, str]:
+        result = CliRunner().invoke(main, [*words, *more])
+        return result.exit_code, result.output
+    monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
+    assert run()[0] == 2
+    status, output = run("--debug-file", str(folder / "shop.debug"))
+    assert status == 0 and " d=2.5 k=3" in output
+    status, output = run("--debuginfod")
+    assert status == 2 and "DEBUGINFOD_URLS" in output
+    monkeypatch.setenv("DEBUGINFOD_URLS", server)
+    status, output = run("--debuginfod")
+    assert status == 0 and " d=2.5 k=3" in output
