@@ -6,6 +6,7 @@ import io
 import lzma
 import os
 import re
+import tempfile
 import urllib.error
 import urllib.request
 import zlib
@@ -17,7 +18,6 @@ from typing import Any, Final
 from elftools.elf.elffile import ELFFile
 
 from ..errors import ImageError
-from ..newfile import NewFile
 from ._elf import damage_is_error
 
 FOLDERS: Final = ("/usr/lib/debug",)
@@ -169,10 +169,15 @@ def _keep(path: Path, data: bytes) -> None:
     """Keep what was fetched, if that is possible."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with NewFile(path, binary=True) as new:
-            new.file.write(data)
+        handle, name = tempfile.mkstemp(dir=path.parent)
     except OSError:
         return
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(name, path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
 
 
 def _elf(data: bytes) -> ELFFile:
