@@ -293,6 +293,38 @@ def test_what_is_cited_is_here() -> None:
     assert wrong == []
 
 
+#: files that readers make, or that other projects have
+ELSEWHERE = {"TARGET.py", "examples/x.py", "my_package/linux.py", "ImportSymbolsScript.py"}
+
+
+def written(path: Path) -> str:
+    """Return a page without its code, or a module's docstrings and comments."""
+    text = path.read_text()
+    if path.suffix == ".md":
+        return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    said = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)]
+    return "\n".join([*said, *re.findall(r"#:? .*", text)])
+
+
+def test_modules_that_are_named_exist() -> None:
+    """Files and private modules in pages, docstrings and comments."""
+    top = DOCS.parent
+    files = {f"/{path.relative_to(top).as_posix()}" for folder in ("kprobes", "tests", "docs", "benchmarks", "examples")
+             for path in (top / folder).rglob("*.py")}
+    packages = "|".join(sorted({module.split(".")[0] for module in sources() if "." in module}))
+    wrong = []
+    for path in [*DOCS.rglob("*.md"), *top.glob("*.md"), *ROOT.rglob("*.py")]:
+        text = written(path)
+        for name in re.findall(r"(?<![\w/.$-])((?:[\w-]+/)*\w+\.py)\b", text):
+            if name not in ELSEWHERE and not any(file.endswith(f"/{name}") for file in files):
+                wrong.append(f"{path}: {name}")
+        for name in re.findall(rf"(?<![\w./])((?:{packages})\._\w+)", text):
+            if name not in sources():
+                wrong.append(f"{path}: {name}")
+    assert wrong == []
+
+
 @pytest.mark.parametrize("module", [m for m in sources() if m.startswith("core.")])
 def test_core_knows_no_architecture_by_name(module: str) -> None:
     """Neither the name of an architecture, an engine or an instruction of one in a string or a variable, nor a

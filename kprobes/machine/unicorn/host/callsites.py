@@ -1,5 +1,5 @@
 """Call sites: what is called when the guest executes one, by host code where that can do it. See
-machine._hostcode.
+kprobes.native.
 """
 
 from __future__ import annotations

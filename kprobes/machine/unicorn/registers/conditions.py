@@ -4,7 +4,7 @@ where the engine keeps them.
 The engine works condition codes out lazily: it keeps the last result and operand and a number that
 says what they are of. Its own API reads them wrongly, or destroys them in a hook. Their words lie
 at fixed distances from the first general register in the CPU's structure, wherever that is
-(_cpustate.py finds it). The self-test compares them with what guest code sees.
+(cells.py finds it). The self-test compares them with what guest code sees.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Registers of a window: words behind a pointer that lies in the engine's CPU structure and moves
 with the window.
 
-They are found like the others (_cpustate.py), on an engine made for that: a pointer near the
+They are found like the others (cells.py), on an engine made for that: a pointer near the
 general registers behind which all of them follow the API in both directions, in every window that
 the guest's code can move to. On each other engine the first and the last are seen to do so before
 any is used; where that fails, they stay with the API.
