@@ -193,6 +193,9 @@ class Walking:
     opens: Mapping[int, re.Pattern[bytes]] = field(factory=dict)
     #: (instruction, up to 64 before it, as above) -> data of the text that it reads through a register; None: none
     table: Callable[[Insn, Sequence[Insn]], Table | None] | None = None
+    #: (jump whose table follows it (`Insn.table`), up to 64 before it, as above) -> how many entries it has, as a
+    #: comparison among them says; None: none does
+    entries: Callable[[Insn, Sequence[Insn]], int | None] | None = None
 
 
 @frozen(kw_only=True)

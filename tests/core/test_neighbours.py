@@ -24,6 +24,9 @@ BASE = 0x10000
 LITERALS = [
     ("arm", 0, "00009fe5 1eff2fe1 78563412", 8, None), ("armeb", 0, "00009fe5 1eff2fe1 12345678", 8, None),
     ("arm", 1, "0148 7047 00bf 00bf 78563412", 8, None), ("cortexm", 1, "0148 7047 00bf 00bf 78563412", 8, None),
+    *((arch, 1, code, 20, None) for arch in ("arm", "cortexm") for code in (  # code behind a jump table, reached otherwise
+        "0128 02d8 dfe800f0 0303 0248 7047 0720 7047 00bf 78563412",
+        "0028 01d9 0720 7047 dfe800f0 0303 0148 7047 fce7 78563412")),
     ("arm", 0, "0000a0e3 000000ea 78563412 0c001fe5 1eff2fe1", 8, 12),  # it stands before the instruction that loads it
     ("arm64", 0, "40000018 c0035fd6 78563412", 8, None), ("arm64be", 0, "40000018 c0035fd6 12345678", 8, None),
     ("arm64", 0, "02000014 78563412 e0ffff18 c0035fd6", 4, 8),

@@ -36,7 +36,7 @@ from .a32 import decode_word
 from .encode import b, b_wide
 from .nvic import Nvic
 from .shared import D, R, with_it_state
-from .tables import table
+from .tables import entries, table
 from .thumb import A_TABLE, M_TABLE
 from .thumb16 import TABLE16, is_wide
 
@@ -142,7 +142,7 @@ ARM = Arch(
     pointers=Pointers(mode_bits=1, mode="Thumb", same_mode=same_mode,
                       code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)),
     walking=Walking(conditioned=conditioned, opens=OPENS, table=partial(table, Order.LITTLE),
-                    follow=following(addresses.use, 32, addresses.begins)),
+                    entries=entries, follow=following(addresses.use, 32, addresses.begins)),
     files=Files(machines=((40, 32, "little"),), choose=of_profile),
     interrupts=interrupts.CONTROLLER,
 )  # fmt: skip

@@ -1,7 +1,13 @@
-"""`Walking.table` of ARM: switches of position-independent code, whose table holds distances from itself.
+"""Jump tables of ARM.
+
+`Walking.table`: switches of position-independent code, whose table holds distances from itself.
 
     adr lr, table; ldr.w r12, [lr, r11, lsl #2]; add lr, r12; bx lr    T32
     adr r1, table; ldr r0, [r1, r0, lsl #2]; add pc, r0, r1            A32
+
+`Walking.entries`: how long the tables behind TBB and TBH are.
+
+    cmp r1, #19; bhi default; tbb [pc, r1]                             T32
 """
 
 from __future__ import annotations
@@ -9,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._base import Insn, Order, Table
+from .addresses import use
 
 
 def table(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
@@ -62,3 +69,44 @@ def _start(before: Sequence[Insn], register: int, distance: int) -> int | None:
             if into == register:
                 return insn.operand
     return None
+
+
+def entries(jump: Insn, before: Sequence[Insn]) -> int | None:
+    """Find the comparison that bounds the index of TBB or TBH.
+
+    Args:
+        jump: the TBB or TBH.
+        before: what always precedes it.
+
+    Returns:
+        The number of entries of its table; None where no comparison is found whose register is the index still.
+    """
+    index, bounded = _word(jump) & 15, False
+    for insn in reversed(before):
+        word = _word(insn)
+        compared = _compared(insn, word)
+        if compared is not None:
+            if bounded and compared[0] == index:
+                return compared[1] + 1
+            bounded = False
+        elif _is_bhi(insn, word):
+            bounded = True
+        elif index in use(insn).into:
+            return None
+    return None
+
+
+def _compared(insn: Insn, word: int) -> tuple[int, int] | None:
+    """(register, constant below 256) of CMP; None for any other instruction (A8.8.37)."""
+    if insn.size == 2:
+        return (word >> 8 & 7, word & 0xFF) if word >> 11 == 0b00101 else None
+    if word & 0xFBF08F00 != 0xF1B00F00 or word & 0x04007000:  # the constant is not shifted or repeated
+        return None
+    return word >> 16 & 15, word & 0xFF
+
+
+def _is_bhi(insn: Insn, word: int) -> bool:
+    """True for a branch on an unsigned "higher than" (A8.8.18)."""
+    if insn.size == 2:
+        return word >> 8 == 0xD8
+    return word & 0xF800D000 == 0xF0008000 and word >> 22 & 15 == 8

@@ -62,6 +62,7 @@ class Walk:
         "_doubt",
         "_ending",
         "_executing",
+        "_guessed",
         "_in_slot",
         "_known",
         "_leads",
@@ -124,6 +125,7 @@ class Walk:
         self._doubt = -_PADDING  # behind a call, which may not return
         self._ending = False  # the delay slot of an instruction that does not go on comes next
         self._orphans: list[tuple[int, int]] = []  # what was walked though nothing is known to lead there
+        self._guessed: list[tuple[int, int]] = []  # jump tables whose end is only supposed
         self._made: list[int] = []  # addresses worked out since the last branch, call or place that a branch leads to
         self._bases: set[int] = set()  # of them, those from which a computed jump may count
         self._known: dict[int, int] = {}  # register -> an address that it holds
@@ -311,7 +313,7 @@ class Walk:
         self.targets.add(target)
         # Code that seemed unreached may go on into what was therefore taken for data.
         doubted = [*((at, end) for at, (end, _) in self.pointed.items()),
-                   *((low, high) for low, high in self._orphans if high in self.pointed)]
+                   *((low, high) for low, high in self._orphans if high in self.pointed), *self._guessed]
         if any(low <= target < high for low, high in doubted) and target not in self._leads:
             self._leads.add(target)
             self._behind = True
@@ -361,12 +363,22 @@ class Walk:
         return bounded and addr != self.start and addr not in self.executed and not self._source.starts(addr)
 
     def _behind_table(self, insn: Insn) -> int:
-        """Return the address where code goes on behind a jump table: the lowest of its targets that
-        lies ahead.
+        """Return the address where code goes on behind a jump table.
+
+        That is where its entries end, as many as a comparison before the jump says; or the lowest
+        of its targets that lies ahead, or another place that a branch leads to.
         """
         start, size, order = self.pos, insn.table, self._source.arch.order
-        at, end = start, self.end
-        while at + size <= end:
+        bound = self._source.arch.walking.entries
+        count = bound(insn, self._run) if bound is not None else None
+        align = self._source.arch.insn_align
+        if count is None:
+            last = end = min((to for to in self.targets if to > start), default=self.end)
+        else:
+            last = min(start + count * size, self.end)
+            end = -(-last // align) * align
+        at = start
+        while at + size <= min(last, end):
             entry = self._source.read(at, size)
             if len(entry) < size:
                 return at
@@ -376,6 +388,8 @@ class Walk:
                 self.tables[insn.addr].append(target)
             if at <= target < end:
                 end = target
+        if count is None:
+            self._guessed.append((start, end))
         return end
 
     def _addresses(self, at: int, jump: Insn) -> None:
