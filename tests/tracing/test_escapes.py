@@ -23,7 +23,7 @@ from kprobes.symbols import CONTROLS
 pytestmark = pytest.mark.quick
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo.x86_64"
 NAME = 's\x1b[31m\nFAKE"\\'  #: of the function string_length() in the guest here
-TEXT = 'a\x1b[2J\nFAKE" b="c\\\x9b'
+TEXT = 'a\x1b[2J\nFAKE" b="c\\\x9b\u202e'
 
 
 @pytest.fixture(scope="module")
