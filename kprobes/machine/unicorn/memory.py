@@ -292,7 +292,7 @@ class GuestMemory:
     def settle_in(self, addr: int) -> None:
         """The guest's code is at `addr`: what goes with it, be in the same segment."""
         self.windows.home = addr - self.windows.place(addr)
-        self._beside_image = abs(addr - IMAGE_BASE) < 1 << 24
+        self._beside_image = 0 <= addr - IMAGE_BASE < 1 << 24
 
     def regions(self) -> list[tuple[int, int]]:
         return sorted((start, end + 1) for start, end, _ in self.engine.regions())
