@@ -109,7 +109,6 @@ KEEPERS = {
     "elftools": ("debug.", "image", "programs.object.elf"),
     "pytest": ("conformance",), "llvmlite": ("programs.native",), "click": ("cli",),
     "pyarrow": ("campaign._dataset", "tracing.columns", "tracing.recorder", "tracing.trace"),
-    "perfetto": ("tracing.perfetto",),
     "rich": ("cli",),
     "pebble": ("campaign",), "distributed": ("cli", "campaign._dask"),
     "itanium_demangler": ("names",), "rust_demangler": ("names",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
@@ -15,9 +15,10 @@ from ..events._record import task_text
 from ..programs.inline import HOST
 from ..stacks import INCOMPLETE, addresses_of, is_incomplete
 from ..symbols import CONTROLS
+from .batches import BATCH, Batch, Part, Row
 from .clocks import COUNTER
 from .info import EventInfo, Field
-from .ring import Layout, Ring, Row
+from .ring import Layout, Ring
 
 if TYPE_CHECKING:
     import numpy
@@ -265,29 +266,87 @@ def _kept(value: Any) -> Any:
     return Members({name: _kept(each) for name, each in value.items()}) if isinstance(value, dict) else value
 
 
+class _Lists:
+    """Columns of a part of a table as lists."""
+
+    def __init__(self, table: pyarrow.Table) -> None:
+        self._table = table
+        self._made: dict[str, Any] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._table.column_names
+
+    def of(self, name: str, places: Any = None) -> list[Any]:
+        """The values of a column; lists in it are tuples. places: only those at these places, an array."""
+        values = self._made.get(name)
+        if values is None:
+            values = self._made[name] = self._values(name)
+        if not isinstance(values, list):
+            return list((values if places is None else values[places]).tolist())
+        return values if places is None or len(places) == len(values) else [values[place] for place in places]
+
+    def _values(self, name: str) -> Any:
+        """A column as an array of integers, or where it has others as a list."""
+        import pyarrow
+
+        column = self._table.column(name)
+        if pyarrow.types.is_integer(column.type):
+            if not column.null_count:
+                return column.to_numpy()
+            gaps = column.is_null().to_numpy()
+            values = column.fill_null(0).to_numpy().astype(object)
+            values[gaps] = None
+            return values
+        values = column.to_pylist()
+        return [_kept(value) for value in values] if pyarrow.types.is_nested(column.type) else list(values)
+
+
 class Table:
     """An Arrow table as the source of a trace."""
 
     def __init__(self, table: pyarrow.Table, infos: Sequence[EventInfo], lost: int, clock: str,
                  version: int = VERSION) -> None:
         """version: of the file. Raises KeyError, TypeError, ValueError: the table is none of ours."""
+        import pyarrow
+
         self.infos = infos
         self._table = _one_category_each(table)
         self._lost = lost
         self.clock = clock if "time" in table.column_names else COUNTER
         self._version = version
+        for name in ("seq", "cpu", "address", *(["time"] if self.clock != COUNTER else ()), "task"):
+            column = table.column(name)
+            if column.null_count or (name != "task" and not pyarrow.types.is_integer(column.type)):
+                raise ValueError(f"column {name} is damaged")
         self._events = self._definitions()
-        if not all(0 <= event < len(infos) for event in self._events):
+        if len(self._events) and not 0 <= self._events.min() <= self._events.max() < len(infos):
             raise ValueError("an event that is not in the file")
-        self.tasks: Sequence[Any] = list(dict.fromkeys(table.column("task").to_pylist()))
+        self.tasks: Sequence[Any] = table.column("task").unique().to_pylist()
+        self._numbers = {task: n for n, task in enumerate(self.tasks)}
+        self._arguments = names_of(infos, version)
+        self._near = lru_cache(1)(self._rows_of)
 
-    def _definitions(self) -> list[int]:
-        """For each record, the place of its event in `infos`."""
-        if "definition" in HEADS[self._version] and "definition" in self._table.column_names:
-            return [int(n) for n in self._table.column("definition").to_pylist()]
-        places = _places(self.infos)
-        return [places[name.translate(CONTROLS), address] for name, address in
-                zip(self._table.column("event").to_pylist(), self._table.column("address").to_pylist(), strict=True)]
+    def _definitions(self) -> Any:
+        """An array with the place of its event in `infos` for each record."""
+        import numpy
+        import pyarrow
+
+        table = self._table
+        if "definition" in HEADS[self._version] and "definition" in table.column_names:
+            return table.column("definition").cast(pyarrow.int64()).to_numpy()
+        names = table.column("event").combine_chunks()
+        if not pyarrow.types.is_dictionary(names.type):
+            names = names.dictionary_encode()
+        addresses = table.column("address").combine_chunks().dictionary_encode()
+        if names.null_count:
+            raise ValueError("a record without an event")
+        places, wide = _places(self.infos), len(addresses.dictionary)
+        pairs = names.indices.to_numpy().astype(numpy.int64) * wide + addresses.indices.to_numpy()
+        which: Any = numpy.unique(pairs)
+        texts, where = names.dictionary.to_pylist(), addresses.dictionary.to_pylist()
+        found: Any = numpy.array([places[texts[pair // wide].translate(CONTROLS), where[pair % wide]]
+                                  for pair in which.tolist()], numpy.int64)
+        return found[numpy.searchsorted(which, pairs)]
 
     @classmethod
     def of(cls, table: pyarrow.Table) -> tuple[Table, Mapping[int, str], Mapping[int, str]]:
@@ -313,28 +372,39 @@ class Table:
     def __len__(self) -> int:
         return len(self._events)
 
-    @cached_property
-    def _columns(self) -> dict[str, list[Any]]:
-        return {name: self._table.column(name).to_pylist() for name in self._table.column_names}
-
-    @cached_property
-    def _places(self) -> tuple[list[list[list[Any]]], dict[Any, int]]:
-        columns = [[self._columns[name] for name in row] for row in names_of(self.infos, self._version)]
-        return columns, {task: n for n, task in enumerate(self.tasks)}
-
     def row(self, n: int) -> Row:
-        columns, event = self._columns, self._events[n]
-        arguments, tasks = self._places
-        values = tuple([_kept(column[n]) for column in arguments[event]])
-        time = columns["time"][n] if self.clock != COUNTER else 0
-        caller = (columns["caller"][n] or 0) if "caller" in columns else 0
-        stack = tuple(columns["stack"][n]) if "stack" in columns else ()
-        if "incomplete" in HEADS[self._version] and "incomplete" in columns and columns["incomplete"][n]:
-            stack = (*stack, INCOMPLETE)
-        return columns["seq"][n], event, columns["cpu"][n], tasks[columns["task"][n]], time, caller, values, stack
+        return self._near(n // BATCH)[n % BATCH]
 
     def rows(self) -> Iterator[Row]:
-        return map(self.row, range(len(self)))
+        for batch in self.batches():
+            yield from batch.rows()
+
+    def _rows_of(self, number: int) -> list[Row]:
+        return self._batch(number * BATCH).rows()
+
+    def batches(self) -> Iterator[Batch]:
+        for first in range(0, len(self), BATCH):
+            yield self._batch(first)
+
+    def _batch(self, first: int) -> Batch:
+        """The batch that begins with a record."""
+        columns = _Lists(self._table.slice(first, BATCH))
+        events = self._events[first : first + BATCH]
+        numbers, order = self._numbers, events.tolist()
+        times = columns.of("time") if self.clock != COUNTER else [0] * len(order)
+        return Batch(columns.of("seq"), order, columns.of("cpu"), [numbers[task] for task in columns.of("task")], times,
+                     [self._part(columns, event, (events == event).nonzero()[0]) for event in dict.fromkeys(order)])
+
+    def _part(self, columns: _Lists, event: int, places: Any) -> Part:
+        """Records of one event. places: an array."""
+        callers = ([caller or 0 for caller in columns.of("caller", places)]
+                   if self.infos[event].kind != "p" and "caller" in columns else [0] * len(places))
+        stacks = [tuple(stack or ()) for stack in columns.of("stack", places)] if "stack" in columns else []
+        if stacks and "incomplete" in HEADS[self._version] and "incomplete" in columns:
+            stacks = [(*stack, INCOMPLETE) if incomplete else stack
+                      for stack, incomplete in zip(stacks, columns.of("incomplete", places), strict=True)]
+        return Part(event, places.tolist(), callers, [columns.of(name, places) for name in self._arguments[event]],
+                    stacks)
 
     def table(self, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table:
         return self._table

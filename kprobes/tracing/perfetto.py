@@ -1,62 +1,296 @@
-"""A trace as Perfetto's protobuf: what ui.perfetto.dev and its trace processor open."""
+"""A trace as Perfetto's protobuf: what ui.perfetto.dev and its trace processor open.
+
+Messages are written some thousands at a time, in arrays of bytes: those of one event and phase have one size, since
+numbers take as many bytes as the largest of their type does (protobuf's varints may be longer than need be), and texts
+are numbers of interned ones. Each batch interns anew, so that a file may be as long as it likes.
+"""
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
+from attrs import evolve
+
+from ..events._event import Value
+from .batches import Part
 from .columns import need
-from .timeline import Hex, Marks, task_name
+from .info import EventInfo, Field
+from .timeline import BEGIN, END, INSTANT, Marks, Spans, clean, task_name
 
 if TYPE_CHECKING:
     from .trace import Trace
 
 PID = 1
 SEQUENCE = 1  #: of packets: there is one writer
+TYPES = {BEGIN: 1, END: 2, INSTANT: 3}
+CLEARED, NEEDED = 1, 2  #: sequence_flags: what was interned before is forgotten; is needed
+FAULT = "(fault)"
+
+# numbers of fields, as in the files of Perfetto's protos/perfetto/trace
+PACKET = 1
+TIMESTAMP, SEQUENCE_ID, TRACK_EVENT, INTERNED, FLAGS, DESCRIPTOR = 8, 10, 11, 12, 13, 60
+UUID, PROCESS, THREAD, PARENT = 1, 3, 4, 5
+PROCESS_PID, PROCESS_NAME, THREAD_PID, THREAD_TID, THREAD_NAME = 1, 6, 1, 2, 5
+CATEGORY_ID, ANNOTATION, TYPE, NAME_ID, TRACK = 3, 4, 9, 10, 11
+ANNOTATION_NAME, UNSIGNED, SIGNED, DOUBLE, ANNOTATION_TEXT, POINTER, MEMBER, DICTIONARY, ARRAY, TEXT_ID = (
+    1, 3, 4, 5, 6, 7, 10, 11, 12, 17)
+CATEGORIES, NAMES, ANNOTATION_NAMES, TEXTS = 1, 2, 3, 29
+IID, TEXT = 1, 2
+
+#: bytes of messages of one size: of all alike, or an array with a row for each
+Piece = Any
 
 
 def write(trace: Trace, file: IO[bytes], format: str) -> None:
-    """A thread for each task. Raises Unsupported: the package perfetto is not installed (extra `perfetto`)."""
-    builder = need("perfetto.trace_builder.proto_builder", "perfetto").StreamingTraceProtoBuilder(file)
-    protos = need("perfetto.protos.perfetto.trace.perfetto_trace_pb2", "perfetto")
-    marks = Marks(trace)
-    packet = builder.create_packet()
-    packet.track_descriptor.uuid = PID
-    packet.track_descriptor.process.pid, packet.track_descriptor.process.process_name = PID, "guest"
-    builder.write_packet(packet)
-    for n, task in enumerate(marks.tasks):
-        packet = builder.create_packet()
-        packet.track_descriptor.uuid, packet.track_descriptor.parent_uuid = PID + 1 + n, PID
-        thread = packet.track_descriptor.thread
-        thread.pid, thread.tid, thread.thread_name = PID, 1 + n, task_name(task)
-        builder.write_packet(packet)
-    kinds = {"B": protos.TrackEvent.TYPE_SLICE_BEGIN, "E": protos.TrackEvent.TYPE_SLICE_END,
-             "i": protos.TrackEvent.TYPE_INSTANT}
-    for mark in marks:
-        packet = builder.create_packet()
-        packet.timestamp, packet.trusted_packet_sequence_id = mark.time, SEQUENCE
-        event = packet.track_event
-        event.type, event.track_uuid = kinds[mark.phase], PID + 1 + mark.task
-        if mark.phase != "E":
-            event.name = mark.name
-        event.categories.append("kprobes")
-        for name, value in mark.args.items():
-            _annotate(event.debug_annotations.add(), name, value)
-        builder.write_packet(packet)
+    """A thread for each task. Raises Unsupported: numpy is not installed (extra `perfetto`)."""
+    writer, spans = _Writer(trace), Spans(trace)
+    file.write(_message(PACKET, _message(DESCRIPTOR, _number(UUID, PID) + _message(
+        PROCESS, _number(PROCESS_PID, PID) + _message(PROCESS_NAME, b"guest")))))
+    for n, task in enumerate(spans.tasks, 1):
+        thread = (_number(THREAD_PID, PID) + _number(THREAD_TID, n)
+                  + _message(THREAD_NAME, task_name(task).encode(errors="backslashreplace")))
+        file.write(_message(PACKET, _message(DESCRIPTOR, _number(UUID, PID + n) + _number(PARENT, PID)
+                                             + _message(THREAD, thread))))
+    for marks in spans:
+        file.write(writer.packets(marks))
+    for task in chain.from_iterable([task] * len(calls) for task, calls in enumerate(spans.open)):
+        file.write(writer.end(spans.last, task))
 
 
-def _annotate(annotation: Any, name: str, value: Any) -> None:
-    if name:
-        annotation.name = name
+# --- bytes of one message
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _message(field: int, data: bytes) -> bytes:
+    """A message within another one; a text."""
+    return _varint(field << 3 | 2) + _varint(len(data)) + data
+
+
+def _annotation(value: Any) -> bytes:
+    """The fields of an annotation that tell a value, whatever that is."""
     if isinstance(value, dict):
-        for key, each in value.items():
-            _annotate(annotation.dict_entries.add(), key, each)
-    elif isinstance(value, tuple):
-        for element in value:
-            _annotate(annotation.array_values.add(), "", element)
-    elif isinstance(value, float):
-        annotation.double_value = value
-    elif isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
-        kind = "pointer" if isinstance(value, Hex) else "int" if value < 1 << 63 else "uint"
-        setattr(annotation, f"{kind}_value", value)
-    else:
-        annotation.string_value = "(fault)" if value is None else str(value)
+        members = [_message(MEMBER, name.encode(errors="backslashreplace")) + _annotation(each)
+                   for name, each in value.items()]
+        return b"".join([_message(DICTIONARY, member) for member in members])
+    if isinstance(value, tuple):
+        return b"".join([_message(ARRAY, _annotation(each)) for each in value])
+    if isinstance(value, float):
+        return _varint(DOUBLE << 3 | 1) + struct.pack("<d", value)
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
+        return _number(SIGNED if value < 1 << 63 else UNSIGNED, value & (1 << 64) - 1)
+    return _message(ANNOTATION_TEXT, (FAULT if value is None else str(value)).encode(errors="backslashreplace"))
+
+
+class _Interned(dict[Any, int]):
+    """Texts that are numbers in what follows, from 1 on: text, address or None -> number."""
+
+    def __missing__(self, key: Any) -> int:
+        number = self[key] = len(self) + 1
+        return number
+
+    def data(self, field: int, text: Callable[[Any], str]) -> bytes:
+        """What tells readers of them. text: of what is interned."""
+        texts = [(number, text(key).encode(errors="backslashreplace")) for key, number in self.items()]
+        return b"".join([_message(field, _number(IID, number) + _message(TEXT, raw)) for number, raw in texts])
+
+
+# --- bytes of many messages
+
+
+class _Writer:
+    """Packets of batches."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._np = need("numpy", "perfetto")
+        self._trace = trace
+        self._begin_batch()
+
+    def _begin_batch(self) -> None:
+        self._names = _Interned()
+        self._arguments = _Interned()
+        self._texts = _Interned()
+
+    def packets(self, marks: Marks) -> bytes:
+        """The packets of a batch."""
+        np = self._np
+        self._begin_batch()
+        count = len(marks.batch)
+        times, tasks = np.array(marks.times, np.uint64), np.array(marks.batch.tasks, np.uint64)
+        before: Any = np.array([place for place, _ in marks.left], np.int64)
+        #: of each record, its place among the packets
+        placed = np.arange(count) + np.searchsorted(before, np.arange(count), side="right")
+        groups = [(placed[at], rows) for phase, part, which in marks.parts()
+                  for at, rows in self._part(times, tasks, phase, part, which)]
+        if len(before):
+            ends = [self._packet(END, times[[place]], np.array([task], np.uint64), []) for place, task in marks.left]
+            groups.append((before + np.arange(len(before)), np.concatenate(ends)))
+        return self._interned() + self._merged(count + len(before), groups)
+
+    def end(self, time: int, task: int) -> bytes:
+        """A packet that ends the youngest span of a task."""
+        np = self._np
+        return bytes(self._packet(END, np.array([time], np.uint64), np.array([task], np.uint64), []).tobytes())
+
+    def _interned(self) -> bytes:
+        data = (_message(CATEGORIES, _number(IID, 1) + _message(TEXT, b"kprobes")) + self._names.data(NAMES, str)
+                + self._arguments.data(ANNOTATION_NAMES, str) + self._texts.data(TEXTS, self._shown))
+        return _message(PACKET, _number(SEQUENCE_ID, SEQUENCE) + _number(FLAGS, CLEARED) + _message(INTERNED, data))
+
+    def _shown(self, value: Any) -> str:
+        """A text, what stands for None, or the name of an address."""
+        if isinstance(value, int):
+            return self._trace.name(value)
+        return FAULT if value is None else str(clean(value))
+
+    def _merged(self, count: int, groups: Sequence[tuple[Any, Any]]) -> bytes:
+        """`count` packets in one: of each group (places among them, rows of bytes)."""
+        np = self._np
+        sizes: Any = np.zeros(count, np.int64)
+        for places, rows in groups:
+            sizes[places] = rows.shape[1]
+        ends = np.cumsum(sizes)
+        out: Any = np.empty(int(ends[-1]) if count else 0, np.uint8)
+        for places, rows in groups:
+            out[(ends - sizes)[places][:, None] + np.arange(rows.shape[1])] = rows
+        return bytes(out.tobytes())
+
+    def _part(self, times: Any, tasks: Any, phase: str, part: Part,
+              which: Sequence[int]) -> Iterable[tuple[Any, Any]]:
+        """(places of records, rows of bytes) of a part's records, those alike in each."""
+        np, info = self._np, self._trace.events[part.event]
+        part = evolve(part, values=[
+            [_annotation(clean(value)) for value in values] if field.type.style == "value" else values
+            for field, values in zip(info.fields, part.values, strict=True)])
+        for same in _alike(info, part, which):
+            places: Any = np.array(_at(part.places, same), np.int64)
+            pieces = self._annotations(info, part, same)
+            if phase == END:
+                inner = [piece for each in pieces for piece in self._wrapped(DICTIONARY, each)]
+                pieces = [[_number(ANNOTATION_NAME, self._arguments["return"]), *inner]]
+            shown = info.name if phase == INSTANT else info.function
+            name = [] if phase == END else [_number(NAME_ID, self._names[shown])]
+            annotations = [piece for each in pieces for piece in self._wrapped(ANNOTATION, each)]
+            yield places, self._packet(phase, times[places], tasks[places], [*name, *annotations])
+
+    def _packet(self, phase: str, times: Any, tasks: Any, more: Sequence[Piece]) -> Any:
+        """Rows of packets: of a track's events, with more fields."""
+        np = self._np
+        event = [_number(CATEGORY_ID, 1), _number(TYPE, TYPES[phase]), _varint(TRACK << 3),
+                 self._varints(tasks + np.uint64(PID + 1), 5), *more]
+        head = _number(SEQUENCE_ID, SEQUENCE) + _number(FLAGS, NEEDED)
+        packet = [_varint(TIMESTAMP << 3), self._varints(times, 10), head, *self._wrapped(TRACK_EVENT, event)]
+        return self._joined(self._wrapped(PACKET, packet), len(times))
+
+    def _annotations(self, info: EventInfo, part: Part, which: Sequence[int]) -> list[list[Piece]]:
+        """Of each argument, the pieces of its annotation. which: records that are alike."""
+        out = []
+        for field, values in zip(info.fields, part.values, strict=True):
+            out.append([self._name(field.name), *self._value(field, _at(values, which))])
+        if info.kind != "p":
+            out.append([self._name("caller"), *self._text(_at(part.callers, which))])
+        if part.stacks and part.stacks[which[0]]:
+            frames = zip(*[part.stacks[n] for n in which], strict=True)
+            elements = [self._wrapped(ARRAY, self._text(column)) for column in frames]
+            out.append([self._name("stack"), *chain.from_iterable(elements)])
+        return out
+
+    def _name(self, name: str) -> bytes:
+        return _number(ANNOTATION_NAME, self._arguments[name])
+
+    def _value(self, field: Field, values: Sequence[Value]) -> list[Piece]:
+        rows: Any = values
+        first: Any = values[0]
+        if first is None:
+            return self._text([None])
+        if isinstance(first, bytes):
+            return [self._np.frombuffer(b"".join(rows), self._np.uint8).reshape(len(values), len(first))]
+        if isinstance(first, float):
+            return [_varint(DOUBLE << 3 | 1), self._np.array(values, "<f8")[:, None].view(self._np.uint8)]
+        if not isinstance(first, tuple):
+            return self._text(values) if field.text else self._integers(field, values)
+        elements = [self._value(field, column) for column in zip(*rows, strict=True)]
+        return [piece for element in elements for piece in self._wrapped(ARRAY, element)]
+
+    def _text(self, texts: Sequence[Any]) -> list[Piece]:
+        """Texts, names of addresses; one stands for all."""
+        np = self._np
+        numbers = list(map(self._texts.__getitem__, texts))
+        return [_varint(TEXT_ID << 3), self._varints(np.array(numbers, np.uint64), 5)]
+
+    def _integers(self, field: Field, values: Sequence[Any]) -> list[Piece]:
+        np, kind = self._np, field.type
+        if kind.style == "s":
+            return [_varint(SIGNED << 3), self._varints(np.array(values, np.int64).view(np.uint64), 10)]
+        numbers = np.array(values, np.uint64)
+        width = (8 * kind.size + 6) // 7
+        if kind.style == "x":
+            return [_varint(POINTER << 3), self._varints(numbers, width)]
+        signed: Any = np.where(numbers >> np.uint64(63), UNSIGNED << 3, SIGNED << 3)
+        return [signed.astype(np.uint8)[:, None], self._varints(numbers, width)]
+
+    def _varints(self, values: Any, width: int) -> Any:
+        """A row of `width` bytes for each number, which fits."""
+        np = self._np
+        shifts = np.arange(0, 7 * width, 7, dtype=np.uint64)
+        out = (values[:, None] >> shifts & np.uint64(0x7F)).astype(np.uint8)
+        out[:, :-1] |= 0x80
+        return out
+
+    def _wrapped(self, field: int, pieces: Sequence[Piece]) -> list[Piece]:
+        """A message within another one."""
+        size = sum(len(piece) if isinstance(piece, bytes) else piece.shape[1] for piece in pieces)
+        return [_varint(field << 3 | 2) + _varint(size), *pieces]
+
+    def _joined(self, pieces: Sequence[Piece], count: int) -> Any:
+        """Rows of bytes: the pieces beside each other."""
+        np = self._np
+        size = sum(len(piece) if isinstance(piece, bytes) else piece.shape[1] for piece in pieces)
+        out: Any = np.empty((count, size), np.uint8)
+        at = 0
+        for piece in pieces:
+            wide = len(piece) if isinstance(piece, bytes) else piece.shape[1]
+            out[:, at : at + wide] = np.frombuffer(piece, np.uint8) if isinstance(piece, bytes) else piece
+            at += wide
+        return out
+
+
+def _at(column: Sequence[Any], which: Sequence[int]) -> Sequence[Any]:
+    """Some of a column."""
+    return column if len(which) == len(column) else [column[n] for n in which]
+
+
+def _sign(value: Any) -> Any:
+    """What of a value tells how many bytes it takes."""
+    if isinstance(value, bytes):
+        return len(value)
+    return tuple([each is None for each in value]) if isinstance(value, tuple) else value is None
+
+
+def _alike(info: EventInfo, part: Part, which: Sequence[int]) -> Iterable[Sequence[int]]:
+    """The records of which the same values are missing, and whose stacks are equally deep: their packets have one
+    size."""
+    signs: list[Sequence[Any]] = [part.values[n] for n, field in enumerate(info.fields)
+                                  if field.type.count or field.type.style == "value"
+                                  or ((not field.text or field.type.style == "f") and None in part.values[n])]
+    if not signs and not any(part.stacks):
+        return [which]
+    found: dict[Any, list[int]] = {}
+    for n in which:
+        sign = [_sign(column[n]) for column in signs]
+        found.setdefault((*sign, len(part.stacks[n]) if part.stacks else 0), []).append(n)
+    return found.values()

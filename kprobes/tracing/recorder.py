@@ -21,10 +21,11 @@ from ..events._watchpoint import Watchpoint
 from ..machine._base import Clock
 from ..programs.inline import INSTRUCTIONS
 from ..regs import Regs
+from .batches import Batch, Row
 from .clocks import OWN, clock_of
 from .compiled import Programs
 from .info import EventInfo
-from .ring import Ring, Row
+from .ring import Ring
 from .stores import IntoRing, Tell, Told
 from .trace import Trace
 
@@ -62,6 +63,9 @@ class Live:
 
     def rows(self) -> Iterator[Row]:
         return self.ring.rows()
+
+    def batches(self) -> Iterator[Batch]:
+        return self.ring.batches()
 
     def table(self, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table:
         from .columns import table_of_ring

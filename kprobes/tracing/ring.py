@@ -15,14 +15,13 @@ from typing import Any, Protocol
 
 from ..events._event import Value
 from ..hostmemory import zeroed
+from .batches import BATCH, Batch, Part, Row
 from .info import EventInfo
 
 HEAD = "=QHHI"
 FIRST = 1024  #: records that there is room for at first
 #: bytes that are mapped at first: more than the records that a trace keeps where nobody says
 MAPPED = 1 << 28
-#: number, event, cpu, task, time, caller, values, stack (as kprobes.stacks.Stack.kept() has it)
-Row = tuple[int, int, int, int, int, int, "tuple[Value, ...]", "tuple[int, ...]"]
 
 
 class Put(Protocol):
@@ -226,6 +225,40 @@ class Ring:
         """All records, the oldest first."""
         for n in range(len(self)):
             yield self.at_place(self.place(n))
+
+    def batches(self) -> Iterator[Batch]:
+        """All records, the oldest first, in batches."""
+        first, many = self.place(0), len(self)
+        for start, end in (first, many), (0, first):
+            for place in range(start, end, BATCH):
+                yield self._batch(place, min(place + BATCH, end))
+
+    def _batch(self, start: int, end: int) -> Batch:
+        """The records at the places from `start` up to `end`."""
+        rows = self.buffer[start * self.size : end * self.size]
+        wide = self.size // 8
+        events = rows.cast("H")[4 :: 4 * wide].tolist()
+        times = rows.cast("Q")[2 :: wide].tolist() if self.clock is not None else [0] * len(events)
+        found: dict[int, list[int]] = {}
+        for place, event in enumerate(events):
+            found.setdefault(event, []).append(place)
+        return Batch(rows.cast("Q")[::wide].tolist(), events, rows.cast("H")[5 :: 4 * wide].tolist(),
+                     rows.cast("I")[3 :: 2 * wide].tolist(), times,
+                     [self._part(event, places, start) for event, places in found.items()])
+
+    def _part(self, event: int, places: Sequence[int], start: int) -> Part:
+        """Records of one event. places: counted from `start`."""
+        unpack, buffer, size, layout = self.formats[event].unpack_from, self.buffer, self.size, self.layouts[event]
+        raws = [unpack(buffer, (start + place) * size) for place in places]
+        columns = list(zip(*raws, strict=True))
+        stacks = [self.stacks[start + place] for place in places] if self.stacked else ()
+        if layout.plain and not (layout.words and any(columns[layout.head])):
+            values: Sequence[Sequence[Value]] = columns[layout.head + layout.words :]
+        else:
+            texts = [self.texts[start + place] for place in places] if self.worded else [None] * len(places)
+            values = list(zip(*map(layout.values, raws, texts), strict=True))
+        callers = columns[4 + layout.clock] if layout.returns else (0,) * len(places)
+        return Part(event, places, callers, values, stacks)
 
     def raw(self) -> bytes:
         """The records as they are, the oldest first."""

@@ -13,10 +13,11 @@ from attrs import evolve
 from ..events._event import Type, Value
 from ..programs.inline import INSTRUCTIONS
 from ..symbols import CONTROLS
+from .batches import Row
 from .clocks import COUNTS, stamp
 from .info import EventInfo
 from .recorder import Live
-from .ring import Layout, Ring, Row
+from .ring import Layout, Ring
 
 if TYPE_CHECKING:
     from .trace import Trace

@@ -1,4 +1,4 @@
-"""A trace on a line of time: Chrome's trace event format, and the spans that this and Perfetto's show.
+"""A trace on a line of time: the calls in it, and Chrome's trace event format.
 
 Where a function's entry and its return are both recorded, a call is a span; every other hit is an instant. Without a
 clock a record is a microsecond behind the one before.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
+from itertools import accumulate, chain
 from typing import IO, TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from ..events._record import task_text
 from ..symbols import CONTROLS
+from .batches import Batch, Part
 from .info import EventInfo
 
 if TYPE_CHECKING:
@@ -22,27 +24,64 @@ if TYPE_CHECKING:
 
 EXACT = 1 << 53  #: up to here every integer is a double
 NEAR = 1 << 50  #: ns, up to which a double of microseconds tells them
-
-
-class Hex(int):
-    """A number that is shown in hexadecimal."""
+MOST_TEXTS = 1 << 16  #: values that are kept with their JSON
+#: a span begins; the youngest one of its task ends; neither
+BEGIN, END, INSTANT = "B", "E", "i"
 
 
 @frozen
-class Mark:
-    """What happens at a time. phase: "B" a span begins, "E" the youngest one ends, "i" an instant. time: in ns, never
-    before the mark before. task: index into Marks.tasks. args: numbers, texts, None (unreadable), tuples or
-    dictionaries of these."""
-
-    phase: str
-    name: str
-    time: int
-    task: int
-    args: dict[str, Any]
-
-
 class Marks:
-    """The marks of a trace, in order; every span that begins ends."""
+    """What the records of a batch are on the line of time.
+
+    Attributes:
+        batch: the records.
+        times: of each record, in ns; none is before the one before.
+        phases: of each event: BEGIN, END or INSTANT.
+        unmatched: places in the batch of those records of END events that end nothing; they are instants.
+        left: (place in the batch, task) of each span that ends just before that record without having returned.
+    """
+
+    batch: Batch
+    times: Sequence[int]
+    phases: Sequence[str]
+    unmatched: Set[int]
+    left: Sequence[tuple[int, int]]
+
+    def parts(self) -> Iterator[tuple[str, Part, Sequence[int]]]:
+        """(phase, part, which of its records) for each part and phase that occurs."""
+        for part in self.batch.parts:
+            phase, every = self.phases[part.event], range(len(part.places))
+            if phase != END or self.unmatched.isdisjoint(part.places):
+                yield phase, part, every
+                continue
+            yield INSTANT, part, [n for n in every if part.places[n] in self.unmatched]
+            yield END, part, [n for n in every if part.places[n] not in self.unmatched]
+
+    def phase(self, place: int, event: int) -> str:
+        """Of one record."""
+        return INSTANT if place in self.unmatched else self.phases[event]
+
+    def ordered(self, marks: list[Any], end: Callable[[int, int], Any]) -> list[Any]:
+        """A mark for each record, and in between what `end(time, task)` gives for the spans of `left`."""
+        if not self.left:
+            return marks
+        out: list[Any] = []
+        done = 0
+        for place, task in self.left:
+            out += marks[done:place]
+            out.append(end(self.times[place], task))
+            done = place
+        return out + marks[done:]
+
+
+class Spans:
+    """The spans of a trace, batch by batch.
+
+    Attributes:
+        tasks: what the numbers of tasks stand for.
+        open: of each task, the events that end its open spans, the youngest last.
+        last: time of the last record so far.
+    """
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -50,49 +89,44 @@ class Marks:
         for n, info in enumerate(trace.events):
             first.setdefault((info.kind, info.address), n)
         #: number of the event that begins a function's spans -> that of the one which ends them
-        self._spans = {n: first["r", address] for (kind, address), n in first.items()
-                       if kind == "p" and ("r", address) in first}
-        self._ends = set(self._spans.values())
+        self.spans = {n: first["r", address] for (kind, address), n in first.items()
+                      if kind == "p" and ("r", address) in first}
+        self._ends = set(self.spans.values())
+        self._phases = [BEGIN if n in self.spans else END if n in self._ends else INSTANT
+                        for n in range(len(trace.events))]
         self.tasks: list[Any] = list(trace.source.tasks)
+        self.open: list[list[int]] = [[] for _ in self.tasks]
+        self.last = 0
 
-    def __iter__(self) -> Iterator[Mark]:
-        trace, last = self._trace, 0
-        open_calls: list[list[int]] = [[] for _ in self.tasks]
-        for info, _, (seq, event, _, task, time, caller, values, stack) in trace.rows():
-            last = max(last, time if trace.timed else 1000 * seq)
-            args, calls = self._args(info, values, caller, stack), open_calls[task]
-            if event in self._spans:
-                calls.append(self._spans[event])
-                yield Mark("B", info.function, last, task, args)
-            elif event in self._ends and event in calls:
-                while calls.pop() != event:  # left by a longjmp
-                    yield Mark("E", "", last, task, {})
-                yield Mark("E", info.function, last, task, {"return": args})
-            else:  # another event there; or its entry was overwritten, or before the trace
-                yield Mark("i", info.name, last, task, args)
-        for task, calls in enumerate(open_calls):
-            for _ in calls:
-                yield Mark("E", "", last, task, {})
+    def __iter__(self) -> Iterator[Marks]:
+        for batch in self._trace.batches():
+            yield self._marks(batch)
 
-    def _args(self, info: EventInfo, values: tuple[Any, ...], caller: int, stack: tuple[int, ...]) -> dict[str, Any]:
-        args = {field.name: _shown(value, field.type.style)
-                for field, value in zip(info.fields, values, strict=True)}
-        if info.kind != "p":
-            args["caller"] = self._trace.name(caller)
-        if stack:
-            args["stack"] = tuple([self._trace.name(address) for address in stack])
-        return args
+    def _marks(self, batch: Batch) -> Marks:
+        times = batch.times if self._trace.timed else [1000 * seq for seq in batch.seqs]
+        times = list(accumulate(times, max, initial=self.last))[1:]
+        self.last = times[-1] if times else self.last
+        unmatched, left = set[int](), list[tuple[int, int]]()
+        if self.spans:
+            self._match(batch, unmatched, left)
+        return Marks(batch, times, self._phases, unmatched, left)
 
-
-def _shown(value: Any, style: str) -> Any:
-    """Without characters that control a terminal; some readers' texts end at a NUL."""
-    if isinstance(value, tuple):
-        return tuple([_shown(each, style) for each in value])
-    if isinstance(value, dict):
-        return {name.translate(CONTROLS): _shown(each, style) for name, each in value.items()}
-    if isinstance(value, str):
-        return value.translate(CONTROLS)
-    return Hex(value) if style == "x" and value is not None else value
+    def _match(self, batch: Batch, unmatched: set[int], left: list[tuple[int, int]]) -> None:
+        """Fill `unmatched` and `left`, as Marks has them."""
+        spans, ends, open_calls = self.spans, self._ends, self.open
+        tasks = batch.tasks
+        for place, event in enumerate(batch.events):
+            if event in spans:
+                open_calls[tasks[place]].append(spans[event])
+            elif event in ends:
+                calls = open_calls[tasks[place]]
+                if calls and calls[-1] == event:
+                    calls.pop()
+                elif event in calls:
+                    while calls.pop() != event:  # left by a longjmp
+                        left.append((place, tasks[place]))
+                else:  # its entry was overwritten, or before the trace
+                    unmatched.add(place)
 
 
 def task_name(task: Any) -> str:
@@ -100,32 +134,163 @@ def task_name(task: Any) -> str:
     return f"task {task}" if isinstance(task, int) else task_text(task).translate(CONTROLS) or "task"
 
 
+def clean(value: Any) -> Any:
+    """A value whose texts have no characters that control a terminal; some readers' texts end at a NUL."""
+    if isinstance(value, tuple):
+        return tuple([clean(each) for each in value])
+    if isinstance(value, dict):
+        return {name.translate(CONTROLS): clean(each) for name, each in value.items()}
+    return value.translate(CONTROLS) if isinstance(value, str) else value
+
+
+# --- Chrome
+
+
 def write(trace: Trace, file: IO[str], format: str) -> None:
     """Chrome's JSON: what chrome://tracing, ui.perfetto.dev and speedscope open. Where its times, doubles in
     microseconds, could not tell nanoseconds, they begin with the first record."""
-    marks, start = Marks(trace), None
+    spans, rows = Spans(trace), _Rows(trace)
     file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
-    rows: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "guest"}}]
-    rows += [{"ph": "M", "name": "thread_name", "pid": 1, "tid": n + 1, "args": {"name": task_name(t)}}
-             for n, t in enumerate(marks.tasks)]
-    file.write(",\n".join(map(json.dumps, rows)))
-    for mark in marks:
-        if start is None:
-            start = mark.time if mark.time > NEAR else 0
-        row = {"ph": mark.phase, "name": mark.name, "cat": "kprobes", "ts": (mark.time - start) / 1000, "pid": 1,
-               "tid": mark.task + 1, "args": _plain(mark.args)}
-        file.write(",\n" + json.dumps(row | ({"s": "t"} if mark.phase == "i" else {})))
+    heads: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "guest"}}]
+    heads += [{"ph": "M", "name": "thread_name", "pid": 1, "tid": n, "args": {"name": task_name(t)}}
+              for n, t in enumerate(spans.tasks, 1)]
+    file.write(",\n".join(map(json.dumps, heads)))
+    for marks in spans:
+        file.write(rows.text(marks))
+    for task in chain.from_iterable([task] * len(calls) for task, calls in enumerate(spans.open)):
+        file.write(rows.end(spans.last, task))
     file.write("\n]}\n")
 
 
-def _plain(value: Any) -> Any:
-    """For JSON, whose readers have doubles for numbers: those that are none as text."""
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+class _Rows:
+    """The rows of Chrome's file: for each event and phase a template, filled by `%`."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._start: int | None = None
+        self._json = _Json()
+        self._callers = _Callers(trace)
+        self._stacks: dict[tuple[int, ...], str] = {}
+
+    def text(self, marks: Marks) -> str:
+        """The rows of a batch, each behind a comma."""
+        if self._start is None:
+            self._start = marks.times[0] if marks.times[0] > NEAR else 0
+        start, times, tasks = self._start, marks.times, marks.batch.tasks
+        rows = [""] * len(marks.batch)
+        for phase, part, which in marks.parts():
+            info = self._trace.events[part.event]
+            form, columns = self._arguments(info, part)
+            row = _template(info, phase, form)
+            places = part.places
+            if len(which) < len(places):
+                places = [places[n] for n in which]
+                columns = [[column[n] for n in which] for column in columns]
+            since = [times[place] - start for place in places]
+            heads = ([time // 1000 for time in since], [time % 1000 for time in since],
+                     [tasks[place] + 1 for place in places])
+            for place, filled in zip(places, zip(*heads, *columns, strict=True), strict=True):
+                rows[place] = row % filled
+        return "".join(marks.ordered(rows, self.end))
+
+    def end(self, time: int, task: int) -> str:
+        """A row that ends the youngest span of a task."""
+        row = {"ph": END, "name": "", "cat": "kprobes", "ts": (time - (self._start or 0)) / 1000, "pid": 1,
+               "tid": task + 1, "args": {}}
+        return ",\n" + json.dumps(row)
+
+    def _arguments(self, info: EventInfo, part: Part) -> tuple[str, list[Sequence[Any]]]:
+        """(template of the arguments, columns that fill it)."""
+        forms, columns = list[str](), list[Sequence[Any]]()
+        for field, values in zip(info.fields, part.values, strict=True):
+            number = not (field.text or field.type.count)
+            form = _number_form(field.type.style, field.type.size, values) if number else ""
+            if form:
+                columns.append(values)
+            else:
+                columns.append([self._json.of(value, field.type.style) for value in values])
+            forms.append(f"{_quoted(field.name)}: {form or '%s'}")
+        if info.kind != "p":
+            forms.append('"caller": %s')
+            columns.append([self._callers[caller] for caller in part.callers])
+        if any(part.stacks):
+            if all(part.stacks):
+                forms.append('"stack": %s')
+            else:
+                forms.append("%s")
+            lead = "" if all(part.stacks) else '"stack": '
+            columns.append([lead + self._stack(stack) if stack else "" for stack in part.stacks])
+        return ", ".join(forms), columns
+
+    def _stack(self, stack: tuple[int, ...]) -> str:
+        found = self._stacks.get(stack)
+        if found is None:
+            if len(self._stacks) > MOST_TEXTS:
+                self._stacks.clear()
+            found = self._stacks[stack] = json.dumps([self._trace.name(address) for address in stack])
+        return found
+
+
+class _Callers(dict[int, str]):
+    """Address -> its name in JSON."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self._trace = trace
+
+    def __missing__(self, address: int) -> str:
+        found = self[address] = json.dumps(self._trace.name(address))
+        return found
+
+
+def _template(info: EventInfo, phase: str, arguments: str) -> str:
+    """What `(microseconds, nanoseconds beyond, thread, *arguments)` fill."""
+    name = _quoted(info.name if phase == INSTANT else info.function)
+    args = f'{{"return": {{{arguments}}}}}' if phase == END else f"{{{arguments}}}"
+    scope = ', "s": "t"' if phase == INSTANT else ""
+    return (f',\n{{"ph": "{phase}", "name": {name}, "cat": "kprobes", "ts": %d.%03d, "pid": 1, "tid": %d, '
+            f'"args": {args}{scope}}}')
+
+
+def _quoted(text: str) -> str:
+    """Text as JSON, in a template."""
+    return json.dumps(text.translate(CONTROLS)).replace("%", "%%")
+
+
+def _number_form(style: str, size: int, values: Sequence[Any]) -> str:
+    """How a column of numbers is written by one format; "": there is none, since values are missing or no doubles."""
+    if None in values:
+        return ""
+    if style == "x":
+        return '"%#x"'
+    return "%d" if size < 8 or -EXACT <= min(values) <= max(values) <= EXACT else ""
+
+
+class _Json:
+    """Values as JSON, whose readers have doubles for numbers: those that are none, and hexadecimal ones, as text."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, str] = {}
+
+    def of(self, value: Any, style: str) -> str:
+        """A value. style: of its type; "x": its numbers are shown in hexadecimal."""
+        if style == "value":  # has no hash, and its numbers may be of any kind
+            return json.dumps(_plain(clean(value), False))
+        found = self._known.get((value, style))
+        if found is None:
+            if len(self._known) > MOST_TEXTS:
+                self._known.clear()
+            found = self._known[value, style] = json.dumps(_plain(clean(value), style == "x"))
+        return found
+
+
+def _plain(value: Any, hexadecimal: bool) -> Any:
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]
+        return [_plain(each, hexadecimal) for each in value]
+    if isinstance(value, dict):
+        return {name: _plain(each, hexadecimal) for name, each in value.items()}
     if isinstance(value, int):
-        return hex(value) if isinstance(value, Hex) else value if abs(value) <= EXACT else str(value)
+        return hex(value) if hexadecimal else value if abs(value) <= EXACT else str(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return "(fault)" if value is None else value

@@ -12,9 +12,9 @@ from ..errors import BadArgument, Unsupported
 from ..events._record import Record
 from ..newfile import NewFile
 from ..stacks import INCOMPLETE, MARK, addresses_of, is_incomplete
+from .batches import Batch, Row
 from .clocks import COUNTER
 from .info import EventInfo
-from .ring import Row
 
 if TYPE_CHECKING:
     import numpy
@@ -41,7 +41,7 @@ def ready(format: str) -> bool:
         need("pyarrow", "arrow")
         return True
     if format == "perfetto":
-        need("perfetto.trace_builder.proto_builder", "perfetto")
+        need("numpy", "perfetto")
     return FORMATS[format][1]
 
 
@@ -73,6 +73,7 @@ class Source(Protocol):
     def __len__(self) -> int: ...
     def row(self, n: int) -> Row: ...
     def rows(self) -> Iterator[Row]: ...
+    def batches(self) -> Iterator[Batch]: ...
     def table(self, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table: ...
 
 
@@ -145,6 +146,10 @@ class Trace:
         """(event, task, row) of each record, for writers of formats."""
         infos, tasks = self._source.infos, self._source.tasks
         return ((infos[row[1]], tasks[row[3]], row) for row in self._source.rows())
+
+    def batches(self) -> Iterator[Batch]:
+        """All records, the oldest first, some thousands at a time and in columns."""
+        return self._source.batches()
 
     def name(self, address: int) -> str:
         """`name+0xOFF/0xSIZE` of a code address in this trace, or the bare address; of what stands behind the addresses

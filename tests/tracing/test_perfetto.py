@@ -63,7 +63,7 @@ def arguments(t: Trace, n: int, format: str) -> dict[str, Any]:
                         str(value) if texts and abs(value) > 1 << 53 else value)
     if info.kind == "r":
         out["caller"] = t.name(record.caller)
-    return out | flat(tuple(map(t.name, record.stack)), "stack")
+    return out | flat((*map(t.name, record.stack), *["[incomplete]"] * record.incomplete), "stack")
 
 
 def expected(t: Trace, format: str, spans: dict[str, str]) -> list[Span]:

@@ -280,7 +280,11 @@ def test_perfetto_reads_it(k: Kprobes, tmp_path: Path) -> None:
     events = [packet.track_event for packet in trace.packet if packet.HasField("track_event")]
     assert ([e.type for e in events].count(protos.TrackEvent.TYPE_SLICE_BEGIN)
             == [e.type for e in events].count(protos.TrackEvent.TYPE_SLICE_END) == 5)
-    assert events[0].name == "crc" and [a.name for a in events[0].debug_annotations] == ["len", "text", "head"]
+    interned = next(packet.interned_data for packet in trace.packet if packet.HasField("interned_data"))
+    names = {each.iid: each.name for each in interned.event_names}
+    arguments = {each.iid: each.name for each in interned.debug_annotation_names}
+    assert names[events[0].name_iid] == "crc"
+    assert [arguments[a.name_iid] for a in events[0].debug_annotations] == ["len", "text", "head"]
     tracks = {p.track_descriptor.uuid for p in trace.packet if p.HasField("track_descriptor")}
     assert ({e.track_uuid for e in events} <= tracks and [p.timestamp for p in trace.packet if p.timestamp]
             == [1000 * r.seq for r in t])
@@ -307,7 +311,7 @@ def test_formats_that_are_none(k: Kprobes, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("library", "extra", "action"), [
     ("pyarrow", "arrow", "t.to_arrow()"), ("pyarrow", "arrow", "t.save('/nonexistent/x')"),
     ("pandas", "arrow", "t.to_pandas()"),
-    ("perfetto", "perfetto", "t.export('/dev/null', 'perfetto')"), ("pyarrow", "arrow", "Trace.load('/dev/null')")])
+    ("numpy", "perfetto", "t.export('/dev/null', 'perfetto')"), ("pyarrow", "arrow", "Trace.load('/dev/null')")])
 def test_without_an_extra(library: str, extra: str, action: str) -> None:
     """One sentence that says what to install; and text needs none of them."""
     code = f"""
