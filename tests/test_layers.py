@@ -84,7 +84,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "script.placing": ("errors", "events._watchpoint", "programs.", "script."),
     "script.script": ("errors", "events._watchpoint", "programs.", "script."),
     "tracing": ("arguments", "core.probe", "core.register.alone", "debug.", "errors", "events", "hostmemory", "image",
-                "machine._base", "machine._blocks", "newfile", "notebook", "programs", "regs", "stacks", "symbols",
+                "machine._base", "machine._blocks", "newfile", "notebook", "pictures", "programs", "regs", "stacks", "symbols",
                 "tracing"),
     "programs": (),
     "programs.": ("arguments", "errors", "hostmemory", "regs", *ROWS, "machine._views", "programs."),

@@ -22,7 +22,8 @@ from attrs import frozen
 from ..controls import CONTROLS
 
 #: name of a chart's script in scripts/ -> the libraries that it uses, of libraries/
-CHARTS: Mapping[str, tuple[str, ...]] = {"flame": ()}
+CHARTS: Mapping[str, tuple[str, ...]] = {
+    "flame": (), "timeline": ("d3",), "heat": ("d3",), "histogram": ("uplot",), "callgraph": ("d3", "dagre")}
 #: library -> what it is called, and its licence
 LIBRARIES = {
     "d3": "d3-scale 4.0.3, d3-scale-chromatic 3.1.1, d3-zoom 3.0.1, d3-selection 3.0.1 (ISC)",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FORMATS: Mapping[str, tuple[str, bool]] = {
     "ftrace": ("text", False), "jsonl": ("text", False), "csv": ("text", False), "chrome": ("timeline", False),
     "perfetto": ("perfetto", True),
-    "folded": ("profile", False), "speedscope": ("profile", False), "svg": ("profile", False),
+    "folded": ("profile", False), "speedscope": ("profile", False), "svg": ("profile", False), "html": ("html", False),
 }
 
 
@@ -243,7 +243,8 @@ class Trace:
 
     def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
         """Write a file for other tools, or to an open one: ftrace, jsonl, csv (one file for each event where there are
-        several: x.NAME.csv), chrome, perfetto (extra `perfetto`), folded, speedscope, svg (a flame graph).
+        several: x.NAME.csv), chrome, perfetto (extra `perfetto`), folded, speedscope, svg (a flame graph), html (a page
+        with all pictures).
 
         Raises BadArgument: no such format; Unsupported: the library for it is not installed; OSError. Then what was at
         `path` before is still there.

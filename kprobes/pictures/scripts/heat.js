@@ -10,7 +10,7 @@ kp.views.heat = (place, data) => {
   const bar = kp.el("canvas", {ariaHidden: "true"}), scale = kp.el("span", {className: "said"});
   const canvas = kp.el("canvas", {tabIndex: 0, role: "application", ariaLabel: "Heat map of how long calls took over time. Arrow keys move among cells."});
   const details = kp.el("div", {className: "details", role: "status", ariaLive: "polite"});
-  place.append(kp.el("div", {className: "tools"}, picker, bar, scale), kp.el("div", {className: "panel"}, canvas), details);
+  place.append(kp.el("div", {className: "tools"}, picker, bar, scale), kp.el("p", {className: "said"}, "How long calls took, by when they began:"), kp.el("div", {className: "panel"}, canvas), details);
 
   const gather = () => {
     cells = new Map(); low = Infinity; high = -Infinity; most = 0; cursor = null;

@@ -24,7 +24,7 @@ kp.views.histogram = (place, data) => {
       kp.el("li", {}, kp.el("span", {}, name + " "), kp.el("b", {}, name === "values" ? kp.number(value) : shown(value)))),
     ...(of.missing ? [kp.el("li", {}, kp.el("span", {}, "could not be read "), kp.el("b", {}, kp.number(of.missing)))] : [])));
     const whole = of.counts.reduce((a, b) => a + b, 0);
-    rows.replaceChildren(kp.table([["value" + (of.unit ? `, ${of.unit}` : ""), false, (n) => of.from[n], (n) => range(n)],
+    rows.replaceChildren(kp.table([["value" + (of.unit && of.unit !== "ns" ? `, ${of.unit}` : ""), false, (n) => of.from[n], (n) => range(n)],
       ["hits", true, (n) => of.counts[n], (n) => kp.number(of.counts[n])], ["share", true, (n) => of.counts[n], (n) => kp.percent(of.counts[n], whole)]],
     of.counts.map((_, n) => n).filter((n) => of.counts[n]), 1));
     tell(-1);
@@ -46,7 +46,7 @@ kp.views.histogram = (place, data) => {
       cursor: {y: false, points: {show: false}, drag: {x: true, y: false}},
       scales: {x: {time: false, range: (_, low, high) => low === high || count === 1 ? [-1, 1] : [low - .5, high + .5]},
         y: logarithmic ? {distr: 3, range: (_, low, high) => [.5, Math.max(high * 1.5, 2)]} : {range: (_, low, high) => [0, high * 1.05 || 1]}},
-      axes: [{...axis, label: of.label + (of.unit ? ` (${of.unit})` : ""), labelFont: "12px system-ui, sans-serif", labelSize: 22, gap: 4,
+      axes: [{...axis, label: of.label + (of.unit && of.unit !== "ns" ? ` (${of.unit})` : ""), labelFont: "12px system-ui, sans-serif", labelSize: 22, gap: 4,
         splits: (u, n, low, high) => { const step = Math.max(1, Math.ceil((high - low) / Math.max(1, Math.floor(wide / 96)))), out = []; for (let i = Math.max(0, Math.ceil(low)); i <= Math.min(high, count - 1); i += step) out.push(i); return out; },
         values: (u, splits) => splits.map((n) => of.from[n] === undefined ? "" : shown(+of.from[n].toPrecision(3)))},
       {...axis, label: "hits", labelFont: "12px system-ui, sans-serif", labelSize: 20, size: wide < 500 ? 44 : 56,

@@ -1,0 +1,505 @@
+"""A trace as a page: a flame graph, a timeline of calls, how long calls took, histograms of values, a call graph."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import IO, TYPE_CHECKING, Any
+
+from attrs import Factory, define, field
+
+from ..arguments import shown
+from ..errors import BadArgument
+from ..pictures.page import View, page
+from ..programs.inline import INSTRUCTIONS
+from ..symbols import CONTROLS
+from .clocks import COUNTER
+from .profile import folded
+from .timeline import BEGIN, END, Marks, Spans, task_name
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+Stacks = Mapping["tuple[str, ...]", int]
+
+#: key of a picture -> its title
+PICTURES = {"flame": "Flame graph", "timeline": "Timeline", "heat": "Latency over time", "histogram": "Histograms",
+            "callgraph": "Call graph"}
+MOST_SLICES = 200_000  #: that a timeline has: browsers stay quick, files small
+MOST_NODES = 80  #: functions of a call graph that people can read
+MOST_BARS = 64
+MOST_VALUES = 1 << 16  #: different values of which percentiles are exact
+COLUMNS = 240  #: of a heat map
+PER = 4  #: rows of a heat map for each power of two
+NO_RETURN = -1
+
+
+def write(trace: Trace, file: IO[str], format: str) -> None:
+    """The page of a trace."""
+    file.write(page_of(trace))
+
+
+def page_of(trace: Trace, pictures: Sequence[str] = (), before: Trace | None = None, title: str = "") -> str:
+    """The text of a trace's page.
+
+    Args:
+        trace: what is shown.
+        pictures: keys of PICTURES; none: all that the trace has something for.
+        before: another trace, which the flame graph compares with.
+        title: of the page; "": the functions' names.
+
+    Raises:
+        BadArgument: there is no such picture.
+    """
+    for key in pictures:
+        if key not in PICTURES:
+            raise BadArgument(f"no picture {shown(key)}", hint=f"there are: {', '.join(PICTURES)}")
+    calls = _Calls(trace, times=trace.clock != COUNTER)
+    made = {"flame": _flame(trace, calls, before), "timeline": calls.timeline(), "heat": calls.heat(),
+            "histogram": calls.histograms(), "callgraph": _call_graph(trace, calls)}
+    wanted = list(pictures) or [key for key, (is_there, _) in made.items() if is_there]
+    views = [View(key=key, title=PICTURES[key], chart=key, data=made[key][1]) for key in wanted or ["flame"]]
+    return page(title or _title(trace), views, facts=_facts(trace), warnings=_warnings(trace, calls))
+
+
+def _title(trace: Trace) -> str:
+    names = list(dict.fromkeys(info.function for info in trace.events))
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _facts(trace: Trace) -> list[str]:
+    clocks = {COUNTER: "no clock: in order of records", INSTRUCTIONS: "clock: the guest's instructions"}
+    events, tasks = len(trace.events), len(trace.source.tasks)
+    return [f"{len(trace):,} record{'s' * (len(trace) != 1)}", f"{events:,} event{'s' * (events != 1)}",
+            f"{tasks:,} task{'s' * (tasks != 1)}", clocks.get(trace.clock, f"clock: {trace.clock} (ns)")]
+
+
+def _warnings(trace: Trace, calls: _Calls) -> list[str]:
+    said = []
+    if trace.lost:
+        said.append(f"{trace.lost:,} records were lost, the oldest ones: there was no room for them "
+                    "(records=, --records).")
+    if trace.missed:
+        said.append(f"{trace.missed:,} hits were not recorded: another probe was running, or a return probe had no "
+                    "instance left.")
+    if calls.left_out:
+        said.append(f"The timeline has the first {MOST_SLICES:,} calls; {calls.left_out:,} more are in the other "
+                    "pictures.")
+    return said
+
+
+class _Names:
+    """Texts that are numbers in a picture's data."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._texts: list[str] = []
+
+    def number(self, text: str) -> int:
+        """Of a text."""
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = len(self._texts)
+            self._texts.append(text)
+        return number
+
+    def text(self, number: int) -> str:
+        """By its number."""
+        return self._texts[number]
+
+    def texts(self) -> list[str]:
+        """In order of their numbers, without characters that control a terminal."""
+        return [text.translate(_LINES) for text in self._texts]
+
+
+_LINES = {code: text for code, text in CONTROLS.items() if code != ord("\n")}
+
+
+# --- calls
+
+
+@define
+class _Open:
+    """A call that has not returned.
+
+    Attributes:
+        ends: number of the event that ends it.
+        function: its name's number.
+        time: when it began.
+        slice: its number in the timeline; -1: it is not there.
+        inner: time of the calls that it has made.
+        path: functions that are open in this task, the outermost first, this one last.
+    """
+
+    ends: int
+    function: int
+    time: int
+    slice: int
+    path: tuple[int, ...]
+    inner: int = 0
+
+
+@define
+class _Slices:
+    """Columns of a timeline: see scripts/timeline.js."""
+
+    task: list[int] = field(factory=list)
+    depth: list[int] = field(factory=list)
+    name: list[int] = field(factory=list)
+    start: list[int] = field(factory=list)
+    length: list[int] = field(factory=list)
+    args: list[int] = field(factory=list)
+    kind: list[int] = field(factory=list)
+
+
+class _Calls:
+    """What the records of a trace say of calls.
+
+    Attributes:
+        paths: functions that were open, the outermost first -> time of the last one's own.
+        edges: (caller, function) -> calls.
+        counts: function -> calls.
+        left_out: records that are not in the timeline.
+    """
+
+    def __init__(self, trace: Trace, times: bool) -> None:
+        self._trace = trace
+        self._timed = times
+        self.functions = _Names()
+        self._texts = _Names()
+        self._texts.number("")
+        self.paths: Counter[tuple[int, ...]] = Counter()
+        self.edges: Counter[tuple[int, int]] = Counter()
+        self.counts: Counter[int] = Counter()
+        self.left_out = 0
+        self._slices = _Slices()
+        self._open: list[list[_Open]] = [[] for _ in trace.source.tasks]
+        self._durations: dict[int, list[int]] = {}
+        self._begins: dict[int, list[int]] = {}
+        self._values = [_Distribution() for info in trace.events for _ in info.fields]
+        self._numbers = [not (field.text or field.type.count) for info in trace.events for field in info.fields]
+        self._first = list(accumulate((len(info.fields) for info in trace.events), initial=0))
+        spans = Spans(trace)
+        self._spans = spans.spans
+        self.begin = 0
+        for n, marks in enumerate(spans):
+            if not n:
+                self.begin = marks.times[0]
+            self._take(marks)
+        self.end = spans.last
+        for calls in self._open:
+            while calls:
+                self._leave(calls, self.end)
+
+    def _take(self, marks: Marks) -> None:
+        """The records of a batch."""
+        batch, infos = marks.batch, self._trace.events
+        left: dict[int, int] = Counter(place for place, _ in marks.left)
+        arguments: list[tuple[int, int]] = [(0, 0)] * len(batch)
+        for number, part in enumerate(batch.parts):
+            for n, place in enumerate(part.places):
+                arguments[place] = number, n
+            for n, values in enumerate(part.values):
+                if self._numbers[self._first[part.event] + n]:
+                    self._values[self._first[part.event] + n].add(values)
+        for place, event in enumerate(batch.events):
+            calls = self._open[batch.tasks[place]]
+            time, phase, info = marks.times[place], marks.phase(place, event), infos[event]
+            for _ in range(left.get(place, 0)):
+                self._leave(calls, time)
+            if phase == END:
+                text = self._text(marks, *arguments[place]) if calls[-1].slice >= 0 else ""
+                self._return(calls, time, text)
+                continue
+            text = self._text(marks, *arguments[place]) if self._has_room else ""
+            name = info.function if phase == BEGIN else info.name
+            number = self._slice(batch.tasks[place], len(calls), name, time, phase, text)
+            if phase == BEGIN:
+                function = self.functions.number(info.function)
+                path = (*(calls[-1].path if calls else ()), function)
+                calls.append(_Open(self._spans[event], function, time, number, path))
+                self.counts[function] += 1
+                if len(path) > 1:
+                    self.edges[path[-2], function] += 1
+
+    @property
+    def _has_room(self) -> bool:
+        """True where the timeline takes more slices."""
+        return len(self._slices.task) < MOST_SLICES
+
+    def _slice(self, task: int, depth: int, name: str, time: int, phase: str, text: str) -> int:
+        """The number of a new slice; -1: there is no room."""
+        slices = self._slices
+        if not self._has_room:
+            self.left_out += 1
+            return -1
+        slices.task.append(task)
+        slices.depth.append(depth)
+        slices.name.append(self.functions.number(name))
+        slices.start.append(time - self.begin)
+        slices.length.append(NO_RETURN if phase == BEGIN else 0)
+        slices.args.append(self._texts.number(text))
+        slices.kind.append(int(phase != BEGIN))
+        return len(slices.task) - 1
+
+    def _text(self, marks: Marks, number: int, n: int) -> str:
+        """The arguments of a record, a line each."""
+        part = marks.batch.parts[number]
+        info = self._trace.events[part.event]
+        lines = [f"{field.name}={field.type.show(values[n])}"
+                 for field, values in zip(info.fields, part.values, strict=True)]
+        if info.kind != "p":
+            lines.append(f"{'by' if info.kind == 'w' else 'returns to'}={self._trace.name(part.callers[n])}")
+        return "\n".join(line.translate(CONTROLS) for line in lines)
+
+    def _return(self, calls: list[_Open], time: int, text: str) -> None:
+        """The youngest call returns. text: the arguments of the return."""
+        number, function, begun = calls[-1].slice, calls[-1].function, calls[-1].time
+        self._leave(calls, time)
+        self._durations.setdefault(function, []).append(time - begun)
+        self._begins.setdefault(function, []).append(begun - self.begin)
+        if number >= 0:
+            slices = self._slices
+            slices.length[number] = time - begun
+            entry = self._texts.text(slices.args[number])
+            slices.args[number] = self._texts.number("\n".join(filter(None, (entry, text))))
+
+    def _leave(self, calls: list[_Open], time: int) -> None:
+        """The youngest call is over, whether it returns or not."""
+        call = calls.pop()
+        self.paths[call.path] += max(time - call.time - call.inner, 0)
+        if calls:
+            calls[-1].inner += time - call.time
+
+    def named_paths(self) -> Stacks:
+        """`paths` with the functions' names."""
+        text = self.functions.text
+        return {tuple(map(text, path)): weight // (1 if self._timed else 1000) for path, weight in self.paths.items()}
+
+    @property
+    def unit(self) -> str:
+        """Of times."""
+        return {COUNTER: "records", INSTRUCTIONS: "instructions"}.get(self._trace.clock, "ns")
+
+    def _scaled(self, times: Sequence[int]) -> list[int]:
+        """Without a clock a record is 1,000 on the line of time."""
+        return [time if time < 0 else time // 1000 for time in times] if not self._timed else list(times)
+
+    def timeline(self) -> tuple[bool, Any]:
+        """(whether there is one, data of scripts/timeline.js)."""
+        slices = self._slices
+        order = sorted(range(len(slices.task)), key=lambda n: (slices.task[n], slices.depth[n], slices.start[n]))
+        columns = {name: [getattr(slices, name)[n] for n in order]
+                   for name in ("task", "depth", "name", "start", "length", "args", "kind")}
+        columns |= {name: self._scaled(columns[name]) for name in ("start", "length")}
+        begin, end = self._scaled((self.begin, self.end))
+        data = {"unit": self.unit, "begin": begin, "end": end, "names": self.functions.texts(),
+                "texts": self._texts.texts(), "tasks": list(map(task_name, self._trace.source.tasks)), **columns}
+        return bool(slices.task), data
+
+    def heat(self) -> tuple[bool, Any]:
+        """(whether there is one, data of scripts/heat.js)."""
+        span, functions, names = max(self.end - self.begin, 1), [], self.functions.texts()
+        for function, durations in self._durations.items():
+            cells = Counter((min(begun * COLUMNS // span, COLUMNS - 1), _power(length))
+                            for begun, length in zip(self._begins[function], durations, strict=True))
+            functions.append({"name": names[function],
+                              "cells": [number for (x, y), count in cells.items() for number in (x, y, count)]})
+        functions.sort(key=lambda row: -len(row["cells"]))
+        data = {"unit": self.unit, "begin": self.begin, "end": self.end, "per": PER, "columns": COLUMNS,
+                "functions": functions}
+        return self._timed and bool(functions), data
+
+    def histograms(self) -> tuple[bool, Any]:
+        """(whether there is one, data of scripts/histogram.js)."""
+        series, names = [], self.functions.texts()
+        if self._timed:
+            for function, durations in self._durations.items():
+                found = _Distribution()
+                found.add(durations)
+                series.append(found.series(f"{names[function]}: time of a call" if self.unit == "ns" else
+                                           f"{names[function]}: {self.unit} of a call", self.unit, False))
+        for event, info in enumerate(self._trace.events):
+            for n, argument in enumerate(info.fields):
+                found = self._values[self._first[event] + n]
+                if found.counts:
+                    label = f"{info.name}: {argument.name}".translate(CONTROLS)
+                    series.append(found.series(label, "", argument.type.style == "x"))
+        return bool(series), {"series": series}
+
+
+def _power(value: int) -> int:
+    """The row of a heat map: of the values from 2 ** ((row - 1) / PER) on; 0: of 0."""
+    return 0 if value <= 0 else int(math.log2(value) * PER + 1e-9) + 1
+
+
+# --- histograms
+
+
+@define
+class _Distribution:
+    """How often values were which.
+
+    Attributes:
+        counts: value -> how often. Where there are many, values are rounded to 10 bits.
+        missing: values that could not be read.
+    """
+
+    counts: Counter[int] = Factory(Counter)
+    missing: int = 0
+    _rounded: bool = False
+
+    def add(self, values: Iterable[Any]) -> None:
+        """Count values; only integers and None are."""
+        if self._rounded:
+            values = [_rounded(value) for value in values]
+        counts = self.counts
+        counts.update(values)
+        self.missing += counts.pop(None, 0)  # type: ignore[call-overload]
+        if len(counts) > MOST_VALUES and not self._rounded:
+            self._rounded = True
+            self.counts = Counter()
+            for value, count in counts.items():
+                self.counts[_rounded(value)] += count
+
+    def series(self, label: str, unit: str, is_hex: bool) -> dict[str, Any]:
+        """Of scripts/histogram.js."""
+        values = sorted(self.counts)
+        edges = _edges(values, unit)
+        bars, at = [0] * (len(edges) - 1), 0
+        for value in values:
+            while value >= edges[at + 1]:
+                at += 1
+            bars[at] += self.counts[value]
+        total = sum(bars)
+        upto = list(accumulate(self.counts[value] for value in values))
+        stats: list[tuple[str, float]] = [("values", total), ("least", values[0])]
+        for name, share in (("median", 0.5), ("90 %", 0.9), ("99 %", 0.99)):
+            stats.append((name, values[bisect_left(upto, share * total)]))
+        stats.append(("most", values[-1]))
+        if not is_hex:
+            mean = sum(value * many for value, many in self.counts.items()) / total
+            stats.append(("mean", round(mean, 3)))
+        return {"label": label, "unit": unit, "hex": is_hex, "from": edges[:-1], "to": edges[1:], "counts": bars,
+                "stats": stats, "missing": self.missing}
+
+
+def _rounded(value: Any) -> Any:
+    """A value with its 10 highest bits."""
+    shift = max(value.bit_length() - 10, 0) if isinstance(value, int) else 0
+    return value >> shift << shift if shift else value
+
+
+def _edges(values: Sequence[int], unit: str) -> list[int]:
+    """Where bars begin, and behind the last one where it ends. values: in order."""
+    least, most = values[0], values[-1]
+    if most - least < MOST_BARS:
+        return list(range(least, most + 2))
+    middle = values[len(values) // 2]
+    if least >= 0 and (most + 1) / (middle + 1) > 16:  # a few are much larger: as many bars for each power of two
+        per = max(1, min(4, int(MOST_BARS / max(math.log2(most + 1) - math.log2(least + 1), 1))))
+        first, last = (int(math.log2(value + 1) * per) for value in (least, most))
+        edges = sorted({math.ceil(2 ** (n / per)) - 1 for n in range(first, last + 2)})
+        return [*(edge for edge in edges if edge <= most), max(edges[-1], most + 1)]
+    step = -(-(most - least + 1) // 40)
+    power = 10 ** (len(str(step)) - 1)
+    step = next(power * n for n in (1, 2, 5, 10) if power * n >= step)
+    return list(range(least // step * step, most + step + 1, step))
+
+
+# --- flame graphs
+
+
+def flame_data(trees: Sequence[tuple[str, str, Stacks, Stacks | None]]) -> dict[str, Any]:
+    """Data of scripts/flame.js. trees: (label, unit, stacks with their weights, the same of before)."""
+    return {"trees": [_tree(*tree) for tree in trees]}
+
+
+def _tree(label: str, unit: str, stacks: Stacks, before: Stacks | None) -> dict[str, Any]:
+    names = _Names()
+    name, depth, weight, was = list[int](), list[int](), list[int](), list[int]()
+    last: tuple[str, ...] = ()
+    for frames in sorted({*stacks, *(before or ())}):
+        same = next((n for n, (a, b) in enumerate(zip(frames, last, strict=False)) if a != b),
+                    min(len(frames), len(last)))
+        for n in range(same, len(frames)):
+            name.append(names.number(frames[n]))
+            depth.append(n)
+            weight.append(0)
+            was.append(0)
+        if name and frames:
+            weight[-1] += stacks.get(frames, 0)
+            was[-1] += (before or {}).get(frames, 0)
+        last = frames
+    found = {"label": label, "unit": unit, "names": names.texts(), "name": name, "depth": depth, "self": weight}
+    return found if before is None else found | {"before": was}
+
+
+def _flame(trace: Trace, calls: _Calls, before: Trace | None) -> tuple[bool, Any]:
+    stacked = any(any(part.stacks) for batch in _some(trace) for part in batch.parts)
+    trees: list[tuple[str, str, Stacks, Stacks | None]] = []
+    label = "Hits by stack" if stacked else "Hits by function"
+    trees.append((label, "hits", folded(trace), None if before is None else folded(before)))
+    if calls.paths:
+        earlier = None if before is None else _Calls(before, before.clock != COUNTER).named_paths()
+        kind = {"ns": "Time in calls", "instructions": "Instructions in calls", "records": "Records in calls"}
+        trees.insert(0 if not stacked else 1, (kind[calls.unit], calls.unit, calls.named_paths(), earlier))
+    return bool(len(trace)), flame_data(trees)
+
+
+def _some(trace: Trace) -> Iterator[Any]:
+    """The first batch, by which one sees what records have."""
+    for batch in trace.batches():
+        yield batch
+        return
+
+
+# --- call graphs
+
+
+def graph_data(unit: str, own: Mapping[str, int], weight: Mapping[str, int],
+               edges: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+    """Data of scripts/callgraph.js: of the functions that weigh most.
+
+    Args:
+        unit: of weights.
+        own: function -> its own weight.
+        weight: function -> with what it calls.
+        edges: (caller, function) -> calls.
+    """
+    kept = sorted({*weight, *own}, key=lambda name: (-weight.get(name, 0), -own.get(name, 0), name))
+    numbers = {name: n for n, name in enumerate(kept[:MOST_NODES])}
+    shown = [(numbers[a], numbers[b], count) for (a, b), count in edges.items() if a in numbers and b in numbers]
+    return {"unit": unit, "names": [name.translate(CONTROLS) for name in numbers],
+            "own": [own.get(name, 0) for name in numbers], "weight": [weight.get(name, 0) for name in numbers],
+            "edges": [number for edge in shown for number in edge], "left_out": len(kept) - len(numbers)}
+
+
+def of_stacks(stacks: Stacks) -> tuple[Counter[str], Counter[str], Counter[tuple[str, str]]]:
+    """(own, weight, edges) of graph_data, of stacks and how often each was."""
+    own, weight, edges = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
+    for frames, count in stacks.items():
+        if not frames:
+            continue
+        own[frames[-1]] += count
+        for name in {*frames}:
+            weight[name] += count
+        for edge in {*pairwise(frames)}:
+            edges[edge] += count
+    return own, weight, edges
+
+
+def _call_graph(trace: Trace, calls: _Calls) -> tuple[bool, Any]:
+    found: Counter[tuple[str, ...]] = Counter()
+    for frames, hits in folded(trace).items():
+        found[frames[:-1]] += hits
+    if any(len(frames) > 1 for frames in found):
+        own, weight, edges = of_stacks(found)
+        return True, graph_data("hits", own, weight, edges)
+    names = calls.functions.texts()
+    count = Counter({names[function]: many for function, many in calls.counts.items()})
+    pairs = Counter({(names[a], names[b]): many for (a, b), many in calls.edges.items()})
+    return bool(pairs), graph_data("calls", count, count, pairs)
