@@ -163,7 +163,8 @@ def source(path: str) -> str:
 
 def helpers(_: str) -> str:
     """What programs may call."""
-    names = (f"`bpf_{helper.name}`" for helper in HELPERS.values())
+    names = (f"`bpf_{helper.name}`" for helper in HELPERS.values()
+             if helper.number < 1 << 16)
     return f"{', '.join(names)}.\n"
 
 

@@ -242,12 +242,14 @@ class Kprobes(Uncopied):
                **more: Any) -> Attachment:
         """Run a program (kprobes.Program) at probes; all or nothing.
 
-        Without `where`, each program of an object runs where its section says: kprobe/SYMBOL[+OFFSET],
-        kretprobe/SYMBOL. With it (a symbol or an address, `offset` bytes behind it), one program runs there; with
+        Without `where`, each program of an object runs where its section says, as libbpf has them:
+        kprobe/SYMBOL[+OFFSET], kretprobe/SYMBOL, kprobe.multi/GLOB, uprobe/FILE:SYMBOL, usdt/FILE:PROVIDER:NAME,
+        fentry/SYMBOL. With it (a symbol or an address, `offset` bytes behind it), one program runs there; with
         `retprobe` when the function returns. maxactive: of the return probe. cookie: what get_attach_cookie gives (0).
         clock: what ktime_get_ns gives: "host" (its monotonic clock), "instructions" (as many ns as the guest has
         executed instructions; counting makes it slow), or a function. engine: "interpreter", "host"; None: the best.
         printed: called with each line of trace_printk, which is kept in the attachment's `printed` otherwise.
+        only: names of the programs of an object that are meant; None: all.
 
         Raises ProgramError: it is not safe, not for this machine, or says nowhere where it belongs; Unsupported: no
         instructions are counted here; BadArgument; and what register() raises.

@@ -88,7 +88,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
                 "tracing"),
     "programs": (),
     "programs.": ("arguments", "errors", "hostmemory", "regs", *ROWS, "machine._views", "programs."),
-    "programs.attach": ("errors", "native", "regs", "core.probe", "machine._base", "machine._views", "programs."),
+    "programs.attach": ("errors", "native", "regs", "core.probe", "debug.info", "debug.operands", "machine._base", "machine._views", "programs."),
     "programs.support": ("native", "programs."),
     "kprobes": ("arguments", "notebook", "errors", "regs", "stacks", "arch._base", "machine._base", "core.",
                      "programs.attach", "programs.program", "debug.info", "debug.unwind", "events._armed",

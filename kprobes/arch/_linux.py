@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..regs import Regs
 
-__all__ = ["Linux", "MemoryCalls", "ThreadStorage"]
+__all__ = ["KernelRegisters", "Linux", "MemoryCalls", "ThreadStorage"]
 
 
 @frozen(kw_only=True)
@@ -80,6 +80,30 @@ class ThreadStorage:
 
 
 @frozen(kw_only=True)
+class KernelRegisters:
+    """The structure in which the kernel gives registers to programs: <asm/ptrace.h>.
+
+    Attributes:
+        marks: members of which no other architecture's structure has one.
+        names: member -> register, where they are called otherwise.
+        array: member that is an array of registers, which are called by `prefix` and their number.
+        prefix: see `array`.
+    """
+
+    marks: tuple[str, ...]
+    names: Mapping[str, str] = field(factory=dict)
+    array: str = ""
+    prefix: str = ""
+
+    def register(self, member: str) -> str:
+        """The register that a member is, as `Registers` calls it if it is there."""
+        name, bracket, number = member.partition("[")
+        if bracket and name == self.array:
+            member = f"{self.prefix}{number.removesuffix(']')}"
+        return self.names.get(member, member)
+
+
+@frozen(kw_only=True)
 class Linux:
     """The interface of Linux on an architecture.
 
@@ -92,6 +116,7 @@ class Linux:
             that it shows; None where a trap in text is no way to stop: with delay slots, and with
             conditions that skip it (Thumb's IT).
         storage: thread-local storage; None: no process can be made.
+        kernel_registers: how programs made for the kernel find registers; None: not known.
         event_names: registers in Linux's kprobe events, which `Registers` must know.
     """
 
@@ -103,4 +128,5 @@ class Linux:
     clone_flags: int = 0
     trap: tuple[int, int] | None = None
     storage: ThreadStorage | None = None
+    kernel_registers: KernelRegisters | None = None
     event_names: tuple[str, ...] = ()

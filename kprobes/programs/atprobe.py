@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from ..arch._base import Arch
 from ..errors import ProgramError, Unsupported
 from ..regs import Regs, override_function_with_return
-from .context import WORDS, reader
+from .context import ARGUMENT, RESULT, WORDS, reader
 
 _PACK = struct.Struct(f"={WORDS}Q").pack
+_ARGUMENTS = WORDS - ARGUMENT
+
+
+class MarkerOperand(Protocol):
+    """An operand of a static tracepoint."""
+
+    def value(self, regs: Regs) -> int:
+        """Read it at a hit. KprobeError: its memory is not mapped."""
 
 
 class Traced(Protocol):
@@ -30,9 +38,11 @@ class AtProbe:
         function: address of the function whose entry or return is probed, 0 for a probe inside a
             function.
         returns: the probe is on the return.
+        operands: of a static tracepoint.
     """
 
     regs: Regs
+    operands: tuple[MarkerOperand, ...] = ()
 
     def __init__(
         self, kprobes: Traced, returns: bool, cookie: int, clock: Callable[[], int]
@@ -81,11 +91,19 @@ class AtProbe:
     def cookie(self) -> int:
         return self._cookie
 
+    def marker_argument(self, number: int) -> int | None:
+        if number >= len(self.operands):
+            return None
+        return self.operands[number].value(self.regs)
+
+    def at_return(self) -> bool:
+        return self.returns
+
 
 class ContextReader:
     """Makes contexts: those words that a program reads, and zeros for all others."""
 
-    def __init__(self, arch: Arch, words: Sequence[int]) -> None:
+    def __init__(self, arch: Arch, words: Iterable[int]) -> None:
         self._readers: list[tuple[int, Callable[[Regs], int]]] = [
             (word, reader(arch, word)) for word in words
         ]
@@ -98,4 +116,28 @@ class ContextReader:
         return _PACK(*out)
 
 
+class Listed:
+    """Makes contexts that are a list of arguments, with the result behind them at a return, as fentry's are.
 
+    Attributes:
+        count: how many arguments the function has.
+    """
+
+    def __init__(self, arch: Arch) -> None:
+        self._readers = [reader(arch, ARGUMENT + n) for n in range(_ARGUMENTS)]
+        self._result = reader(arch, RESULT)
+        self.count = 0
+
+    def arguments(self, regs: Regs) -> list[int]:
+        """Read the arguments at the function's entry."""
+        return [read(regs) for read in self._readers[:self.count]]
+
+    def of_call(self, arguments: Sequence[int], regs: Regs | None) -> bytes:
+        """The context of a call, in the host's byte order.
+
+        Args:
+            arguments: as they were at the entry.
+            regs: at the return; None: it has not returned.
+        """
+        words = [*arguments, self._result(regs)] if regs is not None else [*arguments, 0]
+        return struct.pack(f"={len(words)}Q", *words)

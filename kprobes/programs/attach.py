@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from attrs import frozen
 
 from .. import native
-from ..core.probe import DIVERTED, Kprobe, Kretprobe, Probe
+from ..core.probe import DIVERTED, Kprobe, Kretprobe, KretprobeInstance, Probe
+from ..debug.info import DebugInfo
+from ..debug.operands import Operand, Unfetchable, operand_of
 from ..errors import BadArgument, ProgramError, Unsupported
 from ..machine._base import Clock, Machine
 from ..machine._views import GuestCodeView
 from ..regs import Regs
-from .atprobe import AtProbe, ContextReader
+from .adapting import adapted
+from .atprobe import AtProbe, ContextReader, Listed
 from .code import Code
 from .engines import check
 from .fitting import fits, words
@@ -24,15 +26,16 @@ from .host import HostCall
 from .inguest import RETURNS, InGuest
 from .inline import HOST, INSTRUCTIONS
 from .keeping import Keeping
-from .maps import Map
+from .maps import SESSION, Map, Programs
 from .program import AtEntry, Program
+from .sections import Target, target_of
 from .site import SiteProgram
+from .targets import aims
 
 #: lines of trace_printk that are kept
 LINES: Final = 10_000
-_SECTION: Final = re.compile(
-    r"\??(k(?:ret)?probe)/([^+]+)(?:\+(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*))?"
-)
+_ALONE: Final = "entry and return are one run of two, which Python puts together"
+_LISTED: Final = "the arguments are put together in Python where a program is at a return"
 
 
 class ProgramOwner(Protocol):
@@ -49,12 +52,25 @@ class ProgramOwner(Protocol):
 
 @frozen
 class Where:
-    """A place for a program. symbol: a name, or an address."""
+    """A place for a program.
+
+    Attributes:
+        symbol: a name, or an address.
+        offset: bytes behind it.
+        retprobe: it runs when the function returns.
+        maxactive: of the return probe.
+        session: it runs at the entry, and when the function returns unless it returned 1 there.
+        listed: its context is a list of arguments, see sections.Target.
+        operands: of a static tracepoint.
+    """
 
     symbol: str | int
     offset: int = 0
     retprobe: bool = False
     maxactive: int = 0
+    session: bool = False
+    listed: bool = False
+    operands: tuple[str, ...] = ()
 
 
 class Attachment:
@@ -62,11 +78,12 @@ class Attachment:
 
     Attributes:
         program: what was attached. maps: its maps, by name. probes: program name -> the probe that
-            runs it.
+            runs it; where it runs at several, "name@function" for each of them.
         printed: lines of trace_printk, the last 10,000. why_python: program name -> why each of its
         hits goes through Python, as one clause; "" where it is run without asking anybody once its
         probe is optimized.
         print: takes a line of trace_printk.
+        debug: the guest's debug information.
     """
 
     def __init__(
@@ -84,6 +101,7 @@ class Attachment:
         self.why_python: dict[str, str] = {}
         self.printed: deque[str] = deque(maxlen=LINES)
         self._counts: Clock | None = None
+        self.debug = DebugInfo(owner.machine)
         self.print = printed or self.printed.append
 
     @property
@@ -155,6 +173,7 @@ def attach(
     engine: str | None = None,
     maxactive: int = 0,
     printed: Callable[[str], None] | None = None,
+    only: Sequence[str] | None = None,
 ) -> Attachment:
     """Run a program's entry functions at probes; the arguments are those of Kprobes.attach()."""
     if not isinstance(program, Program):
@@ -163,8 +182,9 @@ def attach(
     ticks = clock_of(owner.machine, clock)
     with program.unless_refused():
         attachment = Attachment(owner, program, printed)
-        sites = {name: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
-                 for name, place in _places(program, where, offset, retprobe, maxactive).items()}
+        places = list(_places(owner, program, where, offset, retprobe, maxactive, attachment.debug, only))
+        sites = {key: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
+                 for key, name, place in places}
         try:
             attachment._start(ticks)
             for name, site in sites.items():
@@ -178,21 +198,35 @@ def attach(
     return attachment
 
 
-def _places(
-    program: Program, where: str | int | None, offset: int, retprobe: bool, maxactive: int
-) -> dict[str, Where]:
-    """Program name -> where it goes. ProgramError: nowhere."""
+def _places(owner: ProgramOwner, program: Program, where: str | int | None, offset: int, retprobe: bool,
+            maxactive: int, debug: DebugInfo, only: Sequence[str] | None) -> Iterator[tuple[str, str, Where]]:
+    """Yield (key, program's name, where it goes) of each probe. ProgramError: there is none."""
     if where is not None:
-        return {program.code.name: Where(where, offset, retprobe, maxactive)}
-    places = {
-        name: found
-        for name, code in program.codes.items()
-        if (found := by_section(code)) is not None
-    }
-    if not places:
+        code = program.code
+        said = _said(code)
+        listed = said is not None and said.listed
+        yield code.name, code.name, Where(where, offset, retprobe, maxactive, listed=listed)
+        return
+    if only is None and program.broken:
+        raise next(iter(program.broken.values()))
+    targets = {name: found for name, code in program.codes.items()
+               if (only is None or name in only) and (found := target_of(code)) is not None}
+    if not targets:
         raise ProgramError("says nowhere where it belongs", program=program.name,
                            hint="say where: k.attach(prog, 'function')")
-    return places
+    for name, target in targets.items():
+        for aim in aims(program.codes[name], target, owner.machine.symbols, debug.markers):
+            place = Where(aim.symbol, target.offset, target.on in ("return", "sysreturn"), maxactive,
+                          target.on == "session", target.listed, aim.operands)
+            yield f"{name}@{aim.name}" if aim.name else name, name, place
+
+
+def _said(code: Code) -> Target | None:
+    """Where a program's section says that it belongs; None: nowhere, or where it cannot be."""
+    try:
+        return target_of(code)
+    except ProgramError:
+        return None
 
 
 @frozen
@@ -223,28 +257,13 @@ def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
     return Ticks("", clock)
 
 
-def by_section(code: Code) -> Where | None:
-    """Return the place that a program's section names; None: it names none.
-
-    Raises:
-        ProgramError: it names something that there is not here.
-    """
-    section = code.section
-    if section.startswith("?") or section in ("kprobe", "kretprobe", ""):
-        return None
-    match = _SECTION.fullmatch(section)
-    if match is None:
-        raise code.error(
-            "is for something else than a probe of an instruction or a return",
-            hint='use SEC("kprobe/function+offset") or SEC("kretprobe/function"), or attach it by hand',
-        )
-    kind, symbol, offset = match.groups()
-    number = int(offset, 8 if offset.isdigit() and offset.startswith("0") else 0) if offset else 0
-    if kind == "kretprobe" and number:
-        raise code.error(
-            "is for a return at an offset", hint="returns are probed by the function's name alone"
-        )
-    return Where(symbol, number, kind == "kretprobe")
+def _operand(code: Code, written: str, machine: Machine) -> Operand:
+    """An operand of a static tracepoint. ProgramError: it cannot be read."""
+    try:
+        return operand_of(written, machine.arch, machine.symbols)
+    except Unfetchable as error:
+        raise code.error(f"the tracepoint has an argument {written!r}, and {error}",
+                         hint="read registers: KPROBES_REG(ctx, <arch>_<name>)") from None
 
 
 class _Site:
@@ -267,13 +286,24 @@ class _Site:
     ) -> None:
         machine = owner.machine
         check(engine, program.code)
+        debug = attachment.debug
+        at_entry = where.listed and not where.retprobe and not where.session
+        program = adapted(program, machine.arch, lambda: debug, at_entry)
         fits(program.code, machine)
-        self._owner = owner
+        self._owner, self._debug = owner, debug
         self._place = AtProbe(owner, where.retprobe, cookie, ticks.now)
-        self._contexts = ContextReader(machine.arch, words(program, machine))
+        self._place.operands = tuple(_operand(program.code, one, machine) for one in where.operands)
+        self._where = where
+        self._contexts = ContextReader(machine.arch, {*words(program, machine), *self._prepare(program.code, at_entry)})
+        self._listed = Listed(machine.arch) if where.listed and not at_entry else None
+        self._session = next((m for m in program.code.maps if m.name == SESSION), None)
         self._print = attachment.print
         self._maps = program.code.maps
         self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
+        if where.session:
+            self.why_python = self.why_python or _ALONE
+        elif self._listed is not None:
+            self.why_python = self.why_python or _LISTED
         self._host = self._guest = None
         if not self.why_python and machine.guest_view is not None:
             self._guest = self._in_guest(program, machine.guest_view)
@@ -293,6 +323,28 @@ class _Site:
         if self._guest is not None:
             self._guest.probe = self.probe
 
+    def _prepare(self, code: Code, at_entry: bool) -> Iterator[int]:
+        """Have the programs ready that this one goes on with; yields the words of the context that they read."""
+        machine, done = self._owner.machine, list[Code]()
+
+        def make(program: Program) -> Any:
+            ready = adapted(program, machine.arch, lambda: self._debug, at_entry)
+            fits(ready.code, machine)
+            ready.verify()
+            self._followers.extend(words(ready, machine))
+            if ready.code not in done:
+                done.append(ready.code)
+                for m in ready.code.maps:
+                    if isinstance(m, Programs) and m not in code.maps:
+                        m.prepare(make)
+            return ready.engine("interpreter")
+
+        self._followers: list[int] = []
+        for m in code.maps:
+            if isinstance(m, Programs):
+                m.prepare(make)
+        yield from self._followers
+
     def _probe(self, where: Where) -> Probe:
         named = isinstance(where.symbol, str)
         place: dict[str, Any] = {
@@ -308,6 +360,8 @@ class _Site:
             )
             made._keeping = self._keeping
             return made
+        if where.session or (where.retprobe and where.listed):
+            return Kretprobe(**place, handler=self._left, entry_handler=self._entered, maxactive=where.maxactive)
         if where.retprobe:
             return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned,
                              maxactive=where.maxactive)
@@ -388,6 +442,13 @@ class _Site:
         """The probe is registered."""
         place, address = self._place, self.probe.address or 0
         place.function = address if place.returns or self._owner.is_entry(address) else 0
+        if self._listed is not None:
+            parameters = self._debug.parameters(address)
+            if parameters is None:
+                raise ProgramError("its section has the arguments and the result in one list, and debug information "
+                                   "does not say how many arguments the function has", program=self.probe.symbol,
+                                   hint="use SEC(\"kretprobe/function\"), or a guest with debug information")
+            self._listed.count = len(parameters)
         if (made := self._host or self._guest) is not None:
             made.at(address, place.function, place.cookie())
         if self._keeping is not None:
@@ -432,3 +493,37 @@ class _Site:
         self._settle()
         self._place.regs = regs
         self._engine.run(self._contexts.of(regs), self._place, self._print)
+
+    def _entered(self, instance: KretprobeInstance, regs: Regs) -> int:
+        """Run a session's program at the entry, or keep the arguments for a program at the return."""
+        self._settle()
+        place = self._place
+        place.regs, place.returns = regs, False
+        if self._listed is not None:
+            instance.data["arguments"] = self._listed.arguments(regs)
+        if not self._where.session:
+            return 0
+        place.function = self.probe.address or 0
+        return self._in_session(instance, regs) & 1
+
+    def _left(self, instance: KretprobeInstance, regs: Regs) -> None:
+        """Run the program at the return of a call that was followed."""
+        self._settle()
+        place = self._place
+        place.regs, place.returns = regs, True
+        self._in_session(instance, regs)
+
+    def _in_session(self, instance: KretprobeInstance, regs: Regs) -> int:
+        """Run the program with this call's cookie; what it returns."""
+        session = self._session
+        if self._listed is None:
+            context = self._contexts.of(regs)
+        else:
+            context = self._listed.of_call(instance.data["arguments"], regs if self._place.returns else None)
+        if session is None:
+            return self._engine.run(context, self._place, self._print)
+        session.block.view[:8] = instance.data.get("cookie", bytes(8))
+        try:
+            return self._engine.run(context, self._place, self._print)
+        finally:
+            instance.data["cookie"] = bytes(session.block.view[:8])

@@ -22,6 +22,8 @@ class Arg(Enum):
     KEY = "key"  # initialised memory of the map's key_size bytes
     KEY_OUT = "key out"  # writable memory of the map's key_size bytes; initialised afterwards
     VALUE = "value"  # initialised memory of the map's value_size bytes
+    VALUE_OR_NULL = "value or NULL"  # as VALUE, or the number 0
+    NUMBER_OUT = "number out"  # writable memory of 8 bytes; initialised afterwards
     VALUE_OUT = "value out"  # writable memory of the map's value_size bytes; initialised afterwards
     MEM = "memory"  # initialised memory; the next argument is its size
     # as MEM: words of 64 bits, some of which may be addresses of the program's own
@@ -41,6 +43,7 @@ class Ret(Enum):
 
     SCALAR = "scalar"
     MAP_VALUE_OR_NULL = "map value or null"  # of the map's value_size bytes
+    SESSION = "session's number"  # 8 bytes that a call's entry leaves for its return
     # memory of CONST_SIZE bytes, to be submitted or discarded on every path
     RECORD_OR_NULL = "record or null"
     VOID = "void"  # r0 is not initialised
@@ -77,6 +80,15 @@ class RunPlace(Protocol):
 
     def cookie(self) -> int:
         """The number given when the program was attached; 0 if none was."""
+
+    def marker_argument(self, number: int) -> int | None:
+        """An argument of the static tracepoint that was hit, from 0; None: it has fewer, or this is none.
+
+        KprobeError: it lies in memory that is not mapped.
+        """
+
+    def at_return(self) -> bool:
+        """True where the function has returned."""
 
 
 class ProgramRun(Protocol):

@@ -5,6 +5,7 @@ compilers read.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Final
 
 from attrs import field, frozen
@@ -32,6 +33,48 @@ class CodeLine:
         return f"{self.file}:{self.number}: {self.text.strip()}"
 
 
+class Asked(IntEnum):
+    """Which number of the guest's types an instruction depends on, as objects count them."""
+
+    OFFSET = 0
+    SIZE = 1
+    EXISTS = 2
+    SIGNED = 3
+    LSHIFT = 4
+    RSHIFT = 5
+    LOCAL_ID = 6
+    TARGET_ID = 7
+    TYPE_EXISTS = 8
+    TYPE_SIZE = 9
+    VALUE_EXISTS = 10
+    VALUE = 11
+    MATCHES = 12
+
+
+@frozen
+class TypeRelocation:
+    """A number of an instruction that depends on the guest's types (CO-RE).
+
+    Attributes:
+        kind: which number.
+        type: the type that it begins at, as C writes it: `struct task_struct`.
+        index: element of an array that this type is taken for; usually 0.
+        path: from there on: names of members, numbers of elements.
+        local: the number by the object's own types; None: it has none.
+        size: bytes of what the path leads to, by the object's own types.
+    """
+
+    kind: Asked
+    type: str
+    index: int
+    path: tuple[str | int, ...]
+    local: int | None
+    size: int
+
+    def __str__(self) -> str:
+        return self.type + "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in self.path)
+
+
 @frozen(eq=False)  # its maps would be compared entry by entry
 class Code:
     """A program with all that it calls.
@@ -49,6 +92,11 @@ class Code:
             guests.
         foreign: what it takes its context for, where that is a kernel's registers: "x86's struct
             pt_regs"; or "".
+        members: offset -> member of that structure, as `di` or `regs[3]`.
+        relocations: slot -> what its number is of the guest's types; see programs.relocations.
+        numbers_read: True where members are read as numbers of the guest's, by <kprobes/bpf.h>; else as bytes.
+        unknown: slots of those where what is called is not there on any guest.
+        missing: slot -> why the guest has not what the instruction there would read.
         license: as the object says. order: byte order of the memory that its instructions access.
     """
 
@@ -60,6 +108,11 @@ class Code:
     lines: Mapping[int, CodeLine] = field(factory=dict)
     names: frozenset[str] = frozenset()
     foreign: str = ""
+    members: Mapping[int, str] = field(factory=dict)
+    relocations: Mapping[int, TypeRelocation] = field(factory=dict)
+    numbers_read: bool = False
+    unknown: frozenset[int] = frozenset()
+    missing: Mapping[int, str] = field(factory=dict)
     license: str = "GPL"
     order: Order = "little"
 

@@ -76,6 +76,8 @@ def _second(i: Instruction) -> str:
 def _jump(i: Instruction) -> str:
     if i.op == isa.EXIT:
         return "exit"
+    if i.op == isa.CALL and i.imm == isa.MISSING:
+        return "call missing"
     if i.op == isa.CALL:
         kind = ("", "local ", "btf ")[i.src] if i.src <= 2 else f"{i.src}: "
         return f"call {kind}{i.imm:{'+' if i.src == isa.LOCAL else ''}}"

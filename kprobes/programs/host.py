@@ -28,7 +28,7 @@ from .helpers import HELPERS
 from .inline import Inlined
 from .isa import U64
 from .llvm import generate
-from .maps import Block, Map, Ring
+from .maps import Block, ByAddress, Map, Ring
 from .writer import FAILED, HEADER, CodeTarget, Slot
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class HostCall:
     """
 
     def __init__(self, code: Code, place: RunPlace, printed: Callable[[str], None]) -> None:
-        self.maps: Mapping[int, Map] = {m.address: m for m in code.maps}
+        self.maps: Mapping[int, Map] = ByAddress(code.maps)
         self.order = code.order
         self.place = place
         self.printed = printed

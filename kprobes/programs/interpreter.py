@@ -19,7 +19,8 @@ from .call import RunPlace
 from .code import CONTEXT_SIZE, Code
 from .helpers import HELPERS
 from .isa import FRAMES, STACK_SIZE, U32, U64, Instruction, signed
-from .maps import Map, Ring
+from .maps import ENOENT, ByAddress, Map, Programs, Ring
+from .meanings import TAIL_CALL, TAILS
 from .memory import Invalid, ProgramMemory
 
 if TYPE_CHECKING:
@@ -37,11 +38,16 @@ class Run(ProgramMemory):
     Attributes:
         r: the registers, r0 to r10.
         frames: (slot to return to, r6 to r10) of the callers.
+        tail: what the run goes on with, an Interpreter.
+        tails: how often it has done so.
     """
+
+    tail: Interpreter | None
 
     def __init__(self, code: Code, context: int) -> None:
         super().__init__(code.maps, context)
-        self.maps: Mapping[int, Map] = {m.address: m for m in code.maps}
+        self.maps: Mapping[int, Map] = ByAddress(code.maps)
+        self.tails, self.tail = 0, None
         self.order = code.order
         self.r = [0] * 11
         self.frames: list[tuple[int, list[int]]] = []
@@ -72,6 +78,7 @@ class Interpreter:
         place: RunPlace,
         printed: Callable[[str], None] = lambda text: None,
         limit: int = LIMIT,
+        tails: int = 0,
     ) -> int:
         """r0 at the end, unsigned. r1 is the context's address, r2 its length; a bytearray is
         written back.
@@ -85,10 +92,13 @@ class Interpreter:
         run.printed = printed
         run.begin(context, size)
         run.frames.clear()
+        run.tails = tails
         run.r[:] = [0, run.context, len(context), 0, 0, 0, 0, 0, 0, 0, run.top]
         try:
-            self._go(run, limit)
-            return run.r[0]
+            left = self._go(run, limit)
+            if run.tail is None:
+                return run.r[0]
+            following, run.tail = run.tail, None
         finally:
             run.end(context)
             for record in run.kept:  # of a program that failed
@@ -96,8 +106,10 @@ class Interpreter:
             del run.place, run.printed  # which know the machine
             if size <= CONTEXT_SIZE:
                 self._idle.append(run)
+        return following.run(context, place, printed, left, tails + 1)
 
-    def _go(self, run: Run, limit: int) -> None:
+    def _go(self, run: Run, limit: int) -> int:
+        """Run to the end; how many instructions are left."""
         steps, pc, left = self._steps, 0, limit
         try:
             while pc >= 0:
@@ -110,6 +122,7 @@ class Interpreter:
                 raise Invalid("ends with a record that it has neither submitted nor discarded")
         except Invalid as e:
             raise self._code.error(str(e), max(pc, 0), "verify() says more") from None
+        return left
 
 
 def _refuse(reason: str) -> Step:
@@ -231,6 +244,8 @@ def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
     if helper is None:
         kind = "helper" if i.src == isa.HELPER else "kernel function"
         return _refuse(f"calls {kind} {i.imm}, which there is not here")
+    if helper.number == TAIL_CALL:
+        return _tail_call
     takes_map = _map_argument(i.imm)
     f, allowed, void = helper.run, helper.maps, helper.returns.name == "VOID"
     if helper.formats and facts is not None and pc in facts.calls:
@@ -249,6 +264,19 @@ def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
         result = f(run, r[1], r[2], r[3], r[4], r[5]) & U64
         r[0] = 0 if void else result
     return step
+
+
+def _tail_call(run: Run) -> int | None:
+    """Go on with another program, if there is one: this one has ended."""
+    m = run.maps.get(run.r[2])
+    if not isinstance(m, Programs):
+        raise Invalid("goes on with a program of what is no program array")
+    following = m.ready(run.r[3] & U32)
+    if not isinstance(following, Interpreter) or run.tails >= TAILS:
+        run.r[0] = ENOENT & U64
+        return None
+    run.tail = following
+    return _END
 
 
 def _fenced(run: Callable[..., int], rings: list[Ring]) -> Callable[..., int]:

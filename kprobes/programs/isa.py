@@ -94,6 +94,9 @@ HELPER: Final = 0  # imm: its number
 LOCAL: Final = 1  # imm: distance in slots
 BTF_CALL: Final = 2  # imm: BTF id of a kernel function
 
+#: helper whose call stands where something is called or read that there is not
+MISSING: Final = 0x0BAD_2310
+
 LDDW: Final = LD | IMM | DW
 # bytes of stack: of all frames together, as the verifier has it; of each frame at most
 STACK_SIZE: Final = 512

@@ -19,6 +19,7 @@ from typing import Final
 from ..errors import Unsupported
 from . import emit, isa, places, support
 from .isa import Instruction
+from .meanings import TAIL_CALL
 from .places import Places
 from .writer import CodeTarget, ContextSource, Inline, IrModule, IrWriter, Slot, no_inline
 
@@ -85,6 +86,8 @@ def generate(
     functions.
     """
     code = tuple(code)
+    if any(i.is_helper_call and i.imm == TAIL_CALL for _, i in isa.steps(code)):
+        raise Unsupported("a tail call goes on in another program", hint="the interpreter runs it")
     module = IrModule(code, places.find(code), target, inline, context)
     begin = _RUN
     if framed:

@@ -1,14 +1,15 @@
-"""The effects of helpers: functions of a Call and five registers."""
+"""The effects of helpers: functions of a ProgramRun and five registers."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..errors import KprobeError
+from ..errors import KprobeError, ProgramError
 from .call import ProgramRun, RunPlace
-from .maps import ENOENT, Hash, Ring, StackTraces
+from .maps import ENOENT, SESSION, Bloom, Hash, Programs, Ring, StackTraces
 from .printf import STRING, Own, expand
 
 E2BIG: Final = -7
@@ -16,7 +17,12 @@ EAGAIN: Final = -11
 EFAULT: Final = -14
 EINVAL: Final = -22
 ENOSPC: Final = -28
+ERANGE: Final = -34
 EOPNOTSUPP: Final = -95
+_NUMBER: Final = re.compile(r"\s*(-?)(0[xX][0-9a-fA-F]+|[0-9a-fA-F]+)")
+#: bpf_tail_call, and how often a run may go on with another program (Linux's number)
+TAIL_CALL: Final = 12
+TAILS: Final = 33
 #: the longest line of trace_printk, in bytes
 LINE: Final = 1024
 #: argument of a format -> how many bytes may be looked at where it points: HelperCall.texts
@@ -33,6 +39,10 @@ NEXT_KEY: Final = 0x4B50_0002
 CALL_SLOT: Final = 0x4B50_0003
 #: calls that a machine follows by itself at a time, at most: what call_slot() says is not above
 SLOTS: Final = 1024
+USDT_ARGUMENT: Final = 0x4B50_0004
+SESSION_COOKIE: Final = 0x4B50_0005
+SESSION_IS_RETURN: Final = 0x4B50_0006
+GUEST_IS_BIG: Final = 0x4B50_0007
 #: how often may_loop() says yes in one run
 ROUNDS: Final = 1 << 23
 _U32: Final = (1 << 32) - 1
@@ -68,7 +78,10 @@ def pop(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
 
 
 def peek(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
-    return _given(call, value, call.maps[map_].peek_elem(), call.maps[map_].value_size)
+    m = call.maps[map_]
+    if isinstance(m, Bloom):  # its value is asked for
+        return 0 if m.has(call.read(value, m.value_size)) else ENOENT
+    return _given(call, value, m.peek_elem(), m.value_size)
 
 
 def _given(call: ProgramRun, to: int, value: bytes | None, size: int) -> int:
@@ -76,10 +89,27 @@ def _given(call: ProgramRun, to: int, value: bytes | None, size: int) -> int:
     return ENOENT if value is None else 0
 
 
+def storage_get(call: ProgramRun, map_: int, task: int, value: int, flags: int, *_: Any) -> int:
+    """A task's value; with flag 1, a new one where there is none."""
+    m = call.maps[map_]
+    key = _task_key(call, task)
+    found = m.lookup_elem(key)
+    if not found and flags & 1:
+        m.update_elem(key, call.read(value, m.value_size) if value else bytes(m.value_size))
+        found = m.lookup_elem(key)
+    return found
+
+
+def storage_delete(call: ProgramRun, map_: int, task: int, *_: Any) -> int:
+    return call.maps[map_].delete_elem(_task_key(call, task))
+
+
+def _task_key(call: ProgramRun, task: int) -> bytes:
+    return (task & _U32).to_bytes(4, call.order)
+
+
 def next_key(call: ProgramRun, map_: int, key: int, cursor: int, *_: Any) -> int:
-    """The first key in use from a place in the table on: the place behind it, and the key; 0: there
-    is none.
-    """
+    """The first key in use from a place in the table on: the place behind it, and the key; 0: there is none."""
     m = call.maps[map_]
     assert isinstance(m, Hash)
     following, found = m.next_key(cursor & _U32)
@@ -158,6 +188,21 @@ def cpu(call: ProgramRun, *_: Any) -> int:
 
 def pid_tgid(call: ProgramRun, *_: Any) -> int:
     return call.place.pid_tgid()
+
+
+def task(call: ProgramRun, *_: Any) -> int:
+    """A number for the guest's task: its pid. A kernel gives an address, of which a guest has none."""
+    return call.place.pid_tgid() & _U32
+
+
+def nobody(call: ProgramRun, *_: Any) -> int:
+    """Users and groups are an operating system's: 0."""
+    return 0
+
+
+def jiffies(call: ProgramRun, *_: Any) -> int:
+    """The clock in units of 4 ms, as most kernels count."""
+    return call.place.clock() // 4_000_000
 
 
 def comm(call: ProgramRun, to: int, size: int, *_: Any) -> int:
@@ -247,6 +292,46 @@ def strncmp(call: ProgramRun, one: int, size: int, other: int, *_: Any) -> int:
         raw[:size].partition(b"\0")[0] for raw in (call.read(one, size), _text(call, other))
     )
     return (mine > theirs) - (mine < theirs)
+
+
+def strtol(call: ProgramRun, text: int, size: int, flags: int, to: int, out: int, *_: Any) -> int:
+    return _to_number(call, text, size, flags, to, True)
+
+
+def strtoul(call: ProgramRun, text: int, size: int, flags: int, to: int, out: int, *_: Any) -> int:
+    return _to_number(call, text, size, flags, to, False)
+
+
+def _to_number(call: ProgramRun, text: int, size: int, flags: int, to: int, sign: bool) -> int:
+    """Read a number at the beginning of a text: how many bytes it has, and the number at an address.
+
+    Args:
+        call: the run.
+        text: address of the text.
+        size: its bytes.
+        flags: the base, or 0: 0x and 0 tell it.
+        to: where the number goes, 8 bytes.
+        sign: True where it may be negative.
+    """
+    call.check(to, 8)
+    base = flags & 31
+    raw = call.read(text, size & _U32).partition(b"\0")[0].decode("latin-1")
+    match = _NUMBER.match(raw) if base in (0, 8, 10, 16) and flags >> 5 == 0 else None
+    if match is None or (match[1] and not sign):
+        return EINVAL
+    digits = match[2]
+    if base in (0, 16) and digits[:2].lower() == "0x" and len(digits) > 2:
+        base, digits = 16, digits[2:]
+    elif base == 0:
+        base = 8 if digits[0] == "0" else 10
+    allowed = re.match({8: "[0-7]+", 10: "[0-9]+", 16: "[0-9a-fA-F]+"}[base], digits)
+    if allowed is None:
+        return EINVAL
+    number = int(match[1] + allowed[0], base)
+    if not (-(1 << 63) <= number < 1 << 63 if sign else number <= _U64):
+        return ERANGE
+    call.write(to, (number & _U64).to_bytes(8, call.order))
+    return match.start(2) + len(match[2]) - len(digits) + len(allowed[0])
 
 
 def _text(call: ProgramRun, addr: int) -> bytes:
@@ -368,3 +453,41 @@ def func_ip(call: ProgramRun, *_: Any) -> int:
 
 def cookie(call: ProgramRun, *_: Any) -> int:
     return call.place.cookie()
+
+
+def marker_argument(call: ProgramRun, _ctx: int, number: int, to: int, size: int, *_: Any) -> int:
+    """An argument of the static tracepoint that was hit, as a number of 64 bits."""
+    if size & _U32 != 8:
+        return EINVAL
+    call.check(to, 8)
+    try:
+        found = call.place.marker_argument(number)
+    except KprobeError:
+        call.write(to, bytes(8))
+        return EFAULT
+    call.write(to, ((found or 0) & _U64).to_bytes(8, call.order))
+    return ENOENT if found is None else 0
+
+
+def session_cookie(call: ProgramRun, *_: Any) -> int:
+    """The address of the number that a call's entry leaves for its return."""
+    return next(m.address for m in call.maps.values() if m.name == SESSION)
+
+
+def session_is_return(call: ProgramRun, *_: Any) -> int:
+    return int(call.place.at_return())
+
+
+def tail_call(call: ProgramRun, _ctx: int, map_: int, index: int, *_: Any) -> int:
+    """ENOENT: there is no program. The interpreter goes on with it before this is asked."""
+    assert isinstance(call.maps[map_], Programs)
+    return ENOENT
+
+
+def guest_is_big(call: ProgramRun, *_: Any) -> int:
+    """0: without a guest. With one it is a constant, see programs.adapting."""
+    return 0
+
+
+def missing(call: ProgramRun, *_: Any) -> int:
+    raise ProgramError("reads what the guest's types have not")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from .isa import FRAMES, STACK_SIZE
-from .maps import Block, Map
+from .maps import Block, Map, Maps
 
 _STACK: Final = FRAMES * STACK_SIZE
 # farther away from the stack than an instruction's offset reaches
@@ -29,7 +29,9 @@ class ProgramMemory:
 
     def __init__(self, maps: Iterable[Map], context: int) -> None:
         """context: the largest context, in bytes."""
+        maps = tuple(maps)
         self._maps = [m for m in maps if m.span[1]]
+        self._holders = [m for m in maps if isinstance(m, Maps)]
         # address of a reserved record -> its buffer and size
         self._rings: dict[int, tuple[Map, int]] = {}
         self._all = tuple(maps)
@@ -80,6 +82,10 @@ class ProgramMemory:
                 raise Invalid("writes to the context, which is read-only")
             return self._within(addr, size, self._context_end, "the context", self._block)
         for m in self._maps:
+            start, length = m.span
+            if start <= addr < start + length:
+                return self._value(m, addr, size, write)
+        for m in (held for holder in self._holders for held in holder.held()):
             start, length = m.span
             if start <= addr < start + length:
                 return self._value(m, addr, size, write)

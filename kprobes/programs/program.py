@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +60,7 @@ class Program:
             verify(), run() or attach that is not refused.
         types: name -> ctypes structure, of those that variables, maps and parameters refer to; for
             records of ring buffers.
+        broken: name of a program of the object's that there cannot be here -> why.
         printed: the lines of trace_printk in test runs.
         why_interpreter: why a run without `engine` was the interpreter's, as one clause; "" where
             host code ran, or the interpreter was asked for.
@@ -75,6 +76,7 @@ class Program:
         self.maps = dict(maps)
         self.variables = Variables({}) if variables is None else variables
         self.types = Types() if types is None else types
+        self.broken: Mapping[str, ProgramError] = {}
         self.printed: list[str] = []
         self.why_interpreter = ""
         self.at_entry: AtEntry | None = None
@@ -86,17 +88,40 @@ class Program:
         self._parts: dict[str, Program] = {}
 
     @classmethod
-    def from_c(cls, text: str, name: str | None = None, cpus: int = 1) -> Program:
-        """Programs of C source, compiled for BPF by ziglang's clang (-O2 -g); `#include
-        <kprobes/bpf.h>` is found.
+    def from_c(cls, text: str, name: str | None = None, cpus: int = 1, include: Sequence[str] = ()) -> Program:
+        """Programs of C source, compiled for BPF by ziglang's clang (-O2 -g).
 
-        name: of the file, for messages. cpus: values of per-CPU maps.
+        `#include <kprobes/bpf.h>` is found, and so are libbpf's headers, whose names are in it.
+
+        name: of the file, for messages. cpus: values of per-CPU maps. include: folders of other headers.
         ProgramError: it does not compile, ziglang is not installed, or as from_elf().
         """
         from .object.clang import compiled
 
         name = name or "program.c"
-        return cls._loaded(compiled(text, name), name, cpus)
+        return cls._loaded(compiled(text, name, tuple(os.path.abspath(folder) for folder in include)), name, cpus)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], cpus: int = 1, include: Sequence[str] = ()) -> Program:
+        """Programs of a file: C source where its name ends in .c, else an object.
+
+        Args:
+            path: of the file; headers beside it are found.
+            cpus: values of per-CPU maps.
+            include: folders of other headers.
+
+        Raises:
+            ProgramError: as from_c() and from_elf(), or there is no such file.
+        """
+        place = Path(path)
+        if place.suffix != ".c":
+            return cls.from_elf(path, cpus)
+        try:
+            text = place.read_bytes().decode(errors="surrogateescape")
+        except OSError as error:
+            raise ProgramError(error.strerror or str(error), program=os.fspath(path),
+                               hint="give the path of a file in C, prog.bpf.c") from None
+        return cls.from_c(text, place.name, cpus, (os.fspath(place.parent), *include))
 
     @classmethod
     def from_elf(cls, source: str | os.PathLike[str] | bytes, cpus: int = 1) -> Program:
@@ -145,7 +170,13 @@ class Program:
 
         loaded = load(data, name, cpus)
         name = next(iter(loaded.codes)) if len(loaded.codes) == 1 else name
-        return cls(name, loaded.codes, loaded.maps, loaded.variables, loaded.types)
+        made = cls(name, loaded.codes, loaded.maps, loaded.variables, loaded.types)
+        made.broken = loaded.broken
+        for m, index, what in loaded.held:
+            held = made[what] if isinstance(what, str) and what in made.codes else what
+            if not isinstance(held, str):
+                m[index] = held  # type: ignore[assignment]
+        return made
 
     # ---- one of several
 
@@ -155,6 +186,8 @@ class Program:
         Raises:
             ProgramError: there is none of this name.
         """
+        if name in self.broken:
+            raise self.broken[name]
         if name not in self.codes:
             near = difflib.get_close_matches(name, self.codes, 3) or list(self.codes)
             raise ProgramError(
@@ -191,6 +224,10 @@ class Program:
     def section(self) -> str:
         """The section of the object that names its place, or ""."""
         return self.code.section
+
+    def replaced(self, code: Code) -> Program:
+        """A program of other instructions with the same maps and variables."""
+        return Program(self.name, {code.name: code}, self.maps, self.variables, self.types)
 
     # ---- running
 

@@ -86,6 +86,13 @@ class Outside:
         """No number."""
         return 0
 
+    def marker_argument(self, number: int) -> None:
+        """No tracepoint."""
+
+    def at_return(self) -> bool:
+        """No function has returned."""
+        return False
+
 
 class Pace:
     """Sets a byte from time to time, so that programs look up."""

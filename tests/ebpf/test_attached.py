@@ -188,7 +188,7 @@ HEADER = "#include <kprobes/bpf.h>\n"
 WRONG = {
     "an unknown helper": ('static long (*unknown)(int) = (void *)999;\nSEC("kprobe/crc32") int p(void *c) { return '
                           'unknown(4); }',
-                          r"helper 999, which there is not.*section kprobe/crc32, instruction 1 \(call 999\)\); "
+                          r"helper 999, which there is not.*section kprobe/crc32, instruction 1 \(call missing\)\); "
                           r"docs/programs.md.*program.c:3: SEC"),
     "registers of another guest": ('SEC("kprobe/crc32") int p(struct pt_regs *c) { return KPROBES_REG(c, arm64_x19); }',
                                    r"names register arm64_x19, and the guest is x86_64.*section "

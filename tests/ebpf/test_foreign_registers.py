@@ -48,7 +48,7 @@ def test_a_kernel_s_registers_are_refused(whose: str, by_typedef: bool) -> None:
     kind = "bpf_user_pt_regs_t" if by_typedef else f"struct {name}"
     text = SOURCE.replace("TYPE", kind).replace("NAME", name).replace("MEMBERS", members).replace("ONE", one)
     program = Program.from_elf(compiled(text, "foreign.c"))
-    machine = UnicornMachine.from_code(bytes.fromhex("9090909090c3"), arch="x86_64", symbols={"f": 0x10000})
+    machine = UnicornMachine.from_code(bytes.fromhex("9090909090c3"), arch="i386", symbols={"f": 0x10000})
     with Kprobes(machine) as k:
         for part in ("reads", "calls"):
             wanted = f"takes the context for {whose.split(',', maxsplit=1)[0]} struct {name}.*kprobes/bpf.h"

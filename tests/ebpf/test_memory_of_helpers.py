@@ -26,7 +26,7 @@ SIZE = 48
 PATTERN = b"%s|%5d|\0" + b"A text of the program's own\0".ljust(SIZE - 8, b"\0")
 TEXT = b"%s %x\0\0\0"  # the constant at the start of .rodata, PATTERN behind it
 IN = (Arg.KEY, Arg.VALUE, Arg.MEM, Arg.ARGUMENTS)
-OUT = (Arg.VALUE_OUT, Arg.MEM_OUT)
+OUT = (Arg.VALUE_OUT, Arg.NUMBER_OUT, Arg.MEM_OUT)
 KINDS = ("stack", "caller's stack", "value", "hash value", "record", "constants", "context")
 #: map number of maps() below, by type
 FITTING = {MapType.HASH: 0, MapType.QUEUE: 1, MapType.RINGBUF: 2, MapType.PERF_EVENT_ARRAY: 6, MapType.STACK_TRACE: 7}

@@ -15,7 +15,8 @@ from kprobes import EventError, Kprobes, UnicornMachine
 from kprobes import arch as architectures
 from kprobes.cli import main
 from kprobes.debug.markers import markers_of
-from kprobes.events._markers import Operand, Unfetchable, operand_of
+from kprobes.debug.operands import Unfetchable
+from kprobes.events._markers import Fetched, fetched
 from kprobes.image import LoadedFile
 
 pytestmark = pytest.mark.quick
@@ -132,8 +133,8 @@ def test_what_is_there_is_said() -> None:
 def test_operands(arch: str, written: str, fetch: str) -> None:
     """As GNU's and LLVM's assemblers write them."""
     with load("x86_64") as m:
-        found = operand_of(written, architectures.get(arch), m.symbols)
-    assert f"{found.fetch}:{found.type}".removesuffix(":") == fetch and isinstance(found, Operand)
+        found = fetched(written, architectures.get(arch), m.symbols)
+    assert f"{found.fetch}:{found.type}".removesuffix(":") == fetch and isinstance(found, Fetched)
 
 
 @pytest.mark.parametrize("arch, written", [
@@ -144,7 +145,7 @@ def test_operands(arch: str, written: str, fetch: str) -> None:
     ("x86_64", "8@-(%rax)")])
 def test_operands_that_nothing_fetches(arch: str, written: str) -> None:
     with load("x86_64") as m, pytest.raises(Unfetchable):
-        operand_of(written, architectures.get(arch), m.symbols)
+        fetched(written, architectures.get(arch), m.symbols)
 
 
 def test_damaged_notes() -> None:
@@ -189,4 +190,4 @@ def test_a_library_of_this_host() -> None:
     with load("x86_64") as m:
         for marker in found:
             assert marker.address > 0x10000 and len(marker.arguments) == 2
-            assert all(operand_of(each, m.arch, m.symbols).word for each in marker.arguments)
+            assert all(fetched(each, m.arch, m.symbols).word for each in marker.arguments)

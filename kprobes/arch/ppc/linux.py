@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._base import Order
-from .._linux import Linux, MemoryCalls, ThreadStorage
+from .._linux import KernelRegisters, Linux, MemoryCalls, ThreadStorage
 
 SIGTRAP = 5
 SC = 0x44000002
@@ -24,6 +24,7 @@ def _row(order: Order, pointer: str) -> Linux:
         clone=120,
         trap=(SIGTRAP, 0),
         storage=ThreadStorage(register=pointer, first=-0x7000, bias=0x8000),
+        kernel_registers=KernelRegisters(marks=("nip",), array="gpr", prefix="r"),
         event_names=(
             *(name for n in range(32) for name in (f"r{n}", f"gpr{n}")),
             "nip",

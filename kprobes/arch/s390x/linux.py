@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...regs import Regs
-from .._linux import Linux, MemoryCalls, ThreadStorage
+from .._linux import KernelRegisters, Linux, MemoryCalls, ThreadStorage
 
 SIGILL = 4
 
@@ -19,4 +19,5 @@ ROWS = {"s390x": Linux(
     exits=(1, 248), clone=120, clone_flags=1, trap=(SIGILL, 2),
     storage=ThreadStorage(register="a0", halves=("a0", "a1"), below=True, itself=True, call="__tls_get_offset",
                           pair=_pair, from_pointer=True),
+    kernel_registers=KernelRegisters(marks=("psw.addr",), names={"psw.addr": "pc"}, array="gprs", prefix="r"),
     event_names=tuple(f"r{n}" for n in range(16)))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...regs import Regs
-from .._linux import Linux, MemoryCalls, ThreadStorage
+from .._linux import KernelRegisters, Linux, MemoryCalls, ThreadStorage
 
 SIGTRAP = 5
 
@@ -20,6 +20,7 @@ ROWS = {
                            result="rax", map=9, unmap=11),
         exits=(60, 231), clone=56, trap=(SIGTRAP, 1),
         storage=ThreadStorage(register="fs_base", below=True, itself=True),
+        kernel_registers=KernelRegisters(marks=("orig_ax", "orig_rax"), names={"eflags": "rflags"}),
         event_names=(*GENERAL, *(f"r{n}" for n in range(8, 16)))),
     "i386": Linux(
         memory=MemoryCalls(code=bytes.fromhex("cd80"), number="eax", args=("ebx", "ecx", "edx", "esi", "edi", "ebp"),

@@ -11,7 +11,9 @@ headers are u64 in the host's byte order unless said otherwise.
   stride`; `stride` is value_size rounded up to 8; cpus is 1 for ARRAY.
 - **HASH, LRU_HASH, PERCPU_HASH, LRU_PERCPU_HASH**: header, index, entries; see `maps.hash`.
 - **RINGBUF, PERF_EVENT_ARRAY**: header, then records; see `maps.ring`.
-- **QUEUE, STACK**: only through helpers. **STACK_TRACE**: only through get_stackid.
+- **QUEUE, STACK, BLOOM_FILTER**: only through helpers. **STACK_TRACE**: only through get_stackid.
+- **LPM_TRIE**: values as of an array; which one belongs to a prefix Python knows.
+- **ARRAY_OF_MAPS, HASH_OF_MAPS, PROG_ARRAY**: hold maps and programs, which Python puts in.
 
 In Python arrays and hashes are mappings (key -> value); per-CPU ones give and take a list with a
 value for each CPU; ring buffers and perf event arrays are iterables of bytes (a record is consumed
@@ -19,13 +21,18 @@ as it is given out); queues and stacks are iterables of values, with `push`. Key
 through codecs: `Plain` shows integers and bytes; with BTF there are ctypes structures.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 from ...errors import ProgramError
 from ._base import ANY, ENOENT, EXIST, NOEXIST, Block, Codec, Map, MapType, Plain, Spec, stored
 from .array import Array
 from .hash import Hash
+from .holders import Bloom, Maps, Nothing, Programs, TaskStorage
 from .queue import Queue
 from .ring import OVERWRITE, Ring
 from .stacks import StackTraces
+from .trie import Trie
 
 _TYPES: dict[int, type[Map]] = {
     **dict.fromkeys((MapType.ARRAY, MapType.PERCPU_ARRAY), Array),
@@ -35,9 +42,39 @@ _TYPES: dict[int, type[Map]] = {
     **dict.fromkeys((MapType.RINGBUF, MapType.PERF_EVENT_ARRAY), Ring),
     **dict.fromkeys((MapType.QUEUE, MapType.STACK), Queue),
     MapType.STACK_TRACE: StackTraces,
+    MapType.LPM_TRIE: Trie,
+    **dict.fromkeys((MapType.ARRAY_OF_MAPS, MapType.HASH_OF_MAPS), Maps),
+    MapType.PROG_ARRAY: Programs,
+    MapType.BLOOM_FILTER: Bloom,
+    MapType.TASK_STORAGE: TaskStorage,
+    MapType.CGROUP_ARRAY: Nothing,
 }
+#: name of the map that has the number which a session's entry leaves for its return
+SESSION = ".session"
 #: types with a value for each CPU
 PER_CPU = frozenset({MapType.PERCPU_ARRAY, MapType.PERCPU_HASH, MapType.LRU_PERCPU_HASH})
+
+
+class ByAddress(dict[int, Map]):
+    """Maps by the address that LDDW loads, those that maps of maps hold at the moment included."""
+
+    def __init__(self, maps: Iterable[Map]) -> None:
+        super().__init__({m.address: m for m in maps})
+        self.holders = [m for m in self.values() if isinstance(m, Maps)]
+
+    def __missing__(self, address: int) -> Map:
+        for holder in self.holders:
+            for m in holder.held():
+                if m.address == address:
+                    return m
+        raise KeyError(address)
+
+    def get(self, address: int, default: Any = None) -> Any:
+        """The map at an address, or something else."""
+        try:
+            return self[address]
+        except KeyError:
+            return default
 
 
 def create(spec: Spec) -> Map:
@@ -53,24 +90,6 @@ def create(spec: Spec) -> Map:
     return kind(spec)
 
 
-__all__ = [
-    "ANY",
-    "ENOENT",
-    "EXIST",
-    "NOEXIST",
-    "OVERWRITE",
-    "PER_CPU",
-    "Array",
-    "Block",
-    "Codec",
-    "Hash",
-    "Map",
-    "MapType",
-    "Plain",
-    "Queue",
-    "Ring",
-    "Spec",
-    "StackTraces",
-    "create",
-    "stored",
-]
+__all__ = ["ANY", "ENOENT", "EXIST", "NOEXIST", "OVERWRITE", "PER_CPU", "SESSION", "Array", "Block", "Bloom",
+           "ByAddress", "Codec", "Hash", "Map", "MapType", "Maps", "Plain", "Programs", "Queue", "Ring", "Spec",
+           "StackTraces", "TaskStorage", "Trie", "create", "stored"]

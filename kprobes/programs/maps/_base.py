@@ -10,7 +10,7 @@ from itertools import islice
 from operator import index
 from typing import Any, Final, Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ...arguments import SORTS, checked, look, shown
 from ...errors import BadArgument, ProgramError
@@ -36,15 +36,22 @@ class MapType(IntEnum):
 
     HASH = 1
     ARRAY = 2
+    PROG_ARRAY = 3
     PERF_EVENT_ARRAY = 4
     PERCPU_HASH = 5
     PERCPU_ARRAY = 6
     STACK_TRACE = 7
+    CGROUP_ARRAY = 8
     LRU_HASH = 9
     LRU_PERCPU_HASH = 10
+    LPM_TRIE = 11
+    ARRAY_OF_MAPS = 12
+    HASH_OF_MAPS = 13
     QUEUE = 22
     STACK = 23
     RINGBUF = 27
+    TASK_STORAGE = 29
+    BLOOM_FILTER = 30
 
 
 class Block:
@@ -139,6 +146,7 @@ class Spec:
         key: how Python shows keys; None: Plain.
         value: how Python shows values; None: Plain.
         readonly: programs may not write its values (.rodata).
+        inner: a map like those that a map of maps holds.
     """
 
     type: int
@@ -151,6 +159,7 @@ class Spec:
     key: Codec | None = None
     value: Codec | None = None
     readonly: bool = False
+    inner: Map | None = field(default=None, eq=id)
     order: str = "little"
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from ..code import CodeLine
+from ..code import Asked, CodeLine, TypeRelocation
 from ..isa import Order
 
 INT: Final = 1
@@ -141,14 +141,14 @@ class Ext:
 
     Attributes:
         lines: section name -> offset in it -> source line.
-        relocations: names of the types that relocations by type are about.
+        relocations: section name -> offset in it -> relocation by type.
     """
 
     def __init__(self, data: bytes, btf: Btf) -> None:
         self._btf = btf
         self._mark = btf._mark
         self.lines: dict[str, dict[int, CodeLine]] = {}
-        self.relocations: list[str] = []
+        self.relocations: dict[str, dict[int, TypeRelocation]] = {}
         if not data:
             return
         head, _, _, lines, size = _header(data, self._mark)
@@ -160,10 +160,10 @@ class Ext:
             )
         if head >= 32:
             start, size = struct.unpack_from(f"{self._mark}II", data, 24)
-            self.relocations = [
-                btf.plain(r[1]).name
-                for _, r in self._records(data[head + start : head + start + size])
-            ]
+            for section, record in self._records(data[head + start:head + start + size]):
+                at, number, text, kind = record[:4]
+                made = _relocation(btf, number, btf.text(text), kind)
+                self.relocations.setdefault(section, {})[at] = made
 
     def _records(self, data: bytes) -> list[tuple[str, tuple[int, ...]]]:
         """(section, words) of each record of a subsection."""
@@ -181,3 +181,40 @@ class Ext:
                 out.append((section, struct.unpack_from(f"{self._mark}{stride // 4}I", data, at)))
                 at += stride
         return out
+
+
+_WORDS: Final = {STRUCT: "struct ", UNION: "union ", ENUM: "enum ", ENUM64: "enum "}
+
+
+def _relocation(btf: Btf, number: int, access: str, kind: int) -> TypeRelocation:
+    """A relocation by type, its path by names. ValueError: its path leads nowhere."""
+    first, *steps = (int(word) for word in access.split(":"))
+    root = btf.types[number]
+    while root.kind in _QUALIFIERS and root.kind != TYPEDEF:
+        root = btf.types[root.size]
+    name = root.name.partition("___")[0]
+    plain = btf.plain(number)
+    written = name if root.kind == TYPEDEF else f"{_WORDS.get(plain.kind, '')}{name}"
+    if kind in (Asked.VALUE_EXISTS, Asked.VALUE):
+        item = plain.items[first]
+        value = item[1] | (item[2] << 32 if plain.kind == ENUM64 else 0)
+        return TypeRelocation(Asked(kind), written, 0, (item[0].partition("___")[0],), value, plain.size)
+    path: list[str | int] = []
+    at, size = first * btf.size(number), btf.size(number)
+    for step in steps:
+        if plain.kind == ARRAY:
+            path.append(step)
+            target = plain.items[0][0]
+            at += step * btf.size(target)
+        elif plain.kind in (STRUCT, UNION):
+            member, target, where = plain.items[step]
+            at += (where & 0xFFFFFF if plain.flag else where) // 8
+            if member:
+                path.append(member)
+        else:
+            raise ValueError(f"a relocation by type leads into a type of kind {plain.kind}")
+        plain, size = btf.plain(target), btf.size(target)
+    asked = Asked(kind)
+    local = {Asked.OFFSET: at, Asked.SIZE: size, Asked.TYPE_SIZE: size, Asked.EXISTS: 1, Asked.TYPE_EXISTS: 1,
+             Asked.MATCHES: 1}.get(asked)
+    return TypeRelocation(asked, written, first, tuple(path), local, size)

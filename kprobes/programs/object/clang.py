@@ -24,9 +24,16 @@ _FLAGS: Final = ("-O2", "-g", "-mcpu=v3", "-fno-stack-protector", "-Wall", "-Wno
 
 
 @lru_cache(maxsize=64)
-def compiled(text: str, name: str) -> bytes:
-    """The object that C makes. ProgramError: it does not compile (with what clang says), or there
-    is no ziglang.
+def compiled(text: str, name: str, include: tuple[str, ...] = ()) -> bytes:
+    """The object that C makes.
+
+    Args:
+        text: the source.
+        name: of its file, for messages.
+        include: absolute paths of folders with other headers.
+
+    Raises:
+        ProgramError: it does not compile (with what clang says), or there is no ziglang.
     """
     if find_spec("ziglang") is None:
         raise ProgramError(
@@ -39,18 +46,8 @@ def compiled(text: str, name: str) -> bytes:
         source = Path(place, name if _FILE.fullmatch(name) else "program.c")
         out = Path(place, "program.o")
         source.write_bytes(text.encode(errors="surrogateescape"))
-        command = [
-            sys.executable,
-            "-m",
-            "ziglang",
-            "clang",
-            "-target",
-            target,
-            *_FLAGS,
-            source.name,
-            "-o",
-            out.name,
-        ]
+        command = [sys.executable, "-m", "ziglang", "clang", "-target", target, *_FLAGS,
+                   *(word for folder in include for word in ("-I", folder)), source.name, "-o", out.name]
         try:
             done = subprocess.run(
                 command, cwd=place, capture_output=True, text=True, timeout=TIMEOUT, check=False

@@ -4,26 +4,35 @@ put in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from attrs import evolve, field, frozen
 
 from ...errors import ProgramError
 from .. import isa
-from ..code import Code, CodeLine
+from ..code import Code, CodeLine, TypeRelocation
+from ..helpers import HELPERS
 from ..isa import Instruction, decode
-from ..maps import Map
-from .btf import Btf, Ext
+from ..maps import SESSION, Map, Maps, MapType, Programs, Spec, create
+from ..meanings import SESSION_COOKIE, SESSION_IS_RETURN
+from . import callbacks
+from .btf import DATASEC, PTR, Btf, Ext
 from .elf import ObjectFile, ObjectRelocation, ObjectSymbol, damage_is_error
 from .maps import data_map, defined, is_data
 from .named import named
-from .registers import foreign
+from .registers import KERNELS, KernelsContext, foreign
 from .values import Types, Values
 from .variables import GlobalVariable, Variables
 
 _LDDW_TYPE: Final = 1
 _CALL_TYPE: Final = 10
+#: kernel functions that are helpers here
+HELPED: Final = {"bpf_session_cookie": SESSION_COOKIE, "bpf_session_is_return": SESSION_IS_RETURN}
+#: what programs ask of a kernel's configuration -> what there is
+_CONFIGURED: Final = {"LINUX_KERNEL_VERSION": 6 << 16 | 12 << 8, "LINUX_HAS_BPF_COOKIE": 1}
+#: section that <kprobes/bpf.h> leaves in an object
+_HEADER: Final = ".kprobes.header"
 _UNDEFINED: Final = "define it in this object: nothing is linked in from elsewhere"
 
 
@@ -35,12 +44,16 @@ class Loaded:
         codes: name -> program, in the object's order.
         maps: name -> map, data sections by their names.
         variables: global variables.
+        broken: name of a program that there cannot be here -> why.
+        held: (map, index, what it holds there from the beginning): a map, or a program by its name.
     """
 
     codes: Mapping[str, Code]
     maps: Mapping[str, Map]
     variables: Variables
     types: Types
+    broken: Mapping[str, ProgramError]
+    held: Sequence[tuple[Maps | Programs, int, Map | str]] = ()
 
 
 @frozen(eq=False)
@@ -57,7 +70,11 @@ class _Object:
     functions: Mapping[tuple[int, int], ObjectSymbol]  #: (section, offset) -> function
     license: str = ""
     named: Mapping[tuple[int, int], str] = field(factory=dict)  #: (section, offset) -> register
-    foreign: Mapping[str, str] = field(factory=dict)  #: function -> what it takes its context for
+    absent: Mapping[int, ProgramError] = field(factory=dict)  #: number of a map that cannot be here -> why
+    refused: set[int] = field(factory=set)  #: of these maps, those that programs were refused for
+    foreign: Mapping[str, KernelsContext] = field(factory=dict)  #: function -> what it takes its context for
+    config: Mapping[str, int] = field(factory=dict)  #: variable of the kernel's configuration -> offset in its map
+    kernels: frozenset[str] = frozenset()  #: functions that are a kernel's
 
 
 def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
@@ -68,26 +85,82 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
     with damage_is_error(name):
         btf, ext = _types(file)
         values = Values(btf)
-        maps = defined(file, btf, values, cpus)
+        maps, absent = defined(file, btf, values, cpus)
         maps.update({(s.index, -1): data_map(s, file, btf) for s in file.sections if is_data(s)})
+        if any(s.name == "bpf_session_cookie" and not s.section for s in file.symbols):
+            maps[-1, 0] = create(Spec(type=MapType.ARRAY, name=SESSION, key_size=4, value_size=8, max_entries=1,
+                                      order=file.order))
+        configured, config = _kconfig(file, btf)
+        if configured is not None:
+            maps[-1, 1] = configured
         index = {where: number for number, where in enumerate(maps)}
-        functions = {
-            (s.section, s.value): s for s in file.symbols if s.type == "FUNC" and s.section
-        }
-        obj = _Object(
-            file,
-            ext,
-            tuple(maps.values()),
-            index,
-            functions,
-            _license(file),
-            named(file),
-            foreign(btf),
-        )
-        codes = {s.name: _Linker(obj, s).link() for s in _entries(obj)}
-        return Loaded(
-            codes, {m.name: m for m in obj.maps}, _variables(obj, btf, values), Types(values)
-        )
+        functions = {(s.section, s.value): s for s in file.symbols if s.type == "FUNC" and s.section}
+        obj = _Object(file, ext, tuple(maps.values()), index, functions, _license(file), named(file),
+                      {index[where]: error for where, error in absent.items()}, set(), foreign(btf),
+                      config, _kernel_functions(btf))
+        codes, broken, maps_at = {}, {}, list(maps)
+        for s in _entries(obj):
+            try:
+                codes[s.name] = _Linker(obj, s).link()
+            except ProgramError as error:
+                broken[s.name] = error
+        unused = absent.keys() - {maps_at[number] for number in obj.refused}
+        if unused:
+            raise absent[min(unused)]
+        if not codes:
+            raise next(iter(broken.values()))
+        maps_by_name = {m.name: m for where, m in maps.items() if where not in absent}
+        held = list(_held(file, btf, {where: m for where, m in maps.items() if where not in absent}))
+        return Loaded(codes, maps_by_name, _variables(obj, btf, values), Types(values), broken, held)
+
+
+def _held(file: ObjectFile, btf: Btf, maps: Mapping[tuple[int, int], Map]) -> Iterator[
+        tuple[Maps | Programs, int, Map | str]]:
+    """Yield what maps of maps and of programs hold from the beginning: `.values = {...}`."""
+    types = btf.variables()
+    for s in file.symbols:
+        m = maps.get((s.section, s.value))
+        if s.type != "OBJECT" or not isinstance(m, (Maps, Programs)) or s.name not in types:
+            continue
+        at = next((where // 8 for name, _, where in btf.plain(types[s.name]).items if name == "values"), None)
+        if at is None:
+            continue
+        data = file.sections[s.section].data
+        for offset, relocation in file.relocations.get(s.section, {}).items():
+            index, rest = divmod(offset - s.value - at, 8)
+            if not 0 <= index < max(m.max_entries, 1) or rest or offset >= s.value + s.size:
+                continue
+            symbol = relocation.symbol
+            where = symbol.value + int.from_bytes(data[offset:offset + 8], file.order)
+            inner = maps.get((symbol.section, where))
+            if isinstance(m, Maps) and inner is not None:
+                yield m, index, inner
+            elif isinstance(m, Programs):
+                named = (f.name for f in file.symbols if f.type == "FUNC" and (f.section, f.value) == (
+                    symbol.section, where))
+                yield from ((m, index, name) for name in named)
+
+
+def _kconfig(file: ObjectFile, btf: Btf) -> tuple[Map | None, Mapping[str, int]]:
+    """The map of the kernel's configuration that an object asks for, and where its variables are in it.
+
+    A guest has none: LINUX_KERNEL_VERSION is what programs may expect of helpers, and everything else is not set.
+    """
+    numbers = [number for t in btf.types if t.kind == DATASEC and t.name == ".kconfig" for number, *_ in t.items]
+    places = {btf.types[number].name: 8 * n for n, number in enumerate(numbers)}
+    if not places:
+        return None, {}
+    m = create(Spec(type=MapType.ARRAY, name=".kconfig", key_size=4, value_size=8 * len(places), max_entries=1,
+                    readonly=True, order=file.order))
+    for name, at in places.items():
+        m.block.view[at:at + 8] = _CONFIGURED.get(name, 0).to_bytes(8, file.order)
+    return m, places
+
+
+def _kernel_functions(btf: Btf) -> frozenset[str]:
+    """Names of functions that an object expects of a kernel."""
+    return frozenset(btf.types[number].name for t in btf.types if t.kind == DATASEC and t.name == ".ksyms"
+                     for number, *_ in t.items)
 
 
 def _types(file: ObjectFile) -> tuple[Btf, Ext]:
@@ -113,13 +186,6 @@ def _entries(obj: _Object) -> list[ObjectSymbol]:
             raise ProgramError(f"program {s.name} is static", program=obj.file.name,
                                section=obj.file.sections[s.section].name,
                                hint="drop the word: programs are found by name")
-    if obj.ext.relocations:
-        types = ", ".join(sorted(set(obj.ext.relocations)))
-        raise ProgramError(
-            f"has relocations by type (of {types})",
-            program=obj.file.name,
-            hint="types of the guest are not known: drop preserve_access_index, __builtin_preserve_*",
-        )
     return sorted(entries, key=lambda s: (s.section, s.value))
 
 
@@ -134,7 +200,8 @@ def _variables(obj: _Object, btf: Btf, values: Values) -> Variables:
         size = btf.size(types[s.name])
         if s.value + size > m.value_size:
             raise ValueError(f"variable {s.name} is not in its section")
-        known[s.name] = GlobalVariable(m, s.value, size, values.codec(types[s.name]))
+        pointer = btf.plain(types[s.name]).kind == PTR
+        known[s.name] = GlobalVariable(m, s.value, size, values.codec(types[s.name]), pointer)
     return Variables(known)
 
 
@@ -148,20 +215,30 @@ class _Linker:
     origins: list[tuple[int, int]] = field(factory=list)  #: slot -> (section, offset) in the object
     starts: dict[tuple[int, int], int] = field(factory=dict)  #: function -> its first slot
     lines: dict[int, CodeLine] = field(factory=dict)
+    missing: dict[int, str] = field(factory=dict)  #: slot of a call of what there is not -> why
+    made: dict[int, str] = field(factory=dict)  #: first slot of functions that are not the object's -> name
 
     def link(self) -> Code:
         self._append(self.entry)
         done = 0
         while done < len(self.code):
             done = self._resolve(done)
-        functions = {slot: self.obj.functions[where].name for where, slot in self.starts.items()}
-        names = frozenset(
-            self.obj.named[where] for where in self.origins if where in self.obj.named
-        )
-        taken = next(
-            (self.obj.foreign[name] for name in functions.values() if name in self.obj.foreign), ""
-        )
-        return evolve(self._so_far(), functions=functions, names=names, foreign=taken)
+        self._call_back()
+        functions = {slot: self.obj.functions[where].name for where, slot in self.starts.items()} | self.made
+        names = frozenset(self.obj.named[where] for where in self.origins if where in self.obj.named)
+        taken = next((self.obj.foreign[name] for name in functions.values() if name in self.obj.foreign),
+                     KernelsContext(""))
+        return evolve(self._so_far(), functions=functions, names=names, foreign=taken.name, members=taken.members,
+                      relocations=dict(self._relocations()), missing=self.missing, unknown=frozenset(self.missing),
+                      numbers_read=self.obj.file.section(_HEADER) is not None)
+
+    def _relocations(self) -> Iterator[tuple[int, TypeRelocation]]:
+        """Yield (slot, relocation by type); those of a kernel's registers stay as they were compiled."""
+        for pc, (section, offset) in enumerate(self.origins):
+            name = self.obj.file.sections[section].name if section >= 0 else ""
+            found = self.obj.ext.relocations.get(name, {}).get(offset)
+            if found is not None and found.type.removeprefix("struct ") not in KERNELS:
+                yield pc, found
 
     def _so_far(self) -> Code:
         obj = self.obj
@@ -194,6 +271,11 @@ class _Linker:
         new = decode(section.data[function.value:end], obj.file.order)
         if not new:
             raise ValueError(f"function {function.name} is empty")
+        if function.name in callbacks.REPLACED and any(m.name == callbacks.SPECIFIED for m in obj.maps):
+            new = callbacks.REPLACED[function.name]().finish()[0]
+            self.code.extend(new)
+            self.origins.extend([(-1, 0)] * len(new))
+            return start
         self.code.extend(new)
         self.origins.extend((function.section, at) for at in range(function.value, end, 8))
         for at, line in obj.ext.lines.get(section.name, {}).items():
@@ -205,13 +287,20 @@ class _Linker:
         """Put in what one instruction refers to; the slot of the next."""
         i, (section, offset) = self.code[pc], self.origins[pc]
         relocation = self.obj.file.relocations.get(section, {}).get(offset)
-        if i.wide:
+        if i.wide and section >= 0:
             if relocation is not None:
                 self.code[pc] = self._load(pc, i, relocation)
                 self.code[pc + 1] = Instruction(0, imm=self.code[pc].high)
             return pc + 2
-        if i.is_local_call or (relocation is not None and relocation.type == _CALL_TYPE):
+        if section < 0:  # a function that is not the object's: it is complete
+            return pc + (2 if i.wide else 1)
+        if relocation is not None and not relocation.symbol.section and relocation.type == _CALL_TYPE:
+            self.code[pc] = self._kernel_function(pc, relocation.symbol)
+        elif i.is_local_call or (relocation is not None and relocation.type == _CALL_TYPE):
             self.code[pc] = evolve(i, src=isa.LOCAL, imm=self._function(pc, i, relocation) - pc - 1)
+        elif i.is_helper_call and i.imm not in HELPERS and i.imm not in callbacks.TAKEN_IN:
+            self.missing[pc] = f"calls helper {i.imm}, which there is not here"
+            self.code[pc] = evolve(i, imm=isa.MISSING)
         elif relocation is not None:
             raise self._error(f"has a relocation of type {relocation.type}", pc)
         return pc + 1
@@ -221,8 +310,11 @@ class _Linker:
         if relocation.type != _LDDW_TYPE:
             raise self._error(f"has a relocation of type {relocation.type}", pc)
         if not s.section:
-            if s.bind == "WEAK":
-                return evolve(i, src=isa.VALUE64, imm=0, high=0)
+            if s.name in obj.config:
+                return evolve(i, src=isa.MAP_VALUE, imm=obj.index[-1, 1], high=obj.config[s.name])
+            if s.bind == "WEAK":  # it is asked whether it is there
+                known = s.name in HELPED or s.name in callbacks.FUNCTIONS
+                return evolve(i, src=isa.VALUE64, imm=int(known), high=0)
             raise self._error(f"{s.name} is not defined", pc, _UNDEFINED)
         at = s.value + (i.imm & isa.U32)
         if (s.section, -1) in obj.index:
@@ -230,6 +322,10 @@ class _Linker:
                 i, src=isa.MAP_VALUE, imm=obj.index[s.section, -1], high=isa.signed(at, 32)
             )
         if (s.section, at) in obj.index:
+            error = obj.absent.get(obj.index[s.section, at])
+            if error is not None:
+                obj.refused.add(obj.index[s.section, at])
+                raise self._error(error.reason, pc, error.plain.partition("; ")[2])
             return evolve(i, src=isa.MAP, imm=obj.index[s.section, at], high=0)
         if obj.file.sections[s.section].executable:
             return evolve(i, src=isa.CODE, imm=self._place((s.section, at), pc) - pc - 1, high=0)
@@ -242,9 +338,78 @@ class _Linker:
         if relocation is None:
             return self._place((section, offset + 8 * (i.imm + 1)), pc)
         s = relocation.symbol
-        if not s.section:
-            raise self._error(f"calls {s.name}, which is not defined", pc, _UNDEFINED)
         return self._place((s.section, s.value + 8 * (i.imm + 1)), pc)
+
+    def _kernel_function(self, pc: int, s: ObjectSymbol) -> Instruction:
+        """The call of a function that the object does not define."""
+        if s.name in HELPED:
+            return Instruction(isa.CALL | isa.JMP, imm=HELPED[s.name])
+        if s.name not in callbacks.FUNCTIONS:
+            if s.bind == "WEAK" or s.name in self.obj.kernels:
+                self.missing[pc] = f"calls {s.name}(), a function of a kernel's"
+                return Instruction(isa.CALL | isa.JMP, imm=isa.MISSING)
+            raise self._error(f"calls {s.name}, which is not defined", pc, _UNDEFINED)
+        start = next((slot for slot, name in self.made.items() if name == s.name), None)
+        if start is None:
+            start = self._add(s.name, callbacks.FUNCTIONS[s.name]().finish()[0])
+        return Instruction(isa.CALL | isa.JMP, src=isa.LOCAL, imm=start - pc - 1)
+
+    def _add(self, name: str, instructions: Sequence[Instruction]) -> int:
+        """Put a function that is not the object's behind what is there; its first slot."""
+        start = len(self.code)
+        self.made[start] = name
+        self.code.extend(instructions)
+        self.origins.extend([(-1, 0)] * len(instructions))
+        return start
+
+    def _call_back(self) -> None:
+        """Turn calls of helpers that take a callback into calls of loops that call it."""
+        starts = sorted([*self.starts.values(), *self.made])
+        loops: dict[tuple[int, int, int], int] = {}
+        for start, end in zip(starts, [*starts[1:], len(self.code)], strict=True):
+            calls = [pc for pc, i in isa.steps(self.code) if start <= pc < end and i.is_helper_call
+                     and i.imm in callbacks.TAKEN_IN]
+            known = callbacks.registers_at(self.code, start, end, {}) if calls else {}
+            for pc in calls:
+                to = self._loop(pc, known.get(pc, {}), loops)
+                self.code[pc] = Instruction(isa.CALL | isa.JMP, src=isa.LOCAL, imm=to - pc - 1)
+        for pc, i in isa.steps(tuple(self.code)):
+            if i.wide and i.src == isa.CODE:  # whom it calls back is known
+                self.code[pc] = evolve(i, src=isa.VALUE64, imm=0, high=0)
+                self.code[pc + 1] = Instruction(0)
+
+    def _loop(self, pc: int, known: Mapping[int, callbacks.Known], loops: dict[tuple[int, int, int], int]) -> int:
+        """First slot of the loop that a call of a helper with a callback becomes.
+
+        Args:
+            pc: the call.
+            known: what registers hold there.
+            loops: those that there are: (helper, callback, map) -> first slot; -1: no map.
+        """
+        number = self.code[pc].imm
+        name = callbacks.name_of(number)
+        function = known.get(callbacks.TAKEN_IN[number])
+        if function is None or function.kind != "function":
+            raise self._error(f"which function {name}() calls is not known where it is called", pc,
+                              "give it the function's name")
+        of = -1
+        if number == callbacks.FOR_EACH:
+            found = known.get(1)
+            if found is None or found.kind != "map":
+                raise self._error(f"which map {name}() goes through is not known where it is called", pc,
+                                  "give it the map's address")
+            of = found.number
+        key = number, function.number, of
+        if key not in loops:
+            made = callbacks.loop() if of < 0 else callbacks.for_each(of, self.obj.maps[of])
+            if made is None:
+                raise self._error(f"{name}() does not go through a {self.obj.maps[of].type.name.lower()}", pc,
+                                  "it does through hashes and arrays")
+            start = len(self.code)
+            code = [evolve(i, imm=function.number - start - at - 1) if i.is_local_call else i
+                    for at, i in enumerate(made.finish()[0])]
+            loops[key] = self._add(name, code)
+        return loops[key]
 
     def _place(self, where: tuple[int, int], pc: int) -> int:
         if where in self.starts:

@@ -16,13 +16,13 @@ from .btf import Btf
 from .elf import ObjectFile, ObjectSymbol, Section
 from .values import Values
 
-_NUMBERS: Final = {
-    "type": "type",
-    "key_size": "key_size",
-    "value_size": "value_size",
-    "max_entries": "max_entries",
-    "map_flags": "flags",
-}
+_NUMBERS: Final = {"type": "type", "key_size": "key_size", "value_size": "value_size", "max_entries": "max_entries",
+                   "map_flags": "flags"}
+#: addresses of a stack trace, and entries of a map, where an object leaves that to who loads it
+_DEPTH: Final = 127
+_ENTRIES: Final = 10240
+_SIZED: Final = (MapType.HASH, MapType.PERCPU_HASH, MapType.LRU_HASH, MapType.LRU_PERCPU_HASH, MapType.STACK_TRACE,
+                 MapType.TASK_STORAGE, MapType.LPM_TRIE)
 _IGNORED: Final = ("numa_node", "pinning", "map_extra")
 _DATA: Final = (".data", ".rodata", ".bss")
 
@@ -33,11 +33,14 @@ def is_data(section: Section) -> bool:
         section.name == name or section.name.startswith(f"{name}.") for name in _DATA)
 
 
-def defined(obj: ObjectFile, btf: Btf, values: Values, cpus: int) -> dict[tuple[int, int], Map]:
-    """The maps that an object defines: (section, offset) -> map. ProgramError: one that there
-    cannot be here.
+def defined(obj: ObjectFile, btf: Btf, values: Values, cpus: int) -> tuple[
+        dict[tuple[int, int], Map], dict[tuple[int, int], ProgramError]]:
+    """The maps that an object defines: (section, offset) -> map.
+
+    Returns:
+        The maps, and why some of them cannot be here; those are there as arrays with one entry.
     """
-    out = {}
+    out, absent = {}, {}
     for symbol in obj.symbols:
         section = obj.sections[symbol.section] if 0 < symbol.section < len(obj.sections) else None
         if section is None or section.name not in (".maps", "maps") or symbol.type != "OBJECT":
@@ -50,31 +53,62 @@ def defined(obj: ObjectFile, btf: Btf, values: Values, cpus: int) -> dict[tuple[
             )
             out[symbol.section, symbol.value] = create(evolve(spec, cpus=cpus, order=obj.order))
         except ProgramError as error:
-            raise ProgramError(error.reason, program=obj.name, section=section.name,
-                               hint=error.plain.partition("; ")[2]) from None
-    return out
+            absent[symbol.section, symbol.value] = ProgramError(
+                error.reason, program=obj.name, section=section.name, hint=error.plain.partition("; ")[2])
+            out[symbol.section, symbol.value] = create(
+                Spec(type=MapType.ARRAY, name=symbol.name, key_size=4, value_size=8, max_entries=1, order=obj.order))
+    return out, absent
 
 
 def _described(symbol: ObjectSymbol, btf: Btf, values: Values) -> Spec:
     number = btf.variables().get(symbol.name)
     if number is None or btf.plain(number).kind != b.STRUCT:
         raise ProgramError(f"map {symbol.name}: its type is not in BTF", hint="compile with -g")
-    known: dict[str, Any] = {"name": symbol.name}
+    return _of_structure(symbol.name, number, btf, values)
+
+
+def _of_structure(map_name: str, number: int, btf: Btf, values: Values) -> Spec:
+    """What a structure that describes a map says.
+
+    Args:
+        map_name: for messages.
+        number: of the structure's type.
+        btf: types of the object.
+        values: codecs for them.
+    """
+    known: dict[str, Any] = {"name": map_name}
     for name, kind, _ in btf.plain(number).items:
         target = btf.plain(btf.plain(kind).size) if btf.plain(kind).kind == b.PTR else None
-        if target is None:
-            raise ProgramError(
-                f"map {symbol.name}: {name} is no pointer", hint="use __uint() and __type()"
-            )
-        if name in _NUMBERS and target.kind == b.ARRAY:
-            _once(known, _NUMBERS[name], target.items[0][2], symbol.name)
+        if target is None and name != "values":
+            raise ProgramError(f"map {map_name}: {name} is no pointer", hint="use __uint() and __type()")
+        if target is not None and name in _NUMBERS and target.kind == b.ARRAY:
+            _once(known, _NUMBERS[name], target.items[0][2], map_name)
         elif name in ("key", "value"):
             of = btf.plain(kind).size
-            _once(known, f"{name}_size", btf.size(of), symbol.name)
+            _once(known, f"{name}_size", btf.size(of), map_name)
             known[name] = values.codec(of)
+        elif name == "values":
+            known["inner"] = _inner(map_name, kind, btf, values)
         elif name not in _IGNORED:
-            raise ProgramError(f"map {symbol.name}: {name} is not known here")
+            raise ProgramError(f"map {map_name}: {name} is not known here")
     return _checked(Spec(**{"type": 0, **known}))
+
+
+def _inner(name: str, kind: int, btf: Btf, values: Values) -> Map | None:
+    """A map like those that a map of maps holds; None: it holds programs.
+
+    Args:
+        name: of the map of maps.
+        kind: type of its member `values`, an array of pointers.
+        btf: types of the object.
+        values: codecs for them.
+    """
+    array = btf.plain(kind)
+    pointer = btf.plain(array.items[0][0]) if array.kind == b.ARRAY else array
+    number = pointer.size
+    if pointer.kind != b.PTR or btf.plain(number).kind != b.STRUCT:
+        return None
+    return create(_of_structure(f"of {name}", number, btf, values))
 
 
 def _once(known: dict[str, Any], name: str, value: int, map_name: str) -> None:
@@ -94,7 +128,15 @@ def _checked(spec: Spec) -> Spec:
     """libbpf's readings of what was left out."""
     if spec.type == MapType.PERF_EVENT_ARRAY:
         return evolve(spec, key=None, value=None)
-    return spec
+    changes: dict[str, Any] = {}
+    if spec.type == MapType.STACK_TRACE:  # tools give them their sizes before they are loaded
+        changes["key_size"] = spec.key_size or 4
+        changes["value_size"] = spec.value_size or 8 * _DEPTH
+        if not spec.value_size:
+            changes["value"] = None
+    if not spec.max_entries and spec.type in _SIZED:
+        changes["max_entries"] = _ENTRIES
+    return evolve(spec, **changes) if changes else spec
 
 
 def data_map(section: Section, obj: ObjectFile, btf: Btf) -> Map:

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from attrs import field, frozen
+
 from ..context import ARGUMENT, BIG, BITS, COUNT, FRAME, PC, RESULT, RETURN, SP
 from . import btf as b
 from .btf import Btf, BtfType
 
 #: names of structures in which kernels give registers to programs
-_KERNELS: Final = ("pt_regs", "user_pt_regs", "user_regs_struct", "user_regs")
+KERNELS: Final = ("pt_regs", "user_pt_regs", "user_regs_struct", "user_regs")
+#: registers of an array, at most
+_MOST: Final = 64
 #: members of <kprobes/bpf.h>'s structure -> word of the context
 _OURS: Final[Mapping[str, int]] = {
     "r": 0,
@@ -45,22 +49,51 @@ _WHOSE: Final[Mapping[str, str]] = {
 }
 
 
-def foreign(btf: Btf) -> Mapping[str, str]:
+@frozen
+class KernelsContext:
+    """A kernel's structure of registers that a program takes its context for.
+
+    Attributes:
+        name: of the structure and whose it is, as "x86's struct pt_regs".
+        members: offset -> member, as `di` or `regs[3]`.
+    """
+
+    name: str
+    members: Mapping[int, str] = field(factory=dict)
+
+
+def foreign(btf: Btf) -> Mapping[str, KernelsContext]:
     """Find functions that take a kernel's registers.
 
     Returns:
-        Name of the function -> what it takes, as "x86's struct pt_regs".
+        Name of the function -> what it takes.
     """
     out = {}
     for t in btf.types:
         if t.kind == b.FUNC:
             structures = _pointed_at(btf, btf.types[t.size])
-            taken = next((s for s in structures if s.name in _KERNELS and not _is_ours(s)), None)
+            taken = next((s for s in structures if s.name in KERNELS and not _is_ours(s)), None)
             if taken is not None:
                 members = {name for name, *_ in _members(btf, taken)}
                 whose = next((_WHOSE[name] for name in _WHOSE if name in members), "a kernel's")
-                out[t.name] = f"{whose} struct {taken.name}"
+                out[t.name] = KernelsContext(f"{whose} struct {taken.name}", dict(_laid_out(btf, taken, 0)))
     return out
+
+
+def _laid_out(btf: Btf, structure: BtfType, base: int, depth: int = 0) -> Iterator[tuple[int, str]]:
+    """Yield (offset, name) of a structure's members; of arrays, each element's."""
+    for name, kind, where in structure.items:
+        at = base + (where & 0xFFFFFF if structure.flag else where) // 8
+        inner = btf.plain(kind)
+        if inner.kind in (b.STRUCT, b.UNION) and depth < 4:
+            for offset, member in _laid_out(btf, inner, at, depth + 1):
+                yield offset, f"{name}.{member}" if name else member
+        elif inner.kind == b.ARRAY:
+            size = btf.size(inner.items[0][0])
+            for n in range(min(inner.items[0][2], _MOST)):
+                yield at + n * size, f"{name}[{n}]"
+        else:
+            yield at, name
 
 
 def _pointed_at(btf: Btf, prototype: BtfType) -> Iterator[BtfType]:

@@ -15,12 +15,13 @@ from ..maps import Codec, Map, stored
 
 @frozen(eq=False)  # its map would be compared entry by entry
 class GlobalVariable:
-    """map: of its section. at: offset in it. size: bytes."""
+    """map: of its section. at: offset in it. size: bytes. pointer: it holds an address."""
 
     map: Map
     at: int
     size: int
     codec: Codec
+    pointer: bool = False
 
 
 class Variables(MutableMapping[str, Any]):
@@ -46,6 +47,11 @@ class Variables(MutableMapping[str, Any]):
                 hint="set it before, or load the program again",
             )
         v.map.block.view[v.at:v.at + v.size] = stored(name, v.codec, value)
+
+    def counts(self, name: str) -> bool:
+        """True for a variable that programs change and that is no address. KeyError: there is none of this name."""
+        found = self._find(name)
+        return not found.map.readonly and not found.pointer
 
     def __delitem__(self, name: str) -> None:
         raise BadArgument(f"{shown(name)}: variables cannot be deleted", hint="set it to 0")

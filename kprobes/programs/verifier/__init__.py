@@ -44,6 +44,7 @@ from typing import Final
 from ...errors import ProgramError
 from ..code import CONTEXT_SIZE, Code
 from ..isa import STACK_SIZE
+from ..relocations import unresolved
 from .budget import Budget
 from .explore import Exploration
 from .facts import ANY, Access, Facts, HelperCall
@@ -66,6 +67,8 @@ def verify(code: Code, seconds: float = SECONDS, context: MemoryRegion | None = 
     Raises:
         ProgramError: (EINVAL) the program is not safe, or that could not be shown.
     """
+    for pc, relocation in unresolved(code).items():
+        raise code.error(f"depends on the guest's {relocation}", pc, "attach it: the guest's types tell then")
     budget = Budget(code, seconds)
     flow = ProgramFlow(code, budget)
     walk = _walk(code, flow, budget, context or MemoryRegion(CTX, 0, CONTEXT_SIZE, False))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from .. import isa
 from ..helpers import Arg, Helper, Ret
-from ..maps import Map
-from ..meanings import LINE, MAY_LOOP, UNSET
+from ..maps import SESSION, Map, Maps, MapType
+from ..meanings import LINE, MAY_LOOP, TAIL_CALL, UNSET
 from .memory import need_readable, need_writable, pointed, pointers_among, text_at
 from .path import Path
 from .scalar import Scalar, between, unknown
@@ -20,8 +21,15 @@ _PARTLY: Final = ("_str", "get_stack")
 
 
 def call(path: Path, helper: Helper) -> None:
-    """Checks the arguments of a helper's call; afterwards r0 is its result and r1 .. r5 are gone.
-    """
+    """Checks the arguments of a helper's call; afterwards r0 is its result and r1 .. r5 are gone."""
+    if helper.number == isa.MISSING:
+        raise path.refuse(path.code.missing.get(path.pc, "reads what the guest has not"),
+                          "docs/programs.md lists the helpers" if path.pc in path.code.unknown
+                          else "build the guest with -g; ask with bpf_core_field_exists() before")
+    if helper.number == TAIL_CALL and (path.state.held or len(path.state.frames) > 1):
+        raise path.refuse("goes on with another program while a record is held" if path.state.held
+                          else "goes on with another program from a function of its own",
+                          "submit or discard the record first" if path.state.held else "call it in the program itself")
     found = _Arguments(path, helper)
     for register, kind in enumerate(helper.args, 1):
         found.check(register, kind)
@@ -73,7 +81,11 @@ class _Arguments:
             self._text(value, name)
         elif kind is Arg.RECORD:
             self.given = self._record(register, name)
-        elif kind in (Arg.KEY, Arg.KEY_OUT, Arg.VALUE, Arg.VALUE_OUT):
+        elif kind is Arg.NUMBER_OUT:
+            self._access(register, 8, 8, name, True)
+        elif kind is Arg.VALUE_OR_NULL and isinstance(value, Scalar) and not value.mask and not value.value:
+            return
+        elif kind in (Arg.KEY, Arg.KEY_OUT, Arg.VALUE, Arg.VALUE_OR_NULL, Arg.VALUE_OUT):
             self._of_map(register, kind, name)
         elif kind in (Arg.MEM, Arg.MEM_OUT, Arg.ARGUMENTS):
             self._memory(register, kind, name)
@@ -97,6 +109,8 @@ class _Arguments:
             raise self.path.refuse(f"{name} is a map, but {value} is given",
                                    "pass the address of a variable of section .maps")
         of = value.region.map
+        if value.null:
+            raise self.path.refuse(f"{name} may be NULL: {value}", "compare it with NULL before it is used")
         if self.helper.maps is not None and of.type not in self.helper.maps:
             allowed = ", ".join(sorted(t.name.lower() for t in self.helper.maps))
             raise self.path.refuse(
@@ -150,8 +164,9 @@ class _Arguments:
     def _of_map(self, register: int, kind: Arg, name: str) -> None:
         assert self.map is not None, f"bpf_{self.helper.name}() has no map before its key or value"
         size = self.map.key_size if kind in (Arg.KEY, Arg.KEY_OUT) else self.map.value_size
+        asked = self.map.type is MapType.BLOOM_FILTER  # its value is looked for, not taken out
         if size:
-            self._access(register, size, size, name, kind in (Arg.KEY_OUT, Arg.VALUE_OUT))
+            self._access(register, size, size, name, kind in (Arg.KEY_OUT, Arg.VALUE_OUT) and not asked)
 
     def _memory(self, register: int, kind: Arg, name: str) -> None:
         path, size, at = self.path, self.path.read(register + 1), f"the size in r{register + 1}"
@@ -198,13 +213,15 @@ def _result(path: Path, helper: Helper, found: _Arguments) -> Scalar | Pointer |
             return unknown()
         low, high = helper.bounds
         return between(low, min(high, found.most) if Arg.MEM_OUT in helper.args else high)
+    if helper.returns is Ret.SESSION:
+        session = next(m for m in path.code.maps if m.name == SESSION)
+        return Pointer(MemoryRegion(VALUE, 0, session.value_size, True, session), START)
     if helper.returns is Ret.MAP_VALUE_OR_NULL:
         assert found.map is not None
-        return Pointer(
-            MemoryRegion(VALUE, 0, found.map.value_size, not found.map.readonly, found.map),
-            START,
-            null=True,
-        )
+        if isinstance(found.map, Maps):
+            return Pointer(MemoryRegion(MAP, 0, 0, False, found.map.inner), START, null=True)
+        region = MemoryRegion(VALUE, 0, found.map.value_size, not found.map.readonly, found.map)
+        return Pointer(region, START, null=True)
     if helper.returns is Ret.RECORD_OR_NULL:
         region = MemoryRegion(RECORD, 0, found.size, True, found.map)
         path.state.held += (region,)

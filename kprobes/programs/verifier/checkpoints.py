@@ -22,12 +22,15 @@ from .. import isa
 from ..meanings import MAY_LOOP
 from .flow import CALLEE_SAVED, ProgramFlow
 from .path import FRAME_BITS, Checkpoint, Path
-from .state import Match, PathState, ProgramFrame
+from .scalar import Scalar, between, unknown
+from .state import Cell, Half, Match, PathState, Pointer, ProgramFrame
 
 #: done checkpoints that are kept for each place; the newest are the likeliest to fit
 _KEPT: Final = 24
 #: visits of a place from which on not each becomes a checkpoint
 _OFTEN: Final = 512
+#: visits of a loop that counts its rounds from which on numbers that differ from round to round may be any
+_WIDENED: Final = 16
 _EVERYTHING: Final = (1 << isa.FRAMES * FRAME_BITS) - 1
 _REGISTERS: Final = [tuple(r for r in range(10) if bits >> r & 1) for bits in range(1024)]
 
@@ -80,6 +83,8 @@ class Checkpoints:
                     "loops for ever: it comes back here, and nothing that matters has changed",
                     "give the loop a counter and a constant bound",
                 )
+        if anchor is not None and place.visits >= _WIDENED and self._counted(path.pc):
+            _widen(anchor.state, state)
         place.visits += 1
         if place.visits > _OFTEN and place.visits % 8:
             return False  # a long loop: fewer states to keep
@@ -138,3 +143,30 @@ class Checkpoints:
             ):
                 return False
         return True
+
+
+def _widen(old: PathState, new: PathState) -> None:
+    """Forget of numbers on the stack and in registers what differs from an earlier round of the same loop.
+
+    Whatever a number is in a later round, it is a case of any number: so the next round finds nothing new.
+    """
+    for a, b in zip(old.frames, new.frames, strict=True):
+        for register, value in enumerate(b.regs):
+            before = a.regs[register]
+            if isinstance(value, Scalar) and isinstance(before, Scalar) and not before.contains(value):
+                b.regs[register] = unknown()
+        for slot, cell in b.stack.items():
+            there = a.stack.get(slot)
+            if isinstance(cell, Scalar) and isinstance(there, Scalar) and not there.contains(cell):
+                b.stack[slot] = unknown()
+            elif isinstance(cell, tuple) and there is not None and not isinstance(there, Pointer):
+                b.stack[slot] = _wider(there, cell)
+
+
+def _wider(old: Cell, new: tuple[Half, Half]) -> tuple[Half, Half]:
+    """Halves of a slot, those that are numbers and differ as any numbers."""
+    parts = old if isinstance(old, tuple) else (old, old)
+    low, high = (between(0, 0xFFFF_FFFF) if isinstance(mine, Scalar)
+                 and (not isinstance(its, Scalar) or not its.contains(mine)) else mine
+                 for its, mine in zip(parts, new, strict=True))
+    return low, high

@@ -24,7 +24,6 @@ typedef signed char __s8, s8;
 typedef short __s16, s16;
 typedef int __s32, s32;
 typedef long long __s64, s64;
-typedef __u64 size_t_64;
 #ifndef __cplusplus
 typedef _Bool bool;
 enum { false = 0, true = 1 };
@@ -40,6 +39,40 @@ enum { false = 0, true = 1 };
 #define __noinline __attribute__((noinline))
 #define __weak __attribute__((weak))
 #define __hidden __attribute__((visibility("hidden")))
+#define __array(name, val) __typeof__(val) *name[]
+#define __ulong(name, val) enum { ___bpf_concat(__unique_value, __COUNTER__) = val } name
+#define __ksym __attribute__((section(".ksyms")))
+#define __kconfig __attribute__((section(".kconfig")))
+#define __arg_ctx __attribute__((btf_decl_tag("arg:ctx")))
+#define __arg_nonnull __attribute__((btf_decl_tag("arg:nonnull")))
+#define __percpu
+#define __user
+#define __kernel
+#define ___bpf_concat(a, b) ____bpf_apply(a, b)
+#define barrier() __asm__ volatile("" ::: "memory")
+#define barrier_var(var) __asm__ volatile("" : "+r"(var))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#ifndef offsetof
+#define offsetof(type, member) __builtin_offsetof(type, member)
+#endif
+#ifndef container_of
+#define container_of(ptr, type, member) ((type *)((void *)(ptr) - offsetof(type, member)))
+#endif
+typedef __u16 __be16, __le16;
+typedef __u32 __be32, __le32, __wsum;
+typedef __u64 __be64, __le64;
+typedef unsigned int uint, uint32_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned long long uint64_t;
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t, pid_t;
+typedef long long int64_t;
+typedef __u64 size_t;
+typedef __s64 ssize_t;
+typedef __u32 uid_t, gid_t;
 
 /* The context. Registers of the guest, in the order of the architecture's names (KPROBES_REG_<arch>_<name> below), zero-extended;
  * from word 104 on, what every architecture has. */
@@ -62,6 +95,14 @@ struct pt_regs {
 #define PT_REGS_PARM6(ctx) PT_REGS_PARM(ctx, 6)
 #define PT_REGS_PARM7(ctx) PT_REGS_PARM(ctx, 7)
 #define PT_REGS_PARM8(ctx) PT_REGS_PARM(ctx, 8)
+#define PT_REGS_PARM1_CORE(ctx) PT_REGS_PARM1(ctx)
+#define PT_REGS_PARM2_CORE(ctx) PT_REGS_PARM2(ctx)
+#define PT_REGS_PARM3_CORE(ctx) PT_REGS_PARM3(ctx)
+#define PT_REGS_PARM4_CORE(ctx) PT_REGS_PARM4(ctx)
+#define PT_REGS_PARM5_CORE(ctx) PT_REGS_PARM5(ctx)
+#define PT_REGS_RC_CORE(ctx) PT_REGS_RC(ctx)
+#define PT_REGS_IP_CORE(ctx) PT_REGS_IP(ctx)
+#define PT_REGS_SP_CORE(ctx) PT_REGS_SP(ctx)
 #define PT_REGS_WORD_SIZE(ctx) ((__u32)(ctx)->bits / 8) /* bytes of a word and of a pointer of the guest: 4 or 8 */
 #define PT_REGS_BIG_ENDIAN(ctx) ((ctx)->big_endian)     /* 1 or 0 */
 /* KPROBES_REG(ctx, x86_64_rdi). The object says whose register it is, so that the program is refused for other guests. */
@@ -73,6 +114,8 @@ enum {
     BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4, BPF_MAP_TYPE_PERCPU_HASH = 5,
     BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_STACK_TRACE = 7, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_LRU_PERCPU_HASH = 10,
     BPF_MAP_TYPE_QUEUE = 22, BPF_MAP_TYPE_STACK = 23, BPF_MAP_TYPE_RINGBUF = 27,
+    BPF_MAP_TYPE_PROG_ARRAY = 3, BPF_MAP_TYPE_LPM_TRIE = 11, BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_HASH_OF_MAPS = 13,
+    BPF_MAP_TYPE_TASK_STORAGE = 29, BPF_MAP_TYPE_BLOOM_FILTER = 30,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
@@ -80,6 +123,10 @@ enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1, BPF_RB_CONS_POS = 2, BPF_RB_
 #define BPF_F_USER_STACK (1ULL << 8)
 #define BPF_F_FAST_STACK_CMP (1ULL << 9)
 #define BPF_F_REUSE_STACKID (1ULL << 10)
+#define BPF_F_NO_PREALLOC (1U << 0)
+#define BPF_F_INDEX_MASK 0xffffffffULL
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+#define TASK_COMM_LEN 16
 #define BPF_F_CURRENT_CPU 0xffffffffULL
 
 /* Helpers, by Linux's numbers. Guest addresses are numbers: only bpf_probe_read*() reads there, raw bytes. */
@@ -114,6 +161,20 @@ static __u64 (*const bpf_ringbuf_query)(void *ringbuf, __u64 flags) = (void *)13
 static long (*const bpf_trace_vprintk)(const char *fmt, __u32 fmt_size, const void *data, __u32 data_len) = (void *)177;
 static long (*const bpf_snprintf)(char *str, __u32 str_size, const char *fmt, const __u64 *data, __u32 data_len) = (void *)165;
 static long (*const bpf_strncmp)(const char *s1, __u32 s1_size, const char *s2) = (void *)182;
+static long (*const bpf_tail_call)(void *ctx, void *prog_array, __u32 index) = (void *)12;
+static __u64 (*const bpf_get_current_uid_gid)(void) = (void *)15;
+static __u64 (*const bpf_get_current_task)(void) = (void *)35;
+static long (*const bpf_strtol)(const char *buf, __u64 buf_len, __u64 flags, long *res) = (void *)105;
+static long (*const bpf_strtoul)(const char *buf, __u64 buf_len, __u64 flags, unsigned long *res) = (void *)106;
+static __u64 (*const bpf_jiffies64)(void) = (void *)118;
+static long (*const bpf_copy_from_user)(void *dst, __u32 size, const void *guest) = (void *)148;
+static void *(*const bpf_task_storage_get)(void *map, void *task, void *value, __u64 flags) = (void *)156;
+static long (*const bpf_task_storage_delete)(void *map, void *task) = (void *)157;
+static void *(*const bpf_get_current_task_btf)(void) = (void *)158;
+static __u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160;
+static long (*const bpf_for_each_map_elem)(void *map, void *callback, void *callback_ctx, __u64 flags) = (void *)164;
+static long (*const bpf_loop)(__u32 rounds, void *callback, void *callback_ctx, __u64 flags) = (void *)181;
+static __u64 (*const bpf_ktime_get_tai_ns)(void) = (void *)208;
 static __u64 (*const bpf_get_func_ip)(void *ctx) = (void *)173;
 static __u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 
@@ -201,6 +262,171 @@ static __always_inline __u64 guest_word(struct pt_regs *ctx, __u64 addr)
     static __always_inline int ____##name(struct pt_regs *ctx, ##args)
 #define BPF_KPROBE(name, args...) ____typed(name, ____parms, ##args)
 #define BPF_KRETPROBE(name, args...) ____typed(name, ____rets, ##args)
+#define BPF_UPROBE(name, args...) BPF_KPROBE(name, ##args)
+#define BPF_URETPROBE(name, args...) BPF_KRETPROBE(name, ##args)
+#define BPF_KSYSCALL(name, args...) BPF_KPROBE(name, ##args)
+#define BPF_KPROBE_SYSCALL(name, args...) BPF_KPROBE(name, ##args)
+
+/* fentry and fexit find a list of arguments, and behind these the result. */
+#define ____list0() (void *)ctx
+#define ____list1(x) ____list0(), (void *)ctx[0]
+#define ____list2(x, ...) ____list1(__VA_ARGS__), (void *)ctx[1]
+#define ____list3(x, ...) ____list2(__VA_ARGS__), (void *)ctx[2]
+#define ____list4(x, ...) ____list3(__VA_ARGS__), (void *)ctx[3]
+#define ____list5(x, ...) ____list4(__VA_ARGS__), (void *)ctx[4]
+#define ____list6(x, ...) ____list5(__VA_ARGS__), (void *)ctx[5]
+#define ____list7(x, ...) ____list6(__VA_ARGS__), (void *)ctx[6]
+#define ____list8(x, ...) ____list7(__VA_ARGS__), (void *)ctx[7]
+#define ____list9(x, ...) ____list8(__VA_ARGS__), (void *)ctx[8]
+#define ____list(...) ____bpf_concat(____list, ____bpf_narg(__VA_ARGS__))(__VA_ARGS__)
+#define BPF_PROG(name, args...)                                                            \
+    name(unsigned long long *ctx);                                                         \
+    static __always_inline int ____##name(unsigned long long *ctx, ##args);                \
+    int name(unsigned long long *ctx)                                                      \
+    {                                                                                      \
+        ____quietly("GCC diagnostic push")                                                 \
+        ____quietly("GCC diagnostic ignored \"-Wint-conversion\"")                         \
+        return ____##name(____list(args));                                                 \
+        ____quietly("GCC diagnostic pop")                                                  \
+    }                                                                                      \
+    static __always_inline int ____##name(unsigned long long *ctx, ##args)
+
+/* Static tracepoints: int BPF_USDT(on_marker, int n, char *text), or bpf_usdt_arg(ctx, 0, &n). */
+static long (*const ____usdt_argument)(void *ctx, __u64 n, void *out, __u32 size) = (void *)0x4b500004;
+static __always_inline int bpf_usdt_arg(struct pt_regs *ctx, __u64 n, long *out)
+{
+    return ____usdt_argument(ctx, n, out, sizeof(*out));
+}
+static __always_inline long ____usdt(struct pt_regs *ctx, __u64 n)
+{
+    long v = 0;
+    ____usdt_argument(ctx, n, &v, sizeof(v));
+    return v;
+}
+#define bpf_usdt_cookie(ctx) bpf_get_attach_cookie(ctx)
+#define ____marks0() ctx
+#define ____marks1(x) ____marks0(), (void *)____usdt(ctx, 0)
+#define ____marks2(x, ...) ____marks1(__VA_ARGS__), (void *)____usdt(ctx, 1)
+#define ____marks3(x, ...) ____marks2(__VA_ARGS__), (void *)____usdt(ctx, 2)
+#define ____marks4(x, ...) ____marks3(__VA_ARGS__), (void *)____usdt(ctx, 3)
+#define ____marks5(x, ...) ____marks4(__VA_ARGS__), (void *)____usdt(ctx, 4)
+#define ____marks6(x, ...) ____marks5(__VA_ARGS__), (void *)____usdt(ctx, 5)
+#define ____marks7(x, ...) ____marks6(__VA_ARGS__), (void *)____usdt(ctx, 6)
+#define ____marks8(x, ...) ____marks7(__VA_ARGS__), (void *)____usdt(ctx, 7)
+#define ____marks9(x, ...) ____marks8(__VA_ARGS__), (void *)____usdt(ctx, 8)
+#define ____marks10(x, ...) ____marks9(__VA_ARGS__), (void *)____usdt(ctx, 9)
+#define ____marks11(x, ...) ____marks10(__VA_ARGS__), (void *)____usdt(ctx, 10)
+#define ____marks12(x, ...) ____marks11(__VA_ARGS__), (void *)____usdt(ctx, 11)
+#define ____marks(...) ____bpf_concat(____marks, ____bpf_narg(__VA_ARGS__))(__VA_ARGS__)
+#define BPF_USDT(name, args...) ____typed(name, ____marks, ##args)
+
+/* A session, SEC("kprobe.session/function"): the entry leaves a number for its own return. */
+extern __u64 *bpf_session_cookie(void) __weak __ksym;
+extern bool bpf_session_is_return(void) __weak __ksym;
+
+/* bpf_for(i, from, to) { ... }; bpf_repeat(n) { ... }: loops of any length. */
+struct bpf_iter_num { __u64 opaque; };
+extern int bpf_iter_num_new(struct bpf_iter_num *it, int from, int to) __weak __ksym;
+extern int *bpf_iter_num_next(struct bpf_iter_num *it) __weak __ksym;
+extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __weak __ksym;
+#define bpf_for(i, from, to)                                                               \
+    for (struct bpf_iter_num ____it __attribute__((cleanup(bpf_iter_num_destroy))),        \
+             *____begun __attribute__((unused)) = (bpf_iter_num_new(&____it, (from), (to)), (void *)0); \
+         ({ int *____at = bpf_iter_num_next(&____it); ____at && ((i) = *____at, (i) >= (from) && (i) < (to)); });)
+#define bpf_repeat(n)                                                                      \
+    for (struct bpf_iter_num ____it __attribute__((cleanup(bpf_iter_num_destroy))),        \
+             *____begun __attribute__((unused)) = (bpf_iter_num_new(&____it, 0, (n)), (void *)0);       \
+         bpf_iter_num_next(&____it);)
+
+/* CO-RE: numbers of the guest's types, put in where the program is attached. */
+#ifndef __preserve
+#define __preserve __attribute__((preserve_access_index))
+#endif
+#define bpf_core_field_offset(...) __builtin_preserve_field_info(____field(__VA_ARGS__), 0)
+#define bpf_core_field_size(...) __builtin_preserve_field_info(____field(__VA_ARGS__), 1)
+#define bpf_core_field_exists(...) __builtin_preserve_field_info(____field(__VA_ARGS__), 2)
+#define ____field1(field) (field)
+#define ____field2(type, field) (((type *)0)->field)
+#define ____field(...) ____bpf_concat(____field, ____bpf_narg(__VA_ARGS__))(__VA_ARGS__)
+#define bpf_core_type_exists(type) __builtin_preserve_type_info(*(__typeof__(type) *)0, 0)
+#define bpf_core_type_size(type) __builtin_preserve_type_info(*(__typeof__(type) *)0, 1)
+#define bpf_core_type_matches(type) __builtin_preserve_type_info(*(__typeof__(type) *)0, 2)
+#define bpf_core_enum_value_exists(type, value) __builtin_preserve_enum_value(*(__typeof__(type) *)value, 0)
+#define bpf_core_enum_value(type, value) __builtin_preserve_enum_value(*(__typeof__(type) *)value, 1)
+#define bpf_core_read(dst, size, src) bpf_probe_read_kernel(dst, size, (const void *)__builtin_preserve_access_index(src))
+#define bpf_core_read_user(dst, size, src) bpf_core_read(dst, size, src)
+#define bpf_core_read_str(dst, size, src) bpf_probe_read_kernel_str(dst, size, (const void *)__builtin_preserve_access_index(src))
+#define bpf_core_read_user_str(dst, size, src) bpf_core_read_str(dst, size, src)
+/* A member as a number: as many bytes as the guest has of it, in the guest's byte order; structures as they are. */
+__asm__(".pushsection .kprobes.header,\"\",@progbits; .byte 1; .popsection");
+static __u64 (*const ____guest_is_big)(void) = (void *)0x4b500007;
+static __always_inline __u64 ____number(const void *at, __u32 size, __u32 sign)
+{
+    __u64 v = 0;
+    __u32 left = 64 - 8 * size;
+    if (size == 1) { __u8 n = 0; bpf_probe_read(&n, 1, at); v = n; }
+    else if (size == 2) { __u16 n = 0; bpf_probe_read(&n, 2, at); v = ____guest_is_big() ? __builtin_bswap16(n) : n; }
+    else if (size == 4) { __u32 n = 0; bpf_probe_read(&n, 4, at); v = ____guest_is_big() ? __builtin_bswap32(n) : n; }
+    else { bpf_probe_read(&v, 8, at); v = ____guest_is_big() ? __builtin_bswap64(v) : v; }
+    return sign ? (__u64)((__s64)(v << left) >> left) : v;
+}
+#define ____is_signed(src, member) __builtin_choose_expr(                                        \
+    __builtin_classify_type((src)->member) == 5, 0, (__typeof__((src)->member))-1 < (__typeof__((src)->member))1)
+#define ____is_record(x) (__builtin_classify_type(x) >= 12)
+#define ____read(src, member) ({                                                                       \
+    __typeof__((src)->member) ____v;                                                                   \
+    if (____is_record((src)->member))                                                                  \
+        bpf_core_read(&____v, sizeof(____v), &(src)->member);                                          \
+    else {                                                                                             \
+        __u64 ____n = ____number((const void *)__builtin_preserve_access_index(&(src)->member),        \
+                                 __builtin_preserve_field_info((src)->member, 1),                      \
+                                 ____is_signed(src, member));                            \
+        ____store(&____v, ____n, sizeof(____v));                                                       \
+    }                                                                                                  \
+    ____v; })
+static __always_inline void ____store(void *to, __u64 n, __u32 size)
+{
+    if (size == 1) *(__u8 *)to = n;
+    else if (size == 2) *(__u16 *)to = n;
+    else if (size == 4) *(__u32 *)to = n;
+    else *(__u64 *)to = n;
+}
+#define ____core1(src, a) ____read(src, a)
+#define ____core2(src, a, b) ____read(____core1(src, a), b)
+#define ____core3(src, a, b, c) ____read(____core2(src, a, b), c)
+#define ____core4(src, a, b, c, d) ____read(____core3(src, a, b, c), d)
+#define ____core5(src, a, b, c, d, e) ____read(____core4(src, a, b, c, d), e)
+#define ____core6(src, a, b, c, d, e, f) ____read(____core5(src, a, b, c, d, e), f)
+#define BPF_CORE_READ(src, a, ...) ____bpf_concat(____core, ____bpf_narg(a, ##__VA_ARGS__))(src, a, ##__VA_ARGS__)
+#define BPF_CORE_READ_USER(src, a, ...) BPF_CORE_READ(src, a, ##__VA_ARGS__)
+#define BPF_PROBE_READ(src, a, ...) BPF_CORE_READ(src, a, ##__VA_ARGS__)
+#define BPF_PROBE_READ_USER(src, a, ...) BPF_CORE_READ(src, a, ##__VA_ARGS__)
+#define BPF_CORE_READ_INTO(dst, src, a, ...) ({ *(dst) = BPF_CORE_READ(src, a, ##__VA_ARGS__); 0; })
+#define BPF_CORE_READ_BITFIELD_PROBED(s, field) ({                                                     \
+    unsigned long long ____bits = 0;                                                                   \
+    ____bits = ____number((const void *)(s) + __builtin_preserve_field_info((s)->field, 0),            \
+                          __builtin_preserve_field_info((s)->field, 1), 0);                            \
+    ____bits <<= __builtin_preserve_field_info((s)->field, 4);                                         \
+    __builtin_preserve_field_info((s)->field, 3)                                                       \
+        ? (unsigned long long)((long long)____bits >> __builtin_preserve_field_info((s)->field, 5))    \
+        : ____bits >> __builtin_preserve_field_info((s)->field, 5); })
+
+/* Byte order, as <bpf/bpf_endian.h> has it: of networks, which is big. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define ____to_big(bits, x) __builtin_bswap##bits(x)
+#define ____to_little(bits, x) (x)
+#else
+#define ____to_big(bits, x) (x)
+#define ____to_little(bits, x) __builtin_bswap##bits(x)
+#endif
+#define bpf_htons(x) ____to_big(16, x)
+#define bpf_ntohs(x) ____to_big(16, x)
+#define bpf_htonl(x) ____to_big(32, x)
+#define bpf_ntohl(x) ____to_big(32, x)
+#define bpf_cpu_to_be64(x) ____to_big(64, x)
+#define bpf_be64_to_cpu(x) ____to_big(64, x)
+#define bpf_cpu_to_le64(x) ____to_little(64, x)
+#define bpf_le64_to_cpu(x) ____to_little(64, x)
 
 /* Registers by name: KPROBES_REG(ctx, arm64_x19). Made from the architectures by docs/generate.py. */
 #include <kprobes/registers.h>

@@ -1,0 +1,159 @@
+"""Maps, variables and records of programs, as text and as JSON."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from ..controls import CONTROLS
+from ..programs.maps import Map, MapType, StackTraces
+from ..script.histograms import Bound, Rows, histogram_text
+
+Describe = Callable[[int], str]
+
+_DATA: Final = (".data", ".rodata", ".bss")
+#: names of arrays that are counts by powers of two
+_LOGARITHMIC: Final = re.compile(r"hist|slots|dist", re.IGNORECASE)
+_SUFFIXES: Final = ("", "K", "M", "G", "T", "P", "E")
+#: entries of a map that are shown
+MOST: Final = 4096
+
+
+def is_data(name: str) -> bool:
+    """True for a map that is a section of variables, or that programs share behind the scenes."""
+    return name.startswith(".") and (name == ".session" or name.startswith(_DATA))
+
+
+def lines(name: str, m: Map, describe: Describe) -> Iterator[str]:
+    """Yield the lines that show a map: its entries by their values, as bpftrace has them; histograms drawn."""
+    if isinstance(m, StackTraces):
+        for number in sorted(m):
+            yield f"{name}[{number}]:"
+            yield from (f"    {describe(address)}" for address in m[number])
+        return
+    if not isinstance(m, Mapping):
+        return
+    if m.type in (MapType.ARRAY, MapType.PERCPU_ARRAY) and _LOGARITHMIC.search(name) and (counts := _counts(m)):
+        yield from _drawn(name, counts)
+        return
+    for key, value in _ordered(m):
+        shown = name if m.type is MapType.ARRAY and m.max_entries == 1 else f"{name}[{text(key)}]"
+        slots = _slots(value)
+        if slots is not None:
+            yield from _drawn(shown, slots)
+        else:
+            yield f"{shown}: {text(value)}"
+    if len(m) > MOST:
+        yield f"{name}: {len(m) - MOST:,} more entries"
+
+
+def _ordered(m: Any) -> list[tuple[Any, Any]]:
+    """The entries of a map that are shown: those of arrays that are not 0; numbers by their values."""
+    found = [(key, m[key]) for key in list(m)]
+    if m.type in (MapType.ARRAY, MapType.PERCPU_ARRAY):
+        found = [(key, value) for key, value in found if m.max_entries == 1 or not _is_zero(value)]
+    elif all(isinstance(value, int) for _, value in found):
+        found.sort(key=lambda entry: (entry[1], text(entry[0])))
+    else:
+        found.sort(key=lambda entry: (0, entry[0], "") if isinstance(entry[0], int) else (1, 0, text(entry[0])))
+    return found[-MOST:]
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_zero(one) for one in value)
+    if isinstance(value, (ctypes.Structure, ctypes.Union)):
+        return not any(bytes(value))
+    return not any(value) if isinstance(value, bytes) else not value
+
+
+def _counts(m: Any) -> list[int] | None:
+    """The counts of an array of numbers; None: it is of something else."""
+    values = [m[index] for index in range(len(m))]
+    if m.percpu:
+        values = [sum(one) if all(isinstance(n, int) for n in one) else None for one in values]
+    return values if len(values) > 1 and all(isinstance(one, int) for one in values) else None
+
+
+def _slots(value: Any) -> list[int] | None:
+    """The counts of a structure with an array called `slots`; None: it has none."""
+    slots = getattr(value, "slots", None) if isinstance(value, ctypes.Structure) else None
+    return [int(one) for one in slots] if isinstance(slots, ctypes.Array) else None
+
+
+def _drawn(name: str, counts: list[int]) -> Iterator[str]:
+    """Yield a histogram by powers of two: row n counts numbers from 2**n on, the first those below 2."""
+    used = [n for n, count in enumerate(counts) if count]
+    yield f"{name}:"
+    if not used:
+        return
+    first, last = used[0], used[-1]
+    shown = Rows(_power(first) if first else Bound(0, "0", False), tuple(_power(n + 1) for n in range(first, last + 1)),
+                 tuple(counts[first:last + 1]))
+    yield from histogram_text(shown).splitlines()
+    yield ""
+
+
+def _power(exponent: int) -> Bound:
+    decade, rest = divmod(exponent, 10)
+    return Bound(1 << exponent, f"{1 << rest}{_SUFFIXES[min(decade, 6)]}", False)
+
+
+def text(value: Any) -> str:
+    """A key or value: structures by their members, bytes as text where they are one."""
+    if isinstance(value, (ctypes.Structure, ctypes.Union)):
+        members = ", ".join(f".{name} = {text(getattr(value, name))}" for name in _shown(value))
+        return f"{{ {members} }}"
+    if isinstance(value, (list, ctypes.Array)):
+        return f"[{', '.join(text(one) for one in value)}]"
+    if isinstance(value, bytes):
+        return _bytes(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value).translate(CONTROLS)
+
+
+def _shown(value: Any) -> tuple[str, ...]:
+    return tuple(getattr(type(value), "_shown", ()))
+
+
+def _bytes(raw: bytes) -> str:
+    """Text up to a NUL where only NULs follow; else hexadecimal."""
+    head, _, tail = raw.partition(b"\0")
+    if not any(tail) and (head or not raw):
+        return head.decode("utf-8", "backslashreplace").translate(CONTROLS)
+    return raw.hex(" ")
+
+
+def plain(value: Any) -> Any:
+    """A key or value for JSON."""
+    if isinstance(value, (ctypes.Structure, ctypes.Union)):
+        return {name: plain(getattr(value, name)) for name in _shown(value)}
+    if isinstance(value, (list, ctypes.Array)):
+        return [plain(one) for one in value]
+    return text(value) if isinstance(value, bytes) else value
+
+
+def as_json(name: str, m: Any, describe: Describe) -> str | None:
+    """A map as an object of one line; None: it has no entries to show."""
+    if isinstance(m, StackTraces):
+        data: Any = {str(number): [describe(address) for address in m[number]] for number in sorted(m)}
+    elif isinstance(m, Mapping):
+        data = {text(key): plain(value) for key, value in _ordered(m)}
+    else:
+        return None
+    return json.dumps({"type": "map", "name": name, "data": data})
+
+
+def record_type(types: Mapping[str, Any], size: int) -> Any:
+    """The structure that records of a size are of: the only one of that size, or of several the one called an event.
+
+    None: it is not known.
+    """
+    fitting = [types[name] for name in types if ctypes.sizeof(types[name]) == size]
+    if len(fitting) > 1:
+        fitting = [one for one in fitting if re.search(r"event|data|record", one.__name__)]
+    return fitting[0] if len(fitting) == 1 else None

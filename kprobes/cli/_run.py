@@ -1,0 +1,233 @@
+"""`kprobes run`: programs in C, or objects of a BPF compiler, at probes of any guest."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import click
+
+from ..errors import BadArgument, ProgramError
+from ._guest import Guest, GuestCommand, on_guest, to_file
+
+#: seconds between two looks at ring buffers
+_EVERY: Final = 0.1
+
+
+@click.command(cls=GuestCommand)
+@on_guest
+@click.argument("program", metavar="PROGRAM")
+@click.option("--attach", "places", multiple=True, metavar="NAME=FUNCTION[+OFFSET]",
+              help="Where a program goes whose section does not say it; may be given again.")
+@click.option("--set", "constants", multiple=True, metavar="NAME=NUMBER",
+              help="A global variable's value at the beginning; may be given again.")
+@click.option("--map", "wanted", multiple=True, metavar="NAME",
+              help="Print this map or variable at the end, and no others; may be given again.")
+@click.option("-I", "--include", multiple=True, metavar="FOLDER", type=click.Path(file_okay=False),
+              help="A folder of headers; may be given again.")
+@click.option("--clock", type=click.Choice(["host", "instructions"]), default="host",
+              help="What bpf_ktime_get_ns() goes by (host): its clock, or the guest's instructions as ns.")
+@click.option("--engine", type=click.Choice(["interpreter", "host"]),
+              help="What runs the programs (the best there is).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line printed, record and map.")
+@click.option("-v", "verbose", is_flag=True, help="Say where each program is, and how it runs.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-",
+              help="File for the output.")
+def run(guest: Guest, program: str, places: tuple[str, ...], constants: tuple[str, ...], wanted: tuple[str, ...],
+        include: tuple[str, ...], clock: str, engine: str | None, as_json: bool, verbose: bool, output: str) -> None:
+    """Run FILE with the programs of PROGRAM at its probes: C (prog.bpf.c), or an object of a BPF compiler.
+
+    Each program goes where its section says. What programs print, and records of their ring buffers, are shown as they
+    come, maps and variables at the end.
+
+    \b
+    kprobes run demo count.bpf.c --call 'crc32(0, "hello", 5)'
+    kprobes run ./server latency.bpf.o --qemu --map hists -- --port 8080
+    """
+    by_hand = dict(_place(one) for one in places)
+    with guest.opened() as (machine, k), contextlib.ExitStack() as closing:
+        from ..programs.program import Program
+
+        loaded = Program.from_file(program, machine.cpus, include)
+        for one in constants:
+            _set(loaded, one)
+        out = closing.enter_context(to_file(output))
+        shown = _Shown(loaded, out, as_json, machine.symbols.describe)
+        attachments = [closing.enter_context(one)
+                       for one in _attached(k, loaded, by_hand, clock=clock, engine=engine, printed=shown.printed)]
+        if verbose:
+            for attachment in attachments:
+                for name, why in attachment.why_python.items():
+                    where = attachment.probes[name]
+                    click.echo(f"{name}: at {where.symbol or where.place()}: {why or 'host code'}", err=True)
+        try:
+            with shown.as_they_come(machine.cpus):
+                guest.start(machine, prints=output == "-")
+        finally:
+            if not isinstance(sys.exc_info()[1], BrokenPipeError):
+                for attachment in attachments:
+                    assert attachment.maps is not None  # which brings what programs in the guest have counted
+                shown.records()
+                shown.maps(wanted)
+        for attachment in attachments:
+            if attachment.missed:
+                click.echo(f"kprobes: {attachment.missed} runs were missed: another probe was running", err=True)
+
+
+def _place(text: str) -> tuple[str, tuple[str, int]]:
+    """(program, (function, offset)) of --attach."""
+    name, equals, place = text.partition("=")
+    match = re.fullmatch(r"(.+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?", place)
+    if not equals or not name or match is None:
+        raise click.UsageError(f"--attach {text}: write NAME=FUNCTION or NAME=FUNCTION+OFFSET")
+    return name, (match[1], int(match[2] or "0", 0))
+
+
+def _set(program: Any, text: str) -> None:
+    name, equals, value = text.partition("=")
+    try:
+        number = int(value, 0)
+    except ValueError:
+        raise click.UsageError(f"--set {text}: write NAME=NUMBER") from None
+    if not equals:
+        raise click.UsageError(f"--set {text}: write NAME=NUMBER")
+    try:
+        program.variables[name] = number
+    except (KeyError, BadArgument) as error:
+        reason = error.args[0] if isinstance(error, KeyError) else error.plain
+        raise click.UsageError(f"--set {text}: {reason}") from None
+
+
+def _attached(k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: Any) -> Iterator[Any]:
+    """Attach what can be, and say what cannot. ProgramError: nothing can be.
+
+    Args:
+        k: the Kprobes.
+        program: all that the object has.
+        by_hand: name of a program -> function and offset.
+        how: see Kprobes.attach().
+    """
+    from ..programs.sections import target_of
+
+    unknown = sorted(by_hand.keys() - program.codes.keys() - program.broken.keys())
+    if unknown:
+        raise click.UsageError(f"--attach {unknown[0]}: there is no such program; there is "
+                               f"{', '.join([*program.codes, *program.broken])}")
+    left = dict(program.broken)
+    some = []
+    for name, code in program.codes.items():
+        if name in by_hand:
+            continue
+        try:
+            if target_of(code) is None:
+                left[name] = code.error("its section does not say where it belongs",
+                                        hint=f"--attach {name}=FUNCTION says it")
+            else:
+                some.append(name)
+        except ProgramError as error:
+            left[name] = error
+    if not some and not by_hand:
+        raise next(iter(left.values()))
+    for why in left.values():
+        click.echo(f"kprobes: not attached: {why.plain}", err=True)
+    if some:
+        yield k.attach(program, only=some, **how)
+    for name, (function, offset) in by_hand.items():
+        section = program[name].section.removeprefix("?")
+        yield k.attach(program[name], function, offset, section.startswith(("kret", "uret", "fexit")), **how)
+
+
+class _Shown:
+    """Writes what programs say."""
+
+    def __init__(self, program: Any, out: Any, as_json: bool, describe: Callable[[int], str]) -> None:
+        """
+        Args:
+            program: all that the object has.
+            out: the file.
+            as_json: whether each line is a JSON object.
+            describe: names an address of the guest.
+        """
+        self._program, self._out, self._json, self._describe = program, out, as_json, describe
+        self._lock = threading.RLock()
+
+    def _write(self, line: str) -> None:
+        self._out.write(f"{line}\n")
+        self._out.flush()
+
+    def printed(self, line: str) -> None:
+        """A line of bpf_printk()."""
+        with self._lock:
+            self.records()
+            line = line.removesuffix("\n")
+            self._write(json.dumps({"type": "printk", "data": line}) if self._json else line)
+
+    def records(self) -> None:
+        """Write the records that have come."""
+        from ..programs.maps import Ring
+        from . import _maps
+
+        with self._lock:
+            for name, m in self._program.maps.items():
+                if not isinstance(m, Ring):
+                    continue
+                for raw in m:
+                    kind = _maps.record_type(self._program.types, len(raw))
+                    value: Any = raw if kind is None else kind.from_buffer_copy(raw)
+                    self._write(json.dumps({"type": "record", "map": name, "data": _maps.plain(value)}) if self._json
+                                else f"{name}: {_maps.text(value)}")
+
+    @contextlib.contextmanager
+    def as_they_come(self, cpus: int) -> Iterator[None]:
+        """Look at ring buffers from time to time meanwhile."""
+        over = threading.Event()
+        failed: list[BaseException] = []
+
+        def look() -> None:
+            while not over.wait(_EVERY):
+                try:
+                    self.records()
+                except (OSError, ValueError) as error:  # nobody reads the output: the main thread finds that, too
+                    failed.append(error)
+                    return
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+        if failed:
+            raise failed[0]
+
+    def maps(self, wanted: tuple[str, ...]) -> None:
+        """Write maps and variables.
+
+        Args:
+            wanted: their names; (): all that have something to show.
+        """
+        from . import _maps
+
+        known = {name: m for name, m in self._program.maps.items() if not _maps.is_data(name)}
+        variables = self._program.variables
+        unknown = [name for name in wanted if name not in known and name not in variables]
+        if unknown:
+            raise click.UsageError(f"--map {unknown[0]}: there is no such map or variable; there is "
+                                   f"{', '.join([*known, *variables])}")
+        for name, m in known.items():
+            if wanted and name not in wanted:
+                continue
+            line = _maps.as_json(name, m, self._describe) if self._json else None
+            for text in [line] if line else [] if self._json else _maps.lines(name, m, self._describe):
+                self._write(text)
+        for name in variables:
+            if name in wanted or (not wanted and variables.counts(name)):
+                value = variables[name]
+                self._write(json.dumps({"type": "variable", "name": name, "data": _maps.plain(value)}) if self._json
+                            else f"{name}: {_maps.text(value)}")

@@ -1,0 +1,107 @@
+"""A program as it is for one guest: numbers of the guest's types, and the words of its context.
+
+An object that was made for Linux reads registers from a kernel's `struct pt_regs`, or arguments from fentry's list.
+Where the guest's architecture is the one that the structure is of, these reads are turned into reads of the context
+that programs have here; elsewhere the program is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from attrs import evolve
+
+from ..arch._base import Arch, Order
+from ..arch._linux import Linux
+from ..arch._rows import row
+from . import isa
+from .code import Code
+from .context import ARGUMENT, PC, SP, UNIFORM, WORDS
+from .isa import Instruction
+from .meanings import GUEST_IS_BIG
+from .program import Program
+from .relocations import Types, relocated
+
+_LISTED: Final = WORDS - ARGUMENT  # arguments that a list may have
+
+
+def adapted(program: Program, arch: Arch, types: Callable[[], Types], listed: bool) -> Program:
+    """The program for a guest; it shares maps and variables with the one given, and may be that one.
+
+    Args:
+        program: one program.
+        arch: the guest's architecture.
+        types: gives the guest's types.
+        listed: True where the program is at a function's entry and finds a list of arguments.
+
+    Raises:
+        ProgramError: it reads what this guest has not.
+    """
+    code = program.code
+    if code.relocations:
+        code = relocated(code, types(), arch.order.value)
+    if any(i.is_helper_call and i.imm == GUEST_IS_BIG for i in code.instructions):
+        big = Instruction(isa.MOV | isa.ALU64, imm=int(arch.order is Order.BIG))
+        code = evolve(code, instructions=tuple(big if i.is_helper_call and i.imm == GUEST_IS_BIG else i
+                                               for i in code.instructions))
+    if code.foreign and code.members:
+        code = _own_registers(code, arch)
+    if listed:
+        code = _moved(code, lambda pc, at: _argument(code, pc, at))
+    return program if code is program.code else program.replaced(code)
+
+
+def _argument(code: Code, pc: int, at: int) -> int:
+    if at // 8 >= _LISTED:
+        raise code.error(f"reads argument {at // 8 + 1}, and {_LISTED} are the most", pc)
+    return at + 8 * ARGUMENT
+
+
+def _own_registers(code: Code, arch: Arch) -> Code:
+    """A program whose reads of a kernel's registers are reads of the context; the program given, where they are not."""
+    layout = (row(arch, Linux) or Linux()).kernel_registers
+    if layout is None or not set(layout.marks) & set(code.members.values()):
+        return code
+    words = {at: _word(arch, layout.register(name)) for at, name in code.members.items()}
+
+    def moved(pc: int, at: int) -> int:
+        word = words.get(at & ~7)
+        if word is None:
+            name = code.members.get(at & ~7, f"byte {at}")
+            raise code.error(f"reads {name} of {code.foreign}, which is not in a guest's context", pc)
+        return 8 * word + at % 8
+    return evolve(_moved(code, moved), foreign="", members={})
+
+
+def _word(arch: Arch, name: str) -> int | None:
+    """The word of the context that a register is; None: it is none."""
+    names = arch.regs.names
+    name = arch.regs.aliases.get(name, name)
+    if name == arch.regs.pc:
+        return PC
+    if name == arch.regs.sp:
+        return SP
+    number = names.index(name) if name in names else UNIFORM
+    return number if number < UNIFORM else None
+
+
+def _moved(code: Code, to: Callable[[int, int], int]) -> Code:
+    """A program whose reads of the context are elsewhere in it.
+
+    Args:
+        code: the program.
+        to: (slot of the read, offset in the context) -> the offset where it is to read.
+    """
+    from .verifier import verify
+
+    facts = verify(evolve(code, foreign=""))
+    instructions = list(code.instructions)
+    for pc, access in facts.accesses.items():
+        if access.kind != "ctx":
+            continue
+        if access.offset is None:
+            raise code.error("reads the context at an offset that varies", pc, "read it at constants")
+        i = instructions[pc]
+        instructions[pc] = evolve(i, offset=i.offset + to(pc, access.offset) - access.offset)
+    return evolve(code, instructions=tuple(instructions))

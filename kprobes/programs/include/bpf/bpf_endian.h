@@ -1,0 +1,2 @@
+/* bpf/bpf_endian.h: In place of libbpf's. All of it is in <kprobes/bpf.h>. */
+#include <kprobes/bpf.h>

@@ -1,0 +1,123 @@
+"""Longest prefixes: LPM_TRIE. A key is u32, the bits that count, and the data; the longest prefix of it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+from ...errors import BadArgument
+from ._base import E2BIG, EEXIST, EINVAL, ENOENT, EXIST, NOEXIST, Map, Spec
+
+ENOSPC = -28
+
+
+class Trie(Map, MutableMapping[Any, Any]):
+    """In Python a mapping of prefixes as they were put in; `longest(key)` finds as programs do."""
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__(spec)
+        self.cpus = 1
+        if not 5 <= self.key_size <= 260 or not self.value_size or not self.max_entries:
+            raise self.refuse("an LPM trie has keys of 4 bytes and 1 to 256 bytes of data, values of at least one "
+                              "byte, and at least one entry")
+        size = self.stride * self.max_entries
+        self.block = self._block(size)
+        self.address = self.block.address
+        self.span = self.address, size
+        self._order = "little" if spec.order == "little" else "big"
+        self._places: dict[tuple[int, int], int] = {}  # (bits, data's first bits as a number) -> entry
+        self._keys: dict[int, bytes] = {}
+        self._free = list(range(self.max_entries - 1, -1, -1))
+
+    def _prefix(self, key: bytes) -> tuple[int, int] | None:
+        """(bits, the first bits of the data); None: more bits than there are."""
+        bits = int.from_bytes(key[:4], self._order)  # type: ignore[arg-type]
+        whole = 8 * (self.key_size - 4)
+        return None if bits > whole else (bits, int.from_bytes(key[4:], "big") >> whole - bits)
+
+    def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
+        entry = self._longest(key)
+        return 0 if entry is None else self.address + entry * self.stride
+
+    def _longest(self, key: bytes) -> int | None:
+        found = self._prefix(key)
+        if found is None:
+            return None
+        bits, data = found
+        for length in range(bits, -1, -1):
+            entry = self._places.get((length, data >> bits - length))
+            if entry is not None:
+                return entry
+        return None
+
+    def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
+        prefix = self._prefix(key)
+        if prefix is None or flags > EXIST:
+            return EINVAL
+        entry = self._places.get(prefix)
+        if entry is None:
+            if flags == EXIST:
+                return ENOENT
+            if not self._free:
+                return ENOSPC
+            entry = self._places[prefix] = self._free.pop()
+        elif flags == NOEXIST:
+            return EEXIST
+        self._keys[entry] = key
+        at = entry * self.stride
+        self.block.view[at:at + self.value_size] = value
+        return 0
+
+    def delete_elem(self, key: bytes) -> int:
+        prefix = self._prefix(key)
+        if prefix is None:
+            return EINVAL
+        entry = self._places.pop(prefix, None)
+        if entry is None:
+            return ENOENT
+        del self._keys[entry]
+        self._free.append(entry)
+        return 0
+
+    def extent(self, address: int) -> tuple[int, int] | None:
+        start = address - (address - self.address) % self.stride
+        return (start, start + self.value_size) if address < start + self.value_size else None
+
+    # ---- Python's side
+
+    def _load(self, entry: int) -> Any:
+        at = entry * self.stride
+        return self.value_codec.load(bytes(self.block.view[at:at + self.value_size]))
+
+    def longest(self, key: Any) -> Any:
+        """The value of the longest prefix of a key. KeyError: there is none."""
+        entry = self._longest(self._raw("key", self.key_codec, key))
+        if entry is None:
+            raise KeyError(key)
+        return self._load(entry)
+
+    def __getitem__(self, key: Any) -> Any:
+        prefix = self._prefix(self._raw("key", self.key_codec, key))
+        if prefix is None or prefix not in self._places:
+            raise KeyError(key)
+        return self._load(self._places[prefix])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raw = self._raw("key", self.key_codec, key)
+        error = self.update_elem(raw, self._values(value)[0])
+        if error in (ENOSPC, E2BIG):
+            raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
+                              hint="delete some, or make max_entries larger")
+        if error:
+            raise BadArgument(f"map {self.name}: a prefix of more bits than its data has",
+                              hint=f"{8 * (self.key_size - 4)} are the most")
+
+    def __delitem__(self, key: Any) -> None:
+        if self.delete_elem(self._raw("key", self.key_codec, key)):
+            raise KeyError(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self.key_codec.load(key) for _, key in sorted(self._keys.items())])
+
+    def __len__(self) -> int:
+        return len(self._keys)

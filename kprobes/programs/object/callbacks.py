@@ -1,0 +1,264 @@
+"""Functions of eBPF's that a program is linked with: loops with callbacks, and iterators.
+
+Linux's bpf_loop() and bpf_for_each_map_elem() take a function. Which one is known where the program is linked, so a
+call becomes one of a small function, made here, that loops and calls it. Verifier, interpreter and compilers see an
+ordinary loop. Its rounds are counted by may_loop(), which ends it in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from attrs import frozen
+
+from .. import isa
+from ..assembler import Assembler
+from ..helpers import HELPERS
+from ..isa import Instruction
+from ..maps import Map, MapType
+
+LOOP: Final = 181
+FOR_EACH: Final = 164
+#: helpers that take a callback -> the register with it
+TAKEN_IN: Final[Mapping[int, int]] = {LOOP: 2, FOR_EACH: 2}
+#: rounds of bpf_loop(), at most
+_MOST: Final = 1 << 23
+_E2BIG: Final = -7
+_EINVAL: Final = -22
+_HASHES: Final = (MapType.HASH, MapType.LRU_HASH, MapType.PERCPU_HASH, MapType.LRU_PERCPU_HASH)
+_ARRAYS: Final = (MapType.ARRAY, MapType.PERCPU_ARRAY)
+
+
+@frozen
+class Known:
+    """What a register holds for certain. kind: "function" or "map". number: first slot, or number of the map."""
+
+    kind: str
+    number: int
+
+
+class CalledBack(Assembler):
+    """An assembler whose code calls a function of the program's, and has loops that the verifier need not walk."""
+
+    def call_back(self) -> None:
+        """Call the callback, whose place is put in later: the call is one of slot 0 behind itself."""
+        self._put(isa.CALL | isa.JMP, src=isa.LOCAL, imm=0)
+
+    def next_of(self, register: int, base: int, offset: int) -> None:
+        """Add 1 to a number of 32 bits in memory and have what it was. The verifier takes it for any number."""
+        self.set(register, 1)
+        self._put(isa.ATOMIC | isa.W | isa.STX, base, register, offset, isa.ADD | isa.FETCH)
+
+
+def loop() -> CalledBack:
+    """bpf_loop(r1 rounds, r2 callback, r3 context, r4 flags): the rounds that were made."""
+    a = CalledBack()
+    head, done, large, flags = (a.label() for _ in range(4))
+    a.extend(1, 32, False)
+    a.jump_if_number("!=", 4, 0, flags)
+    a.jump_if_number(">", 1, _MOST, large)
+    a.move(6, 1)
+    a.move(7, 3)
+    a.store_number(10, -8, 0, 8)
+    a.place(head)
+    a.call("may_loop")
+    a.jump_if_number("==", 0, 0, done)
+    a.load(1, 10, -8, 4)
+    a.jump_if(">=", 1, 6, done)
+    a.next_of(1, 10, -8)
+    a.jump_if(">=", 1, 6, done)
+    a.move(2, 7)
+    a.call_back()
+    a.jump_if_number("==", 0, 0, head)
+    a.place(done)
+    a.load(0, 10, -8, 4)
+    a.exit()
+    a.place(large)
+    a.set(0, _E2BIG)
+    a.exit()
+    a.place(flags)
+    a.set(0, _EINVAL)
+    a.exit()
+    return a
+
+
+def for_each(number: int, m: Map) -> CalledBack | None:
+    """bpf_for_each_map_elem(r1 map, r2 callback, r3 context, r4 flags): the entries that were visited.
+
+    None: there is no such loop over this map.
+
+    Args:
+        number: of the map.
+        m: the map.
+    """
+    a = CalledBack()
+    head, done, flags = (a.label() for _ in range(3))
+    key = -16 - (m.key_size + 7 & ~7)
+    a.jump_if_number("!=", 4, 0, flags)
+    a.move(7, 3)
+    a.store_number(10, -8, 0, 8)
+    a.store_number(10, -16, 0, 8)
+    a.place(head)
+    a.call("may_loop")
+    a.jump_if_number("==", 0, 0, done)
+    a.map(1, number)
+    a.move(2, 10)
+    a.compute_with("+", 2, key)
+    if m.type in _HASHES:
+        a.load(3, 10, -16, 8)
+        a.call("map_next_key")
+        a.jump_if_number("==", 0, 0, done)
+        a.store(10, -16, 0, 8)
+    elif m.type in _ARRAYS:
+        a.next_of(3, 10, -16)
+        a.jump_if_number(">=", 3, m.max_entries, done)
+        a.store(10, key, 3, 4)
+    else:
+        return None
+    a.map(1, number)
+    a.move(2, 10)
+    a.compute_with("+", 2, key)
+    a.call("map_lookup_elem")
+    a.jump_if_number("==", 0, 0, head)
+    a.move(3, 0)
+    a.map(1, number)
+    a.move(2, 10)
+    a.compute_with("+", 2, key)
+    a.move(4, 7)
+    a.next_of(5, 10, -8)
+    a.call_back()
+    a.jump_if_number("==", 0, 0, head)
+    a.place(done)
+    a.load(0, 10, -8, 4)
+    a.exit()
+    a.place(flags)
+    a.set(0, _EINVAL)
+    a.exit()
+    return a
+
+
+def _new() -> Assembler:
+    """bpf_iter_num_new(r1 iterator, r2 first, r3 behind the last)."""
+    a = Assembler()
+    wrong = a.label()
+    a.extend(2, 32, True)
+    a.extend(3, 32, True)
+    a.jump_if("s>", 2, 3, wrong)
+    a.compute_with("-", 2, 1)
+    a.store(1, 0, 2, 4)
+    a.store(1, 4, 3, 4)
+    a.set(0, 0)
+    a.exit()
+    a.place(wrong)
+    a.store_number(1, 0, 0, 8)
+    a.set(0, _EINVAL)
+    a.exit()
+    return a
+
+
+def _next() -> Assembler:
+    """bpf_iter_num_next(r1 iterator): address of the number, which is the iterator's first word; or NULL."""
+    a = CalledBack()
+    head, done = a.label(), a.label()
+    a.move(6, 1)
+    a.set(0, 0)
+    a.jump_if_number("==", 0, 0, head)  # two ways lead there: where they meet, the verifier looks for circles
+    a.place(head)
+    a.call("may_loop")
+    a.jump_if_number("==", 0, 0, done)
+    a.next_of(2, 6, 0)
+    a.extend(2, 32, True)
+    a.compute_with("+", 2, 1)
+    a.load(3, 6, 4, 4, True)
+    a.jump_if("s>=", 2, 3, done)
+    a.move(0, 6)
+    a.exit()
+    a.place(done)
+    a.set(0, 0)
+    a.exit()
+    return a
+
+
+def _destroy() -> Assembler:
+    """bpf_iter_num_destroy(r1 iterator): there is nothing to give back."""
+    a = Assembler()
+    a.set(0, 0)
+    a.exit()
+    return a
+
+
+def _marker_argument() -> Assembler:
+    """bpf_usdt_arg(r1 context, r2 number, r3 where it goes)."""
+    a = Assembler()
+    a.set(4, 8)
+    a.call("usdt_argument")
+    a.exit()
+    return a
+
+
+def _marker_cookie() -> Assembler:
+    """bpf_usdt_cookie(r1 context)."""
+    a = Assembler()
+    a.call("get_attach_cookie")
+    a.exit()
+    return a
+
+
+#: functions of libbpf's that an object brings, and that read what libbpf tells it of a tracepoint's arguments
+REPLACED: Final[Mapping[str, Callable[[], Assembler]]] = {
+    "bpf_usdt_arg": _marker_argument, "bpf_usdt_cookie": _marker_cookie}
+#: the map in which it tells it
+SPECIFIED: Final = "__bpf_usdt_specs"
+#: kernel functions that are functions of eBPF's here
+FUNCTIONS: Final[Mapping[str, Callable[[], Assembler]]] = {
+    "bpf_iter_num_new": _new, "bpf_iter_num_next": _next, "bpf_iter_num_destroy": _destroy}
+
+
+def registers_at(code: Sequence[Instruction], start: int, end: int, entry: Mapping[int, Known]) -> Mapping[
+        int, Mapping[int, Known]]:
+    """What registers hold for certain, before each instruction of a function.
+
+    Args:
+        code: the program.
+        start: first slot of the function.
+        end: slot behind its last.
+        entry: what they hold where it is called.
+    """
+    found: dict[int, dict[int, Known]] = {start: dict(entry)}
+    todo = [start]
+    while todo:
+        pc = todo.pop()
+        i, state = code[pc], dict(found[pc])
+        if i.wide and i.src in (isa.CODE, isa.MAP):
+            target = i.target(pc) if i.src == isa.CODE else i.imm
+            state[i.dst] = Known("function" if i.src == isa.CODE else "map", target)
+        elif i.cls == isa.ALU64 and i.op == isa.MOV and i.by_register and not i.offset and i.src in state:
+            state[i.dst] = state[i.src]
+        elif i.cls == isa.JMP and i.op == isa.CALL:
+            state = {register: known for register, known in state.items() if register > 5}
+        elif i.cls in (isa.ALU, isa.ALU64, isa.LD, isa.LDX):
+            state.pop(i.dst, None)
+        elif i.cls == isa.STX and i.mode == isa.ATOMIC:
+            state.pop(i.src, None)
+            state.pop(0, None)
+        following = [] if i.is_exit else [i.target(pc)] if i.is_jump else []
+        if not i.is_exit and (not i.is_jump or i.is_conditional):
+            following.append(pc + (2 if i.wide else 1))
+        for to in following:
+            if not start <= to < end:
+                continue
+            if to not in found:
+                found[to] = dict(state)
+                todo.append(to)
+                continue
+            both = {register: known for register, known in found[to].items() if state.get(register) == known}
+            if both != found[to]:
+                found[to] = both
+                todo.append(to)
+    return found
+
+
+def name_of(number: int) -> str:
+    """A helper that takes a callback, as programs call it."""
+    return {LOOP: "bpf_loop", FOR_EACH: "bpf_for_each_map_elem"}.get(number) or f"bpf_{HELPERS[number].name}"

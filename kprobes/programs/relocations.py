@@ -1,0 +1,145 @@
+"""Numbers of the guest's types, put into a program (CO-RE).
+
+A compiler notes which numbers of a program depend on the layout of types: a member's offset, its size, whether it is
+there. They are worked out here from the guest's own debug information. Where the guest has no such type or member, the
+instruction is replaced by one that the verifier refuses if a path leads there; programs ask before with
+bpf_core_field_exists() and its kin, and the branch that is not taken is no path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from attrs import evolve
+
+from ..errors import KprobeError
+from . import isa
+from .code import Asked, Code, TypeRelocation
+from .isa import Instruction
+
+#: kinds that are 0 where the guest has no such thing
+_ASKS: Final = (Asked.EXISTS, Asked.TYPE_EXISTS, Asked.VALUE_EXISTS, Asked.MATCHES)
+
+
+class Types(Protocol):
+    """The guest's types: debug.info.DebugInfo."""
+
+    def type(self, name: str) -> Any: ...
+
+
+class _Missing(Exception):
+    """The guest has no such number; the reason."""
+
+
+def relocated(code: Code, types: Types, order: str) -> Code:
+    """A program with the numbers of the guest's types; its `missing` says which of them the guest has not.
+
+    Args:
+        code: the program.
+        types: of the guest.
+        order: the guest's byte order.
+
+    Raises:
+        ProgramError: an instruction has no number to be replaced.
+    """
+    instructions = list(code.instructions)
+    missing = dict(code.missing)
+    for pc, relocation in code.relocations.items():
+        try:
+            number = number_of(relocation, types, None if code.numbers_read else order != code.order)
+        except _Missing as error:
+            if relocation.kind not in _ASKS:
+                missing[pc] = str(error)
+                instructions[pc] = Instruction(isa.CALL | isa.JMP, imm=isa.MISSING)
+                if code.instructions[pc].wide:
+                    instructions[pc + 1] = Instruction(isa.JA | isa.JMP)
+                continue
+            number = 0
+        _patch(code, instructions, pc, number)
+    return evolve(code, instructions=tuple(instructions), relocations={}, missing=missing)
+
+
+def number_of(relocation: TypeRelocation, types: Types, swapped: bool | None) -> int:
+    """Work out one number.
+
+    Args:
+        relocation: which.
+        types: of the guest.
+        swapped: True where the guest's byte order is not the program's; None: the program reads numbers of any size
+            and order.
+    """
+    kind = relocation.kind
+    if kind == Asked.LOCAL_ID:
+        return relocation.local or 0
+    try:
+        found = types.type(relocation.type)
+    except KprobeError as error:
+        raise _Missing(f"the guest has no type {relocation.type}") from error
+    if kind == Asked.TARGET_ID:
+        raise _Missing("a kernel's numbers of types are asked for")
+    if kind in (Asked.TYPE_EXISTS, Asked.MATCHES):
+        return 1
+    if kind == Asked.TYPE_SIZE:
+        return int(found.size)
+    if kind in (Asked.VALUE_EXISTS, Asked.VALUE):
+        name = str(relocation.path[0])
+        if name not in found.values:
+            raise _Missing(f"{relocation.type} of the guest has no {name}")
+        return 1 if kind == Asked.VALUE_EXISTS else int(found.values[name])
+    return _of_member(relocation, found, swapped)
+
+
+def _of_member(relocation: TypeRelocation, found: Any, swapped: bool | None) -> int:
+    """A number of the member that a path leads to."""
+    at, bits, shift, size = relocation.index * found.size, 0, 0, found.size
+    for step in relocation.path:
+        if isinstance(step, int):
+            if found.kind != "array" or found.target is None:
+                raise _Missing(f"{relocation} is no array in the guest")
+            found = found.target
+            at += step * found.size
+            bits, size = 0, found.size
+            continue
+        member = found.members.get(step) if found.kind in ("struct", "union") else None
+        if member is None:
+            raise _Missing(f"{found.name} of the guest has no member {step}")
+        at, bits, shift, found = at + member.offset, member.bits, member.shift, member.type
+        size = member.unit if bits else found.size
+    kind = relocation.kind
+    if kind == Asked.EXISTS:
+        return 1
+    if kind == Asked.OFFSET and swapped is not None and not bits and found.kind not in ("struct", "union", "array"):
+        if size != relocation.size:
+            raise _Missing(f"{relocation} has {size} bytes in the guest and {relocation.size} in the program: "
+                           "declare it with a type of that size")
+        if swapped and size > 1:
+            raise _Missing(f"{relocation} is in the other byte order in the guest: read it with guest_u32()")
+    if kind in (Asked.OFFSET, Asked.SIZE):
+        return int(at if kind == Asked.OFFSET else size)
+    if kind == Asked.SIGNED:
+        return int(found.signed)
+    width = bits or 8 * size
+    return 64 - (shift + width if kind == Asked.LSHIFT else width)
+
+
+def _patch(code: Code, instructions: list[Instruction], pc: int, number: int) -> None:
+    """Put a number into an instruction."""
+    i = instructions[pc]
+    if i.wide:
+        upper = isa.signed(number >> 32, 32)
+        instructions[pc] = evolve(i, imm=isa.signed(number, 32), high=upper)
+        instructions[pc + 1] = Instruction(0, imm=upper)
+    elif i.cls in (isa.ALU, isa.ALU64) and not i.by_register:
+        instructions[pc] = evolve(i, imm=isa.signed(number, 32))
+    elif i.cls in (isa.LDX, isa.ST, isa.STX):
+        if not -(1 << 15) <= number < 1 << 15:
+            raise code.error(f"offset {number} of the guest's type does not fit", pc)
+        instructions[pc] = evolve(i, offset=number)
+    else:
+        raise code.error("has a relocation by type, and no number for it", pc, "compile it again with clang")
+
+
+def unresolved(code: Code) -> Mapping[int, TypeRelocation]:
+    """Relocations of a program that has seen no guest's types: what would be read is not known."""
+    return {pc: r for pc, r in code.relocations.items() if r.kind != Asked.LOCAL_ID}
