@@ -70,6 +70,17 @@ def test_raw_images(name: str, least: int) -> None:
         assert len(found & truth.keys()) >= least and len(found & truth.keys()) > 0.85 * len(found)
 
 
+def test_functions_of_mips_with_nops_in_delay_slots() -> None:
+    """Zeros are a nop there; and a jump over a called function leads to another one."""
+    code = "".join(["0bf00008 00000000",  # j start; its slot
+                    "90830000 14600002 00000000 24840001 03e00008 00000000",  # lbu; bnez; nop; addiu; jr ra; nop
+                    "0ff00002 00000000 1000fffd 00000000"])  # start: jal; nop; b; nop
+    words = bytes.fromhex(code)
+    with UnicornMachine.load_raw(words, arch="mips", base=0xBFC00000) as m:
+        assert [(f.address, f.why) for f in m.discover()] == [
+            (0xBFC00000, "header"), (0xBFC00008, "call"), (0xBFC00020, "jump")]
+
+
 def test_what_is_found_can_be_probed() -> None:
     program = next(p for p in programs_of("x86_64") if p.stem.endswith("O2"))
     with UnicornMachine.load(program) as named:

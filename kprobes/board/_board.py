@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from ..machine.unicorn.machine import UnicornMachine
 
 SYSTEM = 0xE0000000, 0xE0100000  #: Armv7-M: the private peripheral bus, which is the CPU's own
-KEYS = {"arch", "base", "entry", "vectors", "symbols", "svd", "task", "ram", "rom", "device"}  #: of a board file
+#: of a board file
+KEYS = {"arch", "base", "entry", "vectors", "symbols", "svd", "task", "registers", "ram", "rom", "device"}
 PART_KEYS = {"ram": {"start", "size"}, "rom": {"start", "file"}}
 
 
@@ -64,6 +65,7 @@ class Board:
         base: where a raw image belongs; None: files are ELF files.
         entry: where the image starts; None: as its vector table or its header says, else at its first byte.
         vectors: address of the vector table that a Cortex-M starts by; None: the image's start.
+        registers: (name, value) of the CPU's when it starts, as what runs before the image leaves them.
         ram: (start, bytes) of regions that are 0 at first.
         rom: (file, start) of other images.
         devices: what else there is.
@@ -76,6 +78,7 @@ class Board:
     base: int | None = None
     entry: int | None = None
     vectors: int | None = None
+    registers: Sequence[tuple[str, int]] = ()
     ram: Sequence[tuple[int, int]] = ()
     rom: Sequence[tuple[str | os.PathLike[str], int]] = ()
     devices: Sequence[Part] = ()
@@ -137,10 +140,20 @@ class Board:
         from ..machine.unicorn.machine import UnicornMachine
 
         if self.base is None:
-            return UnicornMachine.load(file, arch=self.arch, name=name)
+            return UnicornMachine.load(file, arch=self.arch, name=name, reserve=self._ranges())
         if self.arch is None:
             raise BadArgument("a raw image needs an architecture", hint="say arch; `kprobes archs` lists them")
-        return UnicornMachine.load_raw(file, arch=self.arch, base=self.base, entry=self.entry, name=name)
+        return UnicornMachine.load_raw(file, arch=self.arch, base=self.base, entry=self.entry, name=name,
+                                       reserve=self._ranges())
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        """Return (start, bytes) of what will be around the CPU, as far as can be said before it is made."""
+        out = [*self.ram]
+        out += [(start, Path(file).stat().st_size) for file, start in self.rom if Path(file).is_file()]
+        for part in self.devices:
+            size = part.settings.get("size")
+            out.append((part.start, size if isinstance(size, int) else Device.SIZE))
+        return out
 
     def fit(self, machine: UnicornMachine) -> Fitted:
         """Put the board around a machine that has its image already. Also kept as machine.board. Raises as
@@ -188,9 +201,14 @@ class Board:
             machine.interrupts.vectors = min((start for start, _ in machine.modules.values()), default=0)
         if self.entry is not None:
             machine.regs.go(self.entry)
+        for name, value in self.registers:
+            if name not in machine.arch.regs.names and name not in machine.arch.regs.aliases:
+                raise BadArgument(f"{machine.arch.name} has no register {name!r}",
+                                  hint=f"it has {', '.join(machine.arch.regs.names)}")
+            machine.regs[name] = value
 
 
-LISTS = ("ram", "rom", "devices")
+LISTS = ("ram", "rom", "devices", "registers")
 
 
 @frozen(eq=False)
@@ -292,7 +310,11 @@ def _board_of(said: dict[str, Any], folder: Path) -> Board:
     for each in _tables(said, "rom"):
         _check_keys(each, PART_KEYS["rom"], "a [[rom]]")
         rom.append((folder / _text(each.get("file"), "file"), _integer(each.get("start"), "start")))
-    return Board(**plain, **texts, ram=tuple(ram), rom=tuple(rom),
+    registers = said.get("registers", {})
+    if not isinstance(registers, dict):
+        raise BadArgument("registers is no table", hint="write [registers] above lines as a1 = 0x80000000")
+    return Board(**plain, **texts, registers=tuple((name, _integer(value, name)) for name, value in registers.items()),
+                 ram=tuple(ram), rom=tuple(rom),
                  devices=tuple(_part_of(each, folder) for each in _tables(said, "device")))
 
 

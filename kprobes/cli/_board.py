@@ -67,6 +67,20 @@ class FileAt(click.ParamType):  # type: ignore[type-arg]  # of some versions onl
         return file, Number().convert(address, param, ctx)
 
 
+class RegisterAs(click.ParamType):  # type: ignore[type-arg]  # of some versions only
+    """NAME=VALUE."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, number = value.partition("=")
+        if not equals or not name:
+            self.fail(f"{value!r} sets no register; write NAME=VALUE, as in a1=0x82200000", param, ctx)
+        return name, Number().convert(number, param, ctx)
+
+
 class DeviceAt(click.ParamType):  # type: ignore[type-arg]  # of some versions only
     """KIND@ADDRESS and settings of the device."""
 
@@ -244,6 +258,8 @@ OPTIONS = (
     click.option("--entry", type=Number(), metavar="ADDRESS", help="Where it starts, if not as it says itself."),
     click.option("--vectors", type=Number(), metavar="ADDRESS",
                  help="Where the vector table is that a Cortex-M starts by, if not at the image's start."),
+    click.option("--reg", "registers", type=RegisterAs(), multiple=True, metavar="NAME=VALUE",
+                 help="A register of the CPU's when it starts; may be given again."),
     click.option("--ram", type=Region(), multiple=True, metavar="START:SIZE", help="Memory; may be given again."),
     click.option("--rom", type=FileAt(), multiple=True, metavar="FILE2@ADDRESS",
                  help="Another image; may be given again."),
@@ -264,5 +280,5 @@ OPTIONS = (
                  help="Separate debug information; may be given again. Without it, it is looked for as gdb does."),
     click.option("--debuginfod", is_flag=True, help="Ask the servers in $DEBUGINFOD_URLS for debug information."),
 )
-NAMES = ("base", "entry", "vectors", "ram", "rom", "mmio", "device", "svd", "board", "task", "fed", "symbols",
-         "debug_files", "debuginfod")
+NAMES = ("base", "entry", "vectors", "registers", "ram", "rom", "mmio", "device", "svd", "board", "task", "fed",
+         "symbols", "debug_files", "debuginfod")

@@ -190,9 +190,10 @@ class _Search:
         if not mode and address % 4 and self._arch.pointers.mode_bits:
             return -1
         at = address
+        in_slot = False
         for n in range(_TRIED):
             code = stretch.code[at - stretch.start : at - stretch.start + 2 * self._arch.max_insn]
-            if at >= stretch.end or not any(code[:4]):
+            if at >= stretch.end or not (in_slot or any(code[:4])):  # a delay slot may well have a nop that is zeros
                 return n
             insn = self._arch.decode(code, at | mode)
             if insn.decoded is not Decoded.WHOLE:
@@ -200,6 +201,7 @@ class _Search:
             if not insn.falls_through:
                 return _TRIED
             at += insn.size
+            in_slot = insn.delay_slot
         return _TRIED
 
     # --- whole text
@@ -360,7 +362,11 @@ class _Search:
         """Decode what is reached, function by function; then look for openings in what is left."""
         covered: list[tuple[int, int]] = []
         queue = sorted(self._known)
-        self._reach(queue, covered)
+        while queue:
+            self._reach(queue, covered)
+            before = set(self._known)
+            self._jumps()  # over a function that is known by now
+            queue = sorted(self._known.keys() - before)
         opens = self._arch.walking.opens.get(self._mode)
         if opens is None:
             return

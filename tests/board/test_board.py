@@ -75,6 +75,41 @@ def test_memory_where_the_image_lies_already() -> None:
         Board(arch="arm64", base=0x10000, devices=[Part("unknown", 0x10000)]).machine(b"\x1f\x20\x03\xd5")
 
 
+@pytest.mark.parametrize(("arch", "base", "ram"), [
+    ("mips", 0xBFC00000, 0x80000000), ("mips", 0xBFC00000, 0), ("ppc", 0xFFF00000, 0), ("arm", 0x40000000, 0),
+    ("riscv32", 0x40000000, 0), ("i386", 0xFFF00000, 0)])
+def test_memory_where_the_library_would_have_its_own(arch: str, base: int, ram: int) -> None:
+    """The stack and the page where runs end lie at addresses that many boards have memory at."""
+    with Board(arch=arch, base=base, ram=[(ram, 0x18000000)]).machine(bytes(64)) as m, Kprobes(m):
+        for at in range(ram, ram + 0x18000000, 0x400000):
+            m.write(at, b"the board's")
+        m.write(m.alloc(64), bytes(64))
+        m.regs.set_word(m.regs.sp, 1)
+        assert all(m.read(at, 11) == b"the board's" for at in range(ram, ram + 0x18000000, 0x400000))
+
+
+def test_registers_as_a_loader_leaves_them(tmp_path: Path) -> None:
+    (tmp_path / "board.toml").write_text("arch = 'riscv64'\nbase = 0x80000000\n[registers]\na1 = 0x82200000\nx10 = 1\n")
+    with Board.load(tmp_path / "board.toml").machine(bytes(64)) as m:
+        assert (m.regs["a0"], m.regs["a1"]) == (1, 0x82200000)
+    with pytest.raises(BadArgument, match="riscv64 has no register 'eax'"):
+        Board(arch="riscv64", base=0x80000000, registers=[("eax", 1)]).machine(bytes(64))
+
+
+def test_an_elf_file_in_a_segment_of_mips() -> None:
+    """Firmware is linked for KSEG0 and KSEG1, where MIPS starts."""
+    file = bytearray((EXAMPLES / "packets.mips").read_bytes())
+    entry = int.from_bytes(file[24:28], "big")
+    headers, count = int.from_bytes(file[28:32], "big"), int.from_bytes(file[44:46], "big")
+    for at in [24, *(headers + 32 * n + field for n in range(count) for field in (8, 12))]:
+        value = int.from_bytes(file[at : at + 4], "big")
+        file[at : at + 4] = (value + 0x9F000000 if value else 0).to_bytes(4, "big")
+    with Board(ram=[(0x80000000, 0x10000)]).machine(bytes(file)) as m:
+        assert m.regs.pc == entry + 0x9F000000
+        with UnicornMachine.load(EXAMPLES / "packets.mips") as low:
+            assert m.read(m.regs.pc, 64) == low.read(entry, 64)
+
+
 def test_where_it_starts(tmp_path: Path) -> None:
     image = bytes(0x100) + (0x20000800).to_bytes(4, "little") + (0x10000 | 1).to_bytes(4, "little")
     with Board(arch="cortexm", base=0x10000, vectors=0x10100).machine(image) as m:
@@ -156,7 +191,8 @@ def test_a_board_file(tmp_path: Path) -> None:
     ("[[ram]]\nstart = 1", "size is None"), ("[[ram]]\nstart = 1\nend = 1", "no 'end'"), ("arch = 1", "arch is 1"),
     ("[[device]]\nkind = 'uart'", "start is None"), ("[[device]]\nstart = 1", "kind is None"),
     ("[[device]]\nkind = 'pl011'\nstart = 1\ninput = 'no-such-file'", "No such file"), ("task = ''", "task is ''"),
-    ("task = ':'", "names no task"), ("a = [" + "[" * 2000, "no board file"),
+    ("task = ':'", "names no task"), ("registers = 1", "registers is no table"), ("[registers]\na0 = 'x'", "a0 is 'x'"),
+    ("a = [" + "[" * 2000, "no board file"),
 ])
 def test_board_files_that_are_none(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "board.toml").write_text(text)

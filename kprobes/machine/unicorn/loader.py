@@ -223,7 +223,8 @@ class Loader:
                     hint="leave base out",
                 )
             reach = self._memory.guest.memory.reach
-            if reach and image.lowest + image.span > reach:
+            in_segment = self._memory.windows.place(image.lowest) != image.lowest
+            if reach and not in_segment and image.lowest + image.span > reach:
                 raise NoMemory(
                     f"{image.name} is linked for this place, and this engine's {self._memory.arch.name} "
                     f"guests reach addresses below {reach:#x} only",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -156,13 +156,15 @@ class UnicornMachine(Described):
         base: int | None = None,
         name: str | None = None,
         arch: str | None = None,
+        reserve: Iterable[tuple[int, int]] = (),
     ) -> UnicornMachine:
         """A machine with an ELF file in it: an executable, a shared object, or an object file.
 
         base: address of the image (not for fixed executables). arch: its name, where the file does
         not tell which of those that run its header it is for ("cortexm" for firmware without build
         attributes). A name without a slash that is no file here is looked up among the system's
-        libraries. Raises ImageError, Unsupported.
+        libraries. reserve: (start, bytes) of addresses where memory and devices will be mapped
+        later: nothing of the library's is put there. Raises ImageError, Unsupported.
         """
         image = read(file, name)
         machine = cls._open(
@@ -170,6 +172,7 @@ class UnicornMachine(Described):
                 image.machine, image.bits, image.order, image.flags, image.profile, arch
             )
         )
+        machine.parts.memory.reserve(reserve)
         machine.parts.loader.place(image, base, main=True)
         return machine
 
@@ -200,16 +203,19 @@ class UnicornMachine(Described):
         entry: int | None = None,
         symbols: SymbolList | None = None,
         name: str | None = None,
+        reserve: Iterable[tuple[int, int]] = (),
     ) -> UnicornMachine:
         """A machine with a raw image (firmware, a memory dump) at `base`, standing at `entry`.
 
         name: of the image, in m.modules and in files of coverage; None: the file's base name.
         entry: address, mode bits included; None: what the image's vector table says where the
         architecture has one there (Armv7-M: stack pointer, then reset), else `base`. symbols: as
-        from_code() takes them. Raises ImageError (unreadable, empty), Unsupported.
+        from_code() takes them. reserve: as load() takes it. Raises ImageError (unreadable, empty),
+        Unsupported.
         """
         code, name = raw_bytes(file, name)
         machine = cls._open(architectures.get(arch))
+        machine.parts.memory.reserve(reserve)
         machine.parts.loader.place_code(code, base, name)
         machine.parts.loader.add_symbols(symbols)
         if entry is None and machine.arch.files.vectors is not None and len(code) >= 8:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from itertools import product
 
 import unicorn
@@ -46,6 +46,7 @@ class GuestMemory:
         devices: ranges that Python functions serve.
         heap: what alloc() hands out.
         written: number of times that the library, or its user, has written code.
+        reserved: (start, end) of addresses that the guest will use: nothing of the library's is put there.
         load_word: addr -> the word there, of the architecture's width (HostBlocks.words).
         store_word, swap_word: (addr, word) writes one; swap_word returns what was there.
     """
@@ -82,6 +83,7 @@ class GuestMemory:
         self.devices = MmioDevices(self.engine, self.windows, self.page_size, arch.order.value,
                                guest.memory.devices_swapped)
         self.written = 0
+        self.reserved: list[tuple[int, int]] = []
         self._shared = shared
         self._rewritten: set[int] = set()  # see rewritten()
         self._look_through: Callable[[int, int], object] = lambda _addr, _size: None
@@ -286,8 +288,15 @@ class GuestMemory:
         """Address of free memory, close to `near` and in the same segment. besides: what is not free either. NoMemory
         where there is none."""
         window, bits = near - self.windows.place(near), self.arch.bits
-        taken = sorted([*self.regions(), (self.windows.place(besides[0]), self.windows.place(besides[1]))])
+        taken = sorted([*self.regions(), *self.reserved,
+                        (self.windows.place(besides[0]), self.windows.place(besides[1]))])
         return window + find_gap(taken, size, near - window, min(bits, SEGMENT) if window else bits, align)
+
+    def reserve(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Keep the library's own memory out of ranges of addresses: (start, bytes) each."""
+        for start, size in ranges:
+            place = self.windows.place(start)
+            self.reserved.append((place & -self.page_size, place + whole(size, self.page_size)))
 
     def settle_in(self, addr: int) -> None:
         """The guest's code is at `addr`: what goes with it, be in the same segment."""
