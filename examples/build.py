@@ -28,6 +28,10 @@ DEBUGGED = [*(flag for flag in FLAGS if flag != "-g0"), "-g", "-fdebug-compilati
 UNSHARED = ("-static", "-fno-pic", "-fno-pie", "-g0")
 LIBRARY = ["-target", "aarch64-linux-musl", *(flag for flag in COMMON if flag not in UNSHARED),
            "-shared", "-fPIC", "-g", "-fdebug-compilation-dir=."]
+ROUTER = ["-target", "mips-freestanding-eabi", *COMMON, "-mno-abicalls", "-mno-gpopt", "-Wl,--no-gc-sections",
+          "-Wl,-e,start", "-Wl,-T,router.ld"]
+LICENCE = ["-target", "arm-linux-musleabihf", "-std=c11", "-Os", "-static", "-fno-sanitize=all", "-fno-ident", "-g0",
+           "-Wall", "-Wextra", "-Werror", "-Wl,--build-id=none", "-Wl,-s"]
 FIRMWARE = ["-target", "thumb-freestanding-eabi", "-mcpu=cortex_m3", *COMMON, "-Wl,-e,reset", "-Wl,-T,firmware.ld"]
 
 
@@ -69,6 +73,16 @@ def build_firmware(folder: Path) -> dict[str, bytes]:
         return {"firmware.bin": elf.get_section_by_name(".text").data(), "firmware.symbols": listing.encode()}
 
 
+def build_router(folder: Path) -> bytes:
+    """The router's image, as it is in flash memory."""
+    from elftools.elf.elffile import ELFFile
+
+    program = folder / "router.elf"
+    build("router", ROUTER, program)
+    with program.open("rb") as file:
+        return bytes(ELFFile(file).get_section_by_name(".text").data())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare with the files here, change nothing")
@@ -82,6 +96,9 @@ def main() -> None:
             build(source, target, Path(directory, f"{source}.{arch}"))
         fresh = {f"{source}.{arch}": Path(directory, f"{source}.{arch}").read_bytes() for source, arch in programs}
         fresh |= build_firmware(Path(directory))
+        fresh["router.bin"] = build_router(Path(directory))
+        build("licence", LICENCE, Path(directory, "licence"))
+        fresh["licence.armhf"] = Path(directory, "licence").read_bytes()
         fresh["notes.arm64"] = build_library(Path(directory))
     for name, made in fresh.items():
         kept = HERE / name

@@ -9,8 +9,8 @@ In README.md and docs/**/*.md:
   is left out: that the tests run shows that it worked; of `pip install ./FOLDER`, a package of examples/, entry points
   and modules are there for the page's other commands. A last line `(exit status N)` is for commands that fail.
 - `...` in expected output stands for anything, on a line of its own for any lines.
-- `<!-- no-test: why -->` on the line before a block leaves it alone, `<!-- needs: MODULE or libNAME.so.N -->` where
-  that is not installed here: the page counts as skipped then.
+- `<!-- no-test: why -->` on the line before a block leaves it alone, `<!-- needs: MODULE, libNAME.so.N or
+  qemu-ARCH -->` where that is not installed here: the page counts as skipped then.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
+
+from kprobes import Unsupported
+from kprobes.machine.remote.launch import OLDEST, find_qemu
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -100,7 +103,12 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 
 def there(needed: str) -> bool:
-    """True if a library or a Python module is installed here."""
+    """True if a library, a QEMU or a Python module is installed here."""
+    if needed.startswith("qemu-"):
+        try:
+            return bool(find_qemu(needed, OLDEST))
+        except Unsupported:
+            return False
     if ".so" not in needed:
         return importlib.util.find_spec(needed) is not None
     try:
