@@ -65,7 +65,7 @@ def _installed() -> dict[str, EntryPoint]:
 
 @cache
 def _load(name: str) -> Arch | None:
-    """The architecture of this name; None where there is none."""
+    """Return the architecture of this name; None where there is none."""
     family = _family_of().get(name)
     if family is not None:
         return _members(family)[name]
@@ -101,7 +101,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> Arch:
-    """The architecture of this name; Unsupported (listing the names) where there is none."""
+    """Return the architecture of this name; Unsupported (listing the names) where there is none."""
     arch = _load(name)
     if arch is None:
         raise Unsupported(f"no architecture {name!r}", hint=f"there are: {' '.join(names())}")
@@ -109,8 +109,8 @@ def get(name: str) -> Arch:
 
 
 def _running(machine: int, bits: int, order: str) -> list[Arch]:
-    """The architectures of ours that run ELF files of an e_machine, class and byte order; those
-    that other distributions bring where we have none.
+    """Return the architectures of ours that run ELF files of an e_machine, class and byte order;
+    those that other distributions bring where we have none.
     """
     ours = [
         arch
@@ -126,8 +126,8 @@ def _running(machine: int, bits: int, order: str) -> list[Arch]:
 def of_elf(
     machine: int, bits: int, order: str, flags: int = 0, profile: str = "", name: str | None = None
 ) -> Arch:
-    """The architecture that runs an ELF file of this e_machine, class, byte order ("little" or
-    "big"), e_flags and CPU profile.
+    """Return the architecture that runs an ELF file of this e_machine, class, byte order ("little"
+    or "big"), e_flags and CPU profile.
 
     name: the one to choose of those that run such a header. Unsupported where none does.
     """

@@ -1,8 +1,8 @@
 """The contract between the core and an architecture: values and nothing else.
 
-An architecture is one frozen `Arch`: tables, and a few functions that only answer. The core drives. Optional powers are
-None when absent. Addresses that it receives are stripped of mode bits, unless it says "target": what a branch register
-would hold (on ARM bit 0 selects Thumb).
+An architecture is one frozen `Arch`: tables, and a few functions that only answer. The core drives.
+Optional powers are None when absent. Addresses that it receives are stripped of mode bits, unless
+it says "target": what a branch register would hold (on ARM bit 0 selects Thumb).
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ class Registers:
     sp_bias: int = 0  #: added to the stack pointer register to get the address (sparc64: 2047)
 
     def unknown(self, name: str) -> UnknownRegister:
-        """The error for a name that is not there: near names first, then the list. Or it is one that a machine does not
-        show."""
+        """Return the error for a name that is not there: near names first, then the list. Or it is
+        one that a machine does not show.
+        """
         known = [*self.names, *self.aliases]
         if name in known:
             return UnknownRegister(f"this machine does not show register {name!r}",
@@ -66,33 +67,37 @@ class Traps:
     #: at a probepoint: by the instruction's length; the shortest one for lengths that are not there
     probe: Mapping[int, bytes]
     end: Mapping[int, bytes]  #: by mode: after a slot's body, and at return trampolines
-    modes: Mapping[int, Mapping[int, bytes]] = field(factory=dict)  #: mode -> `probe` there, where it differs (Thumb)
+    #: mode -> `probe` there, where it differs (Thumb)
+    modes: Mapping[int, Mapping[int, bytes]] = field(factory=dict)
 
     def of(self, insn: Insn) -> bytes:
-        """The breakpoint for this instruction."""
+        """Return the breakpoint for this instruction."""
         probe = self.modes.get(insn.mode, self.probe)
         return probe.get(insn.size) or probe[min(probe)]
 
     def every(self) -> set[bytes]:
-        """All of them."""
+        """Return all of them."""
         return {*self.end.values(), *self.probe.values(), *(code for probe in self.modes.values()
                                                             for code in probe.values())}
 
 
 @frozen(kw_only=True)
 class Bundles:
-    """Instructions that share their bytes: an address is the bundle's, plus the number of the instruction in it.
+    """Instructions that share their bytes: an address is the bundle's, plus the number of the
+    instruction in it.
 
-    Arch.decode gets the text from the bundle's start on. Branches lead there only. `Insn.span` says where the next
-    instruction is.
+    Arch.decode gets the text from the bundle's start on. Branches lead there only. `Insn.span` says
+    where the next instruction is.
     """
 
     size: int  #: bytes of a bundle, a power of two: what bundles are aligned to
-    place: Callable[[int], int]  #: address of an instruction -> that of the first byte with a bit of its own
-    #: (insn) -> what stands from that byte on while it has a breakpoint, and which of these bits are its own
+    #: address of an instruction -> that of the first byte with a bit of its own
+    place: Callable[[int], int]
+    #: (insn) -> what stands from that byte on while it has a breakpoint, and which of these bits
+    #: are its own
     trap: Callable[[Insn], tuple[bytes, bytes]]
-    #: (insn, to, where each of those behind it in its bundle is executed meanwhile) -> the bundle while the instruction
-    #: is a jump, under its condition; those before it stay. Raises OutOfReach
+    #: (insn, to, where each of those behind it in its bundle is executed meanwhile) -> the bundle
+    #: while the instruction is a jump, under its condition; those before it stay. Raises OutOfReach
     jump: Callable[[Insn, int, Sequence[int]], bytes]
     no_jump: Callable[[Insn], str]  #: why there can be no such bundle; "": there is one
 
@@ -107,8 +112,10 @@ class Entry:
 
     addr: int  #: first instruction, mode bits stripped
     mode: int = 0  #: mode bits of targets there
-    entries: tuple[int, ...] = (0,)  #: offsets from addr that count as function entry (ENDBR, BTI, local entry point)
-    local: int = 0  #: of them, the one that every call passes: a probe of the function's name stands there
+    #: offsets from addr that count as function entry (ENDBR, BTI, local entry point)
+    entries: tuple[int, ...] = (0,)
+    #: of them, the one that every call passes: a probe of the function's name stands there
+    local: int = 0
 
     def place(self, offset: int) -> int:
         """Address that `function+offset` means."""
@@ -121,11 +128,13 @@ class Jump:
 
     size: int  #: bytes
     encode: Callable[[int, int], bytes]  #: (from, to) -> bytes; raises OutOfReach
-    modes: Mapping[int, Jump] = field(factory=dict)  #: the jump in other modes than 0, where it differs (Thumb)
+    #: the jump in other modes than 0, where it differs (Thumb)
+    modes: Mapping[int, Jump] = field(factory=dict)
 
     def back(self, frm: int, insn: Insn) -> bytes:
-        """From behind an instruction's copy to what follows it at home. What may skip that may skip this jump: then a
-        second one follows. Raises OutOfReach."""
+        """From behind an instruction's copy to what follows it at home. What may skip that may skip
+        this jump: then a second one follows. Raises OutOfReach.
+        """
         if insn.onward is not None:
             return insn.onward(frm)
         code = self.encode(frm, insn.next)
@@ -151,7 +160,8 @@ def plain_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
 class OutOfLine:
     """Instructions in another place than home."""
 
-    relocate: Callable[[Insn, int], bytes] = verbatim  #: (insn, to) -> body that runs at `to`; raises OutOfReach
+    #: (insn, to) -> body that runs at `to`; raises OutOfReach
+    relocate: Callable[[Insn, int], bytes] = verbatim
     max_body: int = 0  #: longest relocated body, bytes; 0: Arch.max_insn
     max_displaced: int = 0  #: longest code of an `Insn.displace`, bytes
     max_onward: int = 0  #: and of an `Insn.onward`
@@ -161,37 +171,45 @@ class OutOfLine:
 class Pointers:
     """The meaning of code addresses, where they are not just that of an instruction."""
 
-    mode_bits: int = 0  #: bits of a target that select a mode and are not part of the address (ARM: 1)
+    #: bits of a target that select a mode and are not part of the address (ARM: 1)
+    mode_bits: int = 0
     mode: str = ""  #: what code is called that they select
     same_mode: Callable[[Regs, int], int] = identity  #: a pc as users write it -> target
-    #: (code address: a symbol's value or a function pointer, read original bytes) -> where it really starts
+    #: (code address: a symbol's value or a function pointer, read original bytes) -> where it
+    #: really starts
     code_address: Callable[[int, Callable[[int, int], bytes]], Entry] = plain_address
-    direct: bool = False  #: that is the address itself: what is read says only what else is function entry
+    #: that is the address itself: what is read says only what else is function entry
+    direct: bool = False
 
 
 @frozen(kw_only=True)
 class Walking:
     """Facts by which a walk through a function learns of an instruction's neighbours."""
 
-    resyncs: bool = False  #: not of fixed width, yet decoding is soon in step from any multiple of insn_align
-    #: (insn, up to 16 original bytes before it) -> whether one of them may make it conditional, so that a jump in its
-    #: place or behind its body would be conditional as well (Thumb's IT); None: nothing does that
+    #: not of fixed width, yet decoding is soon in step from any multiple of insn_align
+    resyncs: bool = False
+    #: (insn, up to 16 original bytes before it) -> whether one of them may make it conditional, so
+    #: that a jump in its place or behind its body would be conditional as well (Thumb's IT); None:
+    #: nothing does that
     conditioned: Callable[[Insn, bytes], bool] | None = None
-    #: (insn, up to 16 original bytes before it) -> why it is a reserved instruction behind these, "" where it is none
-    #: (MIPS release 6: branches behind compact branches); None: nothing is. Neither may be probed: executed elsewhere,
-    #: the two would not stand one behind the other
+    #: (insn, up to 16 original bytes before it) -> why it is a reserved instruction behind these,
+    #: "" where it is none (MIPS release 6: branches behind compact branches); None: nothing is.
+    #: Neither may be probed: executed elsewhere, the two would not stand one behind the other
     reserved: Callable[[Insn, bytes], str] | None = None
-    #: (computed jump, up to 16 instructions that always precede it; the first may be a branch that was not taken) ->
-    #: the first that is needed to prove that it returns, or calls at the function's tail; None: nothing proves it.
-    #: None: only the instruction itself tells
+    #: (computed jump, up to 16 instructions that always precede it; the first may be a branch that
+    #: was not taken) -> the first that is needed to prove that it returns, or calls at the
+    #: function's tail; None: nothing proves it. None: only the instruction itself tells
     leaves: Callable[[Insn, Sequence[Insn]], Insn | None] | None = None
-    #: (instruction, register -> the address that it holds, brought up to date by the call) -> (an address that the
-    #: instruction completes, or reads or writes at; bytes that it reads or writes there, at most). What is not known to
-    #: keep a register forgets its address. None: it does neither. None for all: an address is told by `Insn.operand`
+    #: (instruction, register -> the address that it holds, brought up to date by the call) -> (an
+    #: address that the instruction completes, or reads or writes at; bytes that it reads or writes
+    #: there, at most). What is not known to keep a register forgets its address. None: it does
+    #: neither. None for all: an address is told by `Insn.operand`
     follow: Callable[[Insn, dict[int, int]], tuple[int, int] | None] | None = None
-    #: mode -> what functions begin with that save registers or make a frame: tried on code that nothing else tells of
+    #: mode -> what functions begin with that save registers or make a frame: tried on code that
+    #: nothing else tells of
     opens: Mapping[int, re.Pattern[bytes]] = field(factory=dict)
-    #: (instruction, up to 64 before it, as above) -> data of the text that it reads through a register; None: none
+    #: (instruction, up to 64 before it, as above) -> data of the text that it reads through a
+    #: register; None: none
     table: Callable[[Insn, Sequence[Insn]], Table | None] | None = None
     #: (jump whose table follows it (`Insn.table`), up to 64 before it, as above) -> how many entries it has, as a
     #: comparison among them says; None: none does
@@ -204,8 +222,8 @@ class Executing:
 
     #: `Insn.executes`, worked out from the registers; None: it executes no other
     target: Callable[[Regs, Insn], int | None]
-    #: (text, its address) -> (an instruction in it, what that may execute in its own place), of all that begin at any
-    #: even address
+    #: (text, its address) -> (an instruction in it, what that may execute in its own place), of all
+    #: that begin at any even address
     all: Callable[[bytes, int], Iterable[tuple[int, int]]]
 
 
@@ -213,31 +231,34 @@ class Executing:
 class Files:
     """Which files hold such code."""
 
-    machines: tuple[tuple[int, int, str], ...] = ()  #: (e_machine, ELF class 32/64, "little"/"big") it runs
-    #: of the first that runs such files: (e_flags, the CPU's profile that the file names or "") -> the Arch for it;
-    #: None: this one
+    #: (e_machine, ELF class 32/64, "little"/"big") it runs
+    machines: tuple[tuple[int, int, str], ...] = ()
+    #: of the first that runs such files: (e_flags, the CPU's profile that the file names or "") ->
+    #: the Arch for it; None: this one
     choose: Callable[[int, str], Arch] | None = None
-    #: (a raw image's first 8 bytes or more) -> (stack pointer, target) that it starts with; None: such images start
-    #: with code
+    #: (a raw image's first 8 bytes or more) -> (stack pointer, target) that it starts with; None:
+    #: such images start with code
     vectors: Callable[[bytes], tuple[int, int]] | None = None
 
 
 @frozen(kw_only=True)
 class Arch:
-    """An instruction set, as the core and the engines see it. Whatever has a default can be left out: it is then not
-    there, or usual."""
+    """An instruction set, as the core and the engines see it. Whatever has a default can be left
+    out: it is then not there, or usual.
+    """
 
     name: str
-    bits: int = field(validator=in_((16, 32, 64)))  #: width of a pointer and of a general register: 16, 32 or 64
+    #: width of a pointer and of a general register: 16, 32 or 64
+    bits: int = field(validator=in_((16, 32, 64)))
     order: Order
     insn_align: int  #: instructions start at multiples of this many bytes
     max_insn: int  #: longest instruction, bytes
 
     regs: Registers
     traps: Traps
-    #: (original bytes from addr on, or from the start of its bundle, addr | mode bits) -> Insn. At least max_insn
-    #: bytes, and two instructions' worth where mapped memory allows; fewer bytes than the instruction needs, or an
-    #: encoding nobody defines: an Insn with `reject`.
+    #: (original bytes from addr on, or from the start of its bundle, addr | mode bits) -> Insn. At
+    #: least max_insn bytes, and two instructions' worth where mapped memory allows; fewer bytes
+    #: than the instruction needs, or an encoding nobody defines: an Insn with `reject`.
     decode: Callable[[bytes, int], Insn]
 
     abi: Abi | None = None
@@ -252,12 +273,14 @@ class Arch:
     files: Files = Files()
     #: the interrupts of a CPU, and how it takes them; None: nothing is known of that
     interrupts: Callable[[ExceptionCpu], InterruptController] | None = None
-    #: the Python package whose modules have rows for it (see kprobes/arch/_rows.py); "": there are none
+    #: the Python package whose modules have rows for it (see kprobes/arch/_rows.py); "": there are
+    #: none
     package: str = ""
 
     @cached_property
     def in_step(self) -> bool:
-        """True where decoding may start at any multiple of insn_align and finds the instructions."""
+        """True where decoding may start at any multiple of insn_align and finds the instructions.
+        """
         return self.walking.resyncs or self.max_insn == self.insn_align
 
     @cached_property
@@ -280,7 +303,7 @@ class Arch:
         return addr if self.bundles is None else self.bundles.start(addr)
 
     def last_of(self, addr: int) -> int:
-        """The last address whose bytes an instruction shares: in its bundle."""
+        """Return the last address whose bytes an instruction shares: in its bundle."""
         return addr if self.bundles is None else self.bundles.start(addr) + self.bundles.size - 1
 
     def place_of(self, addr: int) -> int:
@@ -313,17 +336,18 @@ class Arch:
                 else self.bundles.jump(insn, to, [place for place, _ in places[1:]]))
 
     def jump_in(self, mode: int) -> Jump | None:
-        """The jump of a mode."""
+        """Return the jump of a mode."""
         return None if self.jump is None else self.jump.modes.get(mode, self.jump)
 
     def end_bytes(self, mode: int) -> bytes:
-        """The trap that ends a slot of this mode."""
+        """Return the trap that ends a slot of this mode."""
         return self.traps.end[mode]
 
 
 def displacement(frm: int, to: int, bits: int, scale: int, mask: int) -> int:
-    """Signed displacement of `bits` bits in units of `scale` bytes, as an unsigned field; OutOfReach where it does not
-    fit."""
+    """Signed displacement of `bits` bits in units of `scale` bytes, as an unsigned field;
+    OutOfReach where it does not fit.
+    """
     delta = (to - frm + (mask + 1 >> 1) & mask) - (mask + 1 >> 1)
     if delta % scale or not -(1 << bits - 1) <= delta // scale < 1 << bits - 1:
         raise OutOfReach(f"no {bits}-bit displacement reaches {to:#x}", address=frm, hint="map code nearer")

@@ -56,7 +56,7 @@ class Abi:
     enter: Callable[[Regs, int], None] | None = None
 
     def argument(self, regs: Regs, n: int) -> int:
-        """The n-th integer argument at function entry."""
+        """Return the n-th integer argument at function entry."""
         if n < 0:
             raise ValueError("arguments are counted from 0")
         if n < len(self.args):

@@ -15,7 +15,7 @@ Branch = Callable[..., int]
 
 
 def taken(insn: Insn) -> int:
-    """The target of a direct branch, which its row's `extra` has found."""
+    """Return the target of a direct branch, which its row's `extra` has found."""
     assert insn.target is not None
     return insn.target
 
@@ -23,7 +23,9 @@ def taken(insn: Insn) -> int:
 def comparing(
     unsigned: Read, signed: Read
 ) -> tuple[Branch, Branch, Branch, Branch, Branch, Branch]:
-    """The simulations of BEQ, BNE, BLT, BGE, BLTU and BGEU, which compare registers `s` and `t`."""
+    """Return the simulations of BEQ, BNE, BLT, BGE, BLTU and BGEU, which compare registers `s` and
+    `t`.
+    """
 
     def branch(holds: Callable[[int, int], bool], read: Read) -> Branch:
         def simulate(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:

@@ -75,7 +75,7 @@ class Row:
         put("fields", {name: tuple(parts) for name, parts in runs.items()})
 
     def extract(self, word: int) -> dict[str, int]:
-        """The fields of an encoding."""
+        """Return the fields of an encoding."""
         out = {}
         for name, parts in self.fields.items():
             value = 0
@@ -85,8 +85,8 @@ class Row:
         return out
 
     def make(self, insn: Insn, word: int, rest: bytes) -> Insn:
-        """The Insn of a matching encoding; `insn` says where it is, `rest` has the bytes after it
-        (the delay slot).
+        """Return the Insn of a matching encoding; `insn` says where it is, `rest` has the bytes
+        after it (the delay slot).
         """
         fields = self.extract(word)
         kind = self.body
@@ -180,15 +180,15 @@ class DecodeTable:
                     )
 
     def find(self, word: int) -> Row | None:
-        """The most specific row that matches `word`."""
+        """Return the most specific row that matches `word`."""
         for mask, value, row in self._buckets[word >> self._top]:
             if word & mask == value and (row.when is None or row.when(**row.extract(word))):
                 return row
         return None
 
     def decode(self, word: int, insn: Insn, rest: bytes = b"") -> Insn:
-        """The Insn for `word`; `insn` has addr, raw, span and mode. One without a row runs out of
-        line as it is.
+        """Return the Insn for `word`; `insn` has addr, raw, span and mode. One without a row runs
+        out of line as it is.
         """
         row = self.find(word)
         if row is None:

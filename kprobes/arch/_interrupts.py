@@ -86,7 +86,7 @@ class InterruptController(Protocol):
         """
 
     def wakes(self) -> bool:
-        """True where a CPU that waits for an interrupt (WFI, HLT) goes on."""
+        """Return True where a CPU that waits for an interrupt (WFI, HLT) goes on."""
 
     def call(self) -> int | None:
         """Take the exception of a supervisor call, regs.pc being behind it. None: left to others.
@@ -175,7 +175,7 @@ class InterruptLines:
         return bool(self._edges or self._levels)
 
     def due(self) -> bool:
-        """True where the CPU would take a pending line now."""
+        """Return True where the CPU would take a pending line now."""
         return any(not self._rules.masked(self._cpu, line) for line in self._edges | self._levels)
 
     def take(self) -> int | None:

@@ -63,7 +63,7 @@ class Part:
         return self._path.exists()
 
     def announce(self, item: str, count: int) -> Rows:
-        """The rows that an item's records will be."""
+        """Return the rows that an item's records will be."""
         self._items.append((item, count))
         self.rows += count
         return [self.rows - count, count]
@@ -230,7 +230,9 @@ def _to_file(stream: Path, kept: list[Rows]) -> None:
 
 
 def _tables(source: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
-    """The stream's schema and its whole tables; nothing, where not even the schema was written."""
+    """Yield the stream's schema and its whole tables; nothing, where not even the schema was
+    written.
+    """
     import pyarrow
 
     try:

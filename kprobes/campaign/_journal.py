@@ -38,7 +38,7 @@ def _line(content: dict[str, Any]) -> bytes:
 
 
 def entry_of(outcome: Outcome[Any, Any]) -> JournalEntry:
-    """An outcome in words."""
+    """Return an outcome in words."""
     said = "" if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
     return JournalEntry(str(outcome.item), outcome.result, said, round(outcome.seconds, 6))
 

@@ -159,7 +159,7 @@ class Probe:
         self._owner.unregister(self)
 
     def not_registered(self) -> Exception:
-        """The error for a probe that is not registered."""
+        """Return the error for a probe that is not registered."""
         return NotRegistered(
             "probe is not registered", symbol=self.place(), hint="register it first"
         )

@@ -85,7 +85,7 @@ _OF: dict[type, tuple[Setting[Any], ...]] = {}
 
 
 def handler(name: str, value: Any) -> Any:
-    """A Check: a callable, or None."""
+    """Return a Check: a callable, or None."""
     if value is not None and not callable(value):
         raise BadArgument(
             f"{name} is {value!r}, which cannot be called", hint="pass a function, or None"
@@ -94,7 +94,7 @@ def handler(name: str, value: Any) -> Any:
 
 
 def mirror(name: str, value: Any) -> Any:
-    """A Check: a callable, or a guest function's address or name."""
+    """Return a Check: a callable, or a guest function's address or name."""
     if value is None or callable(value) or isinstance(value, int | str):
         return value
     raise BadLocation(
@@ -111,7 +111,7 @@ def switch(name: str, value: Any) -> bool:
 
 
 def number(name: str, value: Any, error: type[KprobeError] = BadArgument) -> int:
-    """A Check: an integer."""
+    """Return a Check: an integer."""
     try:
         return index(value)
     except TypeError:
@@ -119,27 +119,27 @@ def number(name: str, value: Any, error: type[KprobeError] = BadArgument) -> int
 
 
 def count(name: str, value: Any) -> int:
-    """A Check: an integer from 1 on."""
+    """Return a Check: an integer from 1 on."""
     if number(name, value) < 1:
         raise BadArgument(f"{name} is {value}", hint="give 1 or more")
     return index(value)
 
 
 def place(name: str, value: Any) -> int | None:
-    """A Check: an address or an offset; None is no address."""
+    """Return a Check: an address or an offset; None is no address."""
     return None if value is None and name == "addr" else number(name, value, BadLocation)
 
 
 def text(name: str, value: Any) -> str | None:
-    """A Check: a name, or None."""
+    """Return a Check: a name, or None."""
     if value is None or isinstance(value, str):
         return value
     raise BadLocation(f"{name} is {value!r}, not a string", hint="give an address as addr=")
 
 
 def remade(kind: Any, values: dict[str, Any], more: dict[str, Any]) -> Any:
-    """A probe like another one, by its settings alone: a copy is registered nowhere and has seen
-    nothing.
+    """Return a probe like another one, by its settings alone: a copy is registered nowhere and has
+    seen nothing.
     """
     probe = kind.__new__(kind)
     for one in fields(kind):

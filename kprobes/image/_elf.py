@@ -140,8 +140,8 @@ class Elf:
         self.entry: int = self._file["e_entry"]
 
     def _profile(self) -> str:
-        """The CPU's profile by Arm's build attributes: "A", "R", "M", "S" (A or R); "" where they
-        do not tell, or cannot be read.
+        """Return the CPU's profile by Arm's build attributes: "A", "R", "M", "S" (A or R); "" where
+        they do not tell, or cannot be read.
         """
         try:
             tags = {attribute.tag: attribute.value for section in self._file.iter_sections()
@@ -204,11 +204,11 @@ class Elf:
         return self.data[offset:offset + size]
 
     def has(self, segment_type: str) -> bool:
-        """True where there is a program header of this type."""
+        """Return True where there is a program header of this type."""
         return any(h["p_type"] == segment_type for h in self.headers)
 
     def tls_block(self) -> TlsBlock | None:
-        """The template of thread-local storage."""
+        """Return the template of thread-local storage."""
         for h in self.headers:
             if h["p_type"] == "PT_TLS":
                 if (
@@ -285,7 +285,7 @@ class Elf:
         return found
 
     def _relocations(self, offset: int, size: int, rela: bool) -> list[Relocation]:
-        """The entries of a table: Elf32_Rel, Elf64_Rela and so on.
+        """Return the entries of a table: Elf32_Rel, Elf64_Rela and so on.
 
         Args:
             offset: of the table, in the file.
@@ -323,8 +323,8 @@ class Elf:
         return struct.Struct(("<" if self.order == "little" else ">") + fields)
 
     def dynamic_symbols(self, at_least: int) -> list[SymbolEntry]:
-        """The dynamic symbol table; at_least: entries that the relocations use, for no tag tells
-        the number.
+        """Return the dynamic symbol table; at_least: entries that the relocations use, for no tag
+        tells the number.
         """
         if "DT_SYMTAB" not in self.tags:
             return []
@@ -416,12 +416,12 @@ class Elf:
         return bool(self._file["e_shoff"] and self._file["e_shnum"] and not self.sections)
 
     def symbols(self, table: SymbolTableSection) -> list[SymbolEntry]:
-        """The rows of a symbol table."""
+        """Return the rows of a symbol table."""
         return self._symbols(table["sh_offset"], table.num_symbols(), table["sh_entsize"],
                              table.stringtable["sh_offset"])
 
     def _symbols(self, offset: int, count: int, step: int, strings: int) -> list[SymbolEntry]:
-        """The rows of a symbol table: Elf32_Sym or Elf64_Sym.
+        """Return the rows of a symbol table: Elf32_Sym or Elf64_Sym.
 
         Args:
             offset: of the table, in the file.
@@ -458,12 +458,12 @@ class Elf:
         return found
 
     def _name(self, offset: int) -> str:
-        """The string at an offset of the file; "" where none ends behind it."""
+        """Return the string at an offset of the file; "" where none ends behind it."""
         end = self.data.find(0, offset)
         return self.data[offset:end].decode("utf-8", "replace") if end >= 0 else ""
 
     def symbol_table(self) -> list[SymbolEntry]:
-        """The rows of .symtab; empty where it was stripped."""
+        """Return the rows of .symtab; empty where it was stripped."""
         return next((self.symbols(s) for s in self.sections if s["sh_type"] == "SHT_SYMTAB"
                      and isinstance(s, SymbolTableSection)), [])
 
@@ -485,7 +485,7 @@ class Elf:
 
 
 def _header(**known: Any) -> Container:
-    """A section header for a table that only the dynamic tags know."""
+    """Return a section header for a table that only the dynamic tags know."""
     return Container(
         **{"sh_flags": 0, "sh_size": 0, "sh_addralign": 1, "sh_entsize": 0, "sh_info": 0, **known}
     )

@@ -19,7 +19,7 @@ def _ghidra(symbols: list[Symbol]) -> str:
 
 
 def _ida(symbols: list[Symbol]) -> str:
-    """A script in IDC, IDA's own language."""
+    """Return a script in IDC, IDA's own language."""
     lines = []
     for s in symbols:
         name = json.dumps(s.name)
@@ -30,7 +30,9 @@ def _ida(symbols: list[Symbol]) -> str:
 
 
 def _binja(symbols: list[Symbol]) -> str:
-    """A list in JSON; a line of Binary Ninja's Python console reads it, see docs/discover.md."""
+    """Return a list in JSON; a line of Binary Ninja's Python console reads it, see
+    docs/discover.md.
+    """
     rows = [
         {
             "name": s.name,
@@ -65,7 +67,7 @@ EXPORTS = tuple(_WRITERS)  #: what write_names() knows
 
 
 def write_names(symbols: Iterable[Symbol], format: str) -> str:
-    """The text of a file that names symbols.
+    """Return the text of a file that names symbols.
 
     Args:
         symbols: what is named; imports are left out.

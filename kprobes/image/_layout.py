@@ -36,7 +36,7 @@ class CodeLayout:
     raw: bool = False
 
     def moved(self, bias: int, module: str) -> CodeLayout:
-        """The layout of an image at an address.
+        """Return the layout of an image at an address.
 
         Args:
             bias: added to every address.
@@ -52,7 +52,7 @@ class CodeLayout:
 
 
 def code_layout(elf: Elf, relocations: tuple[Relocation, ...]) -> CodeLayout:
-    """The layout of an executable or a shared object.
+    """Return the layout of an executable or a shared object.
 
     Args:
         elf: the file.

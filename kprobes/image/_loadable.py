@@ -24,7 +24,7 @@ _ALLOC = 2  # section flag
 
 
 def loadable(elf: Elf) -> Image:
-    """The image of an executable or a shared object."""
+    """Return the image of an executable or a shared object."""
     segments = merge(elf.loads, page_size(elf.machine))
     memory = memory_of(segments, 0, elf.order, elf.name)
     raw = elf.dynamic_relocations() if elf.tags else _static_relocations(elf)

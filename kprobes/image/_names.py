@@ -170,7 +170,7 @@ _SIGNS = (("idc", "static main"), ("json", '"address"'), ("ida", "Publics by "),
 
 
 def names_in(text: str, format: str | None) -> Iterator[Symbol]:
-    """The symbols that a text names; format None: the one that it looks like."""
+    """Yield the symbols that a text names; format None: the one that it looks like."""
     lines = text.splitlines()
     if format is None:
         found = next((name for name, sign in _SIGNS if sign in text[:100_000]), None)

@@ -36,8 +36,8 @@ class GoFunction:
 
 
 def go_functions(elf: Elf, relocations: Iterable[Relocation]) -> Iterator[GoFunction]:
-    """The functions that a Go program's table names, by address; none where there is no table that
-    can be read.
+    """Yield the functions that a Go program's table names, by address; none where there is no table
+    that can be read.
 
     Args:
         elf: the program.
@@ -63,7 +63,7 @@ def go_functions(elf: Elf, relocations: Iterable[Relocation]) -> Iterator[GoFunc
 
 
 def functions(table: bytes, order: str, text: int) -> Iterator[GoFunction]:
-    """The functions of a table.
+    """Yield the functions of a table.
 
     Args:
         table: the section's bytes.

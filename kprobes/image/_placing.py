@@ -332,7 +332,7 @@ class _Placing:
         )
 
     def slot(self, content: int) -> int:
-        """Address of a GOT slot that holds `content`."""
+        """Return the address of a GOT slot that holds `content`."""
         word = self._of.bits // 8
         if content not in self._slots:
             self._refuse_linked()
@@ -341,7 +341,7 @@ class _Placing:
         return self._slots[content]
 
     def veneer(self, target: int, kind: str) -> int:
-        """Address of code that goes on to a target."""
+        """Return the address of code that goes on to a target."""
         if (target, kind) not in self._veneers:
             self._refuse_linked()
             at = self._veneers[target, kind] = (

@@ -52,7 +52,7 @@ class PltTable:
     wide: bool
 
     def words(self) -> list[int]:
-        """The code, as words of the guest's order."""
+        """Return the code, as words of the guest's order."""
         return [int.from_bytes(self.code[at : at + 4], "big" if self.order == "big" else "little")
                 for at in range(0, len(self.code) - 3, 4)]
 
@@ -180,7 +180,7 @@ def _arm(t: PltTable) -> Stubs:
 
 
 def _rotated(word: int) -> int:
-    """The immediate of an A32 data-processing instruction."""
+    """Return the immediate of an A32 data-processing instruction."""
     value, by = word & 0xFF, word >> 7 & 30
     return (value >> by | value << 32 - by) & 0xFFFFFFFF
 

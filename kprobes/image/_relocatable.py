@@ -21,7 +21,7 @@ _COMMON = ("SHN_COMMON", 0xFF03)  # the second: MIPS's small ones; the value is 
 
 
 def relocatable(elf: Elf) -> Image:
-    """The image of a .o or .ko, laid out from address 0."""
+    """Return the image of a .o or .ko, laid out from address 0."""
     layout = _Layout(elf)
     raw = elf.section_relocations(lambda s: s["sh_info"] in layout.members)
     types = [row for _, found in raw for r in found for row in rows(elf.machine, elf.bits, r.type)]

@@ -81,8 +81,8 @@ def table(machine: int, bits: int) -> dict[int, RelocationRow]:
 
 
 def rows(machine: int, bits: int, kind: int) -> list[RelocationRow]:
-    """The rows of a relocation's type: one, or up to three where MIPS composes them. Empty: not
-    known.
+    """Return the rows of a relocation's type: one, or up to three where MIPS composes them. Empty:
+    not known.
     """
     known = table(machine, bits)
     kinds = [kind & 0xFF if machine == SPARCV9 else kind]

@@ -47,7 +47,7 @@ def _bytes(loads: Iterable[Load], start: int, end: int) -> bytes:
 
 
 def up(value: int, align: int) -> int:
-    """The next multiple of `align`."""
+    """Return the next multiple of `align`."""
     return -(-value // align) * align
 
 

@@ -1,4 +1,6 @@
-"""Separate debug information: which file has that of another, and what a stripped file has packed in itself."""
+"""Separate debug information: which file has that of another, and what a stripped file has packed
+in itself.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +62,9 @@ def has_dwarf(data: bytes) -> bool:
 
 
 def packed_symbols(data: bytes) -> bytes:
-    """Return the ELF file in .gnu_debugdata, whose symbols a stripped file lacks; b"" where there is
-    none, or it is damaged."""
+    """Return the ELF file in .gnu_debugdata, whose symbols a stripped file lacks; b"" where there
+    is none, or it is damaged.
+    """
     with suppress(ImageError, lzma.LZMAError), damage_is_error(""):
         section = _elf(data).get_section_by_name(".gnu_debugdata")
         if section is not None:
@@ -111,7 +114,8 @@ def candidates(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> Iter
 
 
 def find_separate(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> tuple[str, bytes] | None:
-    """(path, contents) of the file with another one's debug information; None where there is none of the same build.
+    """(path, contents) of the file with another one's debug information; None where there is none
+    of the same build.
 
     Args:
         data: the file that lacks it.
@@ -132,7 +136,7 @@ def find_separate(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> t
 
 
 def fetched(identity: str, servers: Sequence[str]) -> bytes:
-    """The debug information of a build, from debuginfod servers, or what was fetched before.
+    """Return the debug information of a build, from debuginfod servers, or what was fetched before.
 
     Args:
         identity: the build-id.

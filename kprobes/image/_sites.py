@@ -25,7 +25,9 @@ class ImageMemory:
         self._image = image
 
     def read(self, addr: int, size: int, little: bool | None = None) -> int:
-        """The unsigned number of `size` bytes at `addr`; raises ImageError outside the image."""
+        """Return the unsigned number of `size` bytes at `addr`; raises ImageError outside the
+        image.
+        """
         data, at = self._find(addr, size)
         return int.from_bytes(
             data[at : at + size], "little" if (self.little if little is None else little) else "big"
@@ -95,10 +97,10 @@ class Binder(Protocol):
     tls: tuple[int, int, int]
 
     def slot(self, content: int) -> int:
-        """Address of a GOT slot that holds `content`."""
+        """Return the address of a GOT slot that holds `content`."""
 
     def veneer(self, target: int, kind: str) -> int:
-        """Address of code that goes on to a target; kinds are in _veneers."""
+        """Return the address of code that goes on to a target; kinds are in _veneers."""
 
     def code(self, x: RelocationSite) -> int:
         """Return the address where a direct call of the site's symbol lands."""
@@ -132,7 +134,7 @@ class RelocationSite:
         return self.sum | self.target.thumb
 
     def refuse(self, reason: str, hint: str) -> ImageError:
-        """The error for this relocation."""
+        """Return the error for this relocation."""
         to = f" to {self.target.name!r}" if self.target.name else ""
         return ImageError(
             f"{self.binder.image}: relocation {self.row.name}{to} {reason}",
@@ -145,7 +147,7 @@ class RelocationField(Protocol):
     """The bits in memory that a value goes to."""
 
     def read(self, memory: ImageMemory, p: int) -> int:
-        """The value in place."""
+        """Return the value in place."""
 
     def write(self, x: RelocationSite, value: int) -> None:
         """Put the value in place; raises ImageError where it does not fit."""

@@ -129,7 +129,10 @@ def imports_of(entries: Iterable[SymbolEntry]) -> dict[str, Import]:
 
 
 def local_entries(elf: Elf, entries: Iterable[SymbolEntry]) -> dict[int, int]:
-    """ELFv2: st_other's top bits say 2 ** n bytes; 0 and 1 mean that both entries are one."""
+    """Return ELFv2's local entry points: symbol's address -> bytes from there to its local entry.
+
+    The top bits of st_other say 2 ** n bytes; 0 and 1 mean that both entries are one.
+    """
     if elf.machine != PPC64:
         return {}
     return {e.value: 1 << e.local for e in entries if e.section != "SHN_UNDEF" and 2 <= e.local < 7}

@@ -51,8 +51,8 @@ class _Binder:
 
 
 def renumbered(elf: Elf, entries: list[SymbolEntry]) -> bytes:
-    """A relocatable file, its symbols at the addresses that `entries` have; b"" where it says
-    nothing of its source.
+    """Return a relocatable file, its symbols at the addresses that `entries` have; b"" where it
+    says nothing of its source.
     """
     section = next((s for s in elf.sections if s["sh_type"] == "SHT_SYMTAB"), None)
     if section is None or not elf.has_debug:
@@ -66,7 +66,7 @@ def renumbered(elf: Elf, entries: list[SymbolEntry]) -> bytes:
 
 
 def linked(data: bytes) -> bytes:
-    """A file of renumbered(), or any other, as a linker leaves its debug information. Raises
+    """Return a file of renumbered(), or any other, as a linker leaves its debug information. Raises
     ImageError where it is damaged.
 
     Sections stay at address 0, and what is relative to a place in them counts from there.

@@ -107,10 +107,10 @@ class Placed:
 
 
 def memory_of(segments: Iterable[Segment], base: int, order: str, name: str) -> ImageMemory:
-    """The segments' bytes, `base` bytes above their addresses."""
+    """Return the segments' bytes, `base` bytes above their addresses."""
     return ImageMemory(((s.addr + base, s.memsz, s.data) for s in segments), order, name)
 
 
 def segment_at(segments: Iterable[Segment], addr: int) -> Segment | None:
-    """The segment that covers an address."""
+    """Return the segment that covers an address."""
     return next((s for s in segments if s.addr <= addr < s.addr + s.memsz), None)

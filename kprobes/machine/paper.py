@@ -212,7 +212,7 @@ class PaperMachine:
     patch = write
 
     def executable(self, addr: int) -> bool:
-        """True where the guest may execute."""
+        """Return True where the guest may execute."""
         return addr & -PAGE in self._code
 
     @property
@@ -225,7 +225,7 @@ class PaperMachine:
         return [(page, page + PAGE) for page in sorted(self._pages)]
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
-        """An executable page."""
+        """Return an executable page."""
         assert pages == 1
         for page in range(0x4000, 0xC000, PAGE):
             if page not in self._pages:
@@ -245,7 +245,7 @@ class PaperMachine:
         self.unmap_code(page)
 
     def snapshot(self) -> dict[int, bytes]:
-        """Every page as it is now."""
+        """Return every page as it is now."""
         return {page: bytes(data) for page, data in self._pages.items()}
 
     # --- reports
@@ -390,7 +390,7 @@ class PaperMachine:
         return self.read(pc, length)
 
     def _stops(self, cpu: int, pc: int, code: bytes) -> bool:
-        """True where a breakpoint is about to be executed."""
+        """Return True where a breakpoint is about to be executed."""
         if self._breaks is not None:
             return self._breaks(self._regs[cpu], self.arch.decode(code, pc))
         return any(code.startswith(trap) for trap in self._traps)

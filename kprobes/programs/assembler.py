@@ -134,7 +134,7 @@ class Assembler:
     # --- control
 
     def label(self) -> str:
-        """A fresh label, which is nowhere yet."""
+        """Return a fresh label, which is nowhere yet."""
         self._count += 1
         return f"L{self._count}"
 
@@ -175,7 +175,7 @@ class Assembler:
         self._lines[len(self._code)] = line
 
     def finish(self) -> tuple[tuple[Instruction, ...], dict[int, CodeLine]]:
-        """The instructions, and slot -> line from there on.
+        """Return the instructions, and slot -> line from there on.
 
         A conditional jump reaches 32,767 instructions; one that leads farther is turned around to
         pass over a far jump.

@@ -49,8 +49,8 @@ def fits(code: Code, machine: FittedGuest) -> None:
 
 
 def words(program: Program, machine: FittedGuest) -> list[int]:
-    """The words of the context that a program reads. ProgramError: one of them is of no register of
-    this guest.
+    """Return the words of the context that a program reads. ProgramError: one of them is of no
+    register of this guest.
     """
     facts, code, arch = program.verify(), program.code, machine.arch
     hidden = {

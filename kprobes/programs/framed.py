@@ -113,7 +113,9 @@ class Framed:
 
 
 def compiled(code: Code, guest: DetourGuest, cleared: Mapping[int, int]) -> Framed:
-    """The program for detours. Unsupported: only the host can do it, or LLVM has no such target."""
+    """Return the program for detours. Unsupported: only the host can do it, or LLVM has no such
+    target.
+    """
     around = FrameContext(guest.arch, guest.saving)
     text, slots = _compiled(code, guest.arch, cleared, around, asks=True)
     if not guest.reads and ("blocks", 0) in slots:
@@ -123,10 +125,12 @@ def compiled(code: Code, guest: DetourGuest, cleared: Mapping[int, int]) -> Fram
 
 
 def asked(arch: Arch) -> bytes:
-    """The function by which programs have the host read: where it is called, the guest stops."""
+    """Return the function by which programs have the host read: where it is called, the guest
+    stops.
+    """
     return machine_code(NOTHING, arch)
 
 
 def counting(arch: Arch) -> Framed:
-    """A program that counts itself, and does nothing else."""
+    """Return a program that counts itself, and does nothing else."""
     return Framed(machine_code(COUNT, arch), (), frozenset())

@@ -14,13 +14,13 @@ REGISTERS_H: Final = INCLUDE / "kprobes" / "registers.h"
 
 
 def bpf_header() -> str:
-    """The text of <kprobes/bpf.h>, in one piece."""
+    """Return the text of <kprobes/bpf.h>, in one piece."""
     return BPF_H.read_text().replace("#include <kprobes/registers.h>\n", REGISTERS_H.read_text())
 
 
 def registers() -> str:
-    """The text of <kprobes/registers.h>: the number of each register of each architecture in struct
-    pt_regs.
+    """Return the text of <kprobes/registers.h>: the number of each register of each architecture in
+    struct pt_regs.
     """
     out = ["enum {"]
     for name in arch.names():
@@ -31,8 +31,8 @@ def registers() -> str:
 
 
 def has(names: Sequence[str], register: str) -> bool:
-    """True where a register, as KPROBES_REG() names it, is what it is on the guest with these
-    registers: one of the same.
+    """Return True where a register, as KPROBES_REG() names it, is what it is on the guest with
+    these registers: one of the same.
     """
     owner = max(
         (name for name in arch.names() if register.startswith(f"{name}_")), key=len, default=None

@@ -25,18 +25,18 @@ class HostClock:
         self.address = ctypes.addressof(self._words)
 
     def __getitem__(self, field: str) -> int:
-        """A field of the structure, by its name in C."""
+        """Return a field of the structure, by its name in C."""
         return int(self._words[_FIELDS.index(field)])
 
 
 def _clock_gettime() -> int:
-    """The address of the C library's function."""
+    """Return the address of the C library's function."""
     return ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value or 0
 
 
 @cache
 def even_counter() -> bool:
-    """True if the CPU's counter goes evenly, and is the same on all CPUs.
+    """Return True if the CPU's counter goes evenly, and is the same on all CPUs.
 
     So it is where the kernel itself takes it for its clock.
     """
@@ -50,7 +50,8 @@ _clocks: Final[WeakKeyDictionary[Any, HostClock]] = WeakKeyDictionary()
 
 
 def clock_of(view: object) -> HostClock:
-    """The clock of a machine's programs. They share one, so that their times can be compared.
+    """Return the clock of a machine's programs. They share one, so that their times can be
+    compared.
 
     Args:
         view: the machine's, see site.View.

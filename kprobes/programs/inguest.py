@@ -50,7 +50,7 @@ class GuestMaps:
         return value.to_bytes(8, self._view.arch.order.value)
 
     def at(self, m: Map) -> int:
-        """Address of a map's copy."""
+        """Return the address of a map's copy."""
         if m.address not in self._maps:
             self._maps[m.address] = MapCopy(self._view, m)
         return self._maps[m.address].at
@@ -69,7 +69,7 @@ class GuestMaps:
         return self._ask
 
     def entry(self, text: bytes) -> int:
-        """Address of code."""
+        """Return the address of code."""
         if text not in self._codes:
             at = self._codes[text] = self._view.fresh(len(text))
             self._view.write(at, text)

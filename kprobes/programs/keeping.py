@@ -66,7 +66,7 @@ class Keeping:
         return self.kept(slot) if slot < SLOTS else b""
 
     def give(self, kept: bytes) -> None:
-        """Have the program at a return that the core serves find this.
+        """Give a program, at a return that the core serves, the values that it kept at the entry.
 
         Args:
             kept: what begin() or kept() gave at the entry.

@@ -22,7 +22,7 @@ _PARAMETERS: Final = {
 
 
 def fits(m: object) -> bool:
-    """True for maps that this is for."""
+    """Return True for maps that this is for."""
     return isinstance(m, Hash) and m.key_size <= COPIED and m.stride * m.cpus <= COPIED
 
 

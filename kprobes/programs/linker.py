@@ -18,8 +18,8 @@ from .maps import Map
 def link(
     raw: bytes | Iterable[Instruction], maps: Mapping[int | str, Map], name: str, order: Order
 ) -> Code:
-    """The code of instructions. Maps are meant by their key, where it is a number (MAP_FD), and by
-    their index (MAP).
+    """Return the code of instructions. Maps are meant by their key, where it is a number (MAP_FD),
+    and by their index (MAP).
 
     ProgramError: not whole instructions, or a map that is not there.
     """

@@ -77,7 +77,7 @@ def translate(ir: str, triple: Triple) -> bytes:
 
 
 def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
-    """The code of an object."""
+    """Return the code of an object."""
     code = b""
     for section in binding.ObjectFileRef.from_data(image).sections():
         if section.name() == b".text":
@@ -92,7 +92,7 @@ def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
 
 
 def _unused(relocations: bytes, triple: Triple) -> bool:
-    """True if nothing depends on any of them."""
+    """Return True if nothing depends on any of them."""
     return (bool(triple.unused) and all(info & 0xFFFF_FFFF in triple.unused
                                         for _, info, _ in struct.iter_unpack("<QQq", relocations)))
 
@@ -114,8 +114,8 @@ def directory() -> Path | None:
 
 
 def _read(path: Path) -> bytes | None:
-    """The code in a file of ours; None where there is none, or where it is damaged or not ours: it
-    is going to be executed.
+    """Return the code in a file of ours; None where there is none, or where it is damaged or not
+    ours: it is going to be executed.
     """
     try:
         with open(path, "rb") as file:

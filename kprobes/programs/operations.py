@@ -69,5 +69,5 @@ ATOMIC: Final[Mapping[int, Binary]] = {
 
 
 def swap(value: int, bits: int) -> int:
-    """The lower `bits` in the opposite byte order."""
+    """Return the lower `bits` in the opposite byte order."""
     return int.from_bytes((value & (1 << bits) - 1).to_bytes(bits // 8, "little"), "big")

@@ -33,7 +33,7 @@ class Own:
 def expand(
     pattern: bytes, args: Sequence[int | Own], read: Callable[[int, int], bytes]
 ) -> bytes | None:
-    """The text of a NUL-terminated pattern with arguments of 64 bits put in.
+    """Return the text of a NUL-terminated pattern with arguments of 64 bits put in.
 
     None: it is no pattern, or has more fields than there are arguments. `read` reads guest memory:
     `%s` shows the string at a guest address, nothing where there is none; of an address of the

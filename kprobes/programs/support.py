@@ -33,7 +33,7 @@ class Library:
 
 
 def library(target: CodeTarget) -> Library:
-    """The functions for a target."""
+    """Return the functions for a target."""
     return _library(target.bits, target.alone, target.swapped)
 
 
@@ -45,7 +45,7 @@ def _library(bits: int, guest: bool, swapped: bool) -> Library:
 
 
 def _name(text: str) -> str:
-    """The name of a function, of its text."""
+    """Return the name of a function, of its text."""
     return text[text.index("@") + 1:text.index("(")]
 
 
@@ -59,7 +59,7 @@ def need(module: IrModule, name: str) -> None:
 
 
 def memory(w: IrWriter) -> str:
-    """The last arguments of @read and @read_string.
+    """Return the last arguments of @read and @read_string.
 
     They are: the table of guest memory, the engine, and who reads what is not in that table.
     """

@@ -73,7 +73,7 @@ class Bench:
 
     @staticmethod
     def make_machine(arch: str) -> UnicornMachine:
-        """A machine as a bench needs it."""
+        """Return a machine as a bench needs it."""
         return UnicornMachine.from_code(bytes(2 * SCENE), arch=arch, base=BASE)
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class Bench:
     # --- one instruction
 
     def decode(self, code: bytes, mode: int = 0) -> Insn:
-        """The instruction as it would be at home."""
+        """Return the instruction as it would be at home."""
         return self._arch.decode(code + self._scenery.pads(mode, 32), self.home | mode)
 
     def check(self, code: bytes, mode: int = 0, states: int = 4, where: str = "", *,
@@ -275,8 +275,8 @@ class Bench:
             return None, spy
 
     def _reads_itself(self, insn: Insn, spy: Spy) -> bool:
-        """True where a pc-relative operand is the instruction itself or lies in the library's
-        pages.
+        """Return True where a pc-relative operand is the instruction itself or lies in the
+        library's pages.
         """
         ranges = [
             *spy.read_memory,
@@ -334,8 +334,8 @@ class Bench:
         return shot
 
     def _reads_breakpoint(self, probe: Kprobe, state: StartState, plain: Shot, insn: Insn) -> bool:
-        """True where the instruction, run in its slot without any hit, does as it should, but not
-        if it sees the breakpoint.
+        """Return True where the instruction, run in its slot without any hit, does as it should,
+        but not if it sees the breakpoint.
         """
         assert probe._point is not None
         slot = probe._point.slot_target
@@ -346,7 +346,7 @@ class Bench:
                 and not self._judge.compare(plain, unseeing, insn, ""))
 
     def _is_loop(self, state: StartState) -> bool:
-        """True for a branch to itself."""
+        """Return True for a branch to itself."""
         return (
             state.target is not None and state.target & ~self._arch.pointers.mode_bits == self.home
         )

@@ -57,7 +57,7 @@ class Skip:
     anywhere: bool = False
 
     def matches(self, code: bytes) -> bool:
-        """True for an instruction of these bytes."""
+        """Return True for an instruction of these bytes."""
         last = len(code) - len(self.mask)
         return any(
             all(c & m == v for c, m, v in zip(code[at:], self.mask, self.value, strict=False))

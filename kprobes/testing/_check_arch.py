@@ -182,7 +182,7 @@ def _jump_in(arch: Arch, jump: Jump, mode: int, step: int) -> Iterator[str]:
 
 
 def _reach(arch: Arch, jump: Jump, frm: int, step: int) -> int:
-    """The largest n for which a jump over n steps encodes."""
+    """Return the largest n for which a jump over n steps encodes."""
     low, high = 1, _farthest(arch)
     if _encodes(jump, frm, frm + step * high):
         return high
@@ -233,7 +233,7 @@ def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator
 
 
 def _that_jumps(arch: Arch, code: bytes, frm: int, mode: int) -> Insn:
-    """The first instruction; the last one of a bundle."""
+    """Return the first instruction; the last one of a bundle."""
     insn = arch.decode(code, frm | mode)
     while arch.bundles is not None and insn.next < frm + arch.bundles.size:
         insn = arch.decode(code, insn.next | mode)

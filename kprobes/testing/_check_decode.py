@@ -20,7 +20,7 @@ def home(arch: Arch) -> int:
 
 
 def decode_tables(arch: Arch) -> list[DecodeTable]:
-    """The decode tables that `arch.decode` works with."""
+    """Return the decode tables that `arch.decode` works with."""
     return [thing for thing in _reachable(arch.decode) if isinstance(thing, DecodeTable)]
 
 
@@ -86,7 +86,7 @@ def _found_at_all(table: DecodeTable, row: Row, rng: random.Random) -> bool:
 
 
 def _rebuilt(row: Row, word: int) -> int:
-    """The encoding from the row's fixed bits and the fields."""
+    """Return the encoding from the row's fixed bits and the fields."""
     out = row.value
     for name, value in row.extract(word).items():
         left = value

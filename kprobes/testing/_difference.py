@@ -58,7 +58,7 @@ def facts(error: GuestFault) -> tuple[Any, ...]:
 
 
 def registers(regs: Regs, names: Iterable[str] | None = None) -> dict[str, int]:
-    """The registers by name; default: all that the machine shows."""
+    """Return the registers by name; default: all that the machine shows."""
     return {name: regs[name] for name in (regs.names if names is None else names)}
 
 
@@ -76,7 +76,7 @@ def compare_registers(
 
 
 def compare_bytes(base: int, plain: bytes, probed: bytes, where: str) -> list[Difference]:
-    """The first run of bytes that differs, if any."""
+    """Return the first run of bytes that differs, if any."""
     if plain == probed:
         return []
     start = next((i for i, (a, b) in enumerate(zip(plain, probed, strict=False)) if a != b),

@@ -56,8 +56,8 @@ class Judge:
         self._contents = contents
 
     def aliased(self, plain: Shot, probed: Shot) -> bool:
-        """True where the engine drops the top bits of an address, so that it finds memory where the
-        CPU would find none.
+        """Return True where the engine drops the top bits of an address, so that it finds memory
+        where the CPU would find none.
         """
         fault = probed.end.fault
         return (fault is not None and fault != plain.end.fault and fault[1] in ("read", "write")
@@ -79,7 +79,9 @@ class Judge:
     def handlers(
         self, seen: Watcher, state: StartState, plain: Shot, insn: Insn, post: bool, where: str
     ) -> list[Difference]:
-        """The handlers ran when they should, and saw what they should."""
+        """List the differences between what the handlers saw and what they should have seen, and
+        when they ran.
+        """
         landed = self._landed(plain)
         at_home = landed is None
         self._tally.faults += at_home
@@ -107,7 +109,7 @@ class Judge:
         return {name: value & self._file.flags.get(name, -1) for name, value in values.items()}
 
     def _noticed_late(self, plain: Shot) -> bool:
-        """True where the engine noticed a failed access only some instructions later: the
+        """Return True where the engine noticed a failed access only some instructions later: the
         post_handler may have run by then.
         """
         fault = plain.end.fault

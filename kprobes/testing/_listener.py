@@ -109,7 +109,7 @@ class Scene:
             machine.stop_at(place)
 
     def go(self, addr: int) -> Callable[[Regs], None]:
-        """An action that sends the guest to an address."""
+        """Return an action that sends the guest to an address."""
         return lambda regs: regs.go(addr | self.mode)
 
     def home(self, regs: Regs) -> None:
@@ -117,7 +117,7 @@ class Scene:
         regs.go(self.arch.linkage.get(regs))
 
     def nowhere(self) -> int:
-        """An unmapped page: one that was mapped a moment ago."""
+        """Return an unmapped page: one that was mapped a moment ago."""
         page = int(self.machine.map_code(self.page))
         self.machine.unmap_code(page)
         return page

@@ -27,11 +27,11 @@ class Recorder:
         self._values = values
 
     def pre(self, name: str, result: int = 0) -> Handler:
-        """A pre_handler that returns `result`."""
+        """Return a pre_handler that returns `result`."""
         return self._handler(f"pre {name}", result)
 
     def post(self, name: str) -> Callable[[Any, Regs, int], None]:
-        """A post_handler."""
+        """Return a post_handler."""
         note = self._handler(f"post {name}", 0)
 
         def post_handler(p: Any, regs: Regs, flags: int) -> None:
@@ -40,8 +40,8 @@ class Recorder:
         return post_handler
 
     def fault(self, name: str, result: int = 0) -> Callable[[Any, Regs, int], int]:
-        """A fault_handler that returns `result`; its line ends with the signal number, or the
-        exception's class.
+        """Return a fault_handler that returns `result`; its line ends with the signal number, or
+        the exception's class.
         """
 
         def fault_handler(p: Any, regs: Regs, trapnr: int) -> int:
@@ -52,16 +52,16 @@ class Recorder:
         return fault_handler
 
     def entry(self, name: str, result: int = 0) -> Callable[[KretprobeInstance, Regs], int]:
-        """An entry_handler of a return probe that returns `result`."""
+        """Return an entry_handler of a return probe that returns `result`."""
         return self._handler(f"entry {name}", result)
 
     def returns(self, name: str) -> Callable[[KretprobeInstance, Regs], int]:
-        """The handler of a return probe."""
+        """Return the handler of a return probe."""
         return self._handler(f"return {name}", 0)
 
     def mirror(self, name: str, count: int) -> Callable[..., None]:
-        """The entry of a jprobe for a function of `count` arguments (at most 6): the line shows
-        them.
+        """Return the entry of a jprobe for a function of `count` arguments (at most 6): the line
+        shows them.
         """
 
         def mirror(*args: int) -> None:
@@ -74,7 +74,7 @@ class Recorder:
         return made
 
     def both(self, name: str, **fields: Any) -> Kprobe:
-        """A Kprobe with both handlers."""
+        """Return a Kprobe with both handlers."""
         return Kprobe(pre_handler=self.pre(name), post_handler=self.post(name), **fields)
 
     def note(self, line: str, regs: Regs) -> None:
@@ -82,7 +82,7 @@ class Recorder:
         self.lines.append(" ".join([line, *(_show(value, regs) for value in self._values)]))
 
     def take(self) -> list[str]:
-        """The lines so far; the transcript starts afresh."""
+        """Return the lines so far; the transcript starts afresh."""
         lines, self.lines = self.lines, []
         return lines
 

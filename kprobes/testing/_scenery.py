@@ -66,7 +66,9 @@ class Scenery:
         self._machine.patch(BASE, self.image)
 
     def _inverted(self, start: int, size: int) -> bytes:
-        """The image with every bit of the noise turned, the instruction and its landing apart."""
+        """Return the image with every bit of the noise turned, the instruction and its landing
+        apart.
+        """
         turned = self.image[:SCENE] + self.image[SCENE:].translate(INVERSE)
         return turned[:start] + self.image[start : start + size] + turned[start + size :]
 
@@ -138,7 +140,7 @@ class Scenery:
     # --- what a run leaves
 
     def code(self) -> bytes:
-        """The code as it is beneath the probe."""
+        """Return the code as it is beneath the probe."""
         return self._kprobes._text.read(BASE, 2 * SCENE)
 
     def repair(self) -> None:
@@ -157,19 +159,19 @@ class Scenery:
         return code[:at] + bytes(size) + code[at + size :]
 
     def is_whole(self, code: bytes | None, size: int) -> bool:
-        """False where the instruction has overwritten itself or what follows: that is another
-        program then.
+        """Return False where the instruction has overwritten itself or what follows: that is
+        another program then.
         """
         at = slice(self.home - BASE, self.home - BASE + size + 32)
         return code is None or code[at] == self.image[at]
 
     def unclear(self, addr: int, end: int, target: int | None) -> bool:
-        """True for a branch into its own bytes or delay slot, whose end nobody knows, or into the
-        library's pages.
+        """Return True for a branch into its own bytes or delay slot, whose end nobody knows, or
+        into the library's pages.
         """
         return (target is not None and (addr < target & ~self._arch.pointers.mode_bits < end
                                         or self.is_own(target, target + 1)))
 
     def is_own(self, start: int, end: int) -> bool:
-        """True where [start, end) touches the library's pages."""
+        """Return True where [start, end) touches the library's pages."""
         return any(start < b and end > a for a, b, _ in self._kprobes.blacklist)

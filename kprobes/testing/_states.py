@@ -98,7 +98,7 @@ class Freezer:
             self._engine = None
 
     def freeze(self) -> Callable[[], None]:
-        """A function that brings back the registers as they are now."""
+        """Return a function that brings back the registers as they are now."""
         if self._engine is None:
             values = {name: self._regs[name] for name in self._regs.names}
             return lambda: self._write(values)
@@ -119,7 +119,7 @@ class Freezer:
         self._regs.go(values[table.pc])
 
     def _complete(self) -> bool:
-        """True if a context brings back the registers (on sparc64 it holds nothing)."""
+        """Return True if a context brings back the registers (on sparc64 it holds nothing)."""
         name = self._regs.arch.abi.returns[0] if self._regs.arch.abi else self._regs.arch.regs.sp
         value = self._regs[name]
         assert self._engine is not None
@@ -199,8 +199,8 @@ class States:
         return out
 
     def flag_states(self, rng: random.Random) -> list[dict[str, int]]:
-        """Every combination of the condition flags; a random choice of MAX_FLAG_STATES where there
-        are more.
+        """Return every combination of the condition flags; a random choice of MAX_FLAG_STATES where
+        there are more.
         """
         bits = [
             (name, 1 << n)

@@ -236,7 +236,7 @@ def transparency(
 
 
 def functions(machine: Any) -> list[Symbol]:
-    """The main image's functions that have a size, one symbol for each address; not their
+    """Return the main image's functions that have a size, one symbol for each address; not their
     descriptors, where there are such.
     """
     found = {s.address: s for s in machine.symbols if s.kind == "func" and s.size and not s.module
@@ -266,7 +266,7 @@ def instructions(kprobes: Kprobes, symbol: Symbol) -> list[int]:
 def kprobes_everywhere(
     kprobes: Kprobes, symbols: Iterable[Symbol], pre_handler: Any = None
 ) -> list[Probe]:
-    """A kprobe for every instruction of these functions that may be probed."""
+    """Return a kprobe for every instruction of these functions that may be probed."""
     return [Kprobe(addr=address, pre_handler=pre_handler) for symbol in symbols
             for address in instructions(kprobes, symbol)]
 
@@ -274,7 +274,7 @@ def kprobes_everywhere(
 def kretprobes_everywhere(
     kprobes: Kprobes, symbols: Iterable[Symbol], **fields: Any
 ) -> list[Probe]:
-    """A kretprobe for every one of these functions that may have one."""
+    """Return a kretprobe for every one of these functions that may have one."""
     out: list[Probe] = []
     for symbol in symbols:
         entry = _entry(kprobes, symbol)

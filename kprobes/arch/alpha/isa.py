@@ -65,7 +65,7 @@ def f(regs: Regs, n: int) -> int:
 
 
 def taken(insn: Insn) -> int:
-    """The target of a branch whose row has `near` as its `extra`."""
+    """Return the target of a branch whose row has `near` as its `extra`."""
     assert insn.target is not None
     return insn.target
 
@@ -181,8 +181,10 @@ ROWS = (
           extra=partial(computed, name == "RET"))
       for hint, name in enumerate(("JMP", "JSR", "RET", "JSR_COROUTINE"))),
     # "Memory Integer Load/Store Instructions"
-    Row("10101- ----- ----- ----------------", "LDx_L", atomic=Atomic.OPENS, reject=MONITOR),  # LDL_L, LDQ_L
-    Row("10111- ----- ----- ----------------", "STx_C", atomic=Atomic.CLOSES, reject=MONITOR),  # STL_C, STQ_C
+    # LDL_L, LDQ_L
+    Row("10101- ----- ----- ----------------", "LDx_L", atomic=Atomic.OPENS, reject=MONITOR),
+    # STL_C, STQ_C
+    Row("10111- ----- ----- ----------------", "STx_C", atomic=Atomic.CLOSES, reject=MONITOR),
     # "VAX Compatibility Instructions"
     Row("011000 ----- ----- 1110000000000000", "RC", reject=FLAG),
     Row("011000 ----- ----- 1111000000000000", "RS", reject=FLAG),

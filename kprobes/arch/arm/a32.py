@@ -35,7 +35,7 @@ def conditional(simulate: Callable[..., int]) -> Callable[..., int]:
 
 
 def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **rest: Any) -> Row:
-    """A row of the conditional space."""
+    """Return a row of the conditional space."""
     return Row("cccc " + picture, name, simulate and conditional(simulate), **rest)
 
 
@@ -230,8 +230,10 @@ CONDITIONAL = (
     row("0111 1111 ---- ---- ---- 1111 ----", "UDF", reject="permanently undefined"),
     # A5.2.10: exclusives; a trap between load and store would make the store fail for ever
     row("0001 0-00 nnnn tttt ---- 1001 mmmm", "SWP", when=pc_used, reject=UNPREDICTABLE),
-    row("0001 1--1 ---- ---- --1- 1001 ----", "LDREX", atomic=Atomic.OPENS, reject=arm.MONITOR),  # LDAEX, D, B, H
-    row("0001 1--0 ---- ---- --1- 1001 ----", "STREX", atomic=Atomic.CLOSES, reject=arm.MONITOR),  # STLEX, D, B, H
+    # LDAEX, D, B, H
+    row("0001 1--1 ---- ---- --1- 1001 ----", "LDREX", atomic=Atomic.OPENS, reject=arm.MONITOR),
+    # STLEX, D, B, H
+    row("0001 1--0 ---- ---- --1- 1001 ----", "STREX", atomic=Atomic.CLOSES, reject=arm.MONITOR),
     row("0001 1--1 nnnn tttt --0- 1001 ----", "LDA", when=pc_used, reject=UNPREDICTABLE),
     row("0001 1--0 nnnn ---- --0- 1001 tttt", "STL", when=pc_used, reject=UNPREDICTABLE),
     # A5.3, A5.2.8, A5.2.9, A5.5: loads and stores
@@ -284,5 +286,5 @@ TABLES = (DecodeTable(CONDITIONAL), DecodeTable(UNCONDITIONAL))
 
 
 def decode_word(word: int, insn: Insn) -> Insn:
-    """The Insn of an A32 word."""
+    """Return the Insn of an A32 word."""
     return TABLES[word >> 28 == 15].decode(word, insn)

@@ -142,7 +142,7 @@ def _t32(insn: Insn, word: int) -> Use:
 
 
 def begins(insn: Insn) -> bool:
-    """True for ADR, and perhaps for MOVW."""
+    """Return True for ADR, and perhaps for MOVW."""
     if insn.operand is not None:
         return not insn.data
     if not insn.mode:

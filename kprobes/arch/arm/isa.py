@@ -1,5 +1,5 @@
-"""32-bit Arm: `arm` (ARMv7-A, A32 and T32 with interworking), `armeb` (the same, big-endian data: BE8), `cortexm` (M
-profile).
+"""32-bit Arm: `arm` (ARMv7-A, A32 and T32 with interworking), `armeb` (the same, big-endian data:
+BE8), `cortexm` (M profile).
 
 Bit 0 of a target selects T32. Code is little endian in all of them.
 """
@@ -92,7 +92,9 @@ def same_mode(regs: Regs, pc: int) -> int:
 
 
 def conditioned(insn: Insn, before: bytes) -> bool:
-    """True where one of the halfwords before may be an IT whose block (at most four instructions) reaches this far."""
+    """Return True where one of the halfwords before may be an IT whose block (at most four
+    instructions) reaches this far.
+    """
     for distance in range(1, min(len(before) // 2, 7) + 1) if insn.mode else ():
         halfword = int.from_bytes(before[len(before) - 2 * distance :][:2], "little")
         mask = halfword & 15
@@ -107,8 +109,9 @@ def of_profile(_: int, profile: str) -> Arch:
 
 
 def be8(flags: int, profile: str) -> Arch:
-    """`Files.choose`: EF_ARM_BE8. Without it code is big endian, too: BE32, and object files that no linker has
-    seen."""
+    """`Files.choose`: EF_ARM_BE8. Without it code is big endian, too: BE32, and object files that
+    no linker has seen.
+    """
     if profile == "M":
         raise Unsupported("a big-endian program of the M profile", hint="build it for little endian")
     if not flags & 0x00800000:
@@ -117,13 +120,17 @@ def be8(flags: int, profile: str) -> Arch:
 
 
 def leave_block(regs: Regs, function: int) -> None:
-    """A function called from a handler does not start in the IT block that the handler's probe may be in."""
+    """A function called from a handler does not start in the IT block that the handler's probe may
+    be in.
+    """
     regs.flags = with_it_state(regs.flags, 0)
 
 
-#: A T32 breakpoint covers the first halfword of a 32-bit instruction, too. Linux copies A32's condition: see docs.
+#: A T32 breakpoint covers the first halfword of a 32-bit instruction, too. Linux copies A32's
+#: condition: see docs.
 A32_UDF, T32_UDF = bytes.fromhex("f801f0e7"), bytes.fromhex("18de")
-#: Every return of ARMv7 interworks, or stays in T32 (MOV PC, LR there): so the trampoline is T32 code, BX LR.
+#: Every return of ARMv7 interworks, or stays in T32 (MOV PC, LR there): so the trampoline is T32
+#: code, BX LR.
 LINKAGE = Linkage.in_register("lr", mode=1, back=bytes.fromhex("7047"))
 
 WIDE = Jump(size=4, encode=b_wide)

@@ -117,7 +117,7 @@ class Nvic:
     # --- who comes first (B1.5.4)
 
     def _group(self, number: int) -> int:
-        """The part of a priority that preempts."""
+        """Return the part of a priority that preempts."""
         if number in FIXED:
             return FIXED[number]
         return self._cut(self.priority.get(number, 0))
@@ -126,7 +126,7 @@ class Nvic:
         return priority & -(2 << self.group_bits) & 0xFF
 
     def execution_priority(self) -> int:
-        """The priority that an exception must be above to be taken now."""
+        """Return the priority that an exception must be above to be taken now."""
         out = min((self._group(number) for number in self.active), default=LOWEST)
         if basepri := self._cpu.system("basepri"):
             out = min(out, self._cut(basepri))
@@ -137,7 +137,7 @@ class Nvic:
         return out
 
     def first(self) -> int | None:
-        """The most urgent exception that is pending and enabled."""
+        """Return the most urgent exception that is pending and enabled."""
         return min(
             (number for number in self.ready if self._takes(number)),
             key=lambda number: (FIXED.get(number, self.priority.get(number, 0)), number),
@@ -154,7 +154,7 @@ class Nvic:
         return self._enter(number)
 
     def due(self) -> bool:
-        """True where the CPU would take a pending exception now."""
+        """Return True where the CPU would take a pending exception now."""
         number = self.first()
         return number is not None and self._group(number) < self.execution_priority()
 

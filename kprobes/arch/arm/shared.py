@@ -39,12 +39,12 @@ def here(insn: Insn) -> int:
 
 
 def literal(insn: Insn, u: int, offset: int) -> int:
-    """An address relative to Align(PC, 4)."""
+    """Return an address relative to Align(PC, 4)."""
     return (here(insn) & ~3) + (offset if u else -offset) & MASK
 
 
 def after(insn: Insn) -> int:
-    """The next instruction, as a target."""
+    """Return the next instruction, as a target."""
     return insn.next | insn.mode
 
 
@@ -142,7 +142,7 @@ def ldm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
 
 
 def block_start(base: int, length: int, p: int, u: int) -> int:
-    """Lowest address of a block transfer: increment or decrement, before or after."""
+    """Return the lowest address of a block transfer: increment or decrement, before or after."""
     return (base if u else base - length) + (4 if p == u else 0) & MASK
 
 

@@ -38,7 +38,7 @@ def in_block(simulate: Callable[..., int]) -> Callable[..., int]:
 
 
 def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **rest: Any) -> Row:
-    """A row whose simulation an IT block may condition."""
+    """Return a row whose simulation an IT block may condition."""
     return Row(picture, name, simulate and in_block(simulate), **rest)
 
 
@@ -119,7 +119,7 @@ def is_conditional(c: int, **_: int) -> bool:
 
 
 def is_wide(halfword: int) -> bool:
-    """True for the first halfword of a 32-bit instruction (A6.1)."""
+    """Return True for the first halfword of a 32-bit instruction (A6.1)."""
     return halfword >= 0xE800
 
 

@@ -24,7 +24,7 @@ def b_cond(insn: Insn, to: int, c: int, **_: int) -> bytes:
 
 
 def cbz(insn: Insn, to: int, n: int, **_: int) -> bytes:
-    """CBNZ skips a B.W, or CBZ does."""
+    """Branch to the target by a B.W, which the instruction with the opposite condition skips."""
     return t32(int.from_bytes(insn.raw, "little") & 0xFD00 ^ 0x0800 | 1 << 3 | n) + b(insn, to + 2)
 
 

@@ -49,5 +49,5 @@ def use(insn: Insn) -> Use:
 
 
 def begins(insn: Insn) -> bool:
-    """True for what sets an address by itself."""
+    """Return True for what sets an address by itself."""
     return insn.name in ("ADR", "ADRP")

@@ -64,7 +64,7 @@ def set_x(regs: Regs, n: int, value: int) -> None:
 
 
 def label(insn: Insn, i: int, bits: int) -> int:
-    """Address of a label: a signed field that counts instructions from this one."""
+    """Return the address of a label: a signed field that counts instructions from this one."""
     return insn.addr + 4 * signed(i, bits) & MASK
 
 
@@ -198,7 +198,8 @@ ROWS = (
     Row("0s 011 1 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal S, D", ldr_sd, extra=literal(4)),
     Row("10 011 1 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal Q", ldr_q, extra=literal(16)),
     Row("1111 0011 10- ---------------- 11111", "AUTIASPPC", reject=SIGNS_PC),  # and AUTIBSPPC
-    Row("1101 1010 1100 0001 10- 00- 11111 11110", "PACIASPPC", reject=SIGNS_PC),  # A or B key, PACNB too
+    # A or B key, PACNB too
+    Row("1101 1010 1100 0001 10- 00- 11111 11110", "PACIASPPC", reject=SIGNS_PC),
     Row("1101 0101 0000 0011 0010 0100 111 11111", "PACM", reject="ties the next instruction to its address"),
     Row("1101 0101 0000 0011 0010 0011 0-1 11111", "PACIASP, PACIBSP", lands=PAD),
     Row("1101 0101 0000 0011 0010 0100 --0 11111", "BTI", lands=PAD),
@@ -219,12 +220,14 @@ ROWS = (
     Row("1101011 0 0 10 11111 000000 nnnnn 00000", "RET", ret, displace=as_it_is, falls_through=False),
     # BRAB, BRAAZ, BRABZ
     Row("1101011 - 0 00 11111 00001- ----- -----", "BRAA", extra=computed, falls_through=False, reject=AUTHENTICATED),
-    Row("1101011 - 0 01 11111 00001- ----- -----", "BLRAA", reject=AUTHENTICATED),  # BLRAB, BLRAAZ, BLRABZ
+    # BLRAB, BLRAAZ, BLRABZ
+    Row("1101011 - 0 01 11111 00001- ----- -----", "BLRAA", reject=AUTHENTICATED),
     # RETAB, RETAASPPCR, RETABSPPCR
     Row("1101011 0 0 10 11111 00001- 11111 -----", "RETAA", falls_through=False, reject=AUTHENTICATED),
     # and RETABSPPC
     Row("0101 0101 00- ---------------- 11111", "RETAASPPC", falls_through=False, reject=AUTHENTICATED),
-    Row("1101011 0100 11111 0000-- 11111 -----", "ERET", reject="exception return"),  # ERETAA, ERETAB
+    # ERETAA, ERETAB
+    Row("1101011 0100 11111 0000-- 11111 -----", "ERET", reject="exception return"),
     Row("1101011 0101 11111 000000 11111 00000", "DRPS", reject="exception return"),
     # Exceptions
     Row("0000 0000 0000 0000 ----------------", "UDF", reject="permanently undefined"),
@@ -249,12 +252,18 @@ ROWS = (
     Row("1101 0101 0000 0011 0010 0000 01- 11111", "WFE, WFI", atomic=Atomic.DROPS, reject=WAITS),
     Row("1101 0101 0000 0011 0001 0000 00- -----", "WFET, WFIT", atomic=Atomic.DROPS, reject=WAITS),
     # Exclusives: a trap between load and store would make the store fail for ever
-    Row("-- 001000 010 ----- - ----- ----- -----", "LDXR", atomic=Atomic.OPENS, reject=MONITOR),  # LDAXR, B, H
-    Row("-- 001000 000 ----- - ----- ----- -----", "STXR", atomic=Atomic.CLOSES, reject=MONITOR),  # STLXR, B, H
-    Row("1- 001000 011 ----- - ----- ----- -----", "LDXP", atomic=Atomic.OPENS, reject=MONITOR),  # LDAXP; 0-: CASP
-    Row("1- 001000 001 ----- - ----- ----- -----", "STXP", atomic=Atomic.CLOSES, reject=MONITOR),  # STLXP; 0-: CASP
-    Row("1- 001001 010 ----- - ----- ----- -----", "LDTXR", atomic=Atomic.OPENS, reject=MONITOR),  # LDATXR
-    Row("1- 001001 000 ----- - ----- ----- -----", "STTXR", atomic=Atomic.CLOSES, reject=MONITOR),  # STLTXR
+    # LDAXR, B, H
+    Row("-- 001000 010 ----- - ----- ----- -----", "LDXR", atomic=Atomic.OPENS, reject=MONITOR),
+    # STLXR, B, H
+    Row("-- 001000 000 ----- - ----- ----- -----", "STXR", atomic=Atomic.CLOSES, reject=MONITOR),
+    # LDAXP; 0-: CASP
+    Row("1- 001000 011 ----- - ----- ----- -----", "LDXP", atomic=Atomic.OPENS, reject=MONITOR),
+    # STLXP; 0-: CASP
+    Row("1- 001000 001 ----- - ----- ----- -----", "STXP", atomic=Atomic.CLOSES, reject=MONITOR),
+    # LDATXR
+    Row("1- 001001 010 ----- - ----- ----- -----", "LDTXR", atomic=Atomic.OPENS, reject=MONITOR),
+    # STLTXR
+    Row("1- 001001 000 ----- - ----- ----- -----", "STTXR", atomic=Atomic.CLOSES, reject=MONITOR),
     Row("1101 0101 0000 0011 0011 ---- 010 11111", "CLREX", atomic=Atomic.DROPS),
     # Transactions; memory copy and set
     Row("1101 0101 0010 0011 0011 0000 011 -----", "TSTART", reject=TRANSACTION),
@@ -283,7 +292,8 @@ OPENS = {0: re.compile(rb"\x3f\x23\x03\xd5|\xfd\x7b[\x80-\xbf]\xa9|\xff[\x03\x43
 ARM64 = Arch(
     package="kprobes.arch.arm64",
     name="arm64", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS,
-    traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),  # BRK #4, BRK #6
+    # BRK #4, BRK #6
+    traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),
     decode=fixed_width(DecodeTable(ROWS), "little"),
     abi=Abi(args=X[:8], returns=("x0", "x1"), results=Results(registers=16, memory=16, apart=True, wide=True)),
     # RET

@@ -47,7 +47,8 @@ def units(template: int) -> str:
 
 
 def only(bundle: bytes, kept: Sequence[int]) -> bytes:
-    """The bundle with nothing but these of its instructions, in their slots; its stops stay."""
+    """Return the bundle with nothing but these of its instructions, in their slots; its stops stay.
+    """
     template, slots = parts(bundle)
     kinds = units(template)
     for n, unit in enumerate(kinds):
@@ -59,14 +60,14 @@ def only(bundle: bytes, kept: Sequence[int]) -> bytes:
 
 
 def with_slot(bundle: bytes, slot: int, word: int) -> bytes:
-    """The bundle with another instruction in a slot."""
+    """Return the bundle with another instruction in a slot."""
     template, slots = parts(bundle)
     slots[slot] = word
     return join(template, slots)
 
 
 def long(word: int, upper: int) -> bytes:
-    """An L+X instruction, by itself."""
+    """Return an L+X instruction, by itself."""
     return join(MLX, (NOP["M"], upper, word))
 
 
@@ -80,7 +81,7 @@ Pieces = tuple[tuple[int, int], ...]
 
 
 def near(word: int, frm: int, to: int, pieces: Pieces) -> int:
-    """The instruction with another displacement of 21 bits; raises OutOfReach."""
+    """Return the instruction with another displacement of 21 bits; raises OutOfReach."""
     left = displacement(frm & -SIZE, to, 21, SIZE, MASK)
     for shift, width in reversed(pieces):
         field = (1 << width) - 1

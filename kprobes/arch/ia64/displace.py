@@ -8,7 +8,7 @@ from .bundle import BRANCH, SIZE
 
 
 def word_of(insn: Insn) -> int:
-    """The 41 bits of an instruction; of L+X those of X."""
+    """Return the 41 bits of an instruction; of L+X those of X."""
     _, slots = bundle.parts(insn.raw)
     return slots[2 if insn.span == SIZE - 1 else insn.addr % SIZE]
 

@@ -39,7 +39,7 @@ def _turned(values: Sequence[int], by: int) -> Values:
 
 
 def physical(regs: Regs) -> Values:
-    """The stacked registers from the frame's bottom on, as if none had rotated."""
+    """Return the stacked registers from the frame's bottom on, as if none had rotated."""
     cfm, shown = regs["cfm"], [regs[name] for name in STACKED]
     return _turned(shown[: sor(cfm)], -rrb(cfm)[0]) + shown[sor(cfm) :]
 

@@ -94,7 +94,8 @@ def _complete(insn: Insn, units: str) -> Insn:
 
 
 def _goes_along(insn: Insn) -> bool:
-    """True for what does the same in the same slot elsewhere, or does so with another displacement.
+    """Return True for what does the same in the same slot elsewhere, or does so with another
+    displacement.
     """
     plain = not insn.reject and insn.simulate is None
     return plain or insn.name in MOVED or insn.name in SAME or insn.name == "brl.cond"

@@ -13,18 +13,18 @@ from .bundle import SIZE
 
 
 def holds(regs: Regs, predicate: int) -> bool:
-    """p0 is always true."""
+    """Return True where a predicate register is set; p0 always is."""
     return not predicate or bool(regs["pr"] >> predicate & 1)
 
 
 def taken(insn: Insn) -> int:
-    """The target of a branch relative to IP."""
+    """Return the target of a branch relative to IP."""
     assert insn.target is not None
     return insn.target
 
 
 def behind(insn: Insn) -> int:
-    """The next bundle: where a call returns to."""
+    """Return the next bundle: where a call returns to."""
     return (insn.addr & -SIZE) + SIZE & (1 << 64) - 1
 
 

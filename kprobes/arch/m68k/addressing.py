@@ -26,13 +26,14 @@ UNDEFINED = "undefined encoding"
 
 
 def mode(e: int) -> int:
-    """The number of the addressing mode in a 6-bit effective address field; 12 to 14 are reserved.
+    """Return the number of the addressing mode in a 6-bit effective address field; 12 to 14 are
+    reserved.
     """
     return e >> 3 if e < 0o70 else e - 0o70 + 7
 
 
 def half(code: bytes, at: int) -> int:
-    """The 16-bit word at an offset; 0 beyond the end."""
+    """Return the 16-bit word at an offset; 0 beyond the end."""
     return int.from_bytes(code[at : at + 2], "big")
 
 

@@ -23,8 +23,8 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def reaching(raw: bytes, at: int, home: int, to: int) -> bytes:
-    """An instruction with a pc-relative operand, whose extension word is at offset `at`: PC with
-    index, full format.
+    """Return an instruction with a pc-relative operand, whose extension word is at offset `at`: PC
+    with index, full format.
     """
     here, there, word = home + at, to + at, half(raw, at)
     if mode(raw[1] & 0x3F) == PC_DISPLACED:

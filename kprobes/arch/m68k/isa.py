@@ -62,13 +62,13 @@ LONGEST = 22
 
 
 def relocate(insn: Insn, to: int) -> bytes:
-    """The body at `to`, with a pc-relative operand where it was."""
+    """Return the body at `to`, with a pc-relative operand where it was."""
     at = pc_operand(insn.raw)
     return insn.body if at is None or not insn.body else away.reaching(insn.raw, at, insn.addr, to)
 
 
 def pc_operand(raw: bytes) -> int | None:
-    """Offset of a pc-relative operand's extension word; None where there is none."""
+    """Return the offset of a pc-relative operand's extension word; None where there is none."""
     word = half(raw, 0)
     if mode(word & 0x3F) not in (PC_DISPLACED, PC_INDEXED):
         return None

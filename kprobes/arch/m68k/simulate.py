@@ -106,7 +106,7 @@ def pop(regs: Regs, size: int) -> int:
 
 
 def address(regs: Regs, insn: Insn, e: int) -> int:
-    """The effective address of JMP and JSR."""
+    """Return the effective address of JMP and JSR."""
     kind, raw, r = mode(e), insn.raw, e & 7
     if kind == 2:
         return regs[A[r]]
@@ -119,8 +119,8 @@ def address(regs: Regs, insn: Insn, e: int) -> int:
 
 
 def indexed_address(regs: Regs, raw: bytes, base: int) -> int:
-    """With the extension word at offset 2: brief format, or full format with memory indirection
-    before or after indexing.
+    """Compute the address of an indexed operand from the extension word at offset 2: brief format,
+    or full format with memory indirection before or after indexing.
     """
     word = half(raw, 2)
     index = regs[(A if word >> 15 else D)[word >> 12 & 7]]

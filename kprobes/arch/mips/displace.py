@@ -17,7 +17,7 @@ RA = 31
 
 
 def word(value: int, order: Order) -> bytes:
-    """An instruction as in memory."""
+    """Return an instruction as in memory."""
     return value.to_bytes(4, order.value)
 
 

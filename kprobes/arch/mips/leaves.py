@@ -22,7 +22,9 @@ def annuls(code: int) -> bool:
 
 
 def leaves(order: Order, jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """The load of t9 from the table, if nothing but the low half of an address is added to it."""
+    """Return the load of t9 from the table, if nothing but the low half of an address is added to
+    it.
+    """
     codes = [int.from_bytes(insn.raw, order.value) for insn in (jump, *before)]
     if codes[0] >> 21 & 31 != T9:
         return None

@@ -110,7 +110,7 @@ def branch(holds: Callable[..., bool]) -> Callable[..., int]:
 
 
 def im5(t: int) -> int:
-    """An immediate whose sign is its last bit."""
+    """Return an immediate whose sign is its last bit."""
     return t >> 1 | (0xFFFFFFF0 if t & 1 else 0)
 
 

@@ -42,8 +42,8 @@ def nullifies(code: int) -> bool:
 
 
 def scattered(w: int, high: int, low: int, bits: int) -> int:
-    """A displacement of so many bits from its pieces: the sign, what precedes, and eleven bits, the
-    last one first.
+    """Return a displacement of so many bits from its pieces: the sign, what precedes, and eleven
+    bits, the last one first.
     """
     return w << bits - 1 | high << 11 | (low & 1) << 10 | low >> 1
 

@@ -118,7 +118,7 @@ def relocator(order: Order) -> Callable[[Insn, int], bytes]:
 
 
 def descriptor(addr: int, read: Read) -> int | None:
-    """The code address in the ELFv1 descriptor at `addr`; None where there is code instead.
+    """Return the code address in the ELFv1 descriptor at `addr`; None where there is code instead.
 
     A descriptor's first word is the high half of an address: no instruction (opcode 0), or in the
     kernel's half the same as the descriptor's own.
@@ -133,8 +133,8 @@ def descriptor(addr: int, read: Read) -> int | None:
 
 
 def sets_toc(first: int, second: int) -> bool:
-    """True for the two instructions with which an ELFv2 function sets r2: the code model chooses
-    between three.
+    """Return True for the two instructions with which an ELFv2 function sets r2: the code model
+    chooses between three.
     """
     if second == 0x7C426214:  # add r2,r2,r12
         return first >> 16 == 0xE84C  # ld r2,..(r12)

@@ -35,8 +35,8 @@ REGISTERS = Registers(
 
 
 def narrow(regs: Regs, value: int) -> int:
-    """An address or a count as the branch unit sees it: in 32-bit mode (MSR[SF] is 0) the high half
-    does not count.
+    """Return an address or a count as the branch unit sees it: in 32-bit mode (MSR[SF] is 0) the
+    high half does not count.
     """
     return value if value >> 32 == 0 or regs["msr"] >> 63 else value & 0xFFFFFFFF
 
@@ -102,7 +102,7 @@ def bcctr(regs: Regs, insn: Insn, o: int, i: int, k: int = 0) -> int:
 
 
 def word(value: int, order: Order) -> bytes:
-    """An instruction as it lies in memory."""
+    """Return an instruction as it lies in memory."""
     return value.to_bytes(4, order.value)
 
 
@@ -189,9 +189,12 @@ def rows(mask: int, order: Order) -> tuple[Row, ...]:
         # ba
         Row("010010 dddddddddddddddddddddddd a 0", "b", b, displace=to_label, falls_through=False,
             extra=label(24, mask)),
-        Row("010010 dddddddddddddddddddddddd a k", "bl", b, links=True, extra=label(24, mask)),  # bla
-        Row("010000 ooooo iiiii dddddddddddddd a 0", "bc", bc, displace=on_condition, extra=label(14, mask)),  # bca
-        Row("010000 ooooo iiiii dddddddddddddd a k", "bcl", bc, links=True, extra=label(14, mask)),  # bcla
+        # bla
+        Row("010010 dddddddddddddddddddddddd a k", "bl", b, links=True, extra=label(24, mask)),
+        # bca
+        Row("010000 ooooo iiiii dddddddddddddd a 0", "bc", bc, displace=on_condition, extra=label(14, mask)),
+        # bcla
+        Row("010000 ooooo iiiii dddddddddddddd a k", "bcl", bc, links=True, extra=label(14, mask)),
         Row("010011 ooooo iiiii --- -- 0000010000 0", "bclr", bclr, displace=as_it_is, extra=leaving),
         Row("010011 ooooo iiiii --- -- 0000010000 k", "bclrl", bclr, links=True),
         Row("010011 ooooo iiiii --- -- 1000010000 0", "bcctr", bcctr, displace=as_it_is, extra=computed),
@@ -209,7 +212,8 @@ def rows(mask: int, order: Order) -> tuple[Row, ...]:
 def powerpc(
     bits: int, order: Order, decode: Callable[[bytes, int], Insn], abi: Abi, **rest: Any
 ) -> Arch:
-    """An Arch with what all share: `trap` as breakpoint, the link register, the back chain, `b`.
+    """Return an Arch with what all share: `trap` as breakpoint, the link register, the back chain,
+    `b`.
 
     A function saves LR in its caller's frame, one word above the back chain on 32 bits, two on 64.
     """

@@ -70,5 +70,5 @@ def _short(word: int) -> Use:
 
 
 def begins(insn: Insn) -> bool:
-    """True for AUIPC, LUI and perhaps C.LUI."""
+    """Return True for AUIPC, LUI and perhaps C.LUI."""
     return insn.raw[0] & 0x5F == 0x17 or (insn.size == 2 and insn.raw[1] >> 5 == 3)

@@ -57,7 +57,7 @@ REGISTERS = Registers(
 
 
 def condition(regs: Regs, m: int) -> bool:
-    """True if the mask selects the condition code."""
+    """Return True if the mask selects the condition code."""
     return bool(m >> 3 - (regs["pswm"] >> 44 & 3) & 1)
 
 
@@ -67,14 +67,14 @@ def mode(regs: Regs) -> int:
 
 
 def address(regs: Regs, value: int) -> int:
-    """A number as an address: the addressing mode cuts it."""
+    """Return a number as an address: the addressing mode cuts it."""
     return (
         value & MASK if not value >> 24 else value & (0xFFFFFF, 0x7FFFFFFF, MASK, MASK)[mode(regs)]
     )
 
 
 def storage(regs: Regs, d: int, b: int, x: int = 0) -> int:
-    """Address of an operand in storage; register 0 counts as zero."""
+    """Return the address of an operand in storage; register 0 counts as zero."""
     return address(regs, (regs[R[b]] if b else 0) + (regs[R[x]] if x else 0) + d)
 
 
@@ -220,7 +220,7 @@ def indirect_on_condition(regs: Regs, insn: Insn, m: int, **fields: int) -> int:
 def stretched(
     simulate: Callable[..., int], regs: Regs, insn: Insn, h: int, d: int, **fields: int
 ) -> int:
-    """A simulation whose displacement has 20 bits."""
+    """Return a simulation whose displacement has 20 bits."""
     return simulate(regs, insn, d=signed(h << 12 | d, 20), **fields)
 
 
@@ -228,7 +228,7 @@ hint = partial(on_condition, m=0)  # nothing happens
 
 
 def executed(regs: Regs, insn: Insn) -> int | None:
-    """The address of EXECUTE's target; `Executing.target`."""
+    """Return the address of EXECUTE's target; `Executing.target`."""
     word = int.from_bytes(insn.raw, "big")
     return (
         storage(regs, word & 0xFFF, word >> 12 & 15, word >> 16 & 15)
@@ -306,7 +306,7 @@ def length(first: int) -> int:
 
 
 def refused(size: int) -> tuple[Row, ...]:
-    """The rows of REFUSED for instructions of this many bytes."""
+    """Return the rows of REFUSED for instructions of this many bytes."""
     found = [
         (f"{opcode:016b}" if opcode > 0xFF else f"{opcode:08b}", name, why)
         for why, names in REFUSED.items()
@@ -395,7 +395,7 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 def relocate(insn: Insn, to: int) -> bytes:
-    """The body at `to`, with a relative operand where it was. OutOfReach beyond 4 GiB."""
+    """Return the body at `to`, with a relative operand where it was. OutOfReach beyond 4 GiB."""
     if insn.operand is None:
         return insn.body
     return away.relative(insn.body[:2], to, insn.operand)
@@ -406,7 +406,8 @@ OPENS = re.compile(rb"\xeb[\x60-\xff]\xf0[\s\S]\x00\x24")  #: STMG Rn, Rm, d(R15
 S390X = Arch(
     package="kprobes.arch.s390x",
     name="s390x", bits=64, order=Order.BIG, insn_align=2, max_insn=6, regs=REGISTERS,
-    traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),  # an operation exception that no instruction will ever use
+    # an operation exception that no instruction will ever use
+    traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),
     decode=decode, abi=Abi(args=R[2:7], returns=("r2",), results=Results(registers=0, memory=0),
                                stack_args=160, stack_align=8, reserve=160),
     linkage=Linkage.in_register("r14", back=bytes.fromhex("07fe")),  # BCR 15,r14

@@ -33,12 +33,12 @@ def opcode(raw: bytes) -> tuple[int, int | None]:
 
 
 def destination(raw: bytes) -> int:
-    """The general register that one of GENERAL writes."""
+    """Return the general register that one of GENERAL writes."""
     return raw[3] >> 4 if raw[0] in (0xB3, 0xB9) else raw[1] >> 4
 
 
 def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """The load of the register that BCR 15 jumps to, if the frame is put away after it."""
+    """Return the load of the register that BCR 15 jumps to, if the frame is put away after it."""
     raw = jump.raw
     if raw[0] != 0x07 or raw[1] >> 4 != 15:
         return None

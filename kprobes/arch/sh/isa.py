@@ -43,7 +43,7 @@ def near(bits: int) -> Callable[..., Insn]:
 
 
 def literal(size: int) -> Callable[..., Insn]:
-    """The address of a pc-relative operand; size: of what is read there, 0: nothing is."""
+    """Return the address of a pc-relative operand; size: of what is read there, 0: nothing is."""
 
     def extra(insn: Insn, i: int, **_: int) -> Insn:
         scale = size or 4
@@ -153,7 +153,8 @@ ROWS = (
     Row("0000 0000 00111000", "LDTLB", reject=PRIVILEGED),
     *rows("0100 ----", "LDC", PRIVILEGED, "00001110 00101110 11111010"),  # SR, VBR, DBR
     *rows("0100 ----", "LDC.L", PRIVILEGED, "00000111 00100111 11110110"),
-    *rows("0100 ----", "LDC", BY_TRAPS, "00111110 01001110 1---1110 00111010"),  # SSR, SPC, Rn_BANK, SGR
+    # SSR, SPC, Rn_BANK, SGR
+    *rows("0100 ----", "LDC", BY_TRAPS, "00111110 01001110 1---1110 00111010"),
     *rows("0100 ----", "LDC.L", BY_TRAPS, "00110111 01000111 1---0111 00110110"),
     *rows("0000 ----", "STC", BY_TRAPS, "00110010 01000010 1---0010 00111010"),
     *rows("0100 ----", "STC.L", BY_TRAPS, "00110011 01000011 1---0011 00110010"),

@@ -36,7 +36,7 @@ def loaded(code: int) -> tuple[int, bool]:
 
 
 def table(order: Order, insn: Insn, before: Sequence[Insn]) -> Table | None:
-    """A jump's table, a load's value."""
+    """Return a jump's table, a load's value."""
     if insn.name == "BRAF":
         return _distances(order, insn, before)
     size, _ = loaded(code_of(order, insn)) if insn.name == "insn" else (0, False)

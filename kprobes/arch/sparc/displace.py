@@ -18,12 +18,12 @@ ANNUL = 1 << 29
 
 
 def word(value: int) -> bytes:
-    """An instruction as in memory."""
+    """Return an instruction as in memory."""
     return value.to_bytes(4, "big")
 
 
 def immediate(op3: int, n: int, value: int) -> bytes:
-    """An arithmetic instruction on register `n`."""
+    """Return an arithmetic instruction on register `n`."""
     return word(2 << 30 | n << 25 | op3 << 19 | n << 14 | 1 << 13 | value)
 
 

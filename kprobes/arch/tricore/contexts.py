@@ -20,13 +20,15 @@ CDE, LINK, UL = 1 << 7, 0xFFFFF, 1 << 22
 
 
 def area(link: int) -> int:
-    """Address of a context save area: a link's segment, and the number of 64 bytes in it."""
+    """Return the address of a context save area: a link's segment, and the number of 64 bytes in
+    it.
+    """
     return (link >> 16 & 15) << 28 | (link & 0xFFFF) << 6
 
 
 def outermost(psw: int) -> bool:
-    """True where calls are counted and none is under way: CDC is ones, a zero, and a counter in the
-    bits left.
+    """Return True where calls are counted and none is under way: CDC is ones, a zero, and a counter
+    in the bits left.
     """
     ones = next((n for n in range(7) if not psw >> 6 - n & 1), 7)
     return bool(psw & CDE) and ones < 7 and not psw & (1 << 6 - ones) - 1
@@ -65,7 +67,7 @@ def fret(regs: Regs, insn: Insn) -> int:
 
 
 def holds(regs: Regs, place: int) -> bool:
-    """True where the word at `place` is the trampoline, at which the guest stands."""
+    """Return True where the word at `place` is the trampoline, at which the guest stands."""
     try:
         return regs.word(place) == regs.pc
     except GuestFault:

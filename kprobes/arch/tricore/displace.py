@@ -38,7 +38,7 @@ def called(insn: Insn) -> bytes:
 
 
 def alone(insn: Insn, to: int, **_: int) -> bytes:
-    """Of a jump that neither reads nor keeps its own address."""
+    """Move a jump that neither reads nor keeps its own address."""
     return insn.raw
 
 

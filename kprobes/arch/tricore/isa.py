@@ -87,7 +87,7 @@ def fcall(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
 
 
 def operand(regs: Regs, t: int | None, c: int) -> int:
-    """A data register, or a constant."""
+    """Return a data register, or a constant."""
     return signed(c, 4) & MASK if t is None else regs[D[t]]
 
 
@@ -179,7 +179,7 @@ I24, I15 = "iiiiiiiiiiiiiiii jjjjjjjj", "iiiiiiiiiiiiiii"
 def two_rows(
     names: str, registers: str, constant: str, *simulations: Callable[..., int]
 ) -> tuple[Row, ...]:
-    """A comparison and its other (bit 31), of two registers and of one with a constant."""
+    """Return a comparison and its other (bit 31), of two registers and of one with a constant."""
     pairs = [*zip("01", names.split(), simulations, strict=True)]
     return tuple(Row(f"{bit} {I15} {field} ssss {opcode}", name, simulate, displace=away.branch, extra=near)
                  for field, opcode in (("tttt", registers), ("cccc", constant)) for bit, name, simulate in pairs)

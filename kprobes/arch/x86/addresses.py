@@ -55,5 +55,5 @@ def _modrm(shape: EncodingShape, raw: bytes) -> Use:
 
 
 def begins(insn: Insn) -> bool:
-    """True for a call of the next instruction."""
+    """Return True for a call of the next instruction."""
     return insn.links and insn.target == insn.next

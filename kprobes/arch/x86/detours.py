@@ -26,7 +26,11 @@ def _lock(head: bytes, size: int) -> Callable[[int], tuple[bytes, bytes]]:
 
 
 def _x64_patient(at: int) -> bytes:
-    """MOV RAX, at; LOCK BTS DWORD [RAX], 0; JNC +19; MOV EAX, 24; SYSCALL; MOV RAX, at; JMP -26"""
+    """Return code that takes the lock at address `at`, and lets other threads run while it is
+    taken.
+
+    MOV RAX, at; LOCK BTS DWORD [RAX], 0; JNC +19; MOV EAX, 24; SYSCALL; MOV RAX, at; JMP -26
+    """
     word = b"\x48\xb8" + at.to_bytes(8, "little")
     return word + bytes.fromhex("f00fba2800 7313 b818000000 0f05") + word + bytes.fromhex("ebe6")
 

@@ -19,7 +19,8 @@ def to_label(frm: int, target: int, bits: int) -> bytes:
 
 
 def reaching(raw: bytes, shape: EncodingShape, operand: int, to: int) -> bytes:
-    """An instruction at `to` with its rip-relative operand where it was. OutOfReach beyond 2 GiB.
+    """Return an instruction at `to` with its rip-relative operand where it was. OutOfReach beyond 2
+    GiB.
     """
     after = to + shape.size
     if shape.address == 4:  # eip-relative wraps at 4 GiB, so it reaches from everywhere

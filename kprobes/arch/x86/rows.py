@@ -90,7 +90,7 @@ CONDITIONS: tuple[Callable[[int], int], ...] = (
 
 
 def _terms(shape: EncodingShape, raw: bytes) -> list[tuple[int, int]]:
-    """The (register number, scale) pairs of a memory operand."""
+    """Return the (register number, scale) pairs of a memory operand."""
     rm = shape.modrm & 7
     if shape.relative:
         return []
@@ -246,7 +246,7 @@ class Mode:
         return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand, data=data, repeats=repeats)
 
     def _relative(self, shape: EncodingShape, raw: bytes, addr: int) -> int | None:
-        """Address of a rip-relative operand."""
+        """Return the address of a rip-relative operand."""
         if not shape.relative:
             return None
         return (
@@ -255,7 +255,7 @@ class Mode:
         )
 
     def _special(self, row: OpcodeRow, shape: EncodingShape, raw: bytes, addr: int) -> Insn:
-        """An instruction that has a row."""
+        """Return an instruction that has a row."""
         after = addr + shape.size & (1 << self.bits) - 1
         width = 2 if shape.operand == 2 else self.bits // 8
         immediate = _number(raw[shape.imm_at :])
@@ -294,7 +294,7 @@ class Mode:
         )
 
     def _operand(self, shape: EncodingShape, raw: bytes, after: int, width: int) -> Simulate:
-        """The value of a near branch's register or memory operand."""
+        """Return the value of a near branch's register or memory operand."""
         if not shape.memory:
             name, mask = self.names[shape.modrm & 7 | shape.seen >> 5 & 8], (1 << 8 * width) - 1
             return lambda regs: regs[name] & mask

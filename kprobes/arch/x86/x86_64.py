@@ -28,7 +28,7 @@ MODE = Mode(64, LOW + HIGH, {FS: "fs_base", GS: "gs_base"})
 
 
 def relocate(insn: Insn, to: int) -> bytes:
-    """The body at `to`, a rip-relative operand where it was. OutOfReach beyond 2 GiB."""
+    """Return the body at `to`, a rip-relative operand where it was. OutOfReach beyond 2 GiB."""
     return (
         insn.body
         if insn.operand is None

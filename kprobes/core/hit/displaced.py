@@ -44,7 +44,7 @@ class Displaced:
         return insn.simulate(regs)
 
     def _delayed(self, pc: int, insn: Insn, home: int) -> bool:
-        """True where `pc` is at what is in the instruction's delay slot."""
+        """Return True where `pc` is at what is in the instruction's delay slot."""
         return (insn.delay_slot and home == insn.addr and bool(insn.body)
                 and self._rooms.machine.read(pc, len(insn.body)) == insn.body)
 
@@ -54,8 +54,8 @@ class Displaced:
         return site is not None and site.kind is not SiteKind.SLOT
 
     def at(self, pc: int) -> tuple[Probepoint, Insn, int, int] | None:
-        """The probepoint whose displaced instruction is at `pc`, that instruction, the address it
-        stands for, and where to execute it again; None elsewhere.
+        """Return the probepoint whose displaced instruction is at `pc`, that instruction, the
+        address it stands for, and where to execute it again; None elsewhere.
         """
         rooms = self._rooms
         slot = rooms.slots.slot_of(pc)

@@ -29,8 +29,8 @@ class _Declined(Exception):
 
 
 def _for_all(entry_handler: ReturnHandler) -> ReturnHandler:
-    """The entry handler of the first of several return probes: the calls of the others are followed
-    in any case.
+    """Return the entry handler of the first of several return probes: the calls of the others are
+    followed in any case.
     """
 
     def handler(ri: KretprobeInstance, regs: Regs) -> None:
@@ -52,8 +52,8 @@ class Entries:
     def service(
         self, point: Probepoint, only: tuple[Probe, ...] | None = None
     ) -> Callable[[Regs], None]:
-        """A function that serves hits of an optimized probepoint: the pre-handlers, without trap or
-        slot.
+        """Return a function that serves hits of an optimized probepoint: the pre-handlers, without
+        trap or slot.
 
         Args:
             point: has a detour. The function is made anew whenever its probes change.
@@ -96,7 +96,9 @@ class Entries:
         return serve
 
     def usual(self, point: Probepoint, p: Probe, handler: Callable[[Any, Regs], Any]) -> UsualHit:
-        """The hit of a lone probe with a pre-handler, for a machine that calls that by itself."""
+        """Return the hit of a lone probe with a pre-handler, for a machine that calls that by
+        itself.
+        """
         cb = self._handlers.blocks[0]
         detour = point.detour
         assert detour is not None
@@ -114,8 +116,8 @@ class Entries:
         return UsualHit(address=point.address, probe=p, handler=handler, rest=rest)
 
     def usual_of_several(self, point: Probepoint) -> UsualHit:
-        """The hit of several probes, none of which follows calls, for a machine that calls one
-        handler.
+        """Return the hit of several probes, none of which follows calls, for a machine that calls
+        one handler.
         """
         cb = self._handlers.blocks[0]
         probes = point.active
@@ -140,7 +142,8 @@ class Entries:
         return UsualHit(address=point.address, probe=probes[0], handler=handler, rest=rest)
 
     def asked(self, point: Probepoint, probes: tuple[Kretprobe, ...]) -> UsualEntry:
-        """The entry of a function for a machine that follows its calls if the entry handler agrees.
+        """Return the entry of a function for a machine that follows its calls if the entry handler
+        agrees.
 
         Args:
             point: where the function begins.

@@ -26,8 +26,8 @@ class Exits:
         self._calls = returns.calls
 
     def service(self) -> Callable[[Regs], None]:
-        """A function that serves the trampoline in a call area, whose code then returns as the
-        function did.
+        """Return a function that serves the trampoline in a call area, whose code then returns as
+        the function did.
         """
         handlers = self._handlers
         calls = self._calls
@@ -49,16 +49,11 @@ class Exits:
         self._run(cb, self._calls.pop(regs, regs.sp), regs)
 
     def usual(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
-        """The return of a function's calls, for a machine that follows them.
-
-        Args:
-            probes: its return probes, as they come at the entry. Only the first may have an entry
-                handler.
-        """
+        """Describe the return of a function's calls, for a machine that follows them."""
         return self._usual(probes[0]) if len(probes) == 1 else self._usual_of_several(probes)
 
     def _usual(self, rp: Kretprobe) -> UsualReturn:
-        """The return of a call of a lone return probe."""
+        """Describe the return of a call of a lone return probe."""
 
         def rest(
             regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None

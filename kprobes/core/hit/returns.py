@@ -151,7 +151,8 @@ class Returns:
     # --- entry
 
     def hook(self, rp: Kretprobe) -> Callable[[Kretprobe, Regs], int]:
-        """The entry hook, run as the probe's pre-handler: follow this call if an instance is free.
+        """Return the entry hook, run as the probe's pre-handler: follow this call if an instance is
+        free.
         """
         hooks = [
             self._hook(rp, Link.of(regs, self._linkage), regs.cpu)
@@ -233,5 +234,5 @@ class Returns:
         return False
 
     def link(self) -> Link:
-        """The return address at function entry, as the only CPU reaches it."""
+        """Return the return address at function entry, as the only CPU reaches it."""
         return Link.of(self._machine.cpu_regs[0], self._linkage)

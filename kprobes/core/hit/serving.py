@@ -15,7 +15,8 @@ from .handlers import Handlers
 
 
 class Serving:
-    """Decides it, whenever the probes of an optimized probepoint have changed."""
+    """Decides who serves a call site, whenever the probes of an optimized probepoint have changed.
+    """
 
     def __init__(
         self, rooms: Rooms, handlers: Handlers, calls: CallsUnderWay, entries: Entries, exits: Exits

@@ -194,8 +194,8 @@ class TrapDriver:
             self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
 
     def _other_behind(self, addr: int) -> bool:
-        """True where the guest has changed what is behind the breakpoint's bytes: what it wrote is
-        executed.
+        """Return True where the guest has changed what is behind the breakpoint's bytes: what it
+        wrote is executed.
         """
         if self.outlived is None or not self._rooms.text.outlived(addr):
             return False

@@ -58,7 +58,7 @@ TABLE: dict[tuple[Arming, Change], Arming] = {
 
 
 def after(state: Arming, change: Change) -> Arming:
-    """The next state; ValueError for a pair that is not in the table."""
+    """Return the next state; ValueError for a pair that is not in the table."""
     try:
         return TABLE[state, change]
     except KeyError:

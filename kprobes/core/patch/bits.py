@@ -20,12 +20,12 @@ class Patch:
     mask: bytes = b""
 
     def stands_in(self, now: bytes, lo: int = 0) -> bool:
-        """True if it stands in `now`, the bytes from its `lo`-th on."""
+        """Return True if it stands in `now`, the bytes from its `lo`-th on."""
         return only(now, self.mask[lo:]) == self.new[lo : lo + len(now)]
 
 
 def only(data: bytes, mask: bytes) -> bytes:
-    """The bits of a mask."""
+    """Return the bits of a mask."""
     return bytes(byte & bits for byte, bits in zip(data, mask, strict=False)) if mask else data
 
 

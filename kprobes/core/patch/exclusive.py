@@ -18,7 +18,7 @@ LONGEST = 32
 
 
 def inside(opening: Insn, decode: Callable[[int], Insn]) -> set[int]:
-    """The addresses strictly between `opening` and the stores that close it."""
+    """Return the addresses strictly between `opening` and the stores that close it."""
     ways: dict[int, set[int]] = {}  # address -> from where it is reached
     closing: list[int] = []
     edge = [(opening.addr, at) for at in _after(opening, decode)]
@@ -51,7 +51,7 @@ def _after(insn: Insn, decode: Callable[[int], Insn]) -> list[int]:
 
 
 def _between(closing: list[int], ways: dict[int, set[int]]) -> set[int]:
-    """All that lies on a way to one of the closing instructions."""
+    """Return all that lies on a way to one of the closing instructions."""
     on_the_way: set[int] = set()
     todo = list(closing)
     while todo:

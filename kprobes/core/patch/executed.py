@@ -1,9 +1,9 @@
-"""Instructions that others execute out of their place (z/Architecture's EXECUTE): there they would execute a
-breakpoint, or a jump.
+"""Instructions that others execute out of their place (z/Architecture's EXECUTE): there they would
+execute a breakpoint, or a jump.
 
-A walk knows those of its function. Here is who executes what from other functions, by a look at all the text around,
-and what neither a breakpoint nor a jump may replace for that. What becomes of a hit at one that nobody knew of is in
-hit/executed.py.
+A walk knows those of its function. Here is who executes what from other functions, by a look at all
+the text around, and what neither a breakpoint nor a jump may replace for that. What becomes of a
+hit at one that nobody knew of is in hit/executed.py.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ _MOST = 1 << 14  # pages looked at
 
 
 class Executed:
-    """Addresses of executed instructions, page by page of the text that has symbols, and of what is mapped beside
-    it."""
+    """Addresses of executed instructions, page by page of the text that has symbols, and of what is
+    mapped beside it.
+    """
 
     def __init__(self, arch: Arch, read: Callable[[int, int], bytes], executable: Callable[[int], bool],
                  symbols: Symbols) -> None:
@@ -34,7 +35,9 @@ class Executed:
         self._changes = -1
 
     def by(self, addr: int) -> int | None:
-        """The instruction that executes the one at `addr` in its own place; None where none is known."""
+        """Return the instruction that executes the one at `addr` in its own place; None where none
+        is known.
+        """
         if self._arch.executing is not None and self._changes != self._symbols.changes:
             self._changes = self._symbols.changes
             self._look()
@@ -42,11 +45,11 @@ class Executed:
 
     def check_probe(self, insn: Insn, within: Mapping[int, Insn], places: Container[int],
                     decode: Callable[[int], Insn]) -> None:
-        """Raise Unprobeable where somebody executes the instruction's bytes in another place: it would execute the
-        breakpoint.
+        """Raise Unprobeable where somebody executes the instruction's bytes in another place: it
+        would execute the breakpoint.
 
-        within: address, or COMPUTED -> who executes what is there, in its function. places: what COMPUTED may stand
-        for.
+        within: address, or COMPUTED -> who executes what is there, in its function. places: what
+        COMPUTED may stand for.
         """
         at = insn.executes
         if at is not None and at != COMPUTED and at < insn.next and insn.addr < at + decode(at).size:
@@ -60,8 +63,8 @@ class Executed:
                               address=insn.addr, hint=f"probe the {name}")
 
     def why_no_jump(self, start: int, end: int, within: Mapping[int, Insn] | None) -> str:
-        """Why no jump may stand in [start, end), "" where it may: it would be executed in another place, and no trap
-        tells.
+        """Why no jump may stand in [start, end), "" where it may: it would be executed in another
+        place, and no trap tells.
 
         within: as above; None: it is in no function.
         """

@@ -26,8 +26,8 @@ class InPlace:
         self.points: dict[Probepoint, Callable[[], None]] = {}
 
     def take(self, point: Probepoint) -> Detour | None:
-        """The instruction as its own detour: what is written is what stands there. None: not that
-        one.
+        """Return the instruction as its own detour: what is written is what stands there. None: not
+        that one.
         """
         insn, rooms = point.insn, self._rooms
         if (
@@ -45,11 +45,11 @@ class InPlace:
         return Detour(call=insn.addr, buffer=None, jump=insn.raw, size=insn.size)
 
     def unfit(self, point: Probepoint) -> bool:
-        """True of one of those whose probes are others now."""
+        """Return True for a probepoint that is served in place and whose probes have changed."""
         return point in self.points and bool(point.active) and not point.programs
 
     def leave(self, point: Probepoint) -> bool:
-        """True, and it is none of them any more."""
+        """Serve a probepoint in place no more; True where it was served so."""
         end = self.points.pop(point, None)
         if end is not None:
             end()

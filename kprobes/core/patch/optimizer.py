@@ -112,8 +112,8 @@ class Optimizer:
             point.refresh()
 
     def _near(self, addr: int) -> list[Probepoint]:
-        """The probepoints whose region may cover `addr`, none is longer than a buffer; and those of
-        its bundle.
+        """Return the probepoints whose region may cover `addr`, none is longer than a buffer; and
+        those of its bundle.
         """
         arch, between = self._rooms.arch, self._rooms.sites.between
         return (
@@ -231,7 +231,7 @@ class Optimizer:
             )
 
     def _inside(self, point: Probepoint, region: Region, pc: int) -> bool:
-        """True if a CPU at `pc` has yet to execute bytes that the jump would replace."""
+        """Return True if a CPU at `pc` has yet to execute bytes that the jump would replace."""
         in_slot = point.slot is not None and self._rooms.slots.slot_of(pc) == point.slot
         return in_slot or point.address < pc < point.address + region.size
 

@@ -22,7 +22,7 @@ _late = attrgetter("_late")
 
 
 def _without(probes: tuple[Probe, ...], probe: Probe) -> tuple[Probe, ...]:
-    """The probes but one, which need not be among them."""
+    """Return the probes but one, which need not be among them."""
     try:
         at = probes.index(probe)
     except ValueError:
@@ -415,14 +415,14 @@ class Probepoint:
                 and not self.reluctant and (self.insn.onward is None or not self._followed()))
 
     def _followed(self) -> bool:
-        """True where a breakpoint stands behind it in its bundle: the rest of that may not go
-        along.
+        """Return True where a breakpoint stands behind it in its bundle: the rest of that may not
+        go along.
         """
         behind = self._rooms.sites.between(self.insn.next, self._behind)
         return any(point.state not in (Arming.DISARMED, Arming.GONE) for point in behind)
 
     def may_boost(self) -> bool:
-        """True where the slot may end in a jump back, and one reaches."""
+        """Return True where the slot may end in a jump back, and one reaches."""
         return self.slot is not None and self._may_boost() and self._back_jump() is not None
 
     def _back_jump(self) -> bytes | None:

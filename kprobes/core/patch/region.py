@@ -35,7 +35,7 @@ class Region:
 
 
 def region_of(first: Insn, rooms: Rooms) -> Region:
-    """The region of a jump at an instruction; raises NotOptimizable with the reason."""
+    """Return the region of a jump at an instruction; raises NotOptimizable with the reason."""
     arch = rooms.arch
     jump = arch.jump_in(first.mode)
     if jump is None:

@@ -84,7 +84,7 @@ class Rooms:
         return self.call_sites is not None
 
     def ours(self, addr: int) -> bool:
-        """True in pages of the library's own."""
+        """Return True in pages of the library's own."""
         return any(addr in cache for cache in self.caches)
 
     def ranges(self) -> list[tuple[int, int]]:

@@ -64,7 +64,7 @@ class SiteTable(dict[int, Site]):
         return site
 
     def probepoint(self, addr: int) -> Point | None:
-        """The probepoint at an address, or None."""
+        """Return the probepoint at an address, or None."""
         site = self.get(addr)
         return site.owner if site is not None and site.kind is SiteKind.PROBEPOINT else None
 

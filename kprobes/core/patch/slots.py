@@ -86,7 +86,8 @@ class SlotCache:
         return self._take_new(near, fill)
 
     def _take_new(self, near: int, fill: Callable[[int], T]) -> tuple[int, T]:
-        """A slot of a new area; of one unit, where a larger one finds no room or is out of reach.
+        """Return a slot of a new area; of one unit, where a larger one finds no room or is out of
+        reach.
         """
         count = (
             min(sum(area.count for area in self._areas.values()) // EACH, MOST)
@@ -160,12 +161,12 @@ class SlotCache:
         return self._area_of(addr) >= 0
 
     def slot_of(self, addr: int) -> int | None:
-        """The slot that an address lies in; None outside our areas."""
+        """Return the slot that an address lies in; None outside our areas."""
         start = self._area_of(addr)
         return start + (addr - start) // self.size * self.size if start >= 0 else None
 
     def in_use(self, addr: int) -> bool:
-        """True in a slot that somebody has, or has had when a CPU was inside."""
+        """Return True in a slot that somebody has, or has had when a CPU was inside."""
         area = self._areas.get(self._area_of(addr))
         return area is not None and addr < area.fresh and self.slot_of(addr) not in area.free
 

@@ -66,13 +66,13 @@ class Survey:
         self.executed = Executed(arch, self._bytes, executable, symbols)
 
     def decode(self, addr: int, mode: int = 0) -> Insn:
-        """The original instruction at `addr`; an Insn with `reject` where there is none."""
+        """Return the original instruction at `addr`; an Insn with `reject` where there is none."""
         return self._arch.decode(
             self._bytes(self._arch.text_of(addr), 2 * self._arch.max_insn), addr | mode
         )
 
     def at(self, addr: int, mode: int, symbol: Symbol | None) -> Insn:
-        """The instruction at `addr`, if it may be probed there.
+        """Return the instruction at `addr`, if it may be probed there.
 
         Raises NotAnInstruction (no instruction starts there) or Unprobeable (the instruction, or
         its place, forbids it).
@@ -170,8 +170,8 @@ class Survey:
         )
 
     def _conditioned(self, insn: Insn, symbol: Symbol | None) -> bool:
-        """True where the instruction may execute conditionally because of what stands before it: no
-        jump may go with it.
+        """Return True where the instruction may execute conditionally because of what stands before
+        it: no jump may go with it.
         """
         conditioned = self._arch.walking.conditioned
         return (conditioned is not None and insn.boostable
@@ -196,8 +196,8 @@ class Survey:
     # --- whole functions
 
     def instructions(self, symbol: Symbol) -> list[Insn]:
-        """Every instruction of a function, as far as it can be decoded; the walk stops at the first
-        that cannot.
+        """Return every instruction of a function, as far as it can be decoded; the walk stops at
+        the first that cannot.
         """
         end = self._end(symbol)
         walk = self._walk(symbol.address, self._limit(symbol), symbol.mode)
@@ -218,7 +218,7 @@ class Survey:
         return self._flows[walk]
 
     def _outdated(self, walk: Walk, size: int) -> bool:
-        """True if the first `size` bytes of a walk are not the original text any more."""
+        """Return True if the first `size` bytes of a walk are not the original text any more."""
         generation = self._text.generation(walk.start, size)
         if self._compared.get(walk) == generation:
             return False
@@ -247,8 +247,8 @@ class Survey:
         return FunctionFlow(targets, end, unknown, walk.executed)
 
     def _leaves(self, walk: Walk, jump: int, targets: frozenset[int]) -> bool:
-        """True for a computed jump that returns or calls at the function's tail: what proves it
-        always precedes it.
+        """Return True for a computed jump that returns or calls at the function's tail: what proves
+        it always precedes it.
         """
         first = walk.leaving.get(jump)
         return first is not None and not any(first < target <= jump for target in targets)
@@ -278,7 +278,9 @@ class Survey:
     # --- walks
 
     def _walked(self, addr: int, mode: int, symbol: Symbol | None) -> Walk:
-        """A walk that has passed `addr`, if it can, and all that may refer to it from behind."""
+        """Return a walk that has passed `addr`, if it can, and all that may refer to it from
+        behind.
+        """
         start, end, until = self._stretch(addr, symbol)
         walk = self._walk(start, end, mode)
         size, offset = self._arch.max_insn, addr - start

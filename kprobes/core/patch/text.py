@@ -61,7 +61,7 @@ class Pages:
             self._list = None
 
     def listed(self) -> list[int]:
-        """The pages, the same list until others are among them."""
+        """Return the pages, the same list until others are among them."""
         if self._list is None:
             self._list = list(self._counts)
         return self._list
@@ -124,8 +124,8 @@ class Text:
         return bytes(out)
 
     def generation(self, addr: int, size: int) -> int:
-        """A number for [addr, addr + size) that grows whenever somebody else has written the pages
-        there.
+        """Return a number for [addr, addr + size) that grows whenever somebody else has written the
+        pages there.
 
         The pages are compared as they stand, whatever patches are in them: the costs do not grow
         with the number of patches, as those of original() do.
@@ -238,8 +238,8 @@ class Text:
         self._was_here(patch)
 
     def _outlived(self, patch: Patch) -> bool:
-        """True if what the patch stands for is there no more: the guest has changed what lies
-        behind its bytes.
+        """Return True if what the patch stands for is there no more: the guest has changed what
+        lies behind its bytes.
         """
         return (
             bool(patch.tail)
@@ -306,7 +306,7 @@ class Text:
         return sum(self._repair(page) for page in others)
 
     def _kept_pages(self) -> list[int]:
-        """The pages where something of ours stands, or stood."""
+        """Return the pages where something of ours stands, or stood."""
         if len(self._all) != len(self._on):
             self._all = list(self._on)
         return self._all
@@ -358,8 +358,8 @@ class Text:
         return [page for page in pages if self._differs(page)]
 
     def outlived(self, addr: int) -> bool:
-        """True if the patch at `addr` is there no more, nor is the original, nor one from before
-        that somebody has restored; or if what it stands for besides is not.
+        """Return True if the patch at `addr` is there no more, nor is the original, nor one from
+        before that somebody has restored; or if what it stands for besides is not.
         """
         patch = self._patches.get(addr)
         if patch is None or self._outlived(patch):
@@ -370,7 +370,7 @@ class Text:
         return self._beneath(patch, self._machine.read(addr, len(patch.new))) != patch.old
 
     def _differs(self, addr: int) -> bool:
-        """True if the page is not what it was."""
+        """Return True if the page is not what it was."""
         page = addr & -self._machine.page_size
         try:
             return self._machine.read(page, self._machine.page_size) != self._pages.get(page)
@@ -394,7 +394,7 @@ class Text:
         return True
 
     def stray(self, addr: int) -> bool:
-        """True if a patch that was taken away stood there again: the original is back."""
+        """Return True if a patch that was taken away stood there again: the original is back."""
         standing = self._patches.get(addr)
         if standing is not None and standing.stands_in(self._machine.read(addr, len(standing.new))):
             return False

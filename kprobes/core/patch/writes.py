@@ -70,7 +70,7 @@ class Writes:
         return self._watchable
 
     def may_write(self, addr: int, end: int) -> bool:
-        """True where the guest may write some of [addr, end)."""
+        """Return True where the guest may write some of [addr, end)."""
         size = self._machine.page_size
         for page in range(addr & -size, end, size):
             if page not in self._writable:

@@ -30,7 +30,7 @@ class Admission:
         self.blacklist = Blacklist(rooms.machine.symbols, code, rooms.ours, rooms.ranges)
 
     def admit(self, place: Location) -> Insn:
-        """The instruction at the place; raises where no probe may be."""
+        """Return the instruction at the place; raises where no probe may be."""
         symbol = place.symbol.name if place.symbol else None
         why = self.blacklist.why(place.address)
         if why:
@@ -86,7 +86,7 @@ class Admission:
 
 
 def typed(probe: P, kind: type[P]) -> P:
-    """The probe, if it is one of this kind; BadLocation."""
+    """Return the probe, if it is one of this kind; BadLocation."""
     if not isinstance(probe, kind):
         raise BadLocation(f"{probe!r} is not a {kind.__name__}", hint=f"pass a {kind.__name__}")
     return probe

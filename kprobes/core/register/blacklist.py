@@ -104,7 +104,7 @@ class Blacklist:
         )
 
     def _entry(self, addr: int) -> str | None:
-        """The name of the entry that an address lies in; None where there is none."""
+        """Return the name of the entry that an address lies in; None where there is none."""
         return next(
             (name for (start, end), name in self._entries.items() if start <= addr < end), None
         )

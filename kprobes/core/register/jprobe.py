@@ -29,7 +29,7 @@ STACK_COPY = 512
 
 
 def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Regs], int]:
-    """The pre-handler that runs jp's mirror.
+    """Return the pre-handler that runs jp's mirror.
 
     BadLocation where the entry is neither callable nor guest code; NotText or NotFunctionEntry
     where it is no guest function.
@@ -102,7 +102,7 @@ def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jpr
 def _hook(
     entry: Callable[..., Any], arguments: list[Callable[[], Any]]
 ) -> Callable[[Jprobe, Regs], int]:
-    """The hook of one CPU, with what never changes looked up beforehand."""
+    """Return the hook of one CPU, with what never changes looked up beforehand."""
 
     def hook(jp: Jprobe, regs: Regs) -> int:
         regs.on_copies(entry, [read() for read in arguments] if arguments else ())

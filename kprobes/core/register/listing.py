@@ -64,8 +64,8 @@ def records(points: Iterable[Probepoint]) -> list[Listed]:
 
 
 def format_list(listed: Iterable[Listed]) -> str:
-    """The debugfs `list` file: address, type, symbol+offset, module (one blank where there is
-    none), flags.
+    """Return the debugfs `list` file: address, type, symbol+offset, module (one blank where there
+    is none), flags.
     """
     lines = []
     for p in listed:
@@ -80,7 +80,7 @@ def format_list(listed: Iterable[Listed]) -> str:
 
 
 def format_blacklist(entries: Iterable[tuple[int, int, str]]) -> str:
-    """The debugfs `blacklist` file."""
+    """Return the debugfs `blacklist` file."""
     return "".join(
         f"0x{start:016x}-0x{end:016x}\t{name or f'0x{start:x}'}\n" for start, end, name in entries
     )

@@ -78,7 +78,7 @@ def _entry(machine: Machine, text: Text, value: int) -> Entry:
 
 
 def code_of(machine: Machine, symbol: Symbol, entry: Entry) -> Symbol:
-    """The symbol of a function's code: another one where a function's symbol is that of its
+    """Return the symbol of a function's code: another one where a function's symbol is that of its
     descriptor.
     """
     return (

@@ -81,8 +81,8 @@ class Registry:
         return None
 
     def _point(self, place: Location, insn: Insn) -> Probepoint:
-        """The probepoint at a place, made with its first probe; unloaded text that was loaded again
-        starts afresh.
+        """Return the probepoint at a place, made with its first probe; unloaded text that was
+        loaded again starts afresh.
         """
         point = self.points.get(place.address)
         symbol = place.symbol

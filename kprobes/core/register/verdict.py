@@ -77,8 +77,8 @@ class Verdict:
 def verdict(
     insn: Insn, reason: str, optimizer: Optimizer, line: Callable[[], SourceLine | None]
 ) -> Verdict:
-    """The verdict on an instruction; `reason`: why no probe may be registered there, or ""; line:
-    tells its source line.
+    """Return the verdict on an instruction; `reason`: why no probe may be registered there, or "";
+    line: tells its source line.
     """
     how = (
         "+".join(

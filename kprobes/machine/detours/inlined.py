@@ -43,8 +43,8 @@ def _body(arch: Arch, returns: bytes, text: bytes) -> bytes:
 
 
 def _stays(insn: Insn, end: int) -> bool:
-    """True for one that does the same elsewhere and goes on behind it, and for a branch to another
-    up to `end`.
+    """Return True for one that does the same elsewhere and goes on behind it, and for a branch to
+    another up to `end`.
     """
     if insn.decoded is not Decoded.WHOLE or insn.links:
         return False

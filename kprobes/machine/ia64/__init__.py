@@ -30,8 +30,8 @@ Where = int | tuple[int, int]
 def model(
     code: bytes, *, base: int = 0x1000, symbols: dict[str, Where] | None = None, cpus: int = 1
 ) -> PaperMachine:
-    """A machine with this code at `base`: 64 KiB of memory, a stack that grows down and a backing
-    store that grows up.
+    """Return a machine with this code at `base`: 64 KiB of memory, a stack that grows down and a
+    backing store that grows up.
 
     symbols: name -> address, or (address, size), of code. m.call() makes a frame of eight inputs.
     """
@@ -43,7 +43,7 @@ def model(
 
 
 def _breaks(regs: Regs, insn: Insn) -> bool:
-    """True for a breakpoint whose predicate holds."""
+    """Return True for a breakpoint whose predicate holds."""
     return insn.name.startswith("break.") and holds(regs, word_of(insn) & 63)
 
 

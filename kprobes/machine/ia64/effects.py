@@ -104,7 +104,7 @@ def conclude(regs: Regs, kind: int, result: bool, u: int, v: int) -> None:
 
 
 def plainly(regs: Regs, result: bool, unc: int, u: int, v: int, q: int) -> None:
-    """A compare with a result and its opposite."""
+    """Set the result of a compare in predicate `u` and its opposite in `v`, where `q` holds."""
     if holds(regs, q):
         set_p(regs, {u: result, v: not result})
     elif unc:

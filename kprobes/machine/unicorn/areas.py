@@ -56,8 +56,8 @@ class CallAreas:
         return True
 
     def map_calls(self, near: int) -> int:
-        """An area in which every instruction executed is reported to Sink.services first, by one
-        hook over all of it.
+        """Return an area in which every instruction executed is reported to Sink.services first, by
+        one hook over all of it.
         """
         area = self._memory.gap(CALL_AREA, near, CALL_AREA)
         self._memory.map_own(area, CALL_AREA, hooked=True)
@@ -136,12 +136,12 @@ class CallAreas:
         return self._site(addr)["hits"] if served else 0
 
     def ran(self, addr: int) -> bool:
-        """True while the service is called though programs have run."""
+        """Return True while the service is called though programs have run."""
         return bool(self._site(addr)["ran"])
 
     def _table(self, area: int) -> CallSiteTable:
-        """An empty table. Those that were ended last are left alone: a callback of theirs may be
-        the one that runs now.
+        """Return an empty table. Those that were ended last are left alone: a callback of theirs
+        may be the one that runs now.
         """
         if len(self._idle_tables) > IDLE_TABLES:
             table = self._idle_tables.pop(0)

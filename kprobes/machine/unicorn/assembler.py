@@ -39,7 +39,7 @@ def assemble(text: str, arch: str, base: int) -> bytes:
 
 
 def _keystone() -> Any:
-    """The assembler, which not every host has."""
+    """Return the assembler, which not every host has."""
     try:
         import keystone
     except ImportError as error:

@@ -177,7 +177,8 @@ class HookedBlockCounts:
         self._words[_END] = ctypes.addressof(table) + ctypes.sizeof(table)
 
     def _free(self, addr: int) -> int:
-        """The first word of the row that host code looks for first, of those that are free."""
+        """Return the first word of the row that host code looks for first, of those that are free.
+        """
         at = (addr * _GOLDEN & _EMPTY) >> 32 & self._mask
         while self._table[4 * at + _ADDRESS] != _EMPTY:
             at = (at + 1) % self._size
@@ -235,6 +236,7 @@ class HookedBlockCounts:
 
 
 def _place(addr: int) -> int:
-    """A block's number for edges: as AFL's QEMU has it, so that neighbours are far from each other.
+    """Return a block's number for edges: as AFL's QEMU has it, so that neighbours are far from each
+    other.
     """
     return (addr >> 4 ^ addr << 8) & EDGES - 1

@@ -116,7 +116,7 @@ class HostBlocks:
         return self._block(start, block.view[start - block.start : end - block.start], code)
 
     def find(self, addr: int, size: int) -> HostBlock | None:
-        """The block that holds all of [addr, addr + size), or None."""
+        """Return the block that holds all of [addr, addr + size), or None."""
         block = self.last
         if block.start <= addr and addr + size <= block.end:
             return block

@@ -40,7 +40,7 @@ Spans = Sequence[tuple[int, int]]  #: (start, end) of guest addresses
 
 
 def mixed(address: int) -> int:
-    """The finalizer of MurmurHash3: a block's place, before it is cut to the map's size."""
+    """Return the finalizer of MurmurHash3: a block's place, before it is cut to the map's size."""
     address = (address ^ address >> 33) * 0xFF51AFD7ED558CCD & _ALL
     address = (address ^ address >> 33) * 0xC4CEB9FE1A85EC53 & _ALL
     return address ^ address >> 33
@@ -94,7 +94,7 @@ class EdgeMap:
         memory.engine.retranslate()
 
     def _added(self, comparisons: bool) -> list[int]:
-        """The hooks' handles."""
+        """Return the hooks' handles."""
         engine, words = self._memory.engine, ctypes.addressof(self._words)
         host = hostcode.available()
         hooks = [

@@ -127,7 +127,7 @@ class Engine:
         )
 
     def reader(self, register: int, bits: int) -> Callable[[], int]:
-        """A function that reads a register."""
+        """Return a function that reads a register."""
         read, handle, number = _held.uc_reg_read, self.handle, ctypes.c_int(register)
         if bits <= 64:
             cell = _u64()
@@ -147,7 +147,7 @@ class Engine:
         return wide
 
     def writer(self, register: int, bits: int) -> Callable[[int], None]:
-        """A function that writes a register; the value is cut to its width."""
+        """Return a function that writes a register; the value is cut to its width."""
         write, handle, number = _held.uc_reg_write, self.handle, ctypes.c_int(register)
         mask = (1 << bits) - 1
         if bits <= 64:
@@ -285,7 +285,7 @@ class Engine:
     # --- contexts
 
     def save(self) -> ctypes.c_void_p:
-        """The whole CPU state; give it to restore() or discard()."""
+        """Return the whole CPU state; give it to restore() or discard()."""
         if self._contexts:
             context = self._contexts.pop()
         else:

@@ -53,7 +53,7 @@ class HostHits:
         return Hit(self, usual)
 
     def made(self, usual: UsualHit | UsualReturn, site: int) -> Usual:
-        """The words of a hit at the call site at guest address `site`."""
+        """Return the words of a hit at the call site at guest address `site`."""
         finish = self._services.finishing(site, usual.rest)
         if isinstance(usual, UsualReturn):
             return Usual(
@@ -121,8 +121,8 @@ class HostFollowing:
         return Leave(self._calls, self._services, target)
 
     def take(self) -> list[tuple[int, int, int]]:
-        """The calls that are followed, oldest first: (call site, frame, return address). They are
-        followed no more.
+        """Return the calls that are followed, oldest first: (call site, frame, return address).
+        They are followed no more.
         """
         return [(self._calls.places[site], frame, link) for site, frame, link in self._calls.take()]
 

@@ -153,11 +153,13 @@ class HostPages:
         return kept
 
     def stands(self, kept: KeptBlock) -> bool:
-        """True where the block is what was kept, but for what has been written since."""
+        """Return True where the block is what was kept, but for what has been written since."""
         return kept.mapped.get(kept.host) is kept.image
 
     def put_back(self, kept: KeptBlock) -> list[Range]:
-        """The block holds that again. Of code: what has changed, as distances."""
+        """Put the kept contents back into the block; of code, return what has changed, as
+        distances.
+        """
         block, host, size, code = kept.block, kept.host, kept.size, not kept.block.room
         if not self.stands(kept):
             before = block.view.tobytes() if code else b""
@@ -247,7 +249,8 @@ class WayBack:
         self._make_table()
 
     def fits(self) -> bool:
-        """True while the blocks are what they were when this was made, in the same process."""
+        """Return True while the blocks are what they were when this was made, in the same process.
+        """
         return self._mappings == self._pages.mappings and self._pid == os.getpid()
 
     def written(self) -> list[KeptBlock] | None:
@@ -373,7 +376,8 @@ class PageCopies:
         return KeptBlock(block, block.host, block.end - block.start, PageCopy(block.view.tobytes()))
 
     def stands(self, kept: KeptBlock) -> bool:
-        """True where the block is what was kept, but for what has been written since: nobody knows.
+        """Return True where the block is what was kept, but for what has been written since: nobody
+        knows.
         """
         return False
 
@@ -381,7 +385,7 @@ class PageCopies:
         """None: there is no quicker way."""
 
     def put_back(self, kept: KeptBlock) -> list[Range]:
-        """The block holds that again. What has changed, as distances."""
+        """Put the kept contents back into the block; return what has changed, as distances."""
         view, held = kept.block.view, kept.image.held
         ranges = differing(view.tobytes(), held)
         for start, end in ranges:
@@ -411,13 +415,13 @@ def _write(fd: int, data: memoryview, at: int) -> None:
 
 
 def best(page_size: int) -> HostPages | PageCopies:
-    """The better way that works here, for guests with pages of that size."""
+    """Return the better way that works here, for guests with pages of that size."""
     return HostPages() if page_size % PAGE == 0 and _tells() else PageCopies()
 
 
 @cache
 def _tells() -> bool:
-    """True if this system copies pages as said above, and says which: tried on three."""
+    """Return True if this system copies pages as said above, and says which: tried on three."""
     if sys.platform != "linux" or not hasattr(os, "memfd_create"):
         return False
     try:

@@ -283,7 +283,7 @@ class Interrupts:
         return target, budget
 
     def _refused(self, error: GuestFault) -> GuestFault:
-        """The error for vectors or a stack that are no memory: a real CPU would lock up."""
+        """Return the error for vectors or a stack that are no memory: a real CPU would lock up."""
         at = "" if error.address is None else f" at {error.address:#x}"
         return GuestFault(
             f"the CPU cannot take an interrupt: {error.reason}{at}",

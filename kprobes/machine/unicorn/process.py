@@ -205,7 +205,7 @@ class LinuxProcess:
         return sp
 
     def _auxiliary(self, threads: ThreadStorage, pointers: dict[int, int]) -> Iterable[int]:
-        """The auxiliary vector, in pairs."""
+        """Yield the auxiliary vector, in pairs."""
         vector = {
             _PAGESZ: self._cpu.memory.page_size,
             _BASE: 0,
@@ -281,7 +281,7 @@ class LinuxProcess:
         m.engine.uc.reg_write(x86_const.UC_X86_REG_GS, _TLS_SELECTOR)
 
     def missing(self, name: str) -> bool:
-        """True if this import is one that start() serves."""
+        """Return True if this import is one that start() serves."""
         threads = self._threads
         return (
             not self.pointer

@@ -188,7 +188,9 @@ class Reports:
             self._owner.unshadow()
 
     def _refused_callback(self) -> Callable[..., bool]:
-        """The hook of accesses that fail: only there the engine knows which instruction it was."""
+        """Return the hook of accesses that fail: only there the engine knows which instruction it
+        was.
+        """
         state, read_pc = self._state, self._cpu.read_pc
 
         def on_refused(_uc: int, _access: int, address: int, *_: int) -> bool:
@@ -199,8 +201,8 @@ class Reports:
         return on_refused
 
     def _fill_callback(self) -> Callable[[int, int, int, Any, int], bool]:
-        """The hook of the virtual TLB: the engine itself makes an entry for one kind of access,
-        which evicts the other's.
+        """Return the hook of the virtual TLB: the engine itself makes an entry for one kind of
+        access, which evicts the other's.
 
         Stores through an entry that may be executed are slow, as they look for translations: only
         code gets such. What is not mapped or not allowed still fails, at the access.
@@ -218,7 +220,7 @@ class Reports:
         return on_miss
 
     def _interrupt_callback(self) -> Callable[[int, int, int], None]:
-        """The engine's interrupt hook. It never raises: what is raised inside is parked.
+        """Return the engine's interrupt hook. It never raises: what is raised inside is parked.
 
         The hottest code of the library: what it needs is looked up beforehand, and the report's pc
         is put into Regs directly.
@@ -285,8 +287,8 @@ class Reports:
         return finish
 
     def _system_call_callback(self, call: SystemCall) -> Callable[[int, int], None]:
-        """The hook of a system call that the engine does not report as an interrupt. It adds the
-        instruction's size to pc afterwards.
+        """Return the hook of a system call that the engine does not report as an interrupt. It adds
+        the instruction's size to pc afterwards.
         """
         cpu, regs = self._cpu, self._regs
 
@@ -304,8 +306,8 @@ class Reports:
         return on_system_call
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
-        """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at
-        pc.
+        """Return the engine's invalid-instruction hook, where breakpoints arrive that way. True: go
+        on at pc.
         """
         regs = self._regs
         state = self._state

@@ -335,5 +335,5 @@ class Scratch:
         self.engine.unhook(stop)
 
     def register(self, name: str) -> int:
-        """A register's value."""
+        """Return a register's value."""
         return self.engine.reader(self._guest.registers.number(name), self._arch.bits)()

@@ -470,7 +470,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
 
 def _signed(descriptor: int) -> int:
-    """A C int, from a register."""
+    """Return a C int, from a register."""
     value = descriptor & 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
 

@@ -145,8 +145,8 @@ class ServedBreakpoints:
 
     @staticmethod
     def possible(cpu: UnicornCpu) -> bool:
-        """True if this engine reports breakpoints as interrupts, and pc and the mode are words that
-        are known.
+        """Return True if this engine reports breakpoints as interrupts, and pc and the mode are
+        words that are known.
         """
         cell = cpu.cells.get(cpu.arch.regs.pc)
         return (hostcode.available() and cpu.guest.breakpoint.channel == INTR and cell is not None

@@ -104,7 +104,7 @@ class Watches:
                             ctypes.addressof(words))
 
     def _begin(self, start: int, report: Watched) -> int:
-        """The number of a watch that is about to begin."""
+        """Return the number of a watch that is about to begin."""
         m = self._cpu
         if not self._watches:
             self._mend = mending(m.engine, m.guest, m.arch)
@@ -160,7 +160,7 @@ class Watches:
         return remove
 
     def writable(self, addr: int) -> bool:
-        """True where the guest may write, as far as the engine knows."""
+        """Return True where the guest may write, as far as the engine knows."""
         memory = self._cpu.memory
         place = memory.windows.place(addr)
         return any(start <= place <= end and perms & const.UC_PROT_WRITE

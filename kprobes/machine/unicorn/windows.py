@@ -37,13 +37,13 @@ class Windows:
         return addr
 
     def aliases(self, addr: int) -> list[int]:
-        """An address, and what else shows the same."""
+        """Return an address and all others by which the guest sees the same memory."""
         place = self.place(addr)
         return [addr, *({place, *(start + place for start in self._used)} - {addr})]
 
     def shown(self, place: int, regs: Regs) -> int:
-        """The address by which an instruction meant a place: the one that is nearest to what a
-        register holds.
+        """Return the address by which an instruction meant a place: the one that is nearest to what
+        a register holds.
         """
         if not self._segments:
             return place

@@ -121,7 +121,7 @@ class Hash(Map, MutableMapping[Any, Any]):
     # ---- entries
 
     def _entry(self, entry: int) -> tuple[int, int]:
-        """(home, state)"""
+        """Return the home and the state of an entry, given by its number."""
         home, state = struct.unpack_from("II", self._view, self.entries + entry * self.entry_size)
         return home, state
 
@@ -148,7 +148,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         return self.home(self._words.unpack(key + self._pad))
 
     def home(self, words: Iterable[int]) -> int:
-        """The slot of a key's words."""
+        """Return the slot of a key's words."""
         h = self._head[SEED]
         for word in words:
             h = (h ^ word) * _MULTIPLIER & _U64
@@ -166,8 +166,8 @@ class Hash(Map, MutableMapping[Any, Any]):
         return slot, -1
 
     def _insert(self, key: bytes, slot: int) -> int:
-        """A new entry for a key, its values zeroed; -1 where there is none. `slot` is what _find()
-        said.
+        """Return a new entry for a key, its values zeroed; -1 where there is none. `slot` is what
+        _find() said.
         """
         entry = self._take()
         if entry < 0 and self.lru:
@@ -227,7 +227,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         index[slot] = 0
 
     def next_key(self, entry: int) -> tuple[int, bytes]:
-        """The first entry in use from a number on: (the number behind it, its key).
+        """Return the first entry in use from a number on: (the number behind it, its key).
 
         (0, zeros) where there is none.
         """
@@ -237,7 +237,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         return 0, bytes(self.key_size)
 
     def value_bytes(self, entry: int, cpu: int = 0) -> bytes:
-        """The bytes of an entry's value, by the entry's number."""
+        """Return the bytes of an entry's value, by the entry's number."""
         at = self._value(entry, cpu)
         return bytes(self._view[at:at + self.value_size])
 

@@ -51,13 +51,17 @@ class Queue(Map):
     # ---- Python's side
 
     def push(self, value: Any) -> None:
-        """BadArgument: it is full, or the value has no such bytes."""
+        """Add a value.
+
+        Raises:
+            BadArgument: the map is full, or the value has no such bytes.
+        """
         if self.push_elem(self._raw("value", self.value_codec, value)):
             raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
                               hint="pop some, or make max_entries larger")
 
     def pop(self) -> Any:
-        """The next value, removed. IndexError: it is empty."""
+        """Return the next value, removed. IndexError: it is empty."""
         return self.value_codec.load(self._items.pop())
 
     def __iter__(self) -> Iterator[Any]:

@@ -75,8 +75,8 @@ class Ring(Map):
     # ---- programs' side
 
     def reserve(self, size: int, cpu: int = 0) -> int:
-        """Address of `size` bytes of a new record, which is not complete yet; 0 where there is no
-        room.
+        """Return the address of `size` bytes of a new record, which is not complete yet; 0 where
+        there is no room.
         """
         head = self._head
         total = size + 15 & ~7
@@ -139,7 +139,7 @@ class Ring(Map):
         return bool(record)
 
     def holds(self, address: int) -> bool:
-        """True where an address lies in this buffer."""
+        """Return True where an address lies in this buffer."""
         return self.address <= address < self.address + HEADER + 2 * self.size
 
     def query(self, what: int) -> int:
@@ -162,8 +162,8 @@ class Ring(Map):
         self._head[LOST] += 1
 
     def take(self, size: int) -> bytes:
-        """All records, one behind the other, and consume them; each is complete, and of `size`
-        bytes, a multiple of 8.
+        """Return all records, one behind the other, and consume them; each is complete, and of
+        `size` bytes, a multiple of 8.
         """
         head, step, out = self._head, struct.Struct(f"8x{size}s"), list[bytes]()
         while head[CONSUMER] < head[PRODUCER]:

@@ -39,7 +39,7 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
         self.address = self.block.address
 
     def number(self, trace: Sequence[int], flags: int) -> int:
-        """The number of a trace, which is kept; EEXIST: another one has the same."""
+        """Return the number of a trace, which is kept; EEXIST: another one has the same."""
         trace = tuple(trace[:self.depth])
         number = zlib.crc32(b"".join(a.to_bytes(8, "little") for a in trace)) % self._buckets
         there = self._traces.get(number)

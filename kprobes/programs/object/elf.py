@@ -159,5 +159,5 @@ class ObjectFile:
         return out
 
     def section(self, name: str) -> Section | None:
-        """The first section of a name."""
+        """Return the first section of a name."""
         return next((s for s in self.sections if s.name == name), None)

@@ -137,7 +137,9 @@ class Values:
         return Typed(kind, _elements if t.kind == b.ARRAY else _same)
 
     def structure(self, name: str) -> Any:
-        """The ctypes structure (or union) of a name; None: there is none. ValueError: damaged."""
+        """Return the ctypes structure (or union) of a name; None: there is none. ValueError:
+        damaged.
+        """
         numbers = (
             n
             for n, t in enumerate(self._btf.types)
@@ -160,7 +162,7 @@ class Values:
         return _INTEGERS[8 if t.kind == b.PTR else t.size, sign]
 
     def _ctype(self, number: int, depth: int) -> Any:
-        """The ctypes type; None: it is shown as bytes."""
+        """Return the ctypes type; None: it is shown as bytes."""
         if depth > _DEEP:
             raise ValueError("BTF types contain each other in a ring")
         t = self._btf.plain(number)

@@ -102,7 +102,7 @@ def xor(a: Scalar, b: Scalar) -> Scalar:
 
 
 def _filled(number: int) -> int:
-    """The number with all bits below its highest set."""
+    """Return the number with all bits below its highest set."""
     return (1 << number.bit_length()) - 1
 
 

@@ -25,7 +25,7 @@ _FRAME: Final = (1 << FRAME_BITS) - 1
 
 
 def control(insn: Instruction, pc: int) -> Control:
-    """The function of an instruction that does not simply go on behind itself."""
+    """Return the function of an instruction that does not simply go on behind itself."""
     if insn.is_exit:
         return _exit
     to = insn.target(pc)

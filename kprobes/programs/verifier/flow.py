@@ -230,8 +230,8 @@ class ProgramFlow:
         return list(done)
 
     def deepest(self, stack: Mapping[int, int]) -> tuple[int, tuple[int, ...]]:
-        """The most stack that functions take together, from the bytes of each; and these functions,
-        callers first.
+        """Return the most stack that functions take together, from the bytes of each; and these
+        functions, callers first.
         """
         @cache
         def of(start: int) -> tuple[int, tuple[int, ...]]:
@@ -240,7 +240,9 @@ class ProgramFlow:
         return of(0)
 
     def _leaving(self) -> frozenset[int]:
-        """The conditional jumps that may leave a loop: within it, and one way leads out of it."""
+        """Return the conditional jumps that may leave a loop: within it, and one way leads out of
+        it.
+        """
         before: dict[int, list[int]] = {}
         for pc in self._heads:
             for to in self.following(pc):

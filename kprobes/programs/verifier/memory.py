@@ -32,7 +32,7 @@ _GUEST = "guest memory is read with bpf_probe_read_kernel() and its like"
 
 
 def pointed(path: Path, register: int) -> Pointer:
-    """The pointer in a register, or the refusal to access memory by what else is there."""
+    """Return the pointer in a register, or the refusal to access memory by what else is there."""
     value = path.read(register)
     if isinstance(value, Scalar):
         null = not value.mask and not value.value
@@ -132,7 +132,7 @@ def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Va
 
 
 def _constant(path: Path, of: Map, at: int, size: int) -> Scalar | None:
-    """A number of read-only data, which from now on stays as it is; None: a map with several
+    """Return a number of read-only data, which from now on stays as it is; None: a map with several
     values.
     """
     if of.type is not MapType.ARRAY or of.max_entries != 1:
@@ -341,7 +341,7 @@ def _to_stack(path: Path, number: int, at: int, size: int, value: Value) -> None
 
 
 def _patched(part: Half, at: int, value: Scalar, size: int, order: isa.Order) -> Half:
-    """A half with 1 or 2 bytes stored into it."""
+    """Return a half with 1 or 2 bytes stored into it."""
     if isinstance(part, Scalar) and not part.mask and not value.mask:
         raw = bytearray(part.value.to_bytes(4, order))
         raw[at:at + size] = value.value.to_bytes(size, order)
@@ -386,7 +386,7 @@ def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: b
 # ---- atomic operations
 
 def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
-    """An atomic operation's access: what was there, as a zero-extended number."""
+    """Return an atomic operation's access: what was there, as a zero-extended number."""
     if pointer.region.kind not in (STACK, VALUE, RECORD) and not pointer.region.plain:
         raise path.refuse(f"an atomic operation on {NAMES[pointer.region.kind]}",
                           "they work on stack, map values and records")

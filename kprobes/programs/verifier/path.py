@@ -198,7 +198,7 @@ def _raise(table: dict[int, int], key: int, size: int) -> None:
 
 
 def stack_of(frame: int) -> MemoryRegion:
-    """The stack of the frame of that number."""
+    """Return the stack of the frame of that number."""
     return _STACKS[frame]
 
 

@@ -70,12 +70,13 @@ class Scalar:
         return end if end <= M32 else M32
 
     def holds(self, number: int) -> bool:
-        """True where the (unsigned) number is in the set."""
+        """Return True where the (unsigned) number is in the set."""
         return ((number ^ self.value) & ~self.mask == 0 and (number - self.lo & M64) <= self.span
                 and (number - self.lo32 & M32) <= self.span32)
 
     def contains(self, other: Scalar) -> bool:
-        """True where each description of `other` lies within this one's; then all its numbers do.
+        """Return True where each description of `other` lies within this one's; then all its
+        numbers do.
         """
         return (
             not (self.value ^ other.value) & ~self.mask
@@ -123,13 +124,13 @@ def unknown() -> Scalar:
 
 
 def between(low: int, high: int) -> Scalar:
-    """The numbers low .. high: both unsigned or both signed."""
+    """Return the numbers low .. high: both unsigned or both signed."""
     return settled(0, M64, low & M64, min(high - low, M64), 0, M32)
 
 
 def meet(a: int, a_span: int, b: int, b_span: int, ring: int) -> tuple[int, int] | None:
-    """The smallest arc that is sure to hold what two arcs have in common, on the circle 0 .. ring;
-    None: nothing.
+    """Return the smallest arc that is sure to hold what two arcs have in common, on the circle 0 ..
+    ring; None: nothing.
     """
     at = b - a & ring  # where b begins, seen from a's begin
     end = at + b_span
@@ -144,8 +145,8 @@ def meet(a: int, a_span: int, b: int, b_span: int, ring: int) -> tuple[int, int]
 
 
 def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar | None:
-    """The set that three descriptions give together, each sharpened by the others; None: there is
-    no such number.
+    """Return the set that three descriptions give together, each sharpened by the others; None:
+    there is no such number.
     """
     if mask != M64:  # bits -> arcs
         both = meet(lo, span, value, mask, M64)
@@ -195,8 +196,8 @@ def common(a: Scalar, b: Scalar) -> Scalar | None:
 
 
 def truncated(a: Scalar, bits: int) -> Scalar:
-    """The lower 8, 16, 32 or 64 bits. The same object where that changes nothing: then it is a
-    copy.
+    """Return the lower 8, 16, 32 or 64 bits. The same object where that changes nothing: then it is
+    a copy.
     """
     ring = (1 << bits) - 1
     if a.umax <= ring:
@@ -211,8 +212,8 @@ def truncated(a: Scalar, bits: int) -> Scalar:
 
 
 def extended(a: Scalar, bits: int) -> Scalar:
-    """The lower 8, 16, 32 or 64 bits with the highest of them copied upwards. The same object where
-    nothing changes.
+    """Return the lower 8, 16, 32 or 64 bits with the highest of them copied upwards. The same
+    object where nothing changes.
     """
     sign, ring = 1 << bits - 1, (1 << bits) - 1
     if a.umax < sign or bits == 64:
@@ -232,7 +233,7 @@ def extended(a: Scalar, bits: int) -> Scalar:
 
 
 def swapped(a: Scalar, bits: int) -> Scalar:
-    """The lower 16, 32 or 64 bits with their bytes reversed."""
+    """Return the lower 16, 32 or 64 bits with their bytes reversed."""
     if not a.mask:
         size = bits // 8
         return const(int.from_bytes((a.value & (1 << bits) - 1).to_bytes(size, "little"), "big"))

@@ -56,7 +56,7 @@ class MemoryRegion:
         self.plain = plain
 
     def like(self, other: MemoryRegion) -> bool:
-        """True where they differ by their address at most."""
+        """Return True where they differ by their address at most."""
         return (self.kind == other.kind and self.map is other.map and self.frame == other.frame
                 and self.high == other.high and self.low == other.low)
 
@@ -183,7 +183,7 @@ def _parts(cell: Cell | int | None) -> tuple[Cell | int | None, ...]:
 
 
 def _moved(known: dict[Scalar, Scalar], value: Scalar, old: Scalar, new: Scalar) -> Scalar:
-    """A relative of `old`, now that this is `new`; one object for each."""
+    """Return a relative of `old`, now that this is `new`; one object for each."""
     if value not in known:
         by = value.delta - old.delta & M64
         there = add(new, const(by))
@@ -198,7 +198,7 @@ def signed(number: int) -> int:
 
 
 def halves(cell: Cell | None, order: str) -> tuple[Half, Half]:
-    """A cell by its halves, in the order of their addresses."""
+    """Return a cell by its halves, in the order of their addresses."""
     if cell is None:
         return EMPTY
     if isinstance(cell, tuple):

@@ -20,8 +20,8 @@ Step = Callable[[Path], None]
 
 
 def step(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Step:
-    """The function of an instruction other than jumps, local calls and exit. regions: of LDDW's map
-    values, by map.
+    """Return the function of an instruction other than jumps, local calls and exit. regions: of
+    LDDW's map values, by map.
     """
     if insn.wide:
         return _wide(code, insn, regions)
@@ -56,7 +56,7 @@ def _wide(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> St
 # ---- arithmetic
 
 def number(path: Path, register: int) -> Scalar:
-    """The number in a register that is not an address."""
+    """Return the number in a register that is not an address."""
     value = path.read(register)
     if isinstance(value, Scalar):
         return value

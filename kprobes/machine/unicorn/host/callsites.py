@@ -201,7 +201,8 @@ class FollowedCalls:
         self._set(trampoline=trampoline)
 
     def find_stack(self, block: Callable[[int, int], HostBlock | None]) -> bool:
-        """True if the stack is in a block, where host code can reach it from now on; or needs none.
+        """Return True if the stack is in a block, where host code can reach it from now on; or
+        needs none.
         """
         if self._sp is None:
             return True
@@ -216,8 +217,8 @@ class FollowedCalls:
         self._set(room=0)
 
     def take(self) -> list[tuple[int, int, int]]:
-        """The calls being followed, oldest first: (address of the call site's words, frame, return
-        address). They are Python's now.
+        """Return the calls being followed, oldest first: (address of the call site's words, frame,
+        return address). They are Python's now.
         """
         view = self.view
         top, base = view[_TOP], view[_BASE]

@@ -47,7 +47,7 @@ def address(name: str) -> int:
 
 @cache
 def called() -> Called:
-    """The table of this process's library. OSError or ValueError where there is none,
+    """Return the table of this process's library. OSError or ValueError where there is none,
     AttributeError where it is no such library.
     """
     return Called(_table())
@@ -91,7 +91,7 @@ def _table() -> ctypes.Array[ctypes.c_uint64]:
 
 
 def _dynamic(base: int) -> Iterator[tuple[int, int]]:
-    """The dynamic section of an ELF file in memory: (tag, value)."""
+    """Yield the dynamic section of an ELF file in memory: (tag, value)."""
     headers = ctypes.c_uint64.from_address(base + 32).value
     count = ctypes.c_uint16.from_address(base + 56).value
     for header in range(base + headers, base + headers + count * 56, 56):

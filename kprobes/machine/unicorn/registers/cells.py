@@ -61,11 +61,11 @@ class Cell:
         )
 
     def reader(self) -> Callable[[], int]:
-        """A function that reads the register."""
+        """Return a function that reads the register."""
         return partial(self.view.__getitem__, self.index)
 
     def writer(self) -> Callable[[int], None]:
-        """A function that writes the register; the value is cut to its width."""
+        """Return a function that writes the register; the value is cut to its width."""
         view, index, mask = self.view, self.index, self.mask
 
         def write(value: int) -> None:
@@ -181,8 +181,8 @@ def offset(
 
 
 def _value(bits: int) -> int:
-    """A number that is not there by chance, and that pc may have: in its lowest bits some guests
-    see a mode.
+    """Return a number that is not there by chance, and that pc may have: in its lowest bits some
+    guests see a mode.
     """
     return (random.getrandbits(bits - 2) | 1 << bits - 3) & ~3
 
@@ -206,7 +206,7 @@ def _places(block: bytes, pattern: bytes) -> set[int]:
 
 
 def agrees(engine: Engine, number: int, bits: int, cell: RegisterWord) -> bool:
-    """True if what the API writes is seen in the cell, and the other way round."""
+    """Return True if what the API writes is seen in the cell, and the other way round."""
     read, write = engine.reader(number, bits), engine.writer(number, bits)
     old = read()
     one, other = _value(bits), _value(bits)
@@ -222,8 +222,8 @@ def agrees(engine: Engine, number: int, bits: int, cell: RegisterWord) -> bool:
 def find_mode(
     engine: Engine, layout: str, pc: Cell, number: int, flags: int, bit: int
 ) -> memoryview | None:
-    """The word beside pc that holds the mode which the lowest bit of a pc written through the API
-    selects; None where there is none.
+    """Return the word beside pc that holds the mode which the lowest bit of a pc written through
+    the API selects; None where there is none.
 
     number, flags, bit: of pc and of the flags' register, and which of its bits shows the mode.
     """
@@ -244,8 +244,8 @@ def find_mode(
 def _selects(
     write: Callable[[int], None], shows: Callable[[], int], bit: int, word: memoryview, value: int
 ) -> bool:
-    """True if the word is the mode of a pc that is written, and if the flags show what is written
-    into the word.
+    """Return True if the word is the mode of a pc that is written, and if the flags show what is
+    written into the word.
     """
     write(_value(32) | value)
     if word[0] != value:

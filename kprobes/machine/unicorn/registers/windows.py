@@ -59,11 +59,11 @@ class Windowed:
     address: int
 
     def reader(self) -> Callable[[], int]:
-        """A function that reads the register."""
+        """Return a function that reads the register."""
         return partial(self.window.__getitem__, self.index)
 
     def writer(self) -> Callable[[int], None]:
-        """A function that writes the register; the value is cut to its width."""
+        """Return a function that writes the register; the value is cut to its width."""
         return partial(self.window.__setitem__, self.index)
 
 
