@@ -11,11 +11,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .deprecation import FORMER, warn
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .arch import get as get_arch
     from .arch import names as arch_names
+    from .board import Board
     from .core.hit.executed import ExecutedElsewhere
     from .core.hit.returns import ReturnMissed
     from .core.patch.text import TextOverwritten
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from .core.register.listing import Listed
     from .core.register.verdict import Verdict
     from .debug.arguments import keep_arguments
+    from .debug.types import CType
+    from .debug.view import View
     from .errors import (
         AlreadyRegistered,
         AmbiguousSymbol,
@@ -58,12 +63,20 @@ if TYPE_CHECKING:
         Unprobeable,
         Unsupported,
     )
+    from .events._armed import TraceEvent
+    from .events._record import Record
+    from .events._table import Events
+    from .events._watchpoint import Watchpoint
+    from .heap.check import HeapCheck
+    from .heap.finding import HeapFinding
     from .kprobes import Kprobes
     from .machine._base import Fault, Machine, Sink
     from .machine.remote import QemuMachine, RemoteMachine
     from .machine.remote.threadlock import ThreadsUnseen
     from .machine.unicorn.machine import UnicornMachine
+    from .machine.unicorn.snapshot import Snapshot
     from .native import SlowHost
+    from .programs.attach import Attachment
     from .programs.header import bpf_header
     from .programs.program import Program
     from .regs import (
@@ -74,7 +87,13 @@ if TYPE_CHECKING:
         regs_get_kernel_argument,
         regs_return_value,
     )
+    from .script.script import Script
+    from .script.source import ScriptError
+    from .stacks import Stack
     from .symbols import Symbol, Symbols
+    from .tracing.coverage import Coverage
+    from .tracing.graph import CallTree, Graph
+    from .tracing.recorder import Recording
     from .tracing.trace import Trace
 else:
     # Type checkers do not see this function: to them a name that is not here is an error.
@@ -82,6 +101,9 @@ else:
         """Import what is asked for first here: see PEP 562."""
         if name in _MODULES:
             return import_module(f"{__name__}.{name}")
+        if (renamed := FORMER.get(name)) is not None:
+            warn(f"{__name__}.{name}", renamed, level=2)
+            return globals().get(renamed.now) or __getattr__(renamed.now)
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         module, _, there = _HOMES[name].partition(":")
@@ -158,6 +180,24 @@ _HOMES = {
     "Symbol": "symbols",
     "Symbols": "symbols",
     "Trace": "tracing.trace",
+    "Attachment": "programs.attach",
+    "Board": "board",
+    "CallTree": "tracing.graph",
+    "Coverage": "tracing.coverage",
+    "CType": "debug.types",
+    "Events": "events._table",
+    "Graph": "tracing.graph",
+    "HeapCheck": "heap.check",
+    "HeapFinding": "heap.finding",
+    "Record": "events._record",
+    "Recording": "tracing.recorder",
+    "Script": "script.script",
+    "ScriptError": "script.source",
+    "Snapshot": "machine.unicorn.snapshot",
+    "Stack": "stacks",
+    "TraceEvent": "events._armed",
+    "View": "debug.view",
+    "Watchpoint": "events._watchpoint",
 }
 #: modules that are attributes of the package, as if all of this were imported at its top
 _MODULES = {home.partition(".")[0].partition(":")[0] for home in _HOMES.values()}
@@ -171,19 +211,28 @@ __all__ = [
     "DIVERTED",
     "AlreadyRegistered",
     "AmbiguousSymbol",
+    "Attachment",
     "BadArgument",
     "BadLocation",
     "Blacklisted",
+    "Board",
+    "CType",
+    "CallTree",
+    "Coverage",
     "EventBusy",
     "EventError",
+    "Events",
     "ExecutedElsewhere",
     "Fault",
     "Gone",
+    "Graph",
     "GuestFault",
     "GuestHalted",
     "GuestStopped",
     "GuestTimeout",
+    "HeapCheck",
     "HeapError",
+    "HeapFinding",
     "ImageError",
     "Jprobe",
     "JprobeExists",
@@ -207,25 +256,34 @@ __all__ = [
     "Program",
     "ProgramError",
     "QemuMachine",
+    "Record",
+    "Recording",
     "ReentryError",
     "Regs",
     "RemoteError",
     "RemoteMachine",
     "ReturnMissed",
+    "Script",
+    "ScriptError",
     "Sink",
     "SlowHost",
+    "Snapshot",
+    "Stack",
     "Symbol",
     "Symbols",
     "TextOverwritten",
     "ThreadsUnseen",
     "TooBig",
     "Trace",
+    "TraceEvent",
     "UnicornMachine",
     "UnknownRegister",
     "UnknownSymbol",
     "Unprobeable",
     "Unsupported",
     "Verdict",
+    "View",
+    "Watchpoint",
     "arch_names",
     "bpf_header",
     "get_arch",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,17 @@ from .arguments import checked, key
 from .core.hit.ctlblk import HitState
 from .core.hit.trace import stack_trace
 from .core.patch.probepoint import Probepoint
-from .core.probe import Jprobe, Kprobe, Kretprobe, Probe
+from .core.probe import (
+    FaultHandler,
+    Jprobe,
+    Kprobe,
+    Kretprobe,
+    Mirror,
+    PostHandler,
+    PreHandler,
+    Probe,
+    ReturnHandler,
+)
 from .core.register import listing
 from .core.register.admission import typed
 from .core.register.listener import Listener
@@ -34,6 +44,7 @@ if TYPE_CHECKING:
     from .heap.check import HeapCheck
     from .programs.attach import Attachment
     from .programs.program import Program
+    from .script.output import ScriptOutput
     from .script.script import Script
     from .tracing.coverage import Coverage
     from .tracing.graph import Graph
@@ -238,40 +249,96 @@ class Kprobes(Uncopied):
         """Byte for byte the debugfs file kprobes/blacklist."""
         return listing.format_blacklist(self.blacklist)
 
-    def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False,
-               **more: Any) -> Attachment:
-        """Run a program (kprobes.Program) at probes; all or nothing.
+    def attach(
+        self,
+        program: Program,
+        where: str | int | None = None,
+        offset: int = 0,
+        retprobe: bool = False,
+        *,
+        cookie: int = 0,
+        clock: Callable[[], int] | str = "host",
+        engine: str | None = None,
+        maxactive: int = 0,
+        printed: Callable[[str], None] | None = None,
+        only: Sequence[str] | None = None,
+    ) -> Attachment:
+        """Run a program at probes; all or nothing.
 
-        Without `where`, each program of an object runs where its section says, as libbpf has them:
-        kprobe/SYMBOL[+OFFSET], kretprobe/SYMBOL, kprobe.multi/GLOB, uprobe/FILE:SYMBOL, usdt/FILE:PROVIDER:NAME,
-        fentry/SYMBOL. With it (a symbol or an address, `offset` bytes behind it), one program runs there; with
-        `retprobe` when the function returns. maxactive: of the return probe. cookie: what get_attach_cookie gives (0).
-        clock: what ktime_get_ns gives: "host" (its monotonic clock), "instructions" (as many ns as the guest has
-        executed instructions; counting makes it slow), or a function. engine: "interpreter", "host"; None: the best.
-        printed: called with each line of trace_printk, which is kept in the attachment's `printed` otherwise.
-        only: names of the programs of an object that are meant; None: all.
+        Args:
+            program: what runs there. Without `where`, each program of an object runs where its
+                section says, as libbpf has them: kprobe/SYMBOL[+OFFSET], kretprobe/SYMBOL,
+                kprobe.multi/GLOB, uprobe/FILE:SYMBOL, usdt/FILE:PROVIDER:NAME, fentry/SYMBOL.
+            where: a symbol or an address, for one program.
+            offset: bytes behind `where`.
+            retprobe: run when the function returns.
+            cookie: what get_attach_cookie gives.
+            clock: what ktime_get_ns gives: "host" (its monotonic clock), "instructions" (as many ns
+                as the guest has executed instructions; counting makes it slow), or a function.
+            engine: "interpreter" or "host"; None: the best that can run it.
+            maxactive: of the return probe; 0: Kprobes.instances.
+            printed: is called with each line of trace_printk, which is kept in the attachment's
+                `printed` otherwise.
+            only: names of the programs of an object that are meant; None: all.
 
-        Raises ProgramError: it is not safe, not for this machine, or says nowhere where it belongs; Unsupported: no
-        instructions are counted here; BadArgument; and what register() raises.
+        Raises:
+            ProgramError: the program is not safe, not for this machine, or says nowhere where it
+                belongs.
+            Unsupported: no instructions are counted here.
+            BadArgument: an argument makes no sense.
+            Others: as register().
         """
         from .programs.attach import attach
 
-        return attach(self, program, where, offset, retprobe, **more)
+        return attach(
+            self, program, where, offset, retprobe,
+            cookie=cookie, clock=clock, engine=engine, maxactive=maxactive, printed=printed,
+            only=only,
+        )
 
-    def script(self, text: str, *params: str | int, **options: Any) -> Script:
+    def script(
+        self,
+        text: str,
+        *params: str | int,
+        named: Mapping[str, str | bool] | None = None,
+        unsafe: bool = False,
+        clock: Callable[[], int] | str = "host",
+        engine: str | None = None,
+        output: ScriptOutput | None = None,
+        name: str = "stdin",
+        quiet: bool = False,
+        probe_filter: str = "",
+        mode: str | None = None,
+    ) -> Script:
         """Run a script in bpftrace's language: `with k.script("kprobe:f { @[arg0] = count(); }") as s: ...`.
 
-        Its probes are attached, and `begin` runs, when it is entered; `end` runs, and maps are printed, when it is
-        left.
-        params: `$1`, `$2` ...; named={"name": "value"} is what `--name=value` gives to getopt(). unsafe: functions are
-        allowed that change the guest or run programs of the host. clock, engine: as in attach(). output: takes what is
-        printed (a kprobes.script.output.ScriptOutput); without it `s.output` has it.
+        Its probes are attached, and `begin` runs, when it is entered; `end` runs, and maps are
+        printed, when it is left.
 
-        Raises ScriptError: it is wrong; it says where, and what to do.
+        Args:
+            text: the script.
+            params: `$1`, `$2` ...
+            named: {"name": "value"} is what `--name=value` gives to getopt().
+            unsafe: functions are allowed that change the guest or run programs of the host.
+            clock: what `nsecs` is, as in attach().
+            engine: what runs its programs, as in attach().
+            output: takes what is printed; without it `s.output` has it.
+            name: what messages call the script.
+            quiet: do not say how many probes there are.
+            probe_filter: a regular expression; probes whose name it is not found in are left out,
+                but for `begin` and `end`.
+            mode: "test" or "bench", whose probes are there only then.
+
+        Raises:
+            ScriptError: the script is wrong; it says where, and what to do.
+            BadArgument: an argument makes no sense.
         """
         from .script import script_at
 
-        return script_at(self, text, params, **options)
+        return script_at(
+            self, text, params, named, unsafe=unsafe, clock=clock, engine=engine, output=output,
+            name=name, quiet=quiet, probe_filter=probe_filter, mode=mode,
+        )
 
     def event(self, text: str, filter: str = "", stack: bool = False) -> TraceEvent:
         """Arm a kprobe event, as Linux writes them: "p:crc crc32 len=$arg3:u32"; its hits become records. The place may
@@ -289,18 +356,39 @@ class Kprobes(Uncopied):
 
         return Events(self)
 
-    def trace(self, *events: str, **options: Any) -> Recording:
-        """Record the hits of events while it is entered: `with k.trace("p crc32 len=$arg3", "r crc32 $retval", "w
-        @counter") as t: ...`.
+    def trace(
+        self,
+        *events: str,
+        filter: str = "",
+        stack: bool = False,
+        records: int = 1 << 20,
+        clock: str | Callable[[], int] = "counter",
+        exclude: Sequence[str] = (),
+    ) -> Recording:
+        """Record the hits of events while it is entered.
 
-        An event's place may be a glob or a /regular expression/. filter: which hits are recorded, in ftrace's language.
-        stack: with each hit the return addresses above it (False). records: that there is room for, then the oldest go
-        (1 << 20). clock: "counter" (no time), "host" (ns), "instructions" (the guest's so far; that is slow), or a
-        function that gives ns. Raises EventError, BadArgument, Unsupported (nobody counts here).
+        `with k.trace("p crc32 len=$arg3", "r crc32 $retval", "w @counter") as t: ...`
+
+        Args:
+            events: definitions. A place may be a glob or a /regular expression/.
+            filter: which hits are recorded, in ftrace's language.
+            stack: record with each hit the return addresses above it.
+            records: how many there is room for; then the oldest go.
+            clock: "counter" (no time), "host" (ns), "instructions" (the guest's so far; that is
+                slow), or a function that gives ns.
+            exclude: globs of functions that patterns leave out.
+
+        Raises:
+            EventError: a definition or the filter is wrong.
+            BadArgument: an argument makes no sense.
+            Unsupported: no instructions are counted here.
         """
         from .tracing.recorder import Recording
 
-        return Recording(self, events, **options)
+        return Recording(
+            self, events,
+            stack=stack, records=records, clock=clock, filter=filter, exclude=exclude,
+        )
 
     def coverage(self, modules: str | Sequence[str] = (), functions: str | Sequence[str] = (),
                  edges: bool = False) -> Coverage:
@@ -314,31 +402,85 @@ class Kprobes(Uncopied):
 
         return Coverage(self.machine, modules, functions, edges)
 
-    def heap(self, functions: Mapping[str | int, str] | None = None, **options: Any) -> HeapCheck:
-        """Stand in for the guest's allocator from now on, until its close(), and find what the guest does wrong with
-        memory: `with k.heap() as heap: ...; print(heap.report())`.
+    def heap(
+        self,
+        functions: Mapping[str | int, str] | None = None,
+        *,
+        defaults: bool = True,
+        zone: int = 32,
+        quarantine: int = 1 << 20,
+        limit: int = 1 << 28,
+        uninitialized: bool = False,
+        leaks: bool = True,
+        accesses: bool | None = None,
+        raising: bool = False,
+        depth: int = 8,
+        reads_lines: Sequence[str] | None = None,
+    ) -> HeapCheck:
+        """Stand in for the guest's allocator until its close(), and find what the guest does wrong with memory.
 
-        functions: allocator functions besides those with usual names: {"pool_get": "malloc", 0x1234: "free"}.
-        uninitialized: tell of reads of what was never written (False). raising: findings are raised as HeapError
-        (False). leaks: look for leaks at the end (True). All options: kprobes.heap.HeapCheck. Raises BadArgument (no
-        function is known), Unsupported, and what register() raises.
+        `with k.heap() as heap: ...; print(heap.report())`
+
+        Args:
+            functions: allocator functions besides those with usual names:
+                {"pool_get": "malloc", 0x1234: "free"}.
+            defaults: False: `functions` are all there are.
+            zone: bytes of the red zone in front of a block and behind it, at least.
+            quarantine: bytes of freed blocks that are kept back before they are used again.
+            limit: bytes that the guest may have at a time.
+            uninitialized: tell of reads of what was never written.
+            leaks: look for leaks at the end.
+            accesses: watch accesses to memory; None: where the engine can.
+            raising: raise findings as HeapError, out of the guest's run.
+            depth: return addresses that are kept with each block.
+            reads_lines: globs of modules, and of "module:function", that may read whole words and
+                lines of which some bytes are a block's; None: those of C libraries.
+
+        Raises:
+            BadArgument: no function is known, or an argument makes no sense.
+            Unsupported: the machine's memory cannot be checked.
+            Others: as register().
         """
-        from .heap.check import HeapCheck
+        from .heap.check import READS_LINES, HeapCheck
 
-        return HeapCheck(self, functions, **options)
+        return HeapCheck(
+            self, functions,
+            defaults=defaults, zone=zone, quarantine=quarantine, limit=limit,
+            uninitialized=uninitialized, leaks=leaks, accesses=accesses, raising=raising, depth=depth,
+            reads_lines=READS_LINES if reads_lines is None else reads_lines,
+        )
 
-    def graph(self, function: str, **options: Any) -> Graph:
-        """Record a function's call tree while it is entered: `with k.graph("parse_settings") as tree: ...;
-        print(tree)`.
+    def graph(
+        self,
+        function: str,
+        functions: str = "*",
+        *,
+        args: int = 0,
+        depth: int | None = None,
+        instructions: bool = False,
+    ) -> Graph:
+        """Record a function's call tree while it is entered.
 
-        functions: a glob: which functions of its image are in the tree ("*"). args: how many arguments of each are kept
-        (0). depth: how far down (None: all). instructions: each call's are counted, which makes the guest slow (False).
-        Raises UnknownSymbol, BadArgument, Unsupported (nobody counts here), and what register() does where the function
-        cannot be probed.
+        `with k.graph("parse_settings") as tree: ...; print(tree)`
+
+        Args:
+            function: the root.
+            functions: a glob: which functions of its image are in the tree.
+            args: how many arguments of each call are kept, 0 to 16.
+            depth: how far down; None: all.
+            instructions: count each call's, which makes the guest slow.
+
+        Raises:
+            UnknownSymbol: there is no such function.
+            BadArgument: an argument makes no sense.
+            Unsupported: no instructions are counted here.
+            Others: as register(), where the function itself cannot be probed.
         """
         from .tracing.graph import Graph
 
-        return Graph(self, function, **options)
+        return Graph(
+            self, function, functions, args=args, depth=depth, instructions=instructions
+        )
 
     def program_calls(self, begins: bool) -> None:
         """For programs that a machine runs at a call site: one calls Python, or that is done. Meanwhile a hit is going
@@ -387,17 +529,110 @@ class Kprobes(Uncopied):
 
     # --- ways to write it
 
-    def kprobe(self, symbol_name: str | None = None, **fields: Any) -> Shorthand[Kprobe]:
-        """Decorator (the function is the pre_handler) or context manager for a Kprobe of these fields."""
-        return Shorthand(self, Kprobe(symbol_name=symbol_name, **fields), "pre_handler")
+    def kprobe(
+        self,
+        symbol_name: str | None = None,
+        *,
+        offset: int = 0,
+        addr: int | None = None,
+        pre_handler: PreHandler | None = None,
+        post_handler: PostHandler | None = None,
+        fault_handler: FaultHandler | None = None,
+        disabled: bool = False,
+        optimize: bool = True,
+    ) -> Shorthand[Kprobe]:
+        """Write a Kprobe as a decorator (of its pre_handler) or as a context manager.
 
-    def kretprobe(self, symbol_name: str | None = None, **fields: Any) -> Shorthand[Kretprobe]:
-        """Decorator (the function is the return handler) or context manager for a Kretprobe of these fields."""
-        return Shorthand(self, Kretprobe(symbol_name=symbol_name, **fields), "handler")
+        Args:
+            symbol_name: symbol of the place: "f", "module:f", "f+0x10".
+            offset: bytes behind the place.
+            addr: address of the place, instead of `symbol_name`.
+            pre_handler: runs before the instruction, where none is decorated.
+            post_handler: runs after the instruction.
+            fault_handler: is asked about faults; see Kprobe.
+            disabled: register without arming.
+            optimize: allow boost and jump optimization.
 
-    def jprobe(self, symbol_name: str | None = None, **fields: Any) -> Shorthand[Jprobe]:
-        """Decorator (the function is the mirror) or context manager for a Jprobe of these fields."""
-        return Shorthand(self, Jprobe(symbol_name=symbol_name, **fields), "entry")
+        Raises:
+            BadLocation: the fields make no sense; further errors as register() raises them, where
+                the handler is decorated or the context entered.
+        """
+        probe = Kprobe(
+            symbol_name=symbol_name, offset=offset, addr=addr, pre_handler=pre_handler,
+            post_handler=post_handler, fault_handler=fault_handler, disabled=disabled,
+            optimize=optimize,
+        )
+        return Shorthand(self, probe, "pre_handler")
+
+    def kretprobe(
+        self,
+        symbol_name: str | None = None,
+        *,
+        offset: int = 0,
+        addr: int | None = None,
+        handler: ReturnHandler | None = None,
+        entry_handler: ReturnHandler | None = None,
+        fault_handler: FaultHandler | None = None,
+        maxactive: int = 0,
+        data_size: int = 0,
+        disabled: bool = False,
+        optimize: bool = True,
+    ) -> Shorthand[Kretprobe]:
+        """Write a Kretprobe as a decorator (of its handler) or as a context manager.
+
+        Args:
+            symbol_name: the function: "f", "module:f".
+            offset: bytes behind the place; 0, or where the function's entry is.
+            addr: address of the function, instead of `symbol_name`.
+            handler: runs when the function has returned, where none is decorated.
+            entry_handler: runs at the function's entry.
+            fault_handler: is asked about faults; see Kretprobe.
+            maxactive: calls followed at a time; 0: Kprobes.instances.
+            data_size: bytes of ri.data; 0: it is a dict.
+            disabled: register without arming.
+            optimize: allow boost and jump optimization.
+
+        Raises:
+            BadLocation: as kprobe() does.
+        """
+        probe = Kretprobe(
+            symbol_name=symbol_name, offset=offset, addr=addr, handler=handler,
+            entry_handler=entry_handler, fault_handler=fault_handler, maxactive=maxactive,
+            data_size=data_size, disabled=disabled, optimize=optimize,
+        )
+        return Shorthand(self, probe, "handler")
+
+    def jprobe(
+        self,
+        symbol_name: str | None = None,
+        *,
+        offset: int = 0,
+        addr: int | None = None,
+        entry: Mirror = None,
+        fault_handler: FaultHandler | None = None,
+        disabled: bool = False,
+        optimize: bool = True,
+    ) -> Shorthand[Jprobe]:
+        """Write a Jprobe as a decorator (of its mirror) or as a context manager.
+
+        Args:
+            symbol_name: the function: "f", "module:f".
+            offset: bytes behind the place.
+            addr: address of the function, instead of `symbol_name`.
+            entry: the mirror, where none is decorated: a function of Python's, or a guest's
+                (its address or name).
+            fault_handler: is asked about faults; see Jprobe.
+            disabled: register without arming.
+            optimize: allow boost and jump optimization.
+
+        Raises:
+            BadLocation: as kprobe() does.
+        """
+        probe = Jprobe(
+            symbol_name=symbol_name, offset=offset, addr=addr, entry=entry,
+            fault_handler=fault_handler, disabled=disabled, optimize=optimize,
+        )
+        return Shorthand(self, probe, "entry")
 
     def close(self) -> None:
         """Unregister everything and restore the guest's text. Calls being followed still return to the right place.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -45,7 +46,8 @@ class Owner(Protocol):
     def stack_trace(self, regs: Regs, limit: int = 64) -> Stack: ...
     def original(self, addr: int, size: int) -> bytes: ...
     def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False,
-               **more: Any) -> Attached: ...
+               *, cookie: int = 0, clock: Callable[[], int] | str = "host", engine: str | None = None,
+               maxactive: int = 0, printed: Callable[[str], None] | None = None) -> Attached: ...
 
 
 class Place:

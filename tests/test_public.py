@@ -1,0 +1,147 @@
+"""The public interface: what stands in tests/data/public.txt, no more and no less.
+
+`python tests/test_public.py` writes the file anew. What leaves it, or changes there in a way that a
+caller notices, wants a former name (kprobes/deprecation.py) and a line in CHANGELOG.md: docs/public.md.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attrs import has
+
+import kprobes
+from kprobes.deprecation import FORMER, FormerName, Renamed
+
+quick = pytest.mark.quick
+ROOT = Path(__file__).resolve().parent.parent
+FILE = ROOT / "tests" / "data" / "public.txt"
+#: classes whose members are Python's
+BUILT_IN = (object, BaseException, list, dict, tuple)
+PAGE = ROOT / "docs" / "public.md"
+
+
+def modules() -> list[str]:
+    """The modules that docs/public.md names as public."""
+    return re.findall(r"^\| `(kprobes[.\w]*)` \|", PAGE.read_text(), re.MULTILINE)
+
+
+def signature(function: object) -> str:
+    """A callable's parameters and their defaults; annotations are mypy's business."""
+    try:
+        found = inspect.signature(function)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return "(...)"
+    parameters = [p.replace(annotation=inspect.Parameter.empty, default=plain(p.default))
+                  for p in found.parameters.values()]
+    return str(found.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+
+
+def plain(default: object) -> object:
+    """A default whose repr is the same in every process: itself, or Ellipsis for functions and objects."""
+    if default is inspect.Parameter.empty or default is None:
+        return default
+    return default if isinstance(default, (bool, int, float, str, bytes, tuple)) else ...
+
+
+def members(name: str, kind: type) -> Iterator[str]:
+    """A line for each public member of a class."""
+    if issubclass(kind, enum.Enum):
+        yield from (f"{name}.{member}" for member in sorted(kind.__members__))
+        return
+    if not issubclass(kind, BaseException) and (has(kind) or "__init__" in vars(kind)):
+        yield f"{name}{signature(kind)}"
+    else:
+        yield name
+    for member in sorted(dir(kind)):
+        if member.startswith("_") or any(member in vars(base) for base in BUILT_IN):
+            continue
+        value = inspect.getattr_static(kind, member)
+        if isinstance(value, (classmethod, staticmethod)):
+            yield f"{name}.{member}{signature(value.__func__)}"
+        elif inspect.isfunction(value):
+            yield f"{name}.{member}{signature(value)}"
+        else:
+            yield f"{name}.{member}"
+
+
+def surface() -> Iterator[str]:
+    """The lines of the file."""
+    for module in modules():
+        found = importlib.import_module(module)
+        for public in sorted(found.__all__):
+            name, value = f"{module}.{public}", getattr(found, public)
+            if inspect.isclass(value):
+                yield from members(name, value)
+            elif callable(value):
+                yield f"{name}{signature(value)}"
+            else:
+                yield name
+
+
+@quick
+def test_public_interface_is_what_the_file_says() -> None:
+    assert sorted(surface()) == sorted(FILE.read_text().splitlines()), \
+        "public names have changed: see docs/public.md; python tests/test_public.py writes the file anew"
+
+
+@quick
+def test_former_names_of_the_package_lead_to_the_present_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FORMER, "Probes", Renamed("Kprobes", "1.3"))
+    with pytest.warns(DeprecationWarning, match=r"kprobes\.Probes is called Kprobes; .* goes in kprobes 1\.3") as told:
+        assert kprobes.Probes is kprobes.Kprobes
+    assert told[0].filename == __file__
+
+
+@quick
+def test_former_names_of_members_lead_to_the_present_ones() -> None:
+    class Counted:
+        hits = 3
+        nhits = FormerName("hits", goes="1.3")
+
+    counted = Counted()
+    with pytest.warns(DeprecationWarning, match=r"Counted\.nhits is called hits") as told:
+        assert counted.nhits == 3
+    assert told[0].filename == __file__
+    with pytest.warns(DeprecationWarning):
+        counted.nhits = 4
+    assert counted.hits == 4
+
+
+@quick
+def test_former_names_stay_for_two_minor_versions() -> None:
+    """None of those that are there should have gone by now."""
+    now = [int(number) for number in re.findall(r"\d+", kprobes.__version__)[:2]]
+    assert [former for former, renamed in FORMER.items()
+            if [int(number) for number in renamed.goes.split(".")[:2]] <= now] == []
+
+
+MISTAKES = {
+    'k.kprobe("f", pre_handlr=print)': 'Unexpected keyword argument "pre_handlr"',
+    'k.kretprobe("f", max_active=3)': 'Unexpected keyword argument "max_active"',
+    'k.trace("p f", stacks=True)': 'Unexpected keyword argument "stacks"',
+    'k.script("begin {}", unsave=True)': 'Unexpected keyword argument "unsave"',
+    "k.heap(raises=True)": 'Unexpected keyword argument "raises"',
+    "Kprobe(pre_handlr=print)": 'Unexpected keyword argument "pre_handlr"',
+    "kprobes.Kprobez": 'Module has no attribute "Kprobez"',
+}
+
+
+def test_a_wrong_name_is_an_error_in_the_editor(tmp_path: Path) -> None:
+    """Each line of a user's file has its mistake; mypy names all of them."""
+    mypy = pytest.importorskip("mypy.api")
+    file = tmp_path / "wrong.py"
+    file.write_text("import kprobes\nfrom kprobes import Kprobe, Kprobes\n\n\ndef f(k: Kprobes) -> None:\n"
+                    + "".join(f"    {line}\n" for line in MISTAKES))
+    out, _, _ = mypy.run([str(file), "--config-file", str(ROOT / "pyproject.toml")])
+    assert [said for said in MISTAKES.values() if said not in out] == []
+
+
+if __name__ == "__main__":
+    FILE.write_text("".join(f"{line}\n" for line in sorted(surface())))
