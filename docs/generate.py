@@ -208,14 +208,32 @@ def signature(name: str, thing: Any) -> str:
     return f"{name}{found.replace(parameters=bare, return_annotation=found.empty)}"
 
 
+#: a section of a docstring: its title, and lines that are indented
+SECTION = re.compile(r"^(Attributes|Args|Raises|Returns):\n((?: {4}.*\n?)+)", re.MULTILINE)
+TITLES = {"Args": "Parameters"}
+
+
 def document(thing: Any, indent: int = 0) -> str:
-    """A docstring as Markdown; a list of attributes becomes a paragraph."""
-    text = inspect.getdoc(thing) or ""
-    head, attributes, rest = text.partition("Attributes:\n")
-    if attributes:
-        listed, gap, after = rest.partition("\n\n")
-        text = f"{head}Attributes: {' '.join(listed.split())}{gap}{after}"
+    """A docstring as Markdown; its sections become lists.
+
+    Args:
+        thing: what is documented.
+        indent: columns by which the text is indented, but for its first line.
+    """
+    text = SECTION.sub(section, f"{inspect.getdoc(thing) or ''}\n").rstrip("\n")
     return text.replace("\n", "\n" + " " * indent).replace(" " * indent + "\n", "\n") if indent else text
+
+
+def section(found: re.Match[str]) -> str:
+    """A section as a list: an item for each name; what has no name, as Returns, is a paragraph."""
+    title = TITLES.get(found[1], found[1])
+    entries = [" ".join(entry.split()) for entry in re.split(r"\n(?= {4}\S)", found[2].rstrip("\n"))]
+    if found[1] == "Returns":
+        return f"{title}: {' '.join(entries)}\n"
+    named = (re.fullmatch(r"([\w.*, ]+): (.*)", entry) for entry in entries)
+    items = [f"- `{name[1]}`: {name[2]}" if name else f"- {entry}"
+             for name, entry in zip(named, entries, strict=True)]
+    return f"{title}:\n\n" + "".join(f"{item}\n" for item in items)
 
 
 def paragraph(thing: Any) -> str:
