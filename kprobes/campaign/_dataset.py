@@ -37,7 +37,8 @@ class Part:
     """A worker's stream. Rows are announced as items end, and written when a batch of items does.
 
     Attributes:
-        name: of the stream, without its ending. rows: announced so far.
+        name: of the stream, without its ending.
+        rows: announced so far.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

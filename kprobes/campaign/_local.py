@@ -21,7 +21,8 @@ class Local(Executor):
     """An Executor over processes that die alone: what crashes or exceeds its time costs one task.
 
     Attributes:
-        workers: how many. timeout: seconds a task may take, or None; its process is killed then.
+        workers: how many.
+        timeout: seconds a task may take, or None; its process is killed then.
     """
 
     def __init__(self, workers: int, timeout: float | None) -> None:

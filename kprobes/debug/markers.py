@@ -22,9 +22,12 @@ class Marker:
     """A place that a program's source marks. The same marker may have several, and each its own operands.
 
     Attributes:
-        provider, name: of the marker. address: of the place. semaphore: of 16 bits that count who looks; 0: it has
-        none. arguments: as the compiler wrote them: `-4@%eax`, a signed number of 4 bytes that is in eax. module: as of
-        symbols.
+        provider, name: of the marker.
+        address: of the place.
+        semaphore: of 16 bits that count who looks; 0: it has none.
+        arguments: as the compiler wrote them: `-4@%eax`, a signed number of 4 bytes that is
+            in eax.
+        module: as of symbols.
     """
 
     provider: str

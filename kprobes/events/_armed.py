@@ -30,9 +30,12 @@ class TraceEvent:
     first.
 
     Attributes:
-        name, group: as defined. kind: "p", "r" or "w". places: its probes. buffer: where its records are; other events'
-            are there, too.
-        skipped: functions that its pattern names and that cannot be probed, with the reason.
+        name, group: as defined.
+        kind: "p", "r" or "w".
+        places: its probes.
+        buffer: where its records are; other events' are there, too.
+        skipped: functions that its pattern names and that cannot be probed, with the
+            reason.
     """
 
     def __init__(self, owner: Owner, buffer: Buffer, definitions: Sequence[Event], *, enabled: bool = True,

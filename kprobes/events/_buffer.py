@@ -40,8 +40,9 @@ class Buffer:
     """Records of any number of events, oldest first. When it is full, the oldest go and are counted.
 
     Attributes:
-        ring, state: maps that programs use. members: who they are, by the cookies of their programs. words: state, for
-            Python.
+        ring, state: maps that programs use.
+        members: who they are, by the cookies of their programs.
+        words: state, for Python.
         rows: what is there, but for what programs have put into the ring since pull().
     """
 

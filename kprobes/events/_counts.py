@@ -35,8 +35,10 @@ class Counted:
     """What is counted of a histogram, and of all that share it by name.
 
     Attributes:
-        entries: key -> hit count and sums. state: PAUSED, HITS, DROPPED. table: where both are while programs count;
-            None: here. borrowers: events whose programs do.
+        entries: key -> hit count and sums.
+        state: PAUSED, HITS, DROPPED.
+        table: where both are while programs count; None: here.
+        borrowers: events whose programs do.
     """
 
     def __init__(self, paused: bool) -> None:
@@ -66,7 +68,8 @@ class Table:
     keys: for each column, what makes a number of a word. values: sums.
 
     Attributes:
-        state, entries: the maps. words: the state (PAUSED, HITS, DROPPED), for Python.
+        state, entries: the maps.
+        words: the state (PAUSED, HITS, DROPPED), for Python.
     """
 
     def __init__(self, keys: Iterable[Wrap], values: int, size: int) -> None:

@@ -42,8 +42,11 @@ class Field:
     """A field of an event.
 
     Attributes:
-        name: as written. number: of the argument; -1: none, `python` says what it is. text: it is text. bits: its
-            width. signed: or not.
+        name: as written.
+        number: of the argument; -1: none, `python` says what it is.
+        text: it is text.
+        bits: its width.
+        signed: or not.
     """
 
     name: str
@@ -90,8 +93,11 @@ class Filter:
     """A parsed filter.
 
     Attributes:
-        text: as written. tree: what it says. python: the same, as an expression of ours in v, regs, back and func (see
-        Predicate), and constants, which has what was written. keep: whether a hit passes.
+        text: as written.
+        tree: what it says.
+        python: the same, as an expression of ours in v, regs, back and func (see
+            Predicate), and constants, which has what was written.
+        keep: whether a hit passes.
     """
 
     text: str

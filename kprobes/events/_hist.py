@@ -37,8 +37,9 @@ class Column:
     """A key or a value of a histogram.
 
     Attributes:
-        field: what it is made of; None: the hit count, or a stack. modifier: as written, without the dot. buckets:
-            their width.
+        field: what it is made of; None: the hit count, or a stack.
+        modifier: as written, without the dot.
+        buckets: their width.
     """
 
     name: str
@@ -92,8 +93,10 @@ class Histogram:
     """A hist trigger. Iterating gives its rows, sorted; str() is what ftrace prints.
 
     Attributes:
-        name: those of one name share what is counted; "": none. hits: counted. dropped: not counted, as there were
-            too many entries. paused: counts nothing now.
+        name: those of one name share what is counted; "": none.
+        hits: counted.
+        dropped: not counted, as there were too many entries.
+        paused: counts nothing now.
     """
 
     def __init__(self, keys: Sequence[Column], values: Sequence[Column], sort: Sequence[Sort], size: int,

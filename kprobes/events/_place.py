@@ -54,9 +54,14 @@ class Place:
     """One probe of an event, and what its hits leave (a buffer's Member).
 
     Attributes:
-        definition: of this place. cookie: its number in the buffer. probe: what is registered; None: nothing now.
-        looks: its marker's semaphore counts it. compiled: it runs a program. program: what its records are read with.
-        why: of a place of a remote guest that a program cannot be reached from without a stop: why.
+        definition: of this place.
+        cookie: its number in the buffer.
+        probe: what is registered; None: nothing now.
+        looks: its marker's semaphore counts it.
+        compiled: it runs a program.
+        program: what its records are read with.
+        why: of a place of a remote guest that a program cannot be reached from without a
+            stop: why.
         hits, missed: of probes that are gone.
     """
 

@@ -100,8 +100,9 @@ class EventProgram:
     """A program for an event, and what its records mean.
 
     Attributes:
-        event: the event. program: what to attach, at the event's place. ring: the records, of this event and of all
-            others in the buffer.
+        event: the event.
+        program: what to attach, at the event's place.
+        ring: the records, of this event and of all others in the buffer.
     """
 
     event: Event

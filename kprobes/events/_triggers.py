@@ -30,7 +30,9 @@ class Context(Protocol):
     """What triggers act upon.
 
     Attributes:
-        definition: of the event. buffer: its records'. symbols: of its machine.
+        definition: of the event.
+        buffer: its records'.
+        symbols: of its machine.
     """
 
     @property
@@ -49,8 +51,9 @@ class Command:
     """Any trigger but hist.
 
     Attributes:
-        name: what it does. target: for events that it switches, their name. left: how often it may still act; -1: for
-            ever.
+        name: what it does.
+        target: for events that it switches, their name.
+        left: how often it may still act; -1: for ever.
     """
 
     def __init__(self, name: str, target: str, left: int, filter: Filter | None, act: Callable[[], object]) -> None:

@@ -24,11 +24,15 @@ class Watchpoint:
     calls are missed.
 
     Attributes:
-        address, size: of the memory, in bytes. wanted: accesses that are reported: "r", "w" or "rw". nhit: those that
-        were, nmissed: those that were missed.
-        access: of the last hit: "r" or "w". before, value: the watched memory before and after it, unsigned integers in
-        the guest's byte order. accessed, accessed_size: what the instruction accesses: an address, and bytes.
-        registered: until remove(). busy: the machine's lock.
+        address, size: of the memory, in bytes.
+        wanted: accesses that are reported: "r", "w" or "rw".
+        nhit: those that were, nmissed: those that were missed.
+        access: of the last hit: "r" or "w".
+        before, value: the watched memory before and after it, unsigned integers in the
+            guest's byte order.
+        accessed, accessed_size: what the instruction accesses: an address, and bytes.
+        registered: until remove().
+        busy: the machine's lock.
     """
 
     def __init__(self, machine: Machine, where: str | int, size: int, access: str,

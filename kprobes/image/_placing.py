@@ -46,21 +46,26 @@ class Image:
     """A parsed file. Addresses are link addresses; `place` moves them.
 
     Attributes:
-        name: module name, the file's base name. machine, flags: the file's e_machine and e_flags.
-            bits: 32 or 64.
+        name: module name, the file's base name.
+        machine, flags: the file's e_machine and e_flags.
+        bits: 32 or 64.
         profile: of the CPU ("M": a microcontroller), where the file names one.
         order: "little" or "big"; of ARM files whose flags have 0x00800000 (BE8), code is
             little-endian all the same.
-        kind: "exec" (fixed addresses), "dyn" (shared object or PIE), "rel" (.o, .ko; laid out here
-            from address 0).
-        entry: None where there is none. symbols: functions and objects, a PLT stub of f as `f@plt`.
-        imports: undefined symbols by name. tls: it has thread-local storage.
-        init: (address, 0) of an initialisation function, (address, bytes) of a table of them, in
-            the order in which they are due.
-        local_entries: see Placed. descriptors: PPC64 ELFv1: function symbols are descriptors.
-        relocates_itself: a static PIE with addends in place, see `place`. own_words: (link address,
-            value in the file) of words that a static program's start-up code relocates, and whose
-            addends stand in place: placing has put something else there.
+        kind: "exec" (fixed addresses), "dyn" (shared object or PIE), "rel" (.o, .ko; laid
+            out here from address 0).
+        entry: None where there is none.
+        symbols: functions and objects, a PLT stub of f as `f@plt`.
+        imports: undefined symbols by name.
+        tls: it has thread-local storage.
+        init: (address, 0) of an initialisation function, (address, bytes) of a table of
+            them, in the order in which they are due.
+        local_entries: see Placed.
+        descriptors: PPC64 ELFv1: function symbols are descriptors.
+        relocates_itself: a static PIE with addends in place, see `place`.
+        own_words: (link address, value in the file) of words that a static program's
+            start-up code relocates, and whose addends stand in place: placing has put
+            something else there.
         warnings: what could not be read.
     """
 

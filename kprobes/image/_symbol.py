@@ -33,8 +33,11 @@ class LoadedFile:
     """A file that is in guest memory, for what it says beyond symbols.
 
     Attributes:
-        data: the file. bias: guest address less link address. module: as of its symbols. path: of
-            it; "" where it is not known. cache: what readers made of it.
+        data: the file.
+        bias: guest address less link address.
+        module: as of its symbols.
+        path: of it; "" where it is not known.
+        cache: what readers made of it.
     """
 
     data: bytes = field(repr=False)

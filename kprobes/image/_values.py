@@ -84,14 +84,16 @@ class Placed:
     """An image at its address.
 
     Attributes:
-        segments: disjoint, in order, relocated. symbols: at run addresses. entry: where a program
-            starts, or None.
-        init: addresses of initialisation functions in the order in which they are due; nobody has
-            called them.
-        local_entries: PPC64 ELFv2: function address -> bytes from it to the entry for callers of
-            the same image.
-        data: (start, end) of data amid code. copies: to be done after mapping. warnings: what will
-            not work, one sentence each.
+        segments: disjoint, in order, relocated.
+        symbols: at run addresses.
+        entry: where a program starts, or None.
+        init: addresses of initialisation functions in the order in which they are due;
+            nobody has called them.
+        local_entries: PPC64 ELFv2: function address -> bytes from it to the entry for
+            callers of the same image.
+        data: (start, end) of data amid code.
+        copies: to be done after mapping.
+        warnings: what will not work, one sentence each.
     """
 
     name: str

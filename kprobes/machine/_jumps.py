@@ -10,9 +10,10 @@ class GuestProgram(Protocol):
 
     Attributes:
         entry: address of the code, a function of (environment, frame); see machine.detours.
-            environment: its address.
-        reads: registers that must be in the frame. runs: how often it has run. text: the code; it
-            may run elsewhere.
+        environment: its address.
+        reads: registers that must be in the frame.
+        runs: how often it has run.
+        text: the code; it may run elsewhere.
     """
 
     @property

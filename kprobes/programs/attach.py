@@ -77,11 +77,13 @@ class Attachment:
     """Programs that run at probes, until detach(). A context manager.
 
     Attributes:
-        program: what was attached. maps: its maps, by name. probes: program name -> the probe that
-            runs it; where it runs at several, "name@function" for each of them.
-        printed: lines of trace_printk, the last 10,000. why_python: program name -> why each of its
-        hits goes through Python, as one clause; "" where it is run without asking anybody once its
-        probe is optimized.
+        program: what was attached.
+        maps: its maps, by name.
+        probes: program name -> the probe that runs it; where it runs at several,
+            "name@function" for each of them.
+        printed: lines of trace_printk, the last 10,000.
+        why_python: program name -> why each of its hits goes through Python, as one clause;
+            "" where it is run without asking anybody once its probe is optimized.
         print: takes a line of trace_printk.
         debug: the guest's debug information.
     """

@@ -80,24 +80,28 @@ class Code:
     """A program with all that it calls.
 
     Attributes:
-        name: of its entry function. section: of the object, or "".
-        instructions: one for each slot, entry function first, then each function that is called
-            locally, once. Linked:
-            calls are of kind HELPER or LOCAL, LDDW of kind VALUE64, CODE, MAP or MAP_VALUE.
+        name: of its entry function.
+        section: of the object, or "".
+        instructions: one for each slot, entry function first, then each function that is
+            called locally, once. Linked: calls are of kind HELPER or LOCAL, LDDW of kind
+            VALUE64, CODE, MAP or MAP_VALUE.
         maps: what LDDW's MAP and MAP_VALUE count.
-        functions: first slot -> name, of each function; 0 is the entry. A function ends where the
-            next begins.
+        functions: first slot -> name, of each function; 0 is the entry. A function ends
+            where the next begins.
         lines: slot -> source line from there on, where the object has them.
-        names: registers that it names, as "arm64_x19"; the context's words are others on other
-            guests.
-        foreign: what it takes its context for, where that is a kernel's registers: "x86's struct
-            pt_regs"; or "".
+        names: registers that it names, as "arm64_x19"; the context's words are others on
+            other guests.
+        foreign: what it takes its context for, where that is a kernel's registers: "x86's
+            struct pt_regs"; or "".
         members: offset -> member of that structure, as `di` or `regs[3]`.
-        relocations: slot -> what its number is of the guest's types; see programs.relocations.
-        numbers_read: True where members are read as numbers of the guest's, by <kprobes/bpf.h>; else as bytes.
+        relocations: slot -> what its number is of the guest's types; see
+            programs.relocations.
+        numbers_read: True where members are read as numbers of the guest's, by
+            <kprobes/bpf.h>; else as bytes.
         unknown: slots of those where what is called is not there on any guest.
         missing: slot -> why the guest has not what the instruction there would read.
-        license: as the object says. order: byte order of the memory that its instructions access.
+        license: as the object says.
+        order: byte order of the memory that its instructions access.
     """
 
     name: str

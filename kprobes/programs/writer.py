@@ -76,8 +76,8 @@ class IrModule:
     """The IR of one program, being written.
 
     Attributes:
-        slots: words of the environment in use -> their places in it. support: functions that others
-            call, by name.
+        slots: words of the environment in use -> their places in it.
+        support: functions that others call, by name.
     """
 
     code: tuple[Instruction, ...]

@@ -36,8 +36,8 @@ class Ending:
     """How a run ended.
 
     Attributes:
-        result: what the run returned. fault: a GuestFault's facts, or another exception's type and
-            text, or None.
+        result: what the run returned.
+        fault: a GuestFault's facts, or another exception's type and text, or None.
     """
 
     result: Any = None

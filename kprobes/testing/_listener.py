@@ -13,8 +13,8 @@ class ToldSink:
     """A sink that is told what to do at each address; what nobody told it about is not its own.
 
     Attributes:
-        traps, faults: what was reported: addresses; (address, fault). runs: "starting" and "ended",
-            as reported.
+        traps, faults: what was reported: addresses; (address, fault).
+        runs: "starting" and "ended", as reported.
     """
 
     def __init__(self) -> None:

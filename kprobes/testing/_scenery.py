@@ -25,8 +25,9 @@ class Scenery:
     """Code from BASE to BASE + 2 * SCENE.
 
     Attributes:
-        home: where the instruction stands. mode: mode bits there. image: what the code is, probes
-            apart.
+        home: where the instruction stands.
+        mode: mode bits there.
+        image: what the code is, probes apart.
     """
 
     def __init__(self, machine: UnicornMachine, kprobes: Kprobes, seed: int) -> None:

@@ -28,7 +28,8 @@ class Programs:
     """The programs of a trace's events, as far as there can be any.
 
     Attributes:
-        buffer: where they record. made: event's number -> its program.
+        buffer: where they record.
+        made: event's number -> its program.
     """
 
     def __init__(self, k: Owner, ring: Ring, clock: str, events: Sequence[Event],

@@ -41,10 +41,13 @@ class Call:
     """One call.
 
     Attributes:
-        name: the function's. depth: 0 for a call of the function that the tree begins with. args: as many as were asked
-        for. result: the return value; None: it has not returned (a longjmp, the end of the run). calls: made by it, in
-        order. instructions: executed by it and those that it has called; None: nobody has counted, or it has not
-        returned.
+        name: the function's.
+        depth: 0 for a call of the function that the tree begins with.
+        args: as many as were asked for.
+        result: the return value; None: it has not returned (a longjmp, the end of the run).
+        calls: made by it, in order.
+        instructions: executed by it and those that it has called; None: nobody has counted,
+            or it has not returned.
     """
 
     name: str

@@ -78,10 +78,14 @@ class Recording:
     """Events that are recorded while it is entered: `with k.trace("p crc32 len=$arg3") as t`.
 
     Attributes:
-        now: what tells the time, None: nobody. trace: what is recorded. events: the parsed definitions. probes: of
-        them, while they are armed. skipped: (function, why) of those that a pattern names and that cannot be probed.
-        armed: (event's name, probe) of all that ever were. told: for each event who is told of a hit's values, return
-        address and stack at once, instead of recording it; empty: nobody.
+        now: what tells the time, None: nobody.
+        trace: what is recorded.
+        events: the parsed definitions.
+        probes: of them, while they are armed.
+        skipped: (function, why) of those that a pattern names and that cannot be probed.
+        armed: (event's name, probe) of all that ever were.
+        told: for each event who is told of a hit's values, return address and stack at
+            once, instead of recording it; empty: nobody.
     """
 
     def __init__(self, k: Owner, definitions: Sequence[str], *, stack: bool = False, records: int = RECORDS,

@@ -35,8 +35,12 @@ class Layout:
     """Where things are in an event's records.
 
     Attributes:
-        format: of struct, unpadded. numbers: indices of the fields that are in the record. words: of fault bits.
-        plain: every field is a number of its own. texted: one is text. bits: for each of `numbers` its first fault bit.
+        format: of struct, unpadded.
+        numbers: indices of the fields that are in the record.
+        words: of fault bits.
+        plain: every field is a number of its own.
+        texted: one is text.
+        bits: for each of `numbers` its first fault bit.
         counts: for each its elements, 0: no array.
     """
 
@@ -85,10 +89,14 @@ class Ring:
     """Records of several events, the oldest first.
 
     Attributes:
-        layouts: of the events, by their number. records: how many there is room for. written: recorded so far. tasks:
-        what the numbers of tasks in records stand for; known: the numbers. texts, stacks: beside each record, the
-        values of an event with text, and the stack; empty where there are none. elsewhere: records that were lost
-        before they came here.
+        layouts: of the events, by their number.
+        records: how many there is room for.
+        written: recorded so far.
+        tasks: what the numbers of tasks in records stand for;
+        known: the numbers.
+        texts, stacks: beside each record, the values of an event with text, and the stack;
+            empty where there are none.
+        elsewhere: records that were lost before they came here.
     """
 
     def __init__(self, infos: Sequence[EventInfo], records: int, clock: Callable[[], int] | None, stack: bool) -> None:

@@ -59,8 +59,10 @@ class Source(Protocol):
     """Where a trace's records are: a ring, or a file's table.
 
     Attributes:
-        infos: the events, by the numbers in rows. tasks: what the numbers of tasks in rows stand for. lost: records
-        that there was no room for. clock: whose times rows have.
+        infos: the events, by the numbers in rows.
+        tasks: what the numbers of tasks in rows stand for.
+        lost: records that there was no room for.
+        clock: whose times rows have.
     """
 
     infos: Sequence[EventInfo]

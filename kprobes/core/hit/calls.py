@@ -51,10 +51,10 @@ class CallsUnderWay:
     """Every followed call of the guest.
 
     Attributes:
-        own: those of the task that runs on the only CPU while there is no cpu_task, oldest first,
-            behind those set aside; the machine's are younger. tasks: task -> its calls; each CPU is
-            one, for good. trampoline: where they return to, mode bits included; 0: there is none
-            yet.
+        own: those of the task that runs on the only CPU while there is no cpu_task, oldest
+            first, behind those set aside; the machine's are younger.
+        tasks: task -> its calls; each CPU is one, for good.
+        trampoline: where they return to, mode bits included; 0: there is none yet.
         following: call site -> the probes whose calls the machine follows.
         programs: the machine's, which follow calls; None: it cannot.
         idle: a number in a sequence, and what it is while the machine follows none.

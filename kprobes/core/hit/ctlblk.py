@@ -71,10 +71,11 @@ class ControlBlock:
     """State of one CPU.
 
     Attributes:
-        state: the phase. point: the running probepoint, None when idle. resume: target after the
-            slot.
-        probes: the probes whose pre-handlers ran in this hit. child: the probe whose handler runs
-            now.
+        state: the phase.
+        point: the running probepoint, None when idle.
+        resume: target after the slot.
+        probes: the probes whose pre-handlers ran in this hit.
+        child: the probe whose handler runs now.
     """
 
     __slots__ = ("child", "point", "previous", "probes", "resume", "state")

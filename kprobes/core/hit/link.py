@@ -17,11 +17,14 @@ class Link:
     """How one CPU reaches the stack pointer and the return address, looked up beforehand.
 
     Attributes:
-        get, put: of the return address at function entry; at the trampoline: of where Linkage.back
-            goes to. load, store: of a word of memory, where calls push it; else None. swap: (frame,
-            target): put, and what was there, where that is one call; None: get and put do it. skip:
-            what get() finds at function entry -> where the function returns to; None: there is no
-            difference. See Returning.skips. read, bias: what get() adds up.
+        get, put: of the return address at function entry; at the trampoline: of where
+            Linkage.back goes to.
+        load, store: of a word of memory, where calls push it; else None.
+        swap: (frame, target): put, and what was there, where that is one call; None: get
+            and put do it.
+        skip: what get() finds at function entry -> where the function returns to; None:
+            there is no difference. See Returning.skips.
+        read, bias: what get() adds up.
     """
 
     get_sp: Callable[[], int]

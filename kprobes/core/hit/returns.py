@@ -36,7 +36,8 @@ class Returns:
     """The entries of return probes, and where their calls return to.
 
     Attributes:
-        calls: those being followed. ceiling: of instances of a probe whose maxactive is not set.
+        calls: those being followed.
+        ceiling: of instances of a probe whose maxactive is not set.
     """
 
     def __init__(self, rooms: Rooms) -> None:

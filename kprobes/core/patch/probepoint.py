@@ -75,17 +75,22 @@ class Probepoint:
     """An address and all that lives there.
 
     Attributes:
-        address: mode bits stripped. where: `name+0xOFF`. module: image name. insn: the original
-            instruction.
-        probes: all, newest first (jprobes last). active: those whose handlers may run. state,
-            patch: what is in memory.
-        next: target after the instruction. slot: address of the out-of-line copy, None where
-            nothing runs out of line.
-        slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's
-            buffer. boosted: the
-        slot ends in a jump back. native: what stands at slot_target does all the rest. detour:
-        where the jump leads
-        while there is one. failure: why the optimizer gave up. refusal: why it need not try.
+        address: mode bits stripped.
+        where: `name+0xOFF`.
+        module: image name.
+        insn: the original instruction.
+        probes: all, newest first (jprobes last).
+        active: those whose handlers may run.
+        state, patch: what is in memory.
+        next: target after the instruction.
+        slot: address of the out-of-line copy, None where nothing runs out of line.
+        slot_target: what a hit executes out of line, with mode bits: the slot, or the
+            detour's buffer.
+        boosted: the slot ends in a jump back.
+        native: what stands at slot_target does all the rest.
+        detour: where the jump leads while there is one.
+        failure: why the optimizer gave up.
+        refusal: why it need not try.
         served: the breakpoint, as the machine serves it; None: the core does.
     """
 

@@ -72,8 +72,9 @@ class Text:
     here.
 
     Attributes:
-        writes: tells of the guest's own, before they happen. doubtful: where patches are that stand
-            for bytes behind them, which the guest may write unheard of.
+        writes: tells of the guest's own, before they happen.
+        doubtful: where patches are that stand for bytes behind them, which the guest may
+            write unheard of.
     """
 
     def __init__(self, machine: Machine) -> None:

@@ -43,16 +43,21 @@ class Walk:
     """The instructions from `start` on, and not beyond `end`.
 
     Attributes:
-        code: the bytes read so far. marks: for each of them, whether an instruction begins there. pos: where the walk
-            has come to.
-        stopped: why it cannot go on, "" while it can. literals: byte of data -> the instruction that reads or writes it
-            there.
-        exclusive: addresses inside exclusive sequences. executed: address (or COMPUTED) -> the instruction that
-            executes what is there. pointers: address that the text works out -> the instruction that does. pointed:
-            where data begins that only its address tells of -> (where it ends, the instruction that works it out).
-            targets: of direct branches. tables:
-            jump through a table -> where its entries lead. jumps: other computed jumps, by name. leaving: of them,
-            those that return or call at their tail -> the first of the instructions that prove it.
+        code: the bytes read so far.
+        marks: for each of them, whether an instruction begins there.
+        pos: where the walk has come to.
+        stopped: why it cannot go on, "" while it can.
+        literals: byte of data -> the instruction that reads or writes it there.
+        exclusive: addresses inside exclusive sequences.
+        executed: address (or COMPUTED) -> the instruction that executes what is there.
+        pointers: address that the text works out -> the instruction that does.
+        pointed: where data begins that only its address tells of -> (where it ends, the
+            instruction that works it out).
+        targets: of direct branches.
+        tables: jump through a table -> where its entries lead.
+        jumps: other computed jumps, by name.
+        leaving: of them, those that return or call at their tail -> the first of the
+            instructions that prove it.
     """
 
     __slots__ = (

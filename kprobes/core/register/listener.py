@@ -25,8 +25,9 @@ class Listener:
     """Implements the machine's Sink.
 
     Attributes:
-        rooms, returns, registry: what it looks after. closing: pages go back when nobody needs
-            them. busy: the machine's.
+        rooms, returns, registry: what it looks after.
+        closing: pages go back when nobody needs them.
+        busy: the machine's.
     """
 
     def __init__(self, machine: Machine) -> None:

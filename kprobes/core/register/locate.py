@@ -22,8 +22,11 @@ class Location:
     """A resolved place.
 
     Attributes:
-        address: mode bits stripped. mode: mode bits. symbol: the function it lies in, or None.
-        offset: bytes from the symbol. entry: True at a function entry.
+        address: mode bits stripped.
+        mode: mode bits.
+        symbol: the function it lies in, or None.
+        offset: bytes from the symbol.
+        entry: True at a function entry.
     """
 
     address: int

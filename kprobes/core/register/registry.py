@@ -27,9 +27,12 @@ class Registry:
     """Registers and unregisters probes, and puts breakpoints and jumps in as they want it.
 
     Attributes:
-        points: by address. optimizer: which of them are jumps. driver: what hits do. admission: who
-            may register.
-        rearmed: see Kprobes. busy: the machine's.
+        points: by address.
+        optimizer: which of them are jumps.
+        driver: what hits do.
+        admission: who may register.
+        rearmed: see Kprobes.
+        busy: the machine's.
     """
 
     def __init__(self, rooms: Rooms, returns: Returns) -> None:

@@ -32,8 +32,8 @@ class HookedBlockCounts:
     """Counts the blocks outside of the library's own code until close().
 
     Attributes:
-        found: their addresses, in the order in which they were seen first. edges: a byte for each
-            edge's number, which counts to 255 and starts again.
+        found: their addresses, in the order in which they were seen first.
+        edges: a byte for each edge's number, which counts to 255 and starts again.
     """
 
     def __init__(

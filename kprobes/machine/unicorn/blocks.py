@@ -24,9 +24,10 @@ class HostBlock:
     """A mapped stretch of guest memory and the host memory beneath it.
 
     Attributes:
-        view: its bytes. words: the same as aligned words in the guest's byte order. size, room:
-            bytes that can be read there, and
-        written without further ado: none of code.
+        view: its bytes.
+        words: the same as aligned words in the guest's byte order.
+        size, room: bytes that can be read there, and written without further ado: none of
+            code.
     """
 
     start: int

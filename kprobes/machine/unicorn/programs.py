@@ -41,9 +41,10 @@ class HostView:
     """The guest, as host code sees it.
 
     Attributes:
-        base: an address in the engine's CPU structure. arch, regs: the guest's. words: name ->
-            address of the engine's own (`uc`), of its functions (`uc_reg_read`, `uc_mem_read`), and
-            of the table of blocks (`blocks`, see BlockTable).
+        base: an address in the engine's CPU structure.
+        arch, regs: the guest's.
+        words: name -> address of the engine's own (`uc`), of its functions (`uc_reg_read`,
+            `uc_mem_read`), and of the table of blocks (`blocks`, see BlockTable).
         fail: what a program's helper has raised goes there; the run raises it.
     """
 

@@ -58,8 +58,9 @@ class Block:
     """Zeroed host memory at an address that does not move. filled: see zeroed().
 
     Attributes:
-        address: of its first byte; a multiple of the host's page size. size: bytes. view: the same
-            memory, for Python.
+        address: of its first byte; a multiple of the host's page size.
+        size: bytes.
+        view: the same memory, for Python.
     """
 
     def __init__(self, size: int, filled: bool = False) -> None:

@@ -85,7 +85,10 @@ class ObjectFile:
     """A relocatable object for BPF.
 
     Attributes:
-        name: for messages. order: byte order. sections: by index. symbols: in the file's order.
+        name: for messages.
+        order: byte order.
+        sections: by index.
+        symbols: in the file's order.
         relocations: section index -> offset -> relocation.
     """
 

@@ -32,11 +32,13 @@ class ProgramFlow:
     """The shape of a program.
 
     Attributes:
-        starts: first slot of each function. joins: slots that several ways lead to.
+        starts: first slot of each function.
+        joins: slots that several ways lead to.
         leaving: conditional jumps that may leave a loop.
-        live: slot -> bits of the registers whose values may still be used when it is reached.
-        exact: those of them that may bear upon an address, a size, a branch or the stack; of the
-            others only matters that they are numbers.
+        live: slot -> bits of the registers whose values may still be used when it is
+            reached.
+        exact: those of them that may bear upon an address, a size, a branch or the stack;
+            of the others only matters that they are numbers.
     """
 
     def __init__(self, code: Code, budget: Budget) -> None:

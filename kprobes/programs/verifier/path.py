@@ -39,11 +39,13 @@ class Checkpoint:
     """A state where ways meet.
 
     Attributes:
-        where: its place. state: as it was there. parent: the checkpoint before, on the same path.
+        where: its place.
+        state: as it was there.
+        parent: the checkpoint before, on the same path.
         before_reads, before_writes: Path.reads and writes between the parent and here.
         rounds: Path.rounds as it was there.
-        open: paths from here that have not ended. reads: what they have read of the stack before
-            they wrote it.
+        open: paths from here that have not ended.
+        reads: what they have read of the stack before they wrote it.
     """
 
     __slots__ = (
@@ -75,13 +77,16 @@ class Path:
     """One path.
 
     Attributes:
-        state: what is known here. pc: the slot of the instruction. checkpoint: the last one.
-        reads: halves of stack slots that were read since the checkpoint before they were written:
-            bit frame * 128 + slot * 2 + half. writes: those that were written.
-        decided: branches that follow the numbers that they compare; others go both ways though one
-            may be impossible.
-        assumed: those of these others that led here, though the numbers show that one of their ways
-            is impossible.
+        state: what is known here.
+        pc: the slot of the instruction.
+        checkpoint: the last one.
+        reads: halves of stack slots that were read since the checkpoint before they were
+            written: bit frame * 128 + slot * 2 + half.
+        writes: those that were written.
+        decided: branches that follow the numbers that they compare; others go both ways
+            though one may be impossible.
+        assumed: those of these others that led here, though the numbers show that one of
+            their ways is impossible.
         untold: comparisons of two registers that led here, and might have told more.
         rounds: calls of may_loop() so far.
         pending: paths that branch off, to be walked later.

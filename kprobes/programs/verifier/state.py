@@ -29,9 +29,11 @@ class MemoryRegion:
     value.
 
     Attributes:
-        kind: CTX .. RECORD. low, high: bytes that may be accessed, as offsets: low <= offset <
-            high. writable: by programs.
-        map: of MAP, VALUE, RECORD. frame: of STACK, from 0.
+        kind: CTX .. RECORD.
+        low, high: bytes that may be accessed, as offsets: low <= offset < high.
+        writable: by programs.
+        map: of MAP, VALUE, RECORD.
+        frame: of STACK, from 0.
         plain: a context that is memory as any other, of a test run.
     """
 

@@ -93,11 +93,12 @@ class CallConvention:
     """How a guest's calls leave the return address.
 
     Attributes:
-        bits: of a word, 32 or 64. where: one of WHERE. reloaded: returns put the register back to
-            what it was before the call.
-        words: values of CALLS: `bias`, to be added to the return address; `sp_at` and `link_at`,
-            bytes from what the window's pointer points at to the stack pointer and the return
-            address, and `sp_bias`, to be added to the stack pointer there.
+        bits: of a word, 32 or 64.
+        where: one of WHERE.
+        reloaded: returns put the register back to what it was before the call.
+        words: values of CALLS: `bias`, to be added to the return address; `sp_at` and
+            `link_at`, bytes from what the window's pointer points at to the stack pointer
+            and the return address, and `sp_bias`, to be added to the stack pointer there.
     """
 
     bits: int

@@ -33,9 +33,10 @@ class WindowLayout:
     """Of an engine's windows.
 
     Attributes:
-        pointer: bytes from the first general register to the pointer. indexes: of each register
-            behind it.
-        first: bytes from the first general register to the first window. count: of windows.
+        pointer: bytes from the first general register to the pointer.
+        indexes: of each register behind it.
+        first: bytes from the first general register to the first window.
+        count: of windows.
     """
 
     pointer: int = 0
