@@ -204,7 +204,8 @@ def signature(name: str, thing: Any) -> str:
         found = inspect.signature(thing)
     except (TypeError, ValueError):
         return name
-    bare = [p.replace(annotation=p.empty) for p in found.parameters.values() if p.name not in ("self", "cls")]
+    bare = [p.replace(annotation=p.empty, default=... if " at 0x" in repr(p.default) else p.default)
+            for p in found.parameters.values() if p.name not in ("self", "cls")]
     return f"{name}{found.replace(parameters=bare, return_annotation=found.empty)}"
 
 
