@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from attrs import frozen
 
@@ -112,12 +112,126 @@ def entry_of(file: LoadedFile) -> int:
     return entry + file.bias if entry else 0
 
 
+class Step(NamedTuple):
+    """A row as most are: the caller's registers are those of the function, or in its frame.
+
+    Attributes:
+        base: register that the canonical frame address counts from.
+        offset: bytes from that register to the canonical frame address.
+        link: bytes from the canonical frame address to the return address; None: that is in a register.
+        link_register: its name, where link is None.
+        saved: (register, bytes from the canonical frame address to where it is saved) of the others; None: it is not
+            kept.
+    """
+
+    base: str
+    offset: int
+    link: int | None
+    link_register: str
+    saved: tuple[tuple[str, int | None], ...]
+
+
+_NOT_YET = Step("", 0, None, "", ())
+
+
+def _step_of(arch: Arch, row: Row) -> Step | None:
+    """A row as a step; None: it is none of the usual kind."""
+    base = register(arch, row.cfa.reg) if row.cfa.expr is None else None
+    link_register = register(arch, row.link) or ""
+    if base is None or row.window or (row.link not in row.rules and not link_register):
+        return None
+    link: int | None = None
+    saved: list[tuple[str, int | None]] = []
+    for number, rule in row.rules.items():
+        if rule.type not in ("OFFSET", "UNDEFINED", "SAME_VALUE") or (number == row.link and rule.type != "OFFSET"):
+            return None
+        if number == row.link:
+            link = rule.arg
+        name = register(arch, number)
+        if name is not None and rule.type != "SAME_VALUE":
+            saved.append((name, rule.arg if rule.type == "OFFSET" else None))
+    sp = arch.regs.sp
+    return Step(base, row.cfa.offset, link, link_register, tuple(each for each in saved if each[0] != sp))
+
+
+class _Walked:
+    """The registers of the function that a walk has come to: their values are read when they are asked for.
+
+    Attributes:
+        sp: its stack pointer register.
+    """
+
+    def __init__(self, arch: Arch, regs: Regs, above: int) -> None:
+        """Begin at a hit.
+
+        Args:
+            arch: the guest's.
+            regs: of the CPU.
+            above: bytes from a canonical frame address to the caller's stack pointer register, modulo the address
+                space.
+        """
+        self._arch = arch
+        self._regs = regs
+        self._above = above
+        self._load = regs.words()[0]
+        self._mask = arch.mask
+        self._sp = arch.regs.sp
+        self._bias = arch.linkage.bias if arch.linkage is not None else 0
+        self._saved: dict[str, int] = {}  # register -> where its value is
+        self._values: dict[str, int | None] = {}
+        self._windows = 0
+        self.sp = regs[self._sp]
+
+    def _get(self, name: str) -> int:
+        if name == self._sp:
+            return self.sp
+        where = self._saved.get(name)
+        if where is not None:
+            return self._load(where)
+        value = self._values.get(name, -1)
+        if value is None:
+            raise Unknown
+        return self._regs[name] if value == -1 else value
+
+    def up(self, step: Step) -> int:
+        """Go to the caller; the address where it goes on, mode bits and all; 0: there is none."""
+        base, offset, link, link_register, saved = step
+        mask = self._mask
+        cfa = (self.sp if base == self._sp else self._get(base)) + offset & mask
+        back = self._get(link_register) if link is None else self._load(cfa + link & mask)
+        for name, where in saved:
+            if where is None:
+                self._saved.pop(name, None)
+                self._values[name] = None
+            else:
+                self._saved[name] = cfa + where & mask
+        self.sp = cfa + self._above & mask
+        return back + self._bias & mask if back else 0
+
+    def up_slowly(self, row: Row | None) -> int:
+        """The same by a row of any kind, or by the frame pointer."""
+        values: dict[str, int | None] = {**self._values, self._sp: self.sp}
+        for name, where in self._saved.items():
+            values[name] = self._load(where)
+        frame = Frame(self._arch, self._regs, values, windows=self._windows)
+        above = frame.caller(row) if row is not None else frame.by_pointer()
+        if above is None:
+            return 0
+        self._saved.clear()
+        self._values = above.values
+        self._windows = above.windows
+        self.sp = above.sp
+        return above.pc
+
+
 class Unwinder:
     """Walks stacks of a machine."""
 
     def __init__(self, arch: Arch, symbols: Symbols) -> None:
         self._arch, self._symbols = arch, symbols
         self._rows: dict[int, Row | None] = {}
+        self._steps: dict[int, Step | None] = {}
+        self._above = sp_at_call(arch, 0)
         self._known: tuple[LoadedFile, ...] = ()
 
     def row(self, pc: int) -> Row | None:
@@ -125,9 +239,11 @@ class Unwinder:
         if self._known is not self._symbols.files:
             self._known = self._symbols.files
             self._rows.clear()
+            self._steps.clear()
         if pc not in self._rows:
             if len(self._rows) > 1 << 16:
                 self._rows.clear()
+                self._steps.clear()
             self._rows[pc] = self._look_up(pc)
         return self._rows[pc]
 
@@ -141,35 +257,59 @@ class Unwinder:
                 return row
         return None
 
-    def walk(self, regs: Regs, seen: Seen) -> Generator[int, None, bool]:
+    def walk(self, regs: Regs, seen: Seen, found: list[int], limit: int, end: int = 0) -> bool:
         """Walk from pc to the outermost caller.
 
         Args:
             regs: of the CPU.
             seen: a return address as it is found -> the true one.
-
-        Yields:
-            Return addresses, innermost first; none where the code at pc has no call frame information.
+            found: return addresses are appended to it, innermost first; none where the code at pc has no call frame
+                information.
+            limit: how many it may have.
+            end: a return address above which nothing is looked for; 0: there is none.
 
         Returns:
-            True where the last function's information says that it has no caller; False where the walk
-            ends for lack of information, or at memory that cannot be read.
+            True at `end`, and where the last function's information says that it has no caller; False where the walk
+            ends for lack of information, at the limit, or at memory that cannot be read.
         """
-        frame, lookup, first = Frame(self._arch, regs), regs.pc, True
+        mode_bits = ~self._arch.pointers.mode_bits
+        callers = self._arch.callers
+        walked = _Walked(self._arch, regs, self._above)
+        lookup, first = regs.pc, True
+        steps = self._steps if self._known is self._symbols.files else {}
         try:
-            while True:
-                row = self.row(lookup)
-                above = frame.caller(row) if row is not None else frame.by_pointer()
-                if above is None:
-                    return row is not None
-                target = seen(above.pc) & ~self._arch.pointers.mode_bits
-                yield target
+            while len(found) < limit:
+                before = walked.sp
+                step = steps.get(lookup, _NOT_YET)
+                if step is _NOT_YET:
+                    step = self._step(lookup)
+                if step is not None:
+                    link = walked.up(step)
+                    if not link:
+                        return True
+                else:
+                    row = self.row(lookup)
+                    link = walked.up_slowly(row)
+                    if not link:
+                        return row is not None
+                target = seen(link) & mode_bits
+                found.append(target)
+                if target == end:
+                    return True
                 # only the innermost function may have no stack of its own
-                if not first and (above.sp - frame.sp) * self._arch.callers <= 0:
+                if not first and (walked.sp - before) * callers <= 0:
                     return False
-                frame, lookup, first = above, target - 1, False
+                lookup = target - 1
+                first = False
         except (GuestFault, Unknown):
             return False
+        return False
+
+    def _step(self, pc: int) -> Step | None:
+        """The row of an instruction as a step; None where it is none of the usual kind, or there is none."""
+        row = self.row(pc)  # which forgets steps where files have changed
+        made = self._steps[pc] = None if row is None else _step_of(self._arch, row)
+        return made
 
     def begins_program(self, address: int) -> bool:
         """Whether an address is in the function that a loaded file's ELF header gives as its entry: it has no

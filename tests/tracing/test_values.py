@@ -36,7 +36,8 @@ def test_variables_are_what_gdb_shows(seed: int, language: str, level: int, dwar
         pytest.skip(f"there is no compiler of {language}")
     program = build(language, seed, level, dwarf, tmp_path)
     verdicts = compared(program, seed, SHARE, level > 0, tmp_path)
-    print(f"{program.name}: {verdicts.right} right, {verdicts.refused} refused, {len(verdicts.wrong)} wrong")
+    print(f"{program.name}: {verdicts.right} right, {verdicts.refused} refused, {len(verdicts.wrong)} wrong, "
+          f"{verdicts.stacks} stacks")
     assert verdicts.wrong == []
     if not verdicts.right + verdicts.refused:
         pytest.skip("gdb finds no variables in this program")

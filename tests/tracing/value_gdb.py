@@ -79,6 +79,16 @@ def variables(arguments):
     return found
 
 
+def stack():
+    """pc and the return addresses above it."""
+    found, frame = [], gdb.newest_frame()
+    while frame is not None and len(found) < 60:
+        if frame.type() != gdb.INLINE_FRAME:
+            found.append(frame.pc())
+        frame = frame.older()
+    return found
+
+
 def inside(block):
     """True where a function's block stands in another function's."""
     block = block.superblock
@@ -96,7 +106,7 @@ class Place(gdb.Breakpoint):
 
     def stop(self):
         if len(self.kept) < self.most:
-            self.kept.append(variables(self.arguments))
+            self.kept.append({**variables(self.arguments), "(stack)": stack()})
         return False
 
 

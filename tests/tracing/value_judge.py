@@ -17,6 +17,7 @@ from elftools.elf.elffile import ELFFile
 from kprobes import Kprobe, KprobeError, Kprobes, UnicornMachine
 from kprobes.debug.view import View
 
+STACKS = "(stack)"  #: among a hit's values, its stack
 MOST = 3  #: hits of a place that are compared
 STACK = 1 << 40  #: addresses from here on differ between two runs
 HERE = Path(__file__).resolve().parent
@@ -29,11 +30,13 @@ class Verdicts:
     Attributes:
         right: values that are as gdb's.
         refused: values that gdb has and the library does not show.
+        stacks: hits whose stacks are compared.
         wrong: (place, variable, ours, gdb's) of the others.
     """
 
     right: int = 0
     refused: int = 0
+    stacks: int = 0
     wrong: list[tuple[str, str, Any, Any]] = field(factory=list)
 
 
@@ -150,13 +153,15 @@ def compared(program: Path, seed: int, share: float, optimized: bool, folder: Pa
 
         def hit(p: Any, regs: Any) -> None:
             if len(seen[p.addr]) < MOST:
-                seen[p.addr].append({name: ours(value) for name, value in m.debug.locals(regs).items()})
+                values = {name: ours(value) for name, value in m.debug.locals(regs).items()}
+                seen[p.addr].append({**values, STACKS: [*k.stack_trace(regs)]})
         for address, _, _ in chosen:
             try:
                 k.register(Kprobe(addr=address, pre_handler=hit))
             except KprobeError:
                 del seen[address]
         m.run(m.symbols["_start"].address, m.symbols["finished"].address)
+        start = range(m.symbols["_start"].address, m.symbols["finished"].address + 16)
     verdicts = Verdicts()
     for address, name, entry in chosen:
         theirs = answer["places"].get(str(address), [])
@@ -165,9 +170,22 @@ def compared(program: Path, seed: int, share: float, optimized: bool, folder: Pa
         if entry and not optimized:
             theirs = answer["prologues"].get(name, [])
         for n, (mine, gdbs) in enumerate(zip(seen.get(address, ()), theirs, strict=False)):
+            verdicts.stacks += 1
+            if not entry or optimized:  # elsewhere gdb has stopped behind the prologue
+                mine_up, theirs_up = (_below(start, each.pop(STACKS)) for each in (mine, gdbs))
+                if mine_up != theirs_up:
+                    where = f"{program.name} {address:#x} {name} hit {n}"
+                    verdicts.wrong.append((where, STACKS, mine_up, theirs_up))
             for variable, value in gdbs.items():
+                if variable == STACKS:
+                    continue
                 _judge(verdicts, f"{program.name} {address:#x} {name} hit {n}", variable, mine, value)
     return verdicts
+
+
+def _below(start: range, stack: list[int]) -> list[int]:
+    """A stack up to what called the program's driver: above it the two have other things."""
+    return stack[:next((n + 1 for n, address in enumerate(stack) if address in start), len(stack))]
 
 
 def _behind_prologue(m: UnicornMachine, name: str) -> int:

@@ -7,6 +7,9 @@ that they know.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
+
 from ...arch._base import Arch
 from ...debug.unwind import Unwinder
 from ...errors import GuestFault, KprobeError, Unsupported
@@ -54,9 +57,16 @@ class _StackWalk:
         self._arch: Arch = machine.arch
         self._regs = regs
         self._limit = limit
-        self._followed = calls.followed(regs)
-        self._next = next(self._followed, None)
         self._found = [regs.pc]
+
+    @cached_property
+    def _followed(self) -> Iterator[Followed]:
+        return self._calls.followed(self._regs)
+
+    @cached_property
+    def _next(self) -> Followed | None:
+        """The youngest followed call that the walk has not come to; looked for when it is first asked for."""
+        return next(self._followed, None)
 
     def stack(self, at_entry: bool) -> Stack:
         """Walk, and return what was found."""
@@ -77,13 +87,9 @@ class _StackWalk:
         """Append the return addresses that call frame information gives; True where it reached the
         outermost caller.
         """
-        steps = self._unwinder.walk(self._regs, self._seen_through)
-        while len(self._found) < self._limit:
-            try:
-                self._found.append(next(steps))
-            except StopIteration as end:
-                return bool(end.value)
-        return False
+        # above a call of Python's there is no guest code
+        end = self._machine.exit_address & ~self._arch.pointers.mode_bits
+        return self._unwinder.walk(self._regs, self._seen_through, self._found, self._limit, end)
 
     def _by_followed_calls(self) -> Followed | None:
         """Append the return addresses of the followed calls that are the next ones up without a
