@@ -27,6 +27,7 @@ from ._event import AtEntry, Plan, Read, Saved, Type, Value
 from ._plans import Source, Word, memory
 from ._types import MAX_ARRAY, type_of
 
+_NUMBER = re.compile(r"([usx])(?:8|16|32|64)")  #: types of events that are numbers
 NAMED = re.compile(r"([A-Za-z_]\w*)((?:(?:->|\.)[A-Za-z_]\w*)*)", re.ASCII)
 RESULT = "$retval"
 LARGEST = 4096  #: bytes of an array
@@ -94,7 +95,8 @@ class Named:
                 pointer: what it points at.
 
         Returns:
-            What fetches it, and the type that it has by itself; None where a suffix is given.
+            What fetches it, and the type that it has by itself; None where a suffix is given, unless a number is
+            asked for of a bit field.
         """
         name, *path = re.split(r"(->|\.)", text)
         steps = [*zip(path[::2], path[1::2], strict=True)]
@@ -115,7 +117,7 @@ class Named:
         if (suffix or "").startswith(("string", "ustring")) and type.kind == "pointer":
             source = self._dereferenced(source, 0)
         if suffix is not None:
-            return source, None
+            return source, None if member is None else self._bit_field(member, suffix, at)
         shown = self._shown(type, member, text, at, source.where is not None)
         if shown is None:
             where = source.where
@@ -338,6 +340,13 @@ class Named:
 
     def _at(self, base: Read, tree: Word, offset: int, steps: int) -> Source:
         return memory(base, tree, offset, self._around.machine.arch.mask, steps)
+
+    def _bit_field(self, member: Member, suffix: str, at: int) -> Type | None:
+        """Return the type of a bit field of which a number is asked for; None for other members, and other types."""
+        asked = _NUMBER.fullmatch(suffix)
+        if not member.bits or asked is None:
+            return None
+        return evolve(self._type(f"b{member.bits}@{member.shift}/{8 * member.unit}", at), style=asked[1])
 
     def _shown(self, type: CType, member: Member | None, name: str, at: int, memory: bool) -> Type | None:
         """The event type that shows a C type; None: Python shows it as a whole.

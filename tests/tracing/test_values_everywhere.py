@@ -62,13 +62,14 @@ def test_parameters(name: str) -> None:
 def test_events(name: str) -> None:
     with load(name) as m, Kprobes(m) as k:
         e = k.event("p look it->level it->mood it->rest it->at.y it->name behind=it->behind ta=it->tight.a "
-                    "tb=it->tight.b tc=it->tight.c small it->fl it->next it->wide")
+                    "tb=it->tight.b tc=it->tight.c small it->fl it->next it->wide as8=it->level:u8 as32=it->mood:s32")
         assert name[:6] != "x86_64" or not why_python(e)
         m.call("outer", 1)
         (record,) = e
         assert dict(record.args) == {
             "level": -3, "mood": -3, "rest": 33, "y": -8, "name": "abcd", "behind": 0x65666768, "ta": -4000,
-            "tb": 100000000, "tc": -500000, "small": -7, "fl": 1.5, "next": 2.5, "wide": -0.25}
+            "tb": 100000000, "tc": -500000, "small": -7, "fl": 1.5, "next": 2.5, "wide": -0.25,
+            "as8": -3 & 31, "as32": -3}
 
 
 @pytest.mark.parametrize("name", FILES)
