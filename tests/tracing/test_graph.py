@@ -130,7 +130,7 @@ def test_a_loop_through_the_entry_is_no_wall_of_blanks() -> None:
     m.symbols.add("f", 0x1000, 2)
     with Kprobes(m) as k, k.graph("f") as tree:
         with pytest.raises(GuestTimeout), pytest.warns(ReturnMissed):
-            m.call("f", max_insns=10_000)
+            m.call("f", max_insns=5_000)
         lines = str(tree).splitlines()
         assert tree.count > 1_000 and len(lines) == 2 * tree.count - 1
         assert max(map(len, lines)) == 2 * 50 + len("f() {") and max(call.depth for call in tree) == tree.count - 1
