@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,17 @@ import click
 
 from ..stacks import addresses_of
 from ._guest import to_file
-from ._render import named, on_names, table
-from ._trace import KINDS, save
+from ._render import named, on_names, patience, table
+from ._trace import KINDS, format_of, save
 
 if TYPE_CHECKING:
     from ..tracing.trace import Trace
 
-FORMATS = ["arrow", "ftrace", "jsonl", "csv", "chrome", "perfetto", "folded", "speedscope", "svg"]
+FORMATS = ["arrow", "parquet", "ftrace", "perf", "jsonl", "csv", "chrome", "perfetto", "otlp", "folded", "speedscope",
+           "svg", "html"]
+#: that are bytes, not text
+BINARY = ("arrow", "parquet", "perfetto")
+PICTURES = ["flame", "timeline", "heat", "histogram", "callgraph"]
 
 
 def _read(path: str) -> Trace:
@@ -79,13 +84,37 @@ def _stack(trace: Trace, stack: Sequence[int]) -> str:
 @click.argument("recording")
 @click.argument("output")
 @click.option("--format", type=click.Choice(FORMATS), help="What to write; else OUTPUT's name tells.")
-def convert(recording: str, output: str, format: str | None) -> None:
-    """Write what `kprobes record` wrote in another format; OUTPUT - is stdout."""
-    trace = _read(recording)
-    if output != "-":
-        save(trace, output, format)
-        return
-    if format in (None, "arrow"):
-        raise click.UsageError("for stdout give --format, and not arrow")
-    with to_file("-", binary=format == "perfetto") as out:
-        trace.export(out, str(format))
+@click.option("--picture", "pictures", type=click.Choice(PICTURES), multiple=True,
+              help="Of a page (.html): only this picture; may be given again.")
+@click.option("--before", type=click.Path(exists=True, dir_okay=False), metavar="RECORDING",
+              help="Of a page: the flame graph shows the difference from this recording.")
+@click.option("--open", "opened", is_flag=True, help="Show the page in the browser.")
+def convert(recording: str, output: str, format: str | None, pictures: tuple[str, ...], before: str | None,
+            opened: bool) -> None:
+    """Write what `kprobes record` wrote in another format; OUTPUT - is stdout.
+
+    \b
+    kprobes convert trace.arrow trace.html --open
+    kprobes convert after.arrow change.html --before before.arrow --picture flame
+    """
+    kind = format if output == "-" else format_of(output, format)
+    if kind != "html" and (pictures or before or opened):
+        raise click.UsageError("--picture, --before and --open are for pages: end OUTPUT in .html")
+    if output == "-" and (opened or kind in (None, "arrow")):
+        raise click.UsageError("for stdout give --format, and not arrow; --open needs a file")
+    with patience(f"reading {os.path.basename(recording)}"):
+        trace = _read(recording)
+    with patience(f"writing {os.path.basename(output)}"):
+        if kind == "html":
+            from ..tracing.html import page_of
+
+            text = page_of(trace, pictures, None if before is None else _read(before), os.path.basename(recording))
+            with to_file(output) as out:
+                out.write(text)
+        elif output == "-":
+            with to_file("-", binary=kind in BINARY) as out:
+                trace.export(out, str(kind))
+        else:
+            save(trace, output, kind)
+    if opened and click.launch(os.path.abspath(output)):
+        click.echo(f"no browser could be started; open {os.path.abspath(output)}", err=True)

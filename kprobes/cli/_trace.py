@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 KINDS = {"arrow": "arrow", "json": "chrome", "pftrace": "perfetto", "perfetto-trace": "perfetto", "jsonl": "jsonl",
          "csv": "csv", "folded": "folded",
-         "svg": "svg", "txt": "ftrace", "ftrace": "ftrace", "speedscope": "speedscope"}
+         "svg": "svg", "html": "html", "parquet": "parquet", "otlp": "otlp", "perf": "perf", "txt": "ftrace",
+         "ftrace": "ftrace", "speedscope": "speedscope"}
 
 
 @click.command(cls=GuestCommand)
@@ -228,7 +229,7 @@ def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
 @click.option("--args", type=click.IntRange(0, 16), default=0, metavar="N", help="How many arguments are shown.")
 @click.option("--depth", type=click.IntRange(0), metavar="N", help="How far down.")
 @click.option("--instructions", is_flag=True, help="Count the instructions of each call; flame graphs are by them.")
-@click.option("--format", type=click.Choice(["text", "jsonl", "folded", "speedscope", "svg"]), default="text",
+@click.option("--format", type=click.Choice(["text", "jsonl", "folded", "speedscope", "svg", "html"]), default="text",
               help="What is written.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="File to write.")
 def graph(guest: Guest, function: str, include: str, args: int, depth: int | None, instructions: bool, format: str,

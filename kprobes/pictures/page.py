@@ -12,6 +12,7 @@ themes have: --ink, --muted, --line, --panel, --ground, --accent; --good, --bad,
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import resources
@@ -32,6 +33,7 @@ LIBRARIES = {
 }
 #: browsers load nothing from anywhere
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+HEIGHT = 640  #: pixels of a page in a notebook
 _TEXT = {code: shown for code, shown in CONTROLS.items() if chr(code) not in "\t\n"}
 
 
@@ -54,6 +56,29 @@ class View:
     data: Any = None
     body: str = ""
     legend: Sequence[tuple[str, str]] = ()
+
+
+@frozen(repr=False)
+class Picture:
+    """A page that notebooks show, in a frame of its own.
+
+    Attributes:
+        html: the text of the page.
+    """
+
+    html: str
+
+    def __repr__(self) -> str:
+        return f"<Picture of {len(self.html):,} characters: save(path), or the last line of a notebook's cell>"
+
+    def _repr_html_(self) -> str:
+        return (f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts" title="kprobes" '
+                f'style="width:100%;height:{HEIGHT}px;border:0"></iframe>')
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file. Raises OSError."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.html)
 
 
 def escaped(text: object) -> str:

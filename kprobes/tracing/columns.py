@@ -229,6 +229,11 @@ def save(table: pyarrow.Table, file: IO[bytes]) -> None:
         writer.write_table(table)
 
 
+def save_parquet(table: pyarrow.Table, file: IO[bytes]) -> None:
+    """Write a table as a Parquet file. Raises Unsupported, OSError."""
+    need("pyarrow.parquet", "arrow").write_table(table, file, compression="zstd")
+
+
 def load(path: str | os.PathLike[str]) -> tuple[Table, Mapping[int, str], Mapping[int, str]]:
     """A file's table, and the names and the source lines of the addresses in it. Raises ImageError, Unsupported."""
     need("pyarrow", "arrow")

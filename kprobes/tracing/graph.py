@@ -16,14 +16,16 @@ from ..core.probe import Kretprobe, Probe
 from ..errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ..machine._base import Machine
 from ..newfile import NewFile
+from ..pictures.page import Picture, View, page
 from ..regs import Regs
 from ..symbols import CONTROLS, Symbol
+from .charts import flame_data, graph_data, of_stacks
 from .profile import write_folded
 
 MOST_CALLS, ACTIVE = 1_000_000, 4096
 COLUMN = 12  #: characters of the number of instructions
 INDENTED = 50  #: calls inside each other whose lines are shown so; ftrace follows no more
-FORMATS = ("text", "jsonl", "folded", "speedscope", "svg")
+FORMATS = ("text", "jsonl", "folded", "speedscope", "svg", "html")
 
 
 class Owner(Protocol):
@@ -136,8 +138,8 @@ class CallTree:
         return dict(found)
 
     def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
-        """Write a file, or to an open one: text, jsonl (a line for each call), folded, speedscope, svg. BadArgument,
-        OSError."""
+        """Write a file, or to an open one: text, jsonl (a line for each call), folded, speedscope, svg, html.
+        BadArgument, OSError."""
         if format not in FORMATS:
             raise BadArgument(f"no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
         if not isinstance(path, str | os.PathLike):
@@ -155,8 +157,32 @@ class CallTree:
                 if self.counted:
                     facts["instructions"] = c.instructions
                 file.write(json.dumps(facts) + "\n")
+        elif format == "html":
+            file.write(self._page())
         else:
-            write_folded(self.folded(), file, format, "instructions" if self.counted else "calls")
+            write_folded(self.folded(), file, format, self._unit)
+
+    @property
+    def _unit(self) -> str:
+        return "instructions" if self.counted else "calls"
+
+    def _page(self) -> str:
+        """A flame graph and a call graph."""
+        stacks, roots = self.folded(), list(dict.fromkeys(call.name for call in self.calls))
+        own, weight, _ = of_stacks(stacks)
+        edges = Counter((call.name, inner.name) for call in self for inner in call.calls)
+        flame = flame_data([(f"{self._unit.capitalize()} by stack", self._unit, stacks, None)])
+        views = [View(key="flame", title="Flame graph", chart="flame", data=flame),
+                 View(key="callgraph", title="Call graph", chart="callgraph",
+                      data=graph_data(self._unit, own, weight, edges))]
+        lost = [f"{self.missed:,} calls could not be recorded."] * bool(self.missed)
+        skipped = [f"{len(self.skipped):,} functions could not be probed."] * bool(self.skipped)
+        return page(f"Calls below {', '.join(roots) or 'nothing'}", views, facts=[f"{len(self):,} calls"],
+                    warnings=lost + skipped)
+
+    def picture(self) -> Picture:
+        """The page that export() writes as html, which notebooks show."""
+        return Picture(self._page())
 
 
 def _lines(calls: Sequence[Call], counted: bool) -> Iterator[str]:

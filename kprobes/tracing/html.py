@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import IO, TYPE_CHECKING, Any
 
 from attrs import Factory, define, field
@@ -16,6 +16,7 @@ from ..errors import BadArgument
 from ..pictures.page import View, page
 from ..programs.inline import INSTRUCTIONS
 from ..symbols import CONTROLS
+from .charts import Names, Stacks, flame_data, graph_data, of_stacks
 from .clocks import COUNTER
 from .profile import folded
 from .timeline import BEGIN, END, Marks, Spans, task_name
@@ -23,13 +24,10 @@ from .timeline import BEGIN, END, Marks, Spans, task_name
 if TYPE_CHECKING:
     from .trace import Trace
 
-Stacks = Mapping["tuple[str, ...]", int]
-
 #: key of a picture -> its title
 PICTURES = {"flame": "Flame graph", "timeline": "Timeline", "heat": "Latency over time", "histogram": "Histograms",
             "callgraph": "Call graph"}
 MOST_SLICES = 200_000  #: that a timeline has: browsers stay quick, files small
-MOST_NODES = 80  #: functions of a call graph that people can read
 MOST_BARS = 64
 MOST_VALUES = 1 << 16  #: different values of which percentiles are exact
 COLUMNS = 240  #: of a heat map
@@ -91,33 +89,6 @@ def _warnings(trace: Trace, calls: _Calls) -> list[str]:
     return said
 
 
-class _Names:
-    """Texts that are numbers in a picture's data."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._texts: list[str] = []
-
-    def number(self, text: str) -> int:
-        """Of a text."""
-        number = self._numbers.get(text)
-        if number is None:
-            number = self._numbers[text] = len(self._texts)
-            self._texts.append(text)
-        return number
-
-    def text(self, number: int) -> str:
-        """By its number."""
-        return self._texts[number]
-
-    def texts(self) -> list[str]:
-        """In order of their numbers, without characters that control a terminal."""
-        return [text.translate(_LINES) for text in self._texts]
-
-
-_LINES = {code: text for code, text in CONTROLS.items() if code != ord("\n")}
-
-
 # --- calls
 
 
@@ -168,8 +139,8 @@ class _Calls:
     def __init__(self, trace: Trace, times: bool) -> None:
         self._trace = trace
         self._timed = times
-        self.functions = _Names()
-        self._texts = _Names()
+        self.functions = Names()
+        self._texts = Names()
         self._texts.number("")
         self.paths: Counter[tuple[int, ...]] = Counter()
         self.edges: Counter[tuple[int, int]] = Counter()
@@ -413,31 +384,6 @@ def _edges(values: Sequence[int], unit: str) -> list[int]:
 # --- flame graphs
 
 
-def flame_data(trees: Sequence[tuple[str, str, Stacks, Stacks | None]]) -> dict[str, Any]:
-    """Data of scripts/flame.js. trees: (label, unit, stacks with their weights, the same of before)."""
-    return {"trees": [_tree(*tree) for tree in trees]}
-
-
-def _tree(label: str, unit: str, stacks: Stacks, before: Stacks | None) -> dict[str, Any]:
-    names = _Names()
-    name, depth, weight, was = list[int](), list[int](), list[int](), list[int]()
-    last: tuple[str, ...] = ()
-    for frames in sorted({*stacks, *(before or ())}):
-        same = next((n for n, (a, b) in enumerate(zip(frames, last, strict=False)) if a != b),
-                    min(len(frames), len(last)))
-        for n in range(same, len(frames)):
-            name.append(names.number(frames[n]))
-            depth.append(n)
-            weight.append(0)
-            was.append(0)
-        if name and frames:
-            weight[-1] += stacks.get(frames, 0)
-            was[-1] += (before or {}).get(frames, 0)
-        last = frames
-    found = {"label": label, "unit": unit, "names": names.texts(), "name": name, "depth": depth, "self": weight}
-    return found if before is None else found | {"before": was}
-
-
 def _flame(trace: Trace, calls: _Calls, before: Trace | None) -> tuple[bool, Any]:
     stacked = any(any(part.stacks) for batch in _some(trace) for part in batch.parts)
     trees: list[tuple[str, str, Stacks, Stacks | None]] = []
@@ -458,38 +404,6 @@ def _some(trace: Trace) -> Iterator[Any]:
 
 
 # --- call graphs
-
-
-def graph_data(unit: str, own: Mapping[str, int], weight: Mapping[str, int],
-               edges: Mapping[tuple[str, str], int]) -> dict[str, Any]:
-    """Data of scripts/callgraph.js: of the functions that weigh most.
-
-    Args:
-        unit: of weights.
-        own: function -> its own weight.
-        weight: function -> with what it calls.
-        edges: (caller, function) -> calls.
-    """
-    kept = sorted({*weight, *own}, key=lambda name: (-weight.get(name, 0), -own.get(name, 0), name))
-    numbers = {name: n for n, name in enumerate(kept[:MOST_NODES])}
-    shown = [(numbers[a], numbers[b], count) for (a, b), count in edges.items() if a in numbers and b in numbers]
-    return {"unit": unit, "names": [name.translate(CONTROLS) for name in numbers],
-            "own": [own.get(name, 0) for name in numbers], "weight": [weight.get(name, 0) for name in numbers],
-            "edges": [number for edge in shown for number in edge], "left_out": len(kept) - len(numbers)}
-
-
-def of_stacks(stacks: Stacks) -> tuple[Counter[str], Counter[str], Counter[tuple[str, str]]]:
-    """(own, weight, edges) of graph_data, of stacks and how often each was."""
-    own, weight, edges = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
-    for frames, count in stacks.items():
-        if not frames:
-            continue
-        own[frames[-1]] += count
-        for name in {*frames}:
-            weight[name] += count
-        for edge in {*pairwise(frames)}:
-            edges[edge] += count
-    return own, weight, edges
 
 
 def _call_graph(trace: Trace, calls: _Calls) -> tuple[bool, Any]:

@@ -11,6 +11,7 @@ from ..arguments import checked, shown
 from ..errors import BadArgument, Unsupported
 from ..events._record import Record
 from ..newfile import NewFile
+from ..pictures.page import Picture
 from ..stacks import INCOMPLETE, MARK, addresses_of, is_incomplete
 from .batches import Batch, Row
 from .clocks import COUNTER
@@ -26,6 +27,7 @@ FORMATS: Mapping[str, tuple[str, bool]] = {
     "ftrace": ("text", False), "jsonl": ("text", False), "csv": ("text", False), "chrome": ("timeline", False),
     "perfetto": ("perfetto", True),
     "folded": ("profile", False), "speedscope": ("profile", False), "svg": ("profile", False), "html": ("html", False),
+    "parquet": ("parquet", True), "otlp": ("spans", False), "perf": ("perfscript", False),
 }
 
 
@@ -37,7 +39,7 @@ def ready(format: str) -> bool:
     installed."""
     from .columns import need
 
-    if format == "arrow":
+    if format in ("arrow", "parquet"):
         need("pyarrow", "arrow")
         return True
     if format == "perfetto":
@@ -242,6 +244,21 @@ class Trace:
         source, names, lines = load(path)
         return cls(source, lambda address: names.get(address, f"{address:#x}"),
                    lines=lambda address: lines.get(address, ""))
+
+    def picture(self, *pictures: str, before: Trace | None = None) -> Picture:
+        """A page that notebooks show, and that export() writes as html.
+
+        Args:
+            pictures: "flame", "timeline", "heat", "histogram" or "callgraph"; none: all that the trace has something
+                for.
+            before: another trace, which the flame graph compares with.
+
+        Raises:
+            BadArgument: there is no such picture.
+        """
+        from importlib import import_module
+
+        return Picture(import_module("..tracing.html", __package__).page_of(self, pictures, before))
 
     def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
         """Write a file for other tools, or to an open one: ftrace, jsonl, csv (one file for each event where there are

@@ -52,7 +52,7 @@ def test_include_and_exclude() -> None:
                                                              "string_length"}
 
 
-def test_record_report_convert(tmp_path: Path) -> None:
+def test_record_report_convert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = str(tmp_path / "x.arrow")
     done = run("record", DEMO, "-e", "p:s string_length a=+0($arg1):string", "-e", "r fib $retval", "--stack", "--run",
                "-o", file)
@@ -61,10 +61,15 @@ def test_record_report_convert(tmp_path: Path) -> None:
             == [["event", "hits", "percent"], ["r_fib_0", "89", "86.4"], ["s", "14", "13.6"]])
     assert (json.loads(run("report", file, "--by", "caller", "--json").stdout.splitlines()[0])
             == {"caller": "fib", "hits": 88})
+    launched: list[str] = []
+    monkeypatch.setattr("click.launch", lambda path: launched.append(path) or 0)
+    run("convert", file, str(tmp_path / "x.html"), "--open", "--before", file, "--picture", "flame")
+    assert launched == [str(tmp_path / "x.html")] and "Content-Security-Policy" in Path(launched[0]).read_text()
+    assert run("convert", file, str(tmp_path / "x.csv"), "--picture", "flame", status=2).exit_code == 2
     svg = str(tmp_path / "x.svg")
     run("report", file, "--by", "function", "--flame", svg)
     assert Path(svg).read_text().startswith("<svg")
-    for name in ("x.json", "x.pftrace", "x.csv", "x.txt", "x.folded"):
+    for name in ("x.json", "x.pftrace", "x.csv", "x.txt", "x.folded", "x.html", "x.parquet", "x.perf", "x.otlp"):
         run("convert", file, str(tmp_path / name))
         assert (tmp_path / name).stat().st_size > 100
     assert len(run("convert", file, "-", "--format", "jsonl").stdout.splitlines()) == 103

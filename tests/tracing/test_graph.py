@@ -104,7 +104,7 @@ def test_files() -> None:
         m.call("outer", 2)
     assert tree.folded() == {("walk",): 1, ("walk", "walk"): 1, ("walk",) * 3: 1, ("walk", "walk", "walk", "leaf"): 1}
     made: dict[str, Any] = {}
-    for format in ("text", "jsonl", "folded", "speedscope", "svg"):
+    for format in ("text", "jsonl", "folded", "speedscope", "svg", "html"):
         file = io.StringIO()
         tree.export(file, format)
         made[format] = file.getvalue()

@@ -208,7 +208,8 @@ def test_a_sysroot_is_needed(tmp_path: Path) -> None:
 
 
 #: what these say where they are refused
-REFUSED = {"--sdt": "no static tracepoint", "--vectors": "no vector table", "--debuginfod": "DEBUGINFOD_URLS"}
+REFUSED = {"--sdt": "no static tracepoint", "--vectors": "no vector table", "--debuginfod": "DEBUGINFOD_URLS",
+           "--open": "--open needs a file"}
 DATA = Path(__file__).resolve().parent.parent / "data"
 #: options of boards, on the demo; tests/board/test_board.py tries them on a raw image
 AROUND = {"--ram": ("--ram", "0x40000000:0x1000"), "--rom": ("--rom", f"{DEMO}@0x50000000"),
@@ -224,7 +225,9 @@ OTHERS = {
     "check": {"--arch": ("fib", "--arch", "x86_64"), "--event": ("-e", EVENT), **AROUND},
     "report": {"--demangle": ("-C",), "--by": ("--by", "function"), "--json": ("--json",),
                "--flame": ("--flame", "x.svg")},
-    "convert": {"--format": ("-", "--format", "jsonl")},
+    "convert": {"--format": ("-", "--format", "jsonl"), "--open": ("-", "--format", "html", "--open"),
+                "--picture": ("-", "--format", "html", "--picture", "flame"),
+                "--before": ("-", "--format", "html", "--before", "x.arrow")},
 }
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.quick
 DEMO = str(Path(__file__).resolve().parents[2] / "examples" / "demo.x86_64")
 EVENTS = ("p:crc crc32 len=$arg3:u32 text=+0($arg2):string head=+0($arg2):x8[2]", "r:found table_lookup $retval:s32",
           "p fib n=$arg1:u32", "r fib $retval")
-TEXTS = ("ftrace", "jsonl", "csv", "chrome", "folded", "speedscope", "svg")
+TEXTS = ("ftrace", "perf", "jsonl", "csv", "chrome", "otlp", "folded", "speedscope", "svg", "html")
 
 
 @pytest.fixture
@@ -288,6 +289,47 @@ def test_perfetto_reads_it(k: Kprobes, tmp_path: Path) -> None:
     tracks = {p.track_descriptor.uuid for p in trace.packet if p.HasField("track_descriptor")}
     assert ({e.track_uuid for e in events} <= tracks and [p.timestamp for p in trace.packet if p.timestamp]
             == [1000 * r.seq for r in t])
+
+
+def test_parquet_has_the_same_columns(k: Kprobes, tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    t = recorded(k, stack=True)
+    t.export(tmp_path / "x.parquet", "parquet")
+    found = pyarrow.parquet.read_table(tmp_path / "x.parquet")
+    assert found.column_names == t.to_arrow().column_names and found.to_pylist() == t.to_arrow().to_pylist()
+
+
+def test_spans_of_opentelemetry(k: Kprobes) -> None:
+    """Every call once, its caller its parent; every other hit; arguments and results as attributes."""
+    t = recorded(k)
+    requests = [json.loads(line) for line in exported(t, "otlp").splitlines()]
+    spans = [span for each in requests for span in each["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+    by_id = {span["spanId"]: span for span in spans}
+    calls = [span for span in spans if any(one["key"].startswith("return.") for one in span["attributes"])]
+    assert len(by_id) == len(spans) == len(t) - 5 and len(calls) == 5
+    for span in spans:
+        assert int(span["startTimeUnixNano"]) <= int(span["endTimeUnixNano"]) and len(span["traceId"]) == 32
+        parent = by_id.get(span.get("parentSpanId", ""))
+        assert parent is None or int(parent["startTimeUnixNano"]) <= int(span["startTimeUnixNano"])
+    assert any("parentSpanId" in span for span in calls)
+
+
+#: as stackcollapse-perf.pl reads a record's first line, and a frame
+PERF_HEAD = r"^(\S.+?)\s+(\d+)\/*(\d+)*\s+\[\d+\]\s+[\d.]+:\s+(?:\d+\s+)?([^\s:]+:)?([^\s:]+):"
+PERF_FRAME = r"^\s*(\w+)\s*(.+) \((.*)\)$"
+
+
+def test_perf_script_is_what_its_readers_expect(k: Kprobes) -> None:
+    t = recorded(k, "p crc32 len=$arg3:u32", stack=True)
+    paragraphs = exported(t, "perf").strip("\n").split("\n\n")
+    assert len(paragraphs) == len(t)
+    for paragraph, record in zip(paragraphs, t, strict=True):
+        head, *frames = paragraph.splitlines()
+        found = re.match(PERF_HEAD, head.strip())
+        assert found is not None and found[1] == "task_0" and found[5] == record.event
+        addresses = [re.match(PERF_FRAME, frame) for frame in frames]
+        assert [int(each[1], 16) for each in addresses if each] == list(record.stack)
 
 
 def test_profiles(k: Kprobes) -> None:

@@ -1,0 +1,96 @@
+"""What scripts of pages draw, of stacks and of calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ..symbols import CONTROLS
+
+Stacks = Mapping["tuple[str, ...]", int]  #: frames, outermost first -> weight
+
+MOST_NODES = 80  #: functions of a call graph that people can read
+_LINES = {code: text for code, text in CONTROLS.items() if code != ord("\n")}
+
+
+class Names:
+    """Texts that are numbers in a picture's data."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._texts: list[str] = []
+
+    def number(self, text: str) -> int:
+        """Of a text."""
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = len(self._texts)
+            self._texts.append(text)
+        return number
+
+    def text(self, number: int) -> str:
+        """By its number."""
+        return self._texts[number]
+
+    def texts(self) -> list[str]:
+        """In order of their numbers, without characters that control a terminal."""
+        return [text.translate(_LINES) for text in self._texts]
+
+
+def flame_data(trees: Sequence[tuple[str, str, Stacks, Stacks | None]]) -> dict[str, Any]:
+    """Data of scripts/flame.js. trees: (label, unit, stacks with their weights, the same of before)."""
+    return {"trees": [_tree(*tree) for tree in trees]}
+
+
+def _tree(label: str, unit: str, stacks: Stacks, before: Stacks | None) -> dict[str, Any]:
+    names = Names()
+    name, depth, weight, was = list[int](), list[int](), list[int](), list[int]()
+    last: tuple[str, ...] = ()
+    for frames in sorted({*stacks, *(before or ())}):
+        same = next((n for n, (a, b) in enumerate(zip(frames, last, strict=False)) if a != b),
+                    min(len(frames), len(last)))
+        for n in range(same, len(frames)):
+            name.append(names.number(frames[n]))
+            depth.append(n)
+            weight.append(0)
+            was.append(0)
+        if name and frames:
+            weight[-1] += stacks.get(frames, 0)
+            was[-1] += (before or {}).get(frames, 0)
+        last = frames
+    found = {"label": label, "unit": unit, "names": names.texts(), "name": name, "depth": depth, "self": weight}
+    return found if before is None else found | {"before": was}
+
+
+def graph_data(unit: str, own: Mapping[str, int], weight: Mapping[str, int],
+               edges: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+    """Data of scripts/callgraph.js: of the functions that weigh most.
+
+    Args:
+        unit: of weights.
+        own: function -> its own weight.
+        weight: function -> with what it calls.
+        edges: (caller, function) -> calls.
+    """
+    kept = sorted({*weight, *own}, key=lambda name: (-weight.get(name, 0), -own.get(name, 0), name))
+    numbers = {name: n for n, name in enumerate(kept[:MOST_NODES])}
+    shown = [(numbers[a], numbers[b], count) for (a, b), count in edges.items() if a in numbers and b in numbers]
+    return {"unit": unit, "names": [name.translate(CONTROLS) for name in numbers],
+            "own": [own.get(name, 0) for name in numbers], "weight": [weight.get(name, 0) for name in numbers],
+            "edges": [number for edge in shown for number in edge], "left_out": len(kept) - len(numbers)}
+
+
+def of_stacks(stacks: Stacks) -> tuple[Counter[str], Counter[str], Counter[tuple[str, str]]]:
+    """(own, weight, edges) of graph_data, of stacks and how often each was."""
+    own, weight, edges = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
+    for frames, count in stacks.items():
+        if not frames:
+            continue
+        own[frames[-1]] += count
+        for name in {*frames}:
+            weight[name] += count
+        for edge in {*pairwise(frames)}:
+            edges[edge] += count
+    return own, weight, edges

@@ -1,0 +1,33 @@
+"""A trace as the text that `perf script` prints: what stackcollapse-perf.pl, inferno, Firefox's profiler and speedscope
+read."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+
+from ..stacks import INCOMPLETE
+from .clocks import COUNTER
+from .timeline import clean, task_name
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+MODULE = "guest"
+
+
+def write(trace: Trace, file: IO[str], format: str) -> None:
+    """Write a paragraph for each record: task and its number, cpu, seconds, event, arguments; then a line for each
+    address of the stack, or one for the place. Without a clock a record is a microsecond behind the one before."""
+    for batch in trace.batches():
+        paragraphs = []
+        for seq, event, cpu, task, time, caller, values, stack in batch.rows():
+            info = trace.events[event]
+            name = task_name(trace.source.tasks[task]).replace(" ", "_")
+            now = 1000 * seq if trace.clock == COUNTER else time
+            head = (f"{name:>16} {task + 1:5d} [{cpu:03d}] {now // 10**9:5d}.{now // 1000 % 10**6:06d}: "
+                    f"{info.group}:{info.name}: ({info.place(trace.name(caller))}){info.arguments(values)}\n")
+            frames = [address for address in stack if address != INCOMPLETE] or [info.address]
+            lines = [f"\t{address:16x} {clean(trace.name(address)).partition('/')[0]} ({MODULE})\n" if stack else
+                     f"\t{address:16x} {clean(info.function)}+{info.offset:#x} ({MODULE})\n" for address in frames]
+            paragraphs.append(f"{head}{''.join(lines)}\n")
+        file.write("".join(paragraphs))

@@ -1,0 +1,100 @@
+"""A trace as OpenTelemetry's spans, in OTLP's JSON (opentelemetry-proto, trace/v1): what collectors and Jaeger take."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import IO, TYPE_CHECKING, Any
+
+from .timeline import BEGIN, END, Spans, clean, task_name
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+INTERNAL = 1  #: kind of a span: within a service
+BATCH_OF_SPANS = 1 << 12
+
+
+def write(trace: Trace, file: IO[str], format: str) -> None:
+    """A line for each request of some thousand spans, as exporters to files write them: a call is a span, another hit a
+    span without length. Times are ns; without a clock a hit is 1,000 behind the one before."""
+    _Writer(trace, file).write()
+
+
+class _Writer:
+    """Spans in order of their ends."""
+
+    def __init__(self, trace: Trace, file: IO[str]) -> None:
+        self._trace, self._file = trace, file
+        facts = repr((len(trace), [info.text for info in trace.events])).encode(errors="backslashreplace")
+        self._id = hashlib.sha256(facts).hexdigest()[:32]
+        self._spans: list[dict[str, Any]] = []
+        self._count = 0
+
+    def write(self) -> None:
+        spans = Spans(self._trace)
+        calls: list[list[dict[str, Any]]] = [[] for _ in spans.tasks]
+        for marks in spans:
+            left = list(marks.left)
+            for place, row in enumerate(marks.batch.rows()):
+                _, event, cpu, task, _, caller, values, stack = row
+                while left and left[0][0] == place:
+                    self._end(calls[left.pop(0)[1]].pop(), marks.times[place])
+                info, phase = self._trace.events[event], marks.phase(place, event)
+                found = dict(zip([field.name for field in info.fields], values, strict=True))
+                if info.kind != "p":
+                    found["caller"] = self._trace.name(caller)
+                if stack:
+                    found["stack"] = tuple(map(self._trace.name, stack))
+                if phase == END:
+                    span = calls[task].pop()
+                    span["attributes"] += [_attribute(f"return.{name}", value) for name, value in found.items()]
+                    self._end(span, marks.times[place])
+                    continue
+                name = info.function if phase == BEGIN else info.name
+                span = self._begin(name, marks.times[place], calls[task][-1] if calls[task] else None)
+                span["attributes"] = [_attribute("thread.name", task_name(spans.tasks[task])), _attribute("cpu", cpu),
+                                      *(_attribute(name, value) for name, value in found.items())]
+                if phase == BEGIN:
+                    calls[task].append(span)
+                else:
+                    self._end(span, marks.times[place])
+        for open_calls in calls:
+            while open_calls:
+                self._end(open_calls.pop(), spans.last)
+        self._flush()
+
+    def _begin(self, name: str, time: int, parent: dict[str, Any] | None) -> dict[str, Any]:
+        self._count += 1
+        span = {"traceId": self._id, "spanId": f"{self._count:016x}", "name": clean(name), "kind": INTERNAL,
+                "startTimeUnixNano": str(time)}
+        return span | ({} if parent is None else {"parentSpanId": parent["spanId"]})
+
+    def _end(self, span: dict[str, Any], time: int) -> None:
+        span["endTimeUnixNano"] = str(time)
+        self._spans.append(span)
+        if len(self._spans) == BATCH_OF_SPANS:
+            self._flush()
+
+    def _flush(self) -> None:
+        resource = {"attributes": [_attribute("service.name", "guest")]}
+        scopes = [{"scope": {"name": "kprobes"}, "spans": self._spans}]
+        self._file.write(json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": scopes}]}) + "\n")
+        self._spans = []
+
+
+def _attribute(name: str, value: Any) -> dict[str, Any]:
+    return {"key": clean(name), "value": _any(value)}
+
+
+def _any(value: Any) -> dict[str, Any]:
+    """OTLP's AnyValue; numbers beyond its 64 bits with a sign are text."""
+    if isinstance(value, tuple):
+        return {"arrayValue": {"values": [_any(each) for each in value]}}
+    if isinstance(value, dict):
+        return {"kvlistValue": {"values": [_attribute(name, each) for name, each in value.items()]}}
+    if isinstance(value, float) and value - value == 0:
+        return {"doubleValue": value}
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
+        return {"intValue": str(value)}
+    return {"stringValue": "(fault)" if value is None else str(clean(value))}

@@ -1,0 +1,156 @@
+"""Pages of pictures in a real browser: wide and narrow, light and dark, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Browser
+
+from kprobes import Kprobes, Trace, UnicornMachine
+from kprobes.pictures.page import View, page
+from kprobes.tracing.html import PICTURES, page_of
+
+DEMO = Path(__file__).parent.parent / "examples" / "demo.x86_64"
+EVENTS = ("p:fib fib n=$arg1:u32", "r:fib_back fib value=$retval:u32", "p:insert table_insert key=+0($arg1):string",
+          "r:inserted table_insert", "p:crc crc32 len=$arg3:u32", "r:crc_back crc32 crc=$retval:x32")
+SIZES = ((1200, 800), (400, 800))
+CHART = "document.querySelector('main > section:not([hidden]) .chart')"
+
+
+def recorded(records: int = 1 << 16, stack: bool = True) -> Trace:
+    """The demo's run. Its memory is gone, and what was recorded stays."""
+    m = UnicornMachine.load(DEMO)
+    with Kprobes(m) as k, k.trace(*EVENTS, stack=stack, clock="host", records=records) as t:
+        m.run()
+    return t
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "demo.html"
+    recorded().export(path, "html")
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
+def test_every_picture_is_drawn(browser: Browser, demo: str, size: tuple[int, int], dark: bool, tmp_path: Path) -> None:
+    """Nothing is loaded, nothing fails, nothing is wider than the window, and the theme is the browser's."""
+    for key in PICTURES:
+        del browser.requests[:], browser.errors[:]
+        browser.show(f"{demo}#{key}", *size, dark)
+        assert browser.ask(f"{CHART}.dataset.drawn") not in (None, "0"), key
+        assert browser.ask("document.querySelector('main > section:not([hidden])').id") == key
+        assert browser.ask("document.documentElement.scrollWidth <= innerWidth"), key
+        dark_ground = browser.ask("parseInt(getComputedStyle(document.body).backgroundColor.slice(4)) < 80")
+        assert dark_ground == dark
+        assert {*browser.requests} <= {f"{demo}#{key}", demo, "about:blank"} and browser.errors == []
+
+
+def test_flame_graph_by_keyboard(browser: Browser, demo: str) -> None:
+    """Search, zoom, all again, reverse; the same theme's other colours."""
+    browser.show(f"{demo}#flame", 1200, 800)
+    all_boxes = int(browser.ask(f"{CHART}.dataset.drawn"))
+    browser.press("/")
+    browser.ask("document.activeElement.value = 'fib'; document.activeElement.dispatchEvent(new Event('input'))")
+    browser.wait(f"/\\d frames?, [\\d.]+ % of/.test({CHART}.querySelector('.said').textContent)")
+    browser.press("Escape")
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        browser.press(key)
+    assert int(browser.ask(f"{CHART}.dataset.drawn")) < all_boxes
+    assert browser.ask(f"{CHART}.querySelector('.details strong').textContent")
+    browser.press("Escape")
+    assert int(browser.ask(f"{CHART}.dataset.drawn")) == all_boxes
+    browser.press("r")
+    assert browser.ask("document.querySelector('button[aria-pressed=true]').textContent") == "Reverse"
+    browser.press("t")
+    assert browser.ask("document.documentElement.dataset.theme") == "dark"
+    browser.press("?")
+    assert "reverse" in browser.ask("document.querySelector('dialog[open]').textContent")
+
+
+def test_timeline_by_mouse(browser: Browser, demo: str) -> None:
+    """Pointing at a call shows its arguments and how long it took; the wheel looks nearer; n goes to what was found."""
+    browser.show(f"{demo}#timeline", 1200, 800)
+    browser.press("/")
+    browser.ask("document.activeElement.value = 'key='; document.activeElement.dispatchEvent(new Event('input'))")
+    browser.wait(f"/[\\d,]+ found/.test({CHART}.querySelector('.said').textContent)")
+    browser.press("Escape")
+    browser.press("n")
+    assert "key" in browser.ask(f"{CHART}.querySelector('.details').textContent")
+    browser.press("Escape")
+    box = browser.ask(f"(r => [r.x, r.y])({CHART}.querySelector('canvas').getBoundingClientRect())")
+    drawn = browser.ask(f"{CHART}.dataset.drawn")
+    browser.mouse("mouseWheel", box[0] + 600, box[1] + 60, deltaX=0, deltaY=-400, modifiers=2)
+    browser.wait(f"{CHART}.dataset.drawn !== '{drawn}'")
+    browser.press("Escape")
+    for x in range(20, 1100, 12):
+        browser.mouse("mouseMoved", box[0] + x, box[1] + 57)
+        if not browser.ask("document.getElementById('tip').hidden"):
+            break
+    shown = browser.ask("document.getElementById('tip').innerText")
+    assert "at " in shown and "task 0" in shown
+
+
+def test_lost_records_and_hostile_names_are_shown(browser: Browser, tmp_path: Path) -> None:
+    t = recorded(records=40, stack=False)
+    assert t.lost
+    (path := tmp_path / "x.html").write_text(page_of(t, title="<img src=x onerror=document.title='hit'>\x1b[31m"))
+    browser.show(path.as_uri(), 1200, 800)
+    assert f"{t.lost:,} records were lost" in browser.ask("document.querySelector('.warning').textContent")
+    assert browser.ask("document.querySelector('h1').textContent").startswith("<img") and browser.ask("document.title") != "hit"
+
+
+def test_a_difference_is_coloured(browser: Browser, tmp_path: Path) -> None:
+    after, before = recorded(), recorded(records=60)
+    (path := tmp_path / "x.html").write_text(page_of(after, ["flame"], before))
+    browser.show(path.as_uri(), 1200, 800)
+    assert "more than before" in browser.ask(f"{CHART}.querySelector('.legend').textContent")
+    assert "change" in browser.ask(f"{CHART}.querySelector('thead').textContent")
+
+
+def test_a_hundred_thousand_slices(browser: Browser, tmp_path: Path) -> None:
+    """A page of so many is there within seconds, and drawing anew takes milliseconds."""
+    generator = random.Random(26)
+    count, names = 100_000, [f"function_{n}" for n in range(300)]
+    start, depth = [], [0] * count
+    at = 0
+    for n in range(count):
+        depth[n] = n % 12
+        at += generator.randrange(1, 90)
+        start.append(at)
+    order = sorted(range(count), key=lambda n: (n % 4, depth[n], start[n]))
+    data = {"unit": "ns", "begin": 0, "end": at, "names": names, "texts": ["n=1\nreturns to=main"],
+            "tasks": [f"task {n}" for n in range(4)], "task": [n % 4 for n in order], "depth": [depth[n] for n in order],
+            "name": [n % 300 for n in order], "start": [start[n] for n in order], "length": [40] * count,
+            "args": [0] * count, "kind": [0] * count}
+    name, deep = [], []
+    level = 0
+    for _ in range(count):
+        name.append(generator.randrange(300))
+        deep.append(level)
+        level = max(0, min(level + generator.choice((1, 1, 0, -1, -2)), 40, level + 1))
+    flame = {"trees": [{"label": "Hits", "unit": "hits", "names": names, "name": name, "depth": deep,
+                        "self": [n % 7 for n in range(count)]}]}
+    (path := tmp_path / "x.html").write_text(page("Large", [
+        View(key="timeline", title="Timeline", chart="timeline", data=data),
+        View(key="flame", title="Flame graph", chart="flame", data=flame)]))
+    begun = time.monotonic()
+    for key in ("timeline", "flame"):
+        browser.show(f"{path.as_uri()}#{key}", 1200, 800)
+        assert int(browser.ask(f"{CHART}.dataset.drawn")) > 500
+        browser.ask("let begun = performance.now(); for (let i = 0; i < 5; i++) { dispatchEvent(new KeyboardEvent('keydown')); "
+                    "document.dispatchEvent(new KeyboardEvent('keydown', {key: 'u'})); "
+                    "document.dispatchEvent(new KeyboardEvent('keydown', {key: '+'})); } window.spent = performance.now() - begun")
+        assert browser.ask("window.spent") < 5 * 1000, "a drawing takes a second"
+    assert time.monotonic() - begun < 60
