@@ -182,7 +182,7 @@ const kp = (() => {
     document.querySelectorAll("main > section").forEach((each) => {
       each.hidden = each !== section;
       const tab = document.getElementById(`tab-${each.id}`);
-      if (tab) { tab.setAttribute("aria-selected", String(each === section)); tab.tabIndex = each === section ? 0 : -1; }
+      if (tab) { tab.setAttribute("aria-selected", String(each === section)); tab.tabIndex = each === section ? 0 : -1; if (each === section) tab.scrollIntoView({block: "nearest", inline: "nearest"}); }
     });
     point(null);
     if (!section.dataset.chart) return;
@@ -247,6 +247,7 @@ const kp = (() => {
     addEventListener("scroll", () => point(null), true);
     const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     show(named && named.matches("main > section") ? named : document.querySelector("main > section"));
+    scrollTo(0, 0);  // the section's name in the address is no place to go to
     document.documentElement.dataset.ready = "yes";
   };
 

@@ -42,14 +42,15 @@ kp.views.histogram = (place, data) => {
     const axis = {stroke: muted, grid: {stroke: line, width: 1}, ticks: {stroke: line}, font: "12px system-ui, sans-serif"};
     const bars = uPlot.paths.bars({size: [count > 1 ? .96 : .3, 120], align: 0});
     plot = new uPlot({
-      width: wide, height: tall, legend: {show: false}, padding: [14, 16, 0, 0],
+      width: wide, height: tall, legend: {show: false}, padding: [14, 18, 0, 0],
       cursor: {y: false, points: {show: false}, drag: {x: true, y: false}},
-      scales: {x: {time: false, range: (_, low, high) => low === high || count === 1 ? [-1, 1] : [low - .5, high + .5]},
+      scales: {x: {time: false, range: (_, low, high) => low === high || count === 1 ? [-1, 1] : [low - .7, high + .7]},
         y: logarithmic ? {distr: 3, range: (_, low, high) => [.5, Math.max(high * 1.5, 2)]} : {range: (_, low, high) => [0, high * 1.05 || 1]}},
       axes: [{...axis, label: of.label + (of.unit && of.unit !== "ns" ? ` (${of.unit})` : ""), labelFont: "12px system-ui, sans-serif", labelSize: 22, gap: 4,
         splits: (u, n, low, high) => { const step = Math.max(1, Math.ceil((high - low) / Math.max(1, Math.floor(wide / 96)))), out = []; for (let i = Math.max(0, Math.ceil(low)); i <= Math.min(high, count - 1); i += step) out.push(i); return out; },
         values: (u, splits) => splits.map((n) => of.from[n] === undefined ? "" : shown(+of.from[n].toPrecision(3)))},
       {...axis, label: "hits", labelFont: "12px system-ui, sans-serif", labelSize: 20, size: wide < 500 ? 44 : 56,
+        incrs: [1, 2, 5].flatMap((n) => Array.from({length: 16}, (_, power) => n * 10 ** power)).sort((a, b) => a - b),
         values: (u, splits) => splits.map((n) => n == null ? "" : n >= 1 || !n ? new Intl.NumberFormat("en-US", {notation: "compact"}).format(n) : "")}],
       series: [{}, {stroke: accent, fill: accent, width: 0, paths: bars, points: {show: false}}],
       hooks: {setCursor: [(u) => { if (u.cursor.idx != null) { cursor = u.cursor.idx; tell(cursor); } }]},
