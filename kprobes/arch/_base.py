@@ -211,8 +211,8 @@ class Walking:
     #: (instruction, up to 64 before it, as above) -> data of the text that it reads through a
     #: register; None: none
     table: Callable[[Insn, Sequence[Insn]], Table | None] | None = None
-    #: (jump whose table follows it (`Insn.table`), up to 64 before it, as above) -> how many entries it has, as a
-    #: comparison among them says; None: none does
+    #: (jump whose table follows it (`Insn.table`), up to 64 before it, as above) -> how many
+    #: entries it has, as a comparison among them says; None: none does
     entries: Callable[[Insn, Sequence[Insn]], int | None] | None = None
 
 
@@ -350,7 +350,9 @@ def displacement(frm: int, to: int, bits: int, scale: int, mask: int) -> int:
     """
     delta = (to - frm + (mask + 1 >> 1) & mask) - (mask + 1 >> 1)
     if delta % scale or not -(1 << bits - 1) <= delta // scale < 1 << bits - 1:
-        raise OutOfReach(f"no {bits}-bit displacement reaches {to:#x}", address=frm, hint="map code nearer")
+        raise OutOfReach(
+            f"no {bits}-bit displacement reaches {to:#x}", address=frm, hint="map code nearer"
+        )
     return delta // scale & (1 << bits) - 1
 
 

@@ -96,7 +96,7 @@ class KernelRegisters:
     prefix: str = ""
 
     def register(self, member: str) -> str:
-        """The register that a member is, as `Registers` calls it if it is there."""
+        """Return the register that a member is, as `Registers` calls it if it is there."""
         name, bracket, number = member.partition("[")
         if bracket and name == self.array:
             member = f"{self.prefix}{number.removesuffix(']')}"

@@ -1,8 +1,8 @@
 """A program as it is for one guest: numbers of the guest's types, and the words of its context.
 
-An object that was made for Linux reads registers from a kernel's `struct pt_regs`, or arguments from fentry's list.
-Where the guest's architecture is the one that the structure is of, these reads are turned into reads of the context
-that programs have here; elsewhere the program is refused.
+An object that was made for Linux reads registers from a kernel's `struct pt_regs`, or arguments
+from fentry's list. Where the guest's architecture is the one that the structure is of, these reads
+are turned into reads of the context that programs have here; elsewhere the program is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _LISTED: Final = WORDS - ARGUMENT  # arguments that a list may have
 
 
 def adapted(program: Program, arch: Arch, types: Callable[[], Types], listed: bool) -> Program:
-    """The program for a guest; it shares maps and variables with the one given, and may be that one.
+    """Return the program for a guest; it shares maps and variables with the one given, and may be
+    that one.
 
     Args:
         program: one program.
@@ -59,7 +60,9 @@ def _argument(code: Code, pc: int, at: int) -> int:
 
 
 def _own_registers(code: Code, arch: Arch) -> Code:
-    """A program whose reads of a kernel's registers are reads of the context; the program given, where they are not."""
+    """Return a program whose reads of a kernel's registers are reads of the context; the program
+    given, where they are not.
+    """
     layout = (row(arch, Linux) or Linux()).kernel_registers
     if layout is None or not set(layout.marks) & set(code.members.values()):
         return code
@@ -75,7 +78,7 @@ def _own_registers(code: Code, arch: Arch) -> Code:
 
 
 def _word(arch: Arch, name: str) -> int | None:
-    """The word of the context that a register is; None: it is none."""
+    """Return the word of the context that a register is; None: it is none."""
     names = arch.regs.names
     name = arch.regs.aliases.get(name, name)
     if name == arch.regs.pc:
@@ -87,7 +90,7 @@ def _word(arch: Arch, name: str) -> int | None:
 
 
 def _moved(code: Code, to: Callable[[int, int], int]) -> Code:
-    """A program whose reads of the context are elsewhere in it.
+    """Return a program whose reads of the context are elsewhere in it.
 
     Args:
         code: the program.

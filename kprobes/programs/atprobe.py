@@ -109,7 +109,7 @@ class ContextReader:
         ]
 
     def of(self, regs: Regs) -> bytes:
-        """The context of a hit, in the host's byte order."""
+        """Return the context of a hit, in the host's byte order."""
         out: list[Any] = [0] * WORDS
         for word, read in self._readers:
             out[word] = read(regs)
@@ -117,7 +117,8 @@ class ContextReader:
 
 
 class Listed:
-    """Makes contexts that are a list of arguments, with the result behind them at a return, as fentry's are.
+    """Makes contexts that are a list of arguments, with the result behind them at a return, as
+    fentry's are.
 
     Attributes:
         count: how many arguments the function has.
@@ -133,7 +134,7 @@ class Listed:
         return [read(regs) for read in self._readers[:self.count]]
 
     def of_call(self, arguments: Sequence[int], regs: Regs | None) -> bytes:
-        """The context of a call, in the host's byte order.
+        """Return the context of a call, in the host's byte order.
 
         Args:
             arguments: as they were at the entry.

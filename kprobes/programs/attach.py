@@ -260,7 +260,7 @@ def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
 
 
 def _operand(code: Code, written: str, machine: Machine) -> Operand:
-    """An operand of a static tracepoint. ProgramError: it cannot be read."""
+    """Return an operand of a static tracepoint. ProgramError: it cannot be read."""
     try:
         return operand_of(written, machine.arch, machine.symbols)
     except Unfetchable as error:
@@ -326,7 +326,9 @@ class _Site:
             self._guest.probe = self.probe
 
     def _prepare(self, code: Code, at_entry: bool) -> Iterator[int]:
-        """Have the programs ready that this one goes on with; yields the words of the context that they read."""
+        """Have the programs ready that this one goes on with; yields the words of the context that
+        they read.
+        """
         machine, done = self._owner.machine, list[Code]()
 
         def make(program: Program) -> Any:
@@ -375,7 +377,7 @@ class _Site:
         return Kprobe(**place, pre_handler=hit)
 
     def _in_guest(self, program: Program, view: GuestCodeView) -> InGuest | None:
-        """The program for a machine that runs it in the guest; None: the handler runs it."""
+        """Return the program for a machine that runs it in the guest; None: the handler runs it."""
         try:
             if self._place.returns:
                 raise Unsupported(RETURNS)
@@ -385,7 +387,8 @@ class _Site:
         return None
 
     def _compiled(self, program: Program, clock: str) -> SiteProgram | None:
-        """The program for a machine that runs it without asking Python; None: the handler runs it.
+        """Return the program for a machine that runs it without asking Python; None: the handler
+        runs it.
         """
         machine, code, place = self._owner.machine, program.code, self._place
         view = machine.host_view
@@ -417,7 +420,7 @@ class _Site:
         )
 
     def _kept(self, entry: AtEntry, cookie: int, ticks: Ticks) -> Keeping:
-        """The program that runs at the entry.
+        """Return the program that runs at the entry.
 
         Raises:
             Unsupported: one of both programs is not compiled for this machine.
@@ -497,7 +500,8 @@ class _Site:
         self._engine.run(self._contexts.of(regs), self._place, self._print)
 
     def _entered(self, instance: KretprobeInstance, regs: Regs) -> int:
-        """Run a session's program at the entry, or keep the arguments for a program at the return."""
+        """Run a session's program at the entry, or keep the arguments for a program at the return.
+        """
         self._settle()
         place = self._place
         place.regs, place.returns = regs, False

@@ -59,13 +59,13 @@ class RunPlace(Protocol):
         """Guest memory. KprobeError: not mapped."""
 
     def clock(self) -> int:
-        """The machine's clock, in ns."""
+        """Return the machine's clock, in ns."""
 
     def pid_tgid(self) -> int:
         """tgid << 32 | pid of the guest's task."""
 
     def comm(self) -> bytes:
-        """The name of the guest's task, at most 15 bytes."""
+        """Return the name of the guest's task, at most 15 bytes."""
 
     def stack(self, skip: int, depth: int) -> list[int]:
         """Return addresses, innermost first, beginning with the probed address."""
@@ -74,21 +74,22 @@ class RunPlace(Protocol):
         """The probed function is not run; it returns `value`. KprobeError: not here."""
 
     def func_ip(self) -> int:
-        """Address of the function that was probed at its entry or return; 0 for a probe inside a
-        function.
+        """Return the address of the function that was probed at its entry or return; 0 for a probe
+        inside a function.
         """
 
     def cookie(self) -> int:
-        """The number given when the program was attached; 0 if none was."""
+        """Return the number given when the program was attached; 0 if none was."""
 
     def marker_argument(self, number: int) -> int | None:
-        """An argument of the static tracepoint that was hit, from 0; None: it has fewer, or this is none.
+        """Return an argument of the static tracepoint that was hit, from 0; None: it has fewer, or
+        this is none.
 
         KprobeError: it lies in memory that is not mapped.
         """
 
     def at_return(self) -> bool:
-        """True where the function has returned."""
+        """Return True where the function has returned."""
 
 
 class ProgramRun(Protocol):

@@ -252,7 +252,7 @@ class Environment:
         return 0
 
     def _helper(self, run: Callable[..., int]) -> Callable[..., int]:
-        """A callback: ctypes prints and forgets what it raises, so it must not."""
+        """Return a callback: ctypes prints and forgets what it raises, so it must not."""
 
         def helper(*arguments: int) -> int:
             if self.error is not None:

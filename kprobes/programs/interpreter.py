@@ -132,7 +132,7 @@ def _refuse(reason: str) -> Step:
 
 
 def _step(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
-    """The function of one instruction."""
+    """Return the function of one instruction."""
     why = i.why_illegal()
     if why:
         return _refuse(f"is no instruction: {why}")
@@ -280,7 +280,7 @@ def _tail_call(run: Run) -> int | None:
 
 
 def _fenced(run: Callable[..., int], rings: list[Ring]) -> Callable[..., int]:
-    """A helper in which other programs may run, and fail: records of this one stay."""
+    """Return a helper in which other programs may run, and fail: records of this one stay."""
     def fenced(*arguments: object, **more: object) -> int:
         with ExitStack() as stack:
             for ring in rings:
@@ -290,7 +290,7 @@ def _fenced(run: Callable[..., int], rings: list[Ring]) -> Callable[..., int]:
 
 
 def _map_argument(number: int) -> int:
-    """The register in which a helper gets a map; -1: none."""
+    """Return the register in which a helper gets a map; -1: none."""
     return next((n for n, arg in enumerate(HELPERS[number].args, 1) if arg.name == "MAP"), -1)
 
 

@@ -269,7 +269,7 @@ def steps(instructions: Iterable[Instruction]) -> Iterator[tuple[int, Instructio
 
 
 def signed(value: int, bits: int) -> int:
-    """The lower `bits` of a number, as two's complement."""
+    """Return the lower `bits` of a number, as two's complement."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> bits - 1 else value
 

@@ -90,7 +90,7 @@ def _given(call: ProgramRun, to: int, value: bytes | None, size: int) -> int:
 
 
 def storage_get(call: ProgramRun, map_: int, task: int, value: int, flags: int, *_: Any) -> int:
-    """A task's value; with flag 1, a new one where there is none."""
+    """Return a task's value; with flag 1, a new one where there is none."""
     m = call.maps[map_]
     key = _task_key(call, task)
     found = m.lookup_elem(key)
@@ -109,7 +109,9 @@ def _task_key(call: ProgramRun, task: int) -> bytes:
 
 
 def next_key(call: ProgramRun, map_: int, key: int, cursor: int, *_: Any) -> int:
-    """The first key in use from a place in the table on: the place behind it, and the key; 0: there is none."""
+    """Return the first key in use from a place in the table on: the place behind it, and the key;
+    0: there is none.
+    """
     m = call.maps[map_]
     assert isinstance(m, Hash)
     following, found = m.next_key(cursor & _U32)
@@ -158,7 +160,7 @@ def probe_read_str(call: ProgramRun, to: int, size: int, source: int, *_: Any) -
 
 
 def _string(place: RunPlace, addr: int, size: int) -> bytes:
-    """The string at a guest address with its NUL, at most `size` bytes.
+    """Return the string at a guest address with its NUL, at most `size` bytes.
 
     In pieces that do not cross 256-byte lines, so that it may end a mapping.
     """
@@ -191,7 +193,9 @@ def pid_tgid(call: ProgramRun, *_: Any) -> int:
 
 
 def task(call: ProgramRun, *_: Any) -> int:
-    """A number for the guest's task: its pid. A kernel gives an address, of which a guest has none."""
+    """Return a number for the guest's task: its pid. A kernel gives an address, of which a guest
+    has none.
+    """
     return call.place.pid_tgid() & _U32
 
 
@@ -201,7 +205,7 @@ def nobody(call: ProgramRun, *_: Any) -> int:
 
 
 def jiffies(call: ProgramRun, *_: Any) -> int:
-    """The clock in units of 4 ms, as most kernels count."""
+    """Return the clock in units of 4 ms, as most kernels count."""
     return call.place.clock() // 4_000_000
 
 
@@ -232,7 +236,8 @@ def vprintk(
 
 
 def _words(call: ProgramRun, data: int, length: int) -> list[int] | None:
-    """The arguments of a format, which lie in memory; None: these are no words, or too many."""
+    """Return the arguments of a format, which lie in memory; None: these are no words, or too many.
+    """
     raw = call.read(data, length)
     if len(raw) % 8 or len(raw) > 8 * ARGUMENTS:
         return None
@@ -240,8 +245,8 @@ def _words(call: ProgramRun, data: int, length: int) -> list[int] | None:
 
 
 def _given_to_format(call: ProgramRun, args: Sequence[int], texts: Texts | None) -> list[int | Own]:
-    """The arguments of a format, those that are addresses of the program's own with what lies
-    there.
+    """Return the arguments of a format, those that are addresses of the program's own with what
+    lies there.
 
     Args:
         call: the run.
@@ -303,7 +308,8 @@ def strtoul(call: ProgramRun, text: int, size: int, flags: int, to: int, out: in
 
 
 def _to_number(call: ProgramRun, text: int, size: int, flags: int, to: int, sign: bool) -> int:
-    """Read a number at the beginning of a text: how many bytes it has, and the number at an address.
+    """Read a number at the beginning of a text: how many bytes it has, and the number at an
+    address.
 
     Args:
         call: the run.
@@ -335,7 +341,7 @@ def _to_number(call: ProgramRun, text: int, size: int, flags: int, to: int, sign
 
 
 def _text(call: ProgramRun, addr: int) -> bytes:
-    """A constant text, its NUL included."""
+    """Return a constant text, its NUL included."""
     raw, nul, _ = _constant(call, addr, LINE).partition(b"\0")
     return raw + nul
 
@@ -456,7 +462,7 @@ def cookie(call: ProgramRun, *_: Any) -> int:
 
 
 def marker_argument(call: ProgramRun, _ctx: int, number: int, to: int, size: int, *_: Any) -> int:
-    """An argument of the static tracepoint that was hit, as a number of 64 bits."""
+    """Return an argument of the static tracepoint that was hit, as a number of 64 bits."""
     if size & _U32 != 8:
         return EINVAL
     call.check(to, 8)
@@ -470,7 +476,7 @@ def marker_argument(call: ProgramRun, _ctx: int, number: int, to: int, size: int
 
 
 def session_cookie(call: ProgramRun, *_: Any) -> int:
-    """The address of the number that a call's entry leaves for its return."""
+    """Return the address of the number that a call's entry leaves for its return."""
     return next(m.address for m in call.maps.values() if m.name == SESSION)
 
 

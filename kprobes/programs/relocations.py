@@ -1,9 +1,10 @@
 """Numbers of the guest's types, put into a program (CO-RE).
 
-A compiler notes which numbers of a program depend on the layout of types: a member's offset, its size, whether it is
-there. They are worked out here from the guest's own debug information. Where the guest has no such type or member, the
-instruction is replaced by one that the verifier refuses if a path leads there; programs ask before with
-bpf_core_field_exists() and its kin, and the branch that is not taken is no path.
+A compiler notes which numbers of a program depend on the layout of types: a member's offset, its
+size, whether it is there. They are worked out here from the guest's own debug information. Where
+the guest has no such type or member, the instruction is replaced by one that the verifier refuses
+if a path leads there; programs ask before with bpf_core_field_exists() and its kin, and the branch
+that is not taken is no path.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class _Missing(Exception):
 
 
 def relocated(code: Code, types: Types, order: str) -> Code:
-    """A program with the numbers of the guest's types; its `missing` says which of them the guest has not.
+    """Return a program with the numbers of the guest's types; its `missing` says which of them the
+    guest has not.
 
     Args:
         code: the program.
@@ -66,8 +68,8 @@ def number_of(relocation: TypeRelocation, types: Types, swapped: bool | None) ->
     Args:
         relocation: which.
         types: of the guest.
-        swapped: True where the guest's byte order is not the program's; None: the program reads numbers of any size
-            and order.
+        swapped: True where the guest's byte order is not the program's; None: the program reads
+            numbers of any size and order.
     """
     kind = relocation.kind
     if kind == Asked.LOCAL_ID:
@@ -91,7 +93,7 @@ def number_of(relocation: TypeRelocation, types: Types, swapped: bool | None) ->
 
 
 def _of_member(relocation: TypeRelocation, found: Any, swapped: bool | None) -> int:
-    """A number of the member that a path leads to."""
+    """Return a number of the member that a path leads to."""
     at, bits, shift, size = relocation.index * found.size, 0, 0, found.size
     for step in relocation.path:
         if isinstance(step, int):

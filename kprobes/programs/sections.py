@@ -1,4 +1,6 @@
-"""Where programs belong: the names of an object's sections, as libbpf has them, and what they mean in a guest."""
+"""Where programs belong: the names of an object's sections, as libbpf has them, and what they mean
+in a guest.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +49,14 @@ class Target:
     """Where a section says that its program belongs.
 
     Attributes:
-        on: "entry", "return", "session" (both), "syscall" and "sysreturn" (a function that serves a system call),
-            "marker" (a static tracepoint).
+        on: "entry", "return", "session" (both), "syscall" and "sysreturn" (a function that serves a
+            system call), "marker" (a static tracepoint).
         function: its name, or a glob; of a marker, its name.
         offset: bytes behind the function's beginning.
         image: name or path of the file that the function is in; "": any.
         provider: of a marker.
-        listed: the context is a list of arguments, and at a return the result behind them, as fentry's is.
+        listed: the context is a list of arguments, and at a return the result behind them, as
+            fentry's is.
     """
 
     on: str
@@ -115,7 +118,7 @@ def target_of(code: Code) -> Target | None:
 
 
 def _words(code: Code, text: str, count: int) -> list[str]:
-    """The words between colons; paths may have colons, too.
+    """Return the words between colons; paths may have colons, too.
 
     Args:
         code: the program, for the refusal.

@@ -40,7 +40,7 @@ class Aim:
 
 
 def aims(code: Code, target: Target, symbols: Named, markers: Callable[[], Iterable[Any]]) -> list[Aim]:
-    """The places that a target means, at least one.
+    """Return the places that a target means, at least one.
 
     Args:
         code: the program, for the refusal.
@@ -82,7 +82,8 @@ def functions(symbols: Named, pattern: str, image: str) -> Iterator[Any]:
 
 
 def _of_image(module: str, loaded: bool, image: str) -> bool:
-    """True for a symbol of an image; a path stands for the file's name, `libc` for libc.so.6.
+    """Return True for a symbol of an image; a path stands for the file's name, `libc` for
+    libc.so.6.
 
     Args:
         module: the symbol's file.
@@ -99,7 +100,9 @@ def _of_image(module: str, loaded: bool, image: str) -> bool:
 
 
 def _serving(name: str, symbols: Named) -> str:
-    """The function that serves a system call: a kernel's, or else a library's of the call's name."""
+    """Return the function that serves a system call: a kernel's, or else a library's of the call's
+    name.
+    """
     ends = (f"_sys_{name}", f"__se_sys_{name}")
     for symbol in symbols:
         if symbol.kind == "func" and (symbol.name == f"sys_{name}" or symbol.name.endswith(ends)):

@@ -113,9 +113,13 @@ def be8(flags: int, profile: str) -> Arch:
     no linker has seen.
     """
     if profile == "M":
-        raise Unsupported("a big-endian program of the M profile", hint="build it for little endian")
+        raise Unsupported(
+            "a big-endian program of the M profile", hint="build it for little endian"
+        )
     if not flags & 0x00800000:
-        raise Unsupported("big-endian Arm code (BE32, or not linked yet)", hint="link it with --be8")
+        raise Unsupported(
+            "big-endian Arm code (BE32, or not linked yet)", hint="link it with --be8"
+        )
     return ARMEB
 
 

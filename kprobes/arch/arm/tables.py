@@ -19,12 +19,14 @@ from .addresses import use
 
 
 def table(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
-    """A jump's table. order: of data."""
+    """Return a jump's table. order: of data."""
     pair = _thumb(jump, before) if jump.mode else _arm(jump)
     for register, distance in () if pair is None else (pair, pair[::-1]):
         start = _start(before, register, distance)
         if start is not None:  # in T32 distances are to odd addresses
-            return Table(start=start, size=4, base=start - jump.mode, signed=True, order=order.value)
+            return Table(
+                start=start, size=4, base=start - jump.mode, signed=True, order=order.value
+            )
     return None
 
 
@@ -54,7 +56,7 @@ def _arm(jump: Insn) -> tuple[int, int] | None:
 
 
 def _start(before: Sequence[Insn], register: int, distance: int) -> int | None:
-    """The address in a register from which, at an index, the distance was loaded."""
+    """Return the address in a register from which, at an index, the distance was loaded."""
     loaded = False
     for insn in reversed(before):
         word = _word(insn)
@@ -79,7 +81,8 @@ def entries(jump: Insn, before: Sequence[Insn]) -> int | None:
         before: what always precedes it.
 
     Returns:
-        The number of entries of its table; None where no comparison is found whose register is the index still.
+        The number of entries of its table; None where no comparison is found whose register is the
+        index still.
     """
     index, bounded = _word(jump) & 15, False
     for insn in reversed(before):
@@ -100,13 +103,14 @@ def _compared(insn: Insn, word: int) -> tuple[int, int] | None:
     """(register, constant below 256) of CMP; None for any other instruction (A8.8.37)."""
     if insn.size == 2:
         return (word >> 8 & 7, word & 0xFF) if word >> 11 == 0b00101 else None
-    if word & 0xFBF08F00 != 0xF1B00F00 or word & 0x04007000:  # the constant is not shifted or repeated
+    # the constant is not shifted or repeated
+    if word & 0xFBF08F00 != 0xF1B00F00 or word & 0x04007000:
         return None
     return word >> 16 & 15, word & 0xFF
 
 
 def _is_bhi(insn: Insn, word: int) -> bool:
-    """True for a branch on an unsigned "higher than" (A8.8.18)."""
+    """Return True for a branch on an unsigned "higher than" (A8.8.18)."""
     if insn.size == 2:
         return word >> 8 == 0xD8
     return word & 0xF800D000 == 0xF0008000 and word >> 22 & 15 == 8

@@ -23,8 +23,13 @@ class Executed:
     mapped beside it.
     """
 
-    def __init__(self, arch: Arch, read: Callable[[int, int], bytes], executable: Callable[[int], bool],
-                 symbols: Symbols) -> None:
+    def __init__(
+        self,
+        arch: Arch,
+        read: Callable[[int, int], bytes],
+        executable: Callable[[int], bool],
+        symbols: Symbols,
+    ) -> None:
         self._arch = arch
         self._read = read
         self._executable = executable
@@ -52,15 +57,26 @@ class Executed:
         COMPUTED may stand for.
         """
         at = insn.executes
-        if at is not None and at != COMPUTED and at < insn.next and insn.addr < at + decode(at).size:
-            raise Unprobeable("executes its own bytes, where the breakpoint would be", address=insn.addr,
-                              hint="probe a neighbour")
+        if (
+            at is not None
+            and at != COMPUTED
+            and at < insn.next
+            and insn.addr < at + decode(at).size
+        ):
+            raise Unprobeable(
+                "executes its own bytes, where the breakpoint would be",
+                address=insn.addr,
+                hint="probe a neighbour",
+            )
         inside = within.get(insn.addr) or (within.get(COMPUTED) if insn.addr in places else None)
         by = self.by(insn.addr) if inside is None else inside.addr
         if by is not None:
             name = decode(by).name
-            raise Unprobeable(f"{insn.name} is executed by the {name} at {by:#x}, which would execute the breakpoint",
-                              address=insn.addr, hint=f"probe the {name}")
+            raise Unprobeable(
+                f"{insn.name} is executed by the {name} at {by:#x}, which would execute the breakpoint",
+                address=insn.addr,
+                hint=f"probe the {name}",
+            )
 
     def why_no_jump(self, start: int, end: int, within: Mapping[int, Insn] | None) -> str:
         """Why no jump may stand in [start, end), "" where it may: it would be executed in another
@@ -93,6 +109,10 @@ class Executed:
                  for page in range(s.address & -_PAGE, max(s.address + s.size, s.address + 1), _PAGE)}  # fmt: skip
         for step in (-_PAGE, _PAGE):
             for page in sorted(pages, reverse=step < 0):
-                while (page := page + step) not in pages and len(pages) < _MOST and self._executable(page):
+                while (
+                    (page := page + step) not in pages
+                    and len(pages) < _MOST
+                    and self._executable(page)
+                ):
                     pages.add(page)
         return pages

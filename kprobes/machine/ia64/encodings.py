@@ -29,7 +29,8 @@ class Effects:
         return row is not None
 
 
-# `q` predicate, `d` result, `s` and `t` sources, `i` immediate, `z` size; `u` and `v` predicates that are results
+# `q` predicate, `d` result, `s` and `t` sources, `i` immediate, `z` size; `u` and `v` predicates
+# that are results
 
 ADD: Value = lambda a, b: a + b  # noqa: E731
 SUB: Value = lambda a, b: a - b  # noqa: E731
@@ -53,7 +54,10 @@ A: Known = (
     ("1001 i jjjjjjjjj kkkkk tt mmmmmmm ddddddd qqqqqq", effects.addl),
     *((f"11{op:02b} b xx a vvvvvv ttttttt sssssss c uuuuuu qqqqqq", partial(effects.cmp, op)) for op in range(3)),
 )  # fmt: skip
-NOP_AND_HINT: tuple[str, Effect] = ("0000 - 000 000001 --------------------- qqqqqq", effects.nothing)
+NOP_AND_HINT: tuple[str, Effect] = (
+    "0000 - 000 000001 --------------------- qqqqqq",
+    effects.nothing,
+)
 #: Plain, .a, .bias and .acq, .c.clr, .c.nc, .c.clr.acq.
 LOADS = ("0000zz", "0010zz", "010-zz", "1000zz", "1001zz", "1010zz")
 STORES = ("1100zz", "1101zz")  # plain, .rel

@@ -280,7 +280,7 @@ class _Imports:
         return [addr, addr + size]
 
     def resolve(self, name: str) -> int | None:
-        """Address of an undefined symbol, or None for a weak one that nobody has."""
+        """Return the address of an undefined symbol, or None for a weak one that nobody has."""
         symbol = self._symbols.find(name)
         if symbol is not None:
             return (self.resolve_ifunc(symbol.address | symbol.mode) if symbol.kind == "ifunc"
@@ -296,8 +296,8 @@ class _Imports:
         return self._known[name]
 
     def _function(self, name: str) -> int:
-        """A pointer to a stub: its target, or where the ABI has function descriptors, a descriptor
-        of it.
+        """Return a pointer to a stub: its target, or where the ABI has function descriptors, a
+        descriptor of it.
         """
         stub = self._stub()
         self._stub_table.stand_for(stub, name)
@@ -318,7 +318,8 @@ class _Imports:
         return descriptor
 
     def resolve_ifunc(self, resolver: int) -> int:
-        """A stub that calls the resolver when it is first called, and goes where that says."""
+        """Return a stub that calls the resolver when it is first called, and goes where that says.
+        """
         if resolver not in self._known:
             self._known[resolver] = self._stub()
             self._stub_table.ifuncs[self._known[resolver]] = resolver

@@ -158,7 +158,8 @@ class UnicornMachine(Described):
         arch: str | None = None,
         reserve: Iterable[tuple[int, int]] = (),
     ) -> UnicornMachine:
-        """A machine with an ELF file in it: an executable, a shared object, or an object file.
+        """Return a machine with an ELF file in it: an executable, a shared object, or an object
+        file.
 
         base: address of the image (not for fixed executables). arch: its name, where the file does
         not tell which of those that run its header it is for ("cortexm" for firmware without build
@@ -179,8 +180,8 @@ class UnicornMachine(Described):
     @classmethod
     def from_code(cls, code: bytes | str, *, arch: str, base: int = 0x10000,
                   symbols: SymbolList | None = None) -> UnicornMachine:
-        """A machine with raw code (bytes, or assembly text where an assembler knows the ISA) at
-        `base`.
+        """Return a machine with raw code (bytes, or assembly text where an assembler knows the ISA)
+        at `base`.
 
         The guest may write there, as raw bytes may have data in them; probes cost more in such
         text: where it is all code, protect(base, size, "rx"). symbols: name -> address or (address,
@@ -205,7 +206,8 @@ class UnicornMachine(Described):
         name: str | None = None,
         reserve: Iterable[tuple[int, int]] = (),
     ) -> UnicornMachine:
-        """A machine with a raw image (firmware, a memory dump) at `base`, standing at `entry`.
+        """Return a machine with a raw image (firmware, a memory dump) at `base`, standing at
+        `entry`.
 
         name: of the image, in m.modules and in files of coverage; None: the file's base name.
         entry: address, mode bits included; None: what the image's vector table says where the
@@ -228,7 +230,8 @@ class UnicornMachine(Described):
     def attach(
         cls, uc: unicorn.Uc, *, arch: str | None = None, symbols: SymbolList | None = None
     ) -> UnicornMachine:
-        """A machine around an engine made elsewhere, whose owner goes on calling uc.emu_start().
+        """Return a machine around an engine made elsewhere, whose owner goes on calling
+        uc.emu_start().
 
         arch: its name, where the engine's mode does not tell. Raises Unsupported.
         """
@@ -269,7 +272,7 @@ class UnicornMachine(Described):
         self.parts.memory.free(addr)
 
     def executable(self, addr: int) -> bool:
-        """True where the guest may execute."""
+        """Return True where the guest may execute."""
         return self.parts.memory.executable(addr)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:

@@ -24,8 +24,8 @@ from .mmio import MmioDevices
 from .windows import SEGMENT, Windows
 
 IMAGE_BASE = 0x400000
-#: Where our own pages go that need be near nothing: no linker's script and no processor's memory map begins there, so
-#: that programs linked for a customary address can still be mapped.
+#: Where our own pages go that need be near nothing: no linker's script and no processor's memory
+#: map begins there, so that programs linked for a customary address can still be mapped.
 OURS = 0x6E000000
 
 
@@ -37,7 +37,8 @@ class GuestMemory:
         arch, guest: the architecture, and the engine's row of it.
         page_size: bytes.
         regs: the CPU's registers, for the pc of a fault; Cpu puts them here.
-        executable_pages: page -> whether the guest may execute it; empty whenever mappings may have changed.
+        executable_pages: page -> whether the guest may execute it; empty whenever mappings may have
+            changed.
         hooked: where mappings begin that have a hook on every instruction anyway.
         own: memory that only the library may unmap.
         own_code: the part of it that is code.
@@ -46,7 +47,8 @@ class GuestMemory:
         devices: ranges that Python functions serve.
         heap: what alloc() hands out.
         written: number of times that the library, or its user, has written code.
-        reserved: (start, end) of addresses that the guest will use: nothing of the library's is put there.
+        reserved: (start, end) of addresses that the guest will use: nothing of the library's is put
+            there.
         load_word: addr -> the word there, of the architecture's width (HostBlocks.words).
         store_word, swap_word: (addr, word) writes one; swap_word returns what was there.
     """
@@ -77,7 +79,8 @@ class GuestMemory:
         self.own_code = OwnCode()
         self.load_word, self.store_word, self.swap_word = self.blocks.words(self.read, self.store)
         self.windows = Windows(segments, self.blocks)
-        self._beside_image = False  # the main image is where images usually are, and a page of ours may be beside it
+        # the main image is where images usually are, and a page of ours may be beside it
+        self._beside_image = False
         if segments:
             self.engine.place = self.windows.place
         self.devices = MmioDevices(self.engine, self.windows, self.page_size, arch.order.value,
@@ -94,11 +97,14 @@ class GuestMemory:
         self._look_through = look
 
     def share(self) -> None:
-        """Note that others than the library have the engine from now on, and may write its memory."""
+        """Note that others than the library have the engine from now on, and may write its memory.
+        """
         self._shared = True
 
     def read(self, addr: int, size: int) -> bytes:
-        """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
+        """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is
+        not mapped.
+        """
         block: HostBlock | None = self.blocks.last
         try:
             if block is None or addr < block.start or block.end < addr + size or size < 0:
@@ -107,7 +113,9 @@ class GuestMemory:
                 at = addr - block.start
                 return block.view[at : at + size].tobytes()
         except TypeError:
-            raise BadArgument(f"cannot read {size!r} bytes at {addr!r}", hint="pass integers") from None
+            raise BadArgument(
+                f"cannot read {size!r} bytes at {addr!r}", hint="pass integers"
+            ) from None
         look("addr", addr)
         if (data := self.devices.read(addr, size)) is None:
             self._check_mapped(addr, size, "read")
@@ -129,12 +137,18 @@ class GuestMemory:
         if block is None and not self.devices.write(addr, data):
             self._check_mapped(addr, size, "write")
             self.engine.write(addr, bytes(data))
-        if any(map(self.is_code, range(addr & -self.page_size, addr + size, self.page_size)) if size else ()):
+        if any(
+            map(self.is_code, range(addr & -self.page_size, addr + size, self.page_size))
+            if size
+            else ()
+        ):
             self._rewritten.update(range(addr & -self.page_size, addr + size, self.page_size))
             self.code_changed(addr, size)
 
     def rewritten(self) -> Collection[int] | None:
-        """The pages of code that write() has written since this was asked last; None: others write memory, too."""
+        """Return the pages of code that write() has written since this was asked last; None: others
+        write memory, too.
+        """
         if self._shared:
             return None
         if not self._rewritten:
@@ -143,7 +157,9 @@ class GuestMemory:
         return pages
 
     def store(self, addr: int, word: bytes) -> None:
-        """Write a word on behalf of the guest, whose stack may be anywhere: not into the library's own code."""
+        """Write a word on behalf of the guest, whose stack may be anywhere: not into the library's
+        own code.
+        """
         block = self.blocks.find(addr, len(word))
         if block is not None and not block.room and self.windows.place(block.start) in self.own:
             raise GuestFault("the library's own code", address=addr, pc=self._pc, access="write")
@@ -173,7 +189,7 @@ class GuestMemory:
         self.heap.free(addr)
 
     def executable(self, addr: int) -> bool:
-        """True where the guest may execute."""
+        """Return True where the guest may execute."""
         page = addr & -self.page_size
         if self.executable_pages.get(page) and self.engine.read(addr, 1) is not None:
             return True
@@ -181,8 +197,9 @@ class GuestMemory:
         return self.is_code(addr)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
-        """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w", "x". NoMemory where it
-        cannot be mapped."""
+        """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w",
+        "x". NoMemory where it cannot be mapped.
+        """
         bits = permissions(perms)
         pages_end(addr, size, self.page_size, NoMemory)
         self.map_plain(addr, size, bits)
@@ -191,8 +208,9 @@ class GuestMemory:
             self.long_blocks.new(start, start + whole(size, self.page_size))
 
     def protect(self, addr: int, size: int, perms: str) -> None:
-        """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as
-        unmap() does."""
+        """Change what the guest may do in mapped memory; the library itself reads and writes it all
+        the same. Raises as unmap() does.
+        """
         bits = permissions(perms)
         self.check_settled()
         end = pages_end(addr, size, self.page_size)
@@ -208,8 +226,9 @@ class GuestMemory:
             self.code_changed(addr, end - addr)
 
     def unmap(self, addr: int, size: int) -> None:
-        """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for
-        what is no address or size, and for memory of the library's own (slots, call areas, what alloc() hands out).
+        """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not
+        mapped, BadArgument for what is no address or size, and for memory of the library's own
+        (slots, call areas, what alloc() hands out).
         """
         self.check_settled()
         end = pages_end(addr, size, self.page_size)
@@ -225,12 +244,14 @@ class GuestMemory:
         self.unmap_pages(addr, size)
 
     def on_unmap(self, told: Callable[[int, int], None]) -> None:
-        """Have a function called with (start, end) before unmap() unmaps guest memory, once for each address that it is
-        known by."""
+        """Have a function called with (start, end) before unmap() unmaps guest memory, once for
+        each address that it is known by.
+        """
         self._unmapping.append(told)
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
-        """Map executable pages as close to `near` as there is room; NoMemory where there is none."""
+        """Map executable pages as close to `near` as there is room; NoMemory where there is none.
+        """
         size = pages * self.page_size
         page = self.gap(size, self._ours(IMAGE_BASE) if near is None else near, self.page_size)
         self.map_own(page, size)
@@ -248,10 +269,16 @@ class GuestMemory:
 
     def _granted(self, perms: int) -> int:
         """Permissions that this engine needs for these."""
-        return perms | const.UC_PROT_WRITE if self.guest.memory.text_writable and perms & const.UC_PROT_EXEC else perms
+        return (
+            perms | const.UC_PROT_WRITE
+            if self.guest.memory.text_writable and perms & const.UC_PROT_EXEC
+            else perms
+        )
 
     def _check_mapped(self, addr: int, size: int, access: str) -> None:
-        """GuestFault at the first byte that is not mapped, which is what a guest's instruction fails at."""
+        """GuestFault at the first byte that is not mapped, which is what a guest's instruction
+        fails at.
+        """
         if size < 0:
             raise BadArgument(f"cannot {access} {size} bytes", hint="pass 0 or more")
         first = at = self.windows.place(addr)
@@ -259,13 +286,19 @@ class GuestMemory:
             if start <= at < end:
                 at = end
         if at < first + size:
-            raise GuestFault("memory is not mapped", address=addr + at - first, pc=self._pc, access=access)
+            raise GuestFault(
+                "memory is not mapped", address=addr + at - first, pc=self._pc, access=access
+            )
 
     def check_settled(self) -> None:
-        """MachineBusy while an access is reported: behind it the engine goes on with where it has found the memory."""
+        """MachineBusy while an access is reported: behind it the engine goes on with where it has
+        found the memory.
+        """
         if self.regs is not None and self.regs.midway:
-            raise MachineBusy("a device or a watchpoint is served: the engine is in the middle of an instruction",
-                              hint="note what is to be done, and do it when the run has ended, or in a probe's handler")
+            raise MachineBusy(
+                "a device or a watchpoint is served: the engine is in the middle of an instruction",
+                hint="note what is to be done, and do it when the run has ended, or in a probe's handler",
+            )
 
     def is_code(self, addr: int) -> bool:
         page = addr & -self.page_size
@@ -285,12 +318,15 @@ class GuestMemory:
             del self.executable_pages[page]
 
     def gap(self, size: int, near: int, align: int, besides: tuple[int, int] = (0, 0)) -> int:
-        """Address of free memory, close to `near` and in the same segment. besides: what is not free either. NoMemory
-        where there is none."""
+        """Return the address of free memory, close to `near` and in the same segment. besides: what
+        is not free either. NoMemory where there is none.
+        """
         window, bits = near - self.windows.place(near), self.arch.bits
         taken = sorted([*self.regions(), *self.reserved,
                         (self.windows.place(besides[0]), self.windows.place(besides[1]))])
-        return window + find_gap(taken, size, near - window, min(bits, SEGMENT) if window else bits, align)
+        return window + find_gap(
+            taken, size, near - window, min(bits, SEGMENT) if window else bits, align
+        )
 
     def reserve(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Keep the library's own memory out of ranges of addresses: (start, bytes) each."""
@@ -307,8 +343,9 @@ class GuestMemory:
         return sorted((start, end + 1) for start, end, _ in self.engine.regions())
 
     def map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
-        """Map code that only the library may unmap, and the guest may not write. hooked: every instruction there will
-        have a hook."""
+        """Map code that only the library may unmap, and the guest may not write. hooked: every
+        instruction there will have a hook.
+        """
         self.map_plain(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
         self.own.add(self.windows.place(addr), whole(size, self.page_size))
         self.own_code.add(addr, whole(size, self.page_size))
@@ -321,23 +358,34 @@ class GuestMemory:
         size = whole(size, self.page_size)
         self._forget_code(addr, size)
         if not 0 <= addr <= self.arch.mask + 1 - size:
-            raise NoMemory(f"cannot map {size:#x} bytes: addresses have {self.arch.bits} bits", address=addr,
-                           hint="choose another base")
+            raise NoMemory(
+                f"cannot map {size:#x} bytes: addresses have {self.arch.bits} bits",
+                address=addr,
+                hint="choose another base",
+            )
         place = self.windows.place(addr)
         if place != addr and self.windows.place(addr + size - 1) != place + size - 1:
-            raise NoMemory(f"cannot map {size:#x} bytes: they go beyond the segment of addresses", address=addr,
-                           hint="map less")
+            raise NoMemory(
+                f"cannot map {size:#x} bytes: they go beyond the segment of addresses",
+                address=addr,
+                hint="map less",
+            )
         reach = self.guest.memory.reach
         if reach and place == addr and addr + size > reach:
-            raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below "
-                           f"{reach:#x} only",
-                           address=addr, hint="choose another base")
+            raise NoMemory(
+                f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below "
+                f"{reach:#x} only",
+                address=addr,
+                hint="choose another base",
+            )
         try:
             block = self.blocks.make(place, size, bool(perms & const.UC_PROT_EXEC))
             self.uc.mem_map_ptr(place, size, self._granted(perms), block.host)
             self.windows.add(block, addr)
         except (unicorn.UcError, ctypes.ArgumentError, OSError, ValueError, OverflowError) as error:
-            raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
+            raise NoMemory(
+                f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base"
+            ) from None
 
     def code_changed(self, addr: int, size: int) -> None:
         """Code was written: what was translated of it is void."""
@@ -347,7 +395,9 @@ class GuestMemory:
         if self.long_blocks is not None:
             block, start = self.blocks.find(addr, size), self.windows.place(addr)
             if block is not None and block.start not in self.hooked:
-                self.long_blocks.changed(block.start - addr + start, block.view.cast("I"), start, start + size)
+                self.long_blocks.changed(
+                    block.start - addr + start, block.view.cast("I"), start, start + size
+                )
 
     def _ours(self, offset: int) -> int:
         """Return the address for pages of the library's that need be near nothing.

@@ -70,7 +70,7 @@ class ByAddress(dict[int, Map]):
         raise KeyError(address)
 
     def get(self, address: int, default: Any = None) -> Any:
-        """The map at an address, or something else."""
+        """Return the map at an address, or something else."""
         try:
             return self[address]
         except KeyError:
@@ -78,7 +78,7 @@ class ByAddress(dict[int, Map]):
 
 
 def create(spec: Spec) -> Map:
-    """The map of a specification.
+    """Return the map of a specification.
 
     ProgramError: a type that there is not here, sizes that the type does not allow, too large.
     """

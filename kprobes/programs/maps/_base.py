@@ -121,8 +121,8 @@ class Plain:
 
 
 def stored(what: str, codec: Codec, value: Any) -> bytes:
-    """The bytes of a value. BadArgument, which says what it is: it has none, in whatever way the
-    codec says so.
+    """Return the bytes of a value. BadArgument, which says what it is: it has none, in whatever way
+    the codec says so.
     """
     try:
         return codec.store(value)
@@ -214,7 +214,7 @@ class Map:
         return None
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
-        """Address of the value, or 0."""
+        """Return the address of the value, or 0."""
         return 0
 
     def update_elem(self, key: bytes, value: bytes, flags: int = ANY, cpu: int = 0) -> int:
@@ -230,21 +230,21 @@ class Map:
         return EINVAL
 
     def pop_elem(self) -> bytes | None:
-        """The next value, removed; None where there is none."""
+        """Return the next value, removed; None where there is none."""
         return None
 
     def peek_elem(self) -> bytes | None:
-        """The next value; None where there is none."""
+        """Return the next value; None where there is none."""
         return None
 
     # ---- Python's side
 
     def _raw(self, what: str, codec: Codec, value: Any) -> bytes:
-        """The bytes of a key, or of a value. BadArgument."""
+        """Return the bytes of a key, or of a value. BadArgument."""
         return stored(f"map {self.name}: {what}", codec, value)
 
     def _values(self, value: Any) -> list[bytes]:
-        """The bytes of a value, or of those of all CPUs."""
+        """Return the bytes of a value, or of those of all CPUs."""
         if not self.percpu:
             return [self._raw("value", self.value_codec, value)]
         look(f"map {self.name}: value", value, SORTS["Sequence"])
@@ -262,7 +262,7 @@ class Map:
             bring()
 
     def refuse(self, reason: str, hint: str = "") -> ProgramError:
-        """The error of a map that cannot be made."""
+        """Return the error of a map that cannot be made."""
         return ProgramError(f"map {self.spec.name or '?'}: {reason}", hint=hint)
 
     def _block(self, size: int, filled: bool = False) -> Block:

@@ -1,4 +1,5 @@
-"""Maps that hold other things than values: maps, programs, and sets that are asked what is in them."""
+"""Maps that hold other things than values: maps, programs, and sets that are asked what is in them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from .hash import Hash
 
 
 class Maps(Map, MutableMapping[Any, Map]):
-    """ARRAY_OF_MAPS and HASH_OF_MAPS: maps of one kind, by a key. Programs look them up; Python puts them in.
+    """ARRAY_OF_MAPS and HASH_OF_MAPS: maps of one kind, by a key. Programs look them up; Python
+    puts them in.
 
     Attributes:
         inner: a map like those that it holds; what a program may do with one is known from it.
@@ -38,7 +40,7 @@ class Maps(Map, MutableMapping[Any, Map]):
         return ENOENT if self._held.pop(key, None) is None else 0
 
     def held(self) -> Iterable[Map]:
-        """The maps that it holds."""
+        """Yield the maps that it holds."""
         return self._held.values()
 
     # ---- Python's side
@@ -76,7 +78,9 @@ class Maps(Map, MutableMapping[Any, Map]):
 
 
 class Programs(Map, MutableMapping[int, Any]):
-    """PROG_ARRAY: programs that others go on with (bpf_tail_call), by an index. In Python index -> Program."""
+    """PROG_ARRAY: programs that others go on with (bpf_tail_call), by an index. In Python index ->
+    Program.
+    """
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
@@ -129,7 +133,9 @@ class Programs(Map, MutableMapping[int, Any]):
 
 
 class Bloom(Map):
-    """BLOOM_FILTER: a set of values. Here it knows them all, so it never says yes of one that it has not."""
+    """BLOOM_FILTER: a set of values. Here it knows them all, so it never says yes of one that it
+    has not.
+    """
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
@@ -148,7 +154,7 @@ class Bloom(Map):
         return 0
 
     def has(self, value: bytes) -> bool:
-        """True where the value was put in."""
+        """Return True where the value was put in."""
         return value in self._items
 
     # ---- Python's side
@@ -176,7 +182,9 @@ class TaskStorage(Hash):
 
 
 class Nothing(Map):
-    """A map that nothing in a guest corresponds to, as of control groups: programs that use it are refused."""
+    """A map that nothing in a guest corresponds to, as of control groups: programs that use it are
+    refused.
+    """
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)

@@ -1,4 +1,6 @@
-"""Longest prefixes: LPM_TRIE. A key is u32, the bits that count, and the data; the longest prefix of it is found."""
+"""Longest prefixes: LPM_TRIE. A key is u32, the bits that count, and the data; the longest prefix
+of it is found.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class Trie(Map, MutableMapping[Any, Any]):
         self.address = self.block.address
         self.span = self.address, size
         self._order = "little" if spec.order == "little" else "big"
-        self._places: dict[tuple[int, int], int] = {}  # (bits, data's first bits as a number) -> entry
+        # (bits, data's first bits as a number) -> entry
+        self._places: dict[tuple[int, int], int] = {}
         self._keys: dict[int, bytes] = {}
         self._free = list(range(self.max_entries - 1, -1, -1))
 
@@ -90,7 +93,7 @@ class Trie(Map, MutableMapping[Any, Any]):
         return self.value_codec.load(bytes(self.block.view[at:at + self.value_size]))
 
     def longest(self, key: Any) -> Any:
-        """The value of the longest prefix of a key. KeyError: there is none."""
+        """Return the value of the longest prefix of a key. KeyError: there is none."""
         entry = self._longest(self._raw("key", self.key_codec, key))
         if entry is None:
             raise KeyError(key)

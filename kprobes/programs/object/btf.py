@@ -82,7 +82,7 @@ class Btf:
             self._parse(data[head + types:head + types + size])
 
     def text(self, offset: int) -> str:
-        """A string of the table."""
+        """Return a string of the table."""
         end = self._strings.index(b"\0", offset)
         return self._strings[offset:end].decode("utf-8", "backslashreplace")
 
@@ -104,7 +104,7 @@ class Btf:
             self.types.append(BtfType(kind, self.text(name), size, bool(info >> 31), tuple(items)))
 
     def plain(self, number: int) -> BtfType:
-        """A type without typedefs and qualifiers."""
+        """Return a type without typedefs and qualifiers."""
         for _ in range(_DEEP):
             t = self.types[number]
             if t.kind not in _QUALIFIERS:
@@ -187,7 +187,7 @@ _WORDS: Final = {STRUCT: "struct ", UNION: "union ", ENUM: "enum ", ENUM64: "enu
 
 
 def _relocation(btf: Btf, number: int, access: str, kind: int) -> TypeRelocation:
-    """A relocation by type, its path by names. ValueError: its path leads nowhere."""
+    """Return a relocation by type, its path by names. ValueError: its path leads nowhere."""
     first, *steps = (int(word) for word in access.split(":"))
     root = btf.types[number]
     while root.kind in _QUALIFIERS and root.kind != TYPEDEF:

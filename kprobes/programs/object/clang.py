@@ -25,7 +25,7 @@ _FLAGS: Final = ("-O2", "-g", "-mcpu=v3", "-fno-stack-protector", "-Wall", "-Wno
 
 @lru_cache(maxsize=64)
 def compiled(text: str, name: str, include: tuple[str, ...] = ()) -> bytes:
-    """The object that C makes.
+    """Return the object that C makes.
 
     Args:
         text: the source.

@@ -70,16 +70,19 @@ class _Object:
     functions: Mapping[tuple[int, int], ObjectSymbol]  #: (section, offset) -> function
     license: str = ""
     named: Mapping[tuple[int, int], str] = field(factory=dict)  #: (section, offset) -> register
-    absent: Mapping[int, ProgramError] = field(factory=dict)  #: number of a map that cannot be here -> why
+    #: number of a map that cannot be here -> why
+    absent: Mapping[int, ProgramError] = field(factory=dict)
     refused: set[int] = field(factory=set)  #: of these maps, those that programs were refused for
-    foreign: Mapping[str, KernelsContext] = field(factory=dict)  #: function -> what it takes its context for
-    config: Mapping[str, int] = field(factory=dict)  #: variable of the kernel's configuration -> offset in its map
+    #: function -> what it takes its context for
+    foreign: Mapping[str, KernelsContext] = field(factory=dict)
+    #: variable of the kernel's configuration -> offset in its map
+    config: Mapping[str, int] = field(factory=dict)
     kernels: frozenset[str] = frozenset()  #: functions that are a kernel's
 
 
 def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
-    """All programs of an object. ProgramError: none, damaged, or something in it that there is not
-    here.
+    """Return all programs of an object. ProgramError: none, damaged, or something in it that there
+    is not here.
     """
     file = ObjectFile(data, name)
     with damage_is_error(name):
@@ -142,9 +145,11 @@ def _held(file: ObjectFile, btf: Btf, maps: Mapping[tuple[int, int], Map]) -> It
 
 
 def _kconfig(file: ObjectFile, btf: Btf) -> tuple[Map | None, Mapping[str, int]]:
-    """The map of the kernel's configuration that an object asks for, and where its variables are in it.
+    """Return the map of the kernel's configuration that an object asks for, and where its variables
+    are in it.
 
-    A guest has none: LINUX_KERNEL_VERSION is what programs may expect of helpers, and everything else is not set.
+    A guest has none: LINUX_KERNEL_VERSION is what programs may expect of helpers, and everything
+    else is not set.
     """
     numbers = [number for t in btf.types if t.kind == DATASEC and t.name == ".kconfig" for number, *_ in t.items]
     places = {btf.types[number].name: 8 * n for n, number in enumerate(numbers)}
@@ -176,7 +181,7 @@ def _license(file: ObjectFile) -> str:
 
 
 def _entries(obj: _Object) -> list[ObjectSymbol]:
-    """The entry functions: those in sections of their own."""
+    """Return the entry functions: those in sections of their own."""
     entries = [s for s in obj.functions.values() if obj.file.sections[s.section].name != ".text"]
     if not entries:
         raise ProgramError("has no program", program=obj.file.name,
@@ -216,7 +221,8 @@ class _Linker:
     starts: dict[tuple[int, int], int] = field(factory=dict)  #: function -> its first slot
     lines: dict[int, CodeLine] = field(factory=dict)
     missing: dict[int, str] = field(factory=dict)  #: slot of a call of what there is not -> why
-    made: dict[int, str] = field(factory=dict)  #: first slot of functions that are not the object's -> name
+    #: first slot of functions that are not the object's -> name
+    made: dict[int, str] = field(factory=dict)
 
     def link(self) -> Code:
         self._append(self.entry)
@@ -233,7 +239,9 @@ class _Linker:
                       numbers_read=self.obj.file.section(_HEADER) is not None)
 
     def _relocations(self) -> Iterator[tuple[int, TypeRelocation]]:
-        """Yield (slot, relocation by type); those of a kernel's registers stay as they were compiled."""
+        """Yield (slot, relocation by type); those of a kernel's registers stay as they were
+        compiled.
+        """
         for pc, (section, offset) in enumerate(self.origins):
             name = self.obj.file.sections[section].name if section >= 0 else ""
             found = self.obj.ext.relocations.get(name, {}).get(offset)

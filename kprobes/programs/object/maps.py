@@ -28,14 +28,14 @@ _DATA: Final = (".data", ".rodata", ".bss")
 
 
 def is_data(section: Section) -> bool:
-    """True for a section of variables."""
+    """Return True for a section of variables."""
     return section.allocated and not section.executable and any(
         section.name == name or section.name.startswith(f"{name}.") for name in _DATA)
 
 
 def defined(obj: ObjectFile, btf: Btf, values: Values, cpus: int) -> tuple[
         dict[tuple[int, int], Map], dict[tuple[int, int], ProgramError]]:
-    """The maps that an object defines: (section, offset) -> map.
+    """Return the maps that an object defines: (section, offset) -> map.
 
     Returns:
         The maps, and why some of them cannot be here; those are there as arrays with one entry.
@@ -95,7 +95,7 @@ def _of_structure(map_name: str, number: int, btf: Btf, values: Values) -> Spec:
 
 
 def _inner(name: str, kind: int, btf: Btf, values: Values) -> Map | None:
-    """A map like those that a map of maps holds; None: it holds programs.
+    """Return a map like those that a map of maps holds; None: it holds programs.
 
     Args:
         name: of the map of maps.
@@ -140,7 +140,7 @@ def _checked(spec: Spec) -> Spec:
 
 
 def data_map(section: Section, obj: ObjectFile, btf: Btf) -> Map:
-    """The map of a section's variables: one entry, the whole section."""
+    """Return the map of a section's variables: one entry, the whole section."""
     readonly = section.name.startswith(".rodata")
     spec = Spec(
         type=MapType.ARRAY,

@@ -49,7 +49,9 @@ class Variables(MutableMapping[str, Any]):
         v.map.block.view[v.at:v.at + v.size] = stored(name, v.codec, value)
 
     def counts(self, name: str) -> bool:
-        """True for a variable that programs change and that is no address. KeyError: there is none of this name."""
+        """Return True for a variable that programs change and that is no address. KeyError: there
+        is none of this name.
+        """
         found = self._find(name)
         return not found.map.readonly and not found.pointer
 

@@ -109,7 +109,8 @@ def _refuse_foreign(code: Code, accesses: Mapping[int, Access]) -> None:
 
 
 def memory(size: int, writable: bool) -> MemoryRegion:
-    """A context that is memory as any other: it is accessed at any place, and helpers take it.
+    """Return a context that is memory as any other: it is accessed at any place, and helpers take
+    it.
 
     Args:
         size: bytes, all of which are there; r2 is a number up to that.

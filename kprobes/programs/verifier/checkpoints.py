@@ -29,7 +29,8 @@ from .state import Cell, Half, Match, PathState, Pointer, ProgramFrame
 _KEPT: Final = 24
 #: visits of a place from which on not each becomes a checkpoint
 _OFTEN: Final = 512
-#: visits of a loop that counts its rounds from which on numbers that differ from round to round may be any
+#: visits of a loop that counts its rounds from which on numbers that differ from round to round may
+#: be any
 _WIDENED: Final = 16
 _EVERYTHING: Final = (1 << isa.FRAMES * FRAME_BITS) - 1
 _REGISTERS: Final = [tuple(r for r in range(10) if bits >> r & 1) for bits in range(1024)]
@@ -96,7 +97,8 @@ class Checkpoints:
         return False
 
     def _counted(self, pc: int) -> bool:
-        """True where the instruction is a call of may_loop(): engines count how often it is passed.
+        """Return True where the instruction is a call of may_loop(): engines count how often it is
+        passed.
         """
         insn = self._flow.code.instructions[pc]
         return insn.is_helper_call and insn.imm == MAY_LOOP
@@ -117,8 +119,8 @@ class Checkpoints:
         return self._covers(pc, a, b, _EVERYTHING) and self._covers(pc, b, a, _EVERYTHING)
 
     def _covers(self, pc: int, old: PathState, new: PathState, reads: int) -> bool:
-        """True where what was verified for `old` holds for `new`; of the stack counts what `reads`
-        says.
+        """Return True where what was verified for `old` holds for `new`; of the stack counts what
+        `reads` says.
         """
         if len(old.held) != len(new.held):
             return False
@@ -146,9 +148,11 @@ class Checkpoints:
 
 
 def _widen(old: PathState, new: PathState) -> None:
-    """Forget of numbers on the stack and in registers what differs from an earlier round of the same loop.
+    """Forget of numbers on the stack and in registers what differs from an earlier round of the
+    same loop.
 
-    Whatever a number is in a later round, it is a case of any number: so the next round finds nothing new.
+    Whatever a number is in a later round, it is a case of any number: so the next round finds
+    nothing new.
     """
     for a, b in zip(old.frames, new.frames, strict=True):
         for register, value in enumerate(b.regs):
