@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .verifier import Facts
 
 
-@frozen
+@frozen(eq=False)  # its map would be compared entry by entry
 class AtEntry:
     """What runs at a function's entry for a program at its return.
 

@@ -25,6 +25,7 @@ EVENTS = ("trace", "record", "stat", "top")
 EVENT = "p:f fib n=$arg1:u32"
 CAMPAIGN = "campaign"  #: tests/campaign/test_campaign.py tries its options
 FUZZ = "fuzz"  #: tests/fuzz/test_replay.py and test_server.py try its options
+RUN = "run"  #: tests/ebpf/test_run_command.py tries its options
 SCRIPT, HEAP = "script", "heap"  #: tests/script/test_script_command.py and tests/heap/test_heap.py do
 NOTES = str(Path(__file__).resolve().parents[2] / "examples" / "notes.arm64")
 QEMU = os.environ.get("KPROBES_QEMU_DIR")
@@ -243,7 +244,7 @@ def test_an_option_of_those_that_run_nothing(command: str, option: str, tmp_path
 
 
 def test_every_option_has_a_row() -> None:
-    assert {*main.commands} == {*GUESTS, *OTHERS, CAMPAIGN, FUZZ, SCRIPT, HEAP}
+    assert {*main.commands} == {*GUESTS, *OTHERS, CAMPAIGN, FUZZ, SCRIPT, HEAP, RUN}
     for command, rows in OTHERS.items():
         # tests/remote/test_check_command.py tries how these look at processes under QEMU
         assert {*options_of(command)} - {"--qemu", "--sysroot"} == {*rows}, command
