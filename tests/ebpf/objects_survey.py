@@ -1,8 +1,8 @@
 """Which programs of a folder of objects can be at a guest's probes, as a table in Markdown.
 
-    PYTHONPATH=tests python -m ebpf.objects_survey FOLDER GUEST > table.md
+    PYTHONPATH=tests python -m ebpf.objects_survey FOLDER GUEST
 
-Objects are of any tools for libbpf: `clang -target bpf -O2 -g -D__TARGET_ARCH_x86 -c tool.bpf.c`, for GUEST's
+Objects are of any tools for libbpf: clang -target bpf -O2 -g -D__TARGET_ARCH_x86 -c, for GUEST's
 architecture. A program that is for something that only Linux's kernel has, by its section or by the types that it reads,
 needs a live kernel; every other one is verified as it would be where it is attached.
 """
