@@ -103,6 +103,19 @@ class Passing:
         return addr
 
 
+def are_numbers(arguments: Sequence[Argument], mask: int) -> bool:
+    """Tell whether each argument is a register's value as it stands.
+
+    Args:
+        arguments: of a call.
+        mask: the greatest value of a register.
+    """
+    for value in arguments:
+        if type(value) is not int or not 0 <= value <= mask:
+            return False
+    return True
+
+
 def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray:
     """An argument as it is passed: a register's value, or what to copy. BadArgument."""
     if isinstance(value, str):

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import GuestStopped, GuestTimeout, Unsupported
 from .._ends import ending_at
-from .._passing import Argument, Passing, check_bounds, code_pointer
+from .._passing import Argument, Passing, are_numbers, check_bounds, code_pointer
 from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .functions import Functions
@@ -39,6 +39,9 @@ class FunctionCalls:
         self._furniture = furniture
         self._abandoned: Any = None  # the registers before a call that failed
         self._nothing = Passing(cpu.memory, ())
+        abi = cpu.arch.abi
+        #: of the registers that have arguments
+        self._writers = [] if abi is None else [cpu.regs.accessors(name)[1] for name in abi.args]
 
     def call(
         self,
@@ -57,17 +60,33 @@ class FunctionCalls:
         """
         if timeout is not None or max_insns is not None:
             check_bounds(timeout, max_insns)
-        passing = Passing(self._cpu.memory, args) if args else self._nothing
+        passing, numbers = self._nothing, args
+        if args and not (len(args) <= len(self._writers) and are_numbers(args, self._cpu.arch.mask)):
+            passing, numbers = Passing(self._cpu.memory, args), ()
         if not self._runner.begin():
-            return self._call(function, passing, timeout, max_insns)
+            return self._call(function, passing, numbers, timeout, max_insns)
         try:
-            return self._call(function, passing, timeout, max_insns)
+            return self._call(function, passing, numbers, timeout, max_insns)
         finally:
             self._runner.finish()
 
     def _call(
-        self, function: str | int, passing: Passing, timeout: float | None, max_insns: int | None
+        self,
+        function: str | int,
+        passing: Passing,
+        numbers: Sequence[Any],
+        timeout: float | None,
+        max_insns: int | None,
     ) -> int:
+        """Call a function while this thread has the CPU.
+
+        Args:
+            function: address, as pointers have it, or symbol.
+            passing: what passes arguments.
+            numbers: arguments that go into registers as they are, where `passing` has none.
+            timeout: seconds; None: no bound.
+            max_insns: instructions; None: no bound.
+        """
         cpu, state = self._cpu, self._state
         pointer = self._pointer(function)
         target = self._functions.target(pointer)
@@ -86,6 +105,8 @@ class FunctionCalls:
         try:
             self._delay_slots.settle(outer[0])
             passing.set_up(cpu.regs)
+            for write, number in zip(self._writers, numbers, strict=False):
+                write(number)
             self._functions.return_to_exit()
             self._functions.introduce(pointer)
             if self._runner.run(target, state.exit, timeout, max_insns):
