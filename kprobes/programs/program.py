@@ -226,8 +226,18 @@ class Program:
         return self.code.section
 
     def replaced(self, code: Code) -> Program:
-        """A program of other instructions with the same maps and variables."""
-        return Program(self.name, {code.name: code}, self.maps, self.variables, self.types)
+        """Return a program of other instructions with the same maps and variables.
+
+        Raises:
+            ProgramError: `code` is no Code.
+        """
+        if not isinstance(code, Code):
+            raise ProgramError(
+                f"a {type(code).__name__} is no Code", program=self.name, hint="pass Program.code's"
+            )
+        made = Program(self.name, {code.name: code}, self.maps, self.variables, self.types)
+        made.at_entry = self.at_entry
+        return made
 
     # ---- running
 
