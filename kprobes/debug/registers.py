@@ -7,11 +7,15 @@ from ..arch._dwarf import DwarfFacts
 from ..arch._rows import row
 
 USUAL = DwarfFacts()
+_asked: dict[str, tuple[Arch, DwarfFacts]] = {}  # by the architecture's name: each frame of a stack asks many times
 
 
 def facts(arch: Arch) -> DwarfFacts:
     """Return what the architecture's ABI says to debug information."""
-    return row(arch, DwarfFacts) or USUAL
+    known = _asked.get(arch.name)
+    if known is None or known[0] is not arch:
+        known = _asked[arch.name] = arch, row(arch, DwarfFacts) or USUAL
+    return known[1]
 
 
 def register(arch: Arch, number: int) -> str | None:

@@ -319,23 +319,47 @@ class Unwinder:
                                             for entry in map(entry_of, self._symbols.files) if entry)
 
 
-class Frame:
-    """The registers of a function that has called another one. pc: where it goes on, mode bits and all. windows: how
-    many register windows its own is above the processor's."""
+@frozen
+class Saved:
+    """A register's value that lies in guest memory. It is read when it is asked for, as most are not.
 
-    def __init__(self, arch: Arch, regs: Regs, values: dict[str, int | None] | None = None, pc: int = 0,
+    Attributes:
+        address: of the word.
+    """
+
+    address: int
+
+
+class Frame:
+    """The registers of a function that has called another one.
+
+    Attributes:
+        values: name -> value, or where that was saved; None: it is not known. Other registers have their values still.
+        pc: where the function goes on, mode bits and all.
+        windows: how many register windows its own is above the processor's.
+    """
+
+    def __init__(self, arch: Arch, regs: Regs, values: dict[str, int | Saved | None] | None = None, pc: int = 0,
                  windows: int = 0) -> None:
-        self._arch, self._regs, self.values, self.pc, self.windows = arch, regs, values or {}, pc, windows
+        self._arch = arch
+        self._regs = regs
+        self.values = values or {}
+        self.pc = pc
+        self.windows = windows
 
     @property
     def sp(self) -> int:
         return self._get(self._arch.regs.sp)
 
     def _get(self, name: str) -> int:
-        value = self.values.get(name, -1)
+        if name not in self.values:
+            return self._regs[name]
+        value = self.values[name]
         if value is None:
             raise Unknown
-        return self._regs[name] if value == -1 else value
+        if isinstance(value, Saved):
+            value = self.values[name] = self._regs.word(value.address)
+        return value
 
     def get(self, number: int) -> int:
         """A register by DWARF's number."""
@@ -371,7 +395,7 @@ class Frame:
             if name is not None:
                 values[name] = value
             if number == row.link:
-                link = value
+                link = self._regs.word(value.address) if isinstance(value, Saved) else value
         bias = arch.linkage.bias if arch.linkage is not None else 0
         return (Frame(arch, self._regs, values, link + bias & arch.mask, self.windows + windowed) if link else None)
 
@@ -382,10 +406,10 @@ class Frame:
         shared = {out: self._get(kept) for out, kept in zip(*SHARED, strict=True)}
         return {**shared, **dict(zip(OWN, own or (None,) * len(OWN), strict=True))}
 
-    def _restored(self, row: Row, rule: Any, number: int, cfa: int) -> int | None:
+    def _restored(self, row: Row, rule: Any, number: int, cfa: int) -> int | Saved | None:
         kind, mask = rule.type, self._arch.mask
         if kind == "OFFSET":
-            return self._regs.word(cfa + rule.arg & mask)
+            return Saved(cfa + rule.arg & mask)
         if kind == "SAME_VALUE":
             return self.get(number)
         if kind == "REGISTER":

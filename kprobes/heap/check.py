@@ -42,7 +42,8 @@ READS_LINES: Final = (
     "*:*strlen*", "*:*strnlen*", "*:*strchr*", "*:*strrchr*", "*:*memchr*", "*:*memrchr*",
     "*:*strcmp*", "*:*strncmp*", "*:*strcasecmp*", "*:*strcpy*", "*:*strncpy*", "*:*stpcpy*",
     "*:*stpncpy*", "*:*strlcpy*", "*:*strcat*", "*:*strspn*", "*:*strcspn*")
-LINE: Final = 64  #: bytes of a cache's line
+LINE: Final = 64  #: bytes of a cache's line, and of the widest vector
+SMALLEST_PAGE: Final = 4096  #: bytes of the smallest page that Linux has on any machine
 SHORTEST: Final = 4  #: bytes of a word
 TOLD: Final = 64  #: accesses by one instruction of which the stack is looked at; others are only counted
 ENOMEM, EINVAL = 12, 22
@@ -101,8 +102,8 @@ class HeapCheck:
             accesses: watch accesses to memory; None: where the engine can.
             raising: a finding is raised as HeapError, out of the guest's run.
             depth: return addresses that are kept with each block.
-            reads_lines: globs of modules, and of "module:function", that may read whole words and lines of
-                64 bytes of which some bytes are a block's.
+            reads_lines: globs of modules, and of "module:function", that may read words and vectors of which some
+                bytes are a block's, or lie within 64 bytes behind it.
 
         Raises:
             Unsupported: the machine has no memory with marks, or cannot report accesses.
@@ -424,11 +425,19 @@ class HeapCheck:
         return "overflow" if address >= block.end else "underflow", block
 
     def _may_read_lines(self, regs: Regs, address: int, size: int) -> bool:
-        """Whether a read is of a whole word or line, a byte of which is a block's, by a function that may."""
-        if size < SHORTEST or address % size:
+        """Whether a read goes on behind a block, within its page and line, by a function that may.
+
+        Such functions read words and vectors from where a text begins, aligned or not, as nothing but the end of a
+        page can be without memory behind it. What was freed they may not read.
+        """
+        if size < SHORTEST:
             return False
-        line = address & -LINE
-        if all(self._memory.mark(line + n) & ~UNWRITTEN for n in range(LINE)):
+        marks = [self._memory.mark(address + n) for n in range(size)]
+        if any(mark & FREED for mark in marks):
+            return False
+        first = max(address + size - LINE, address & -SMALLEST_PAGE)
+        before = [self._memory.mark(at) for at in range(first, address)]
+        if all(mark & ~UNWRITTEN for mark in before + marks):
             return False
         symbols = self._machine.symbols
         symbol = symbols.covering(regs.pc)

@@ -362,3 +362,20 @@ def test_realloc() -> None:
         m.write(made, b"12345678")
         assert m.read(m.call("realloc", made, 100), 8) == b"12345678"
         assert [f.kind for f in heap.findings] == ["double-free", "invalid-free", "mismatched-free"]
+
+
+@pytest.mark.quick
+def test_functions_that_read_on() -> None:
+    """C libraries' functions read words and vectors behind a text, aligned or not; never what was freed."""
+    for name, overflows in (("strlen_by_words", 1), ("parse", 3)):
+        with UnicornMachine.load(BIN / "x86_64.elf") as m, Kprobes(m) as k:
+            code = 0x10000000
+            m.map(code, m.page_size, "rx")
+            m.write(code, bytes.fromhex("488b07c3"))  # mov rax, [rdi]; ret
+            m.symbols.add(name, code, 4)
+            with k.heap(zone=128, leaks=False) as heap:
+                block, gone = m.call("malloc", 24), m.call("malloc", 24)
+                m.call("free", gone)
+                for address in (block + 20, block + 24, block + 24 + 64, gone + 20):
+                    m.call(code, address)
+            assert [(f.kind, f.count) for f in heap.findings] == [("overflow", overflows), ("use-after-free", 1)]
