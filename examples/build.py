@@ -7,6 +7,7 @@ same bytes on every computer; --check builds into a temporary directory and comp
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import subprocess
 import sys
 import tempfile
@@ -23,11 +24,16 @@ COMMON = [
     "-fomit-frame-pointer", "-fno-unroll-loops", "-fno-ident", "-g0", "-Wall", "-Wextra", "-Werror",
     "-Wl,--build-id=none",
 ]  # fmt: skip
+#: no path of the compiler's own headers gets into debug information
+FOUND = importlib.util.find_spec("ziglang")
+NO_FOLDER = [f"-ffile-prefix-map={Path(FOUND.origin).parent}=zig"] if FOUND is not None and FOUND.origin else []
 FLAGS = [*COMMON, "-Wl,-e,_start", "-Wl,--image-base=0x400000", "-Wl,-z,noexecstack"]
-DEBUGGED = [*(flag for flag in FLAGS if flag != "-g0"), "-g", "-fdebug-compilation-dir=."]
+DEBUGGED = [*(flag for flag in FLAGS if flag != "-g0"), "-g", "-fdebug-compilation-dir=.", *NO_FOLDER]
 UNSHARED = ("-static", "-fno-pic", "-fno-pie", "-g0")
-LIBRARY = ["-target", "aarch64-linux-musl", *(flag for flag in COMMON if flag not in UNSHARED),
-           "-shared", "-fPIC", "-g", "-fdebug-compilation-dir=."]
+LIBRARY = [*(flag for flag in COMMON if flag not in UNSHARED),
+           "-shared", "-fPIC", "-g", "-fdebug-compilation-dir=.", *NO_FOLDER]
+TAGS = {"arm64": "aarch64-linux-musl", "x86_64": "x86_64-linux-musl"}
+RADIO = ["-target", "mips-freestanding-eabi", *COMMON, "-mno-abicalls", "-mno-gpopt", "-Wl,-e,reset", "-Wl,-T,radio.ld"]
 ROUTER = ["-target", "mips-freestanding-eabi", *COMMON, "-mno-abicalls", "-mno-gpopt", "-Wl,--no-gc-sections",
           "-Wl,-e,start", "-Wl,-T,router.ld"]
 LICENCE = ["-target", "arm-linux-musleabihf", "-std=c11", "-Os", "-static", "-fno-sanitize=all", "-fno-ident", "-g0",
@@ -51,26 +57,26 @@ def build(source: str, target: list[str], output: Path) -> None:
     subprocess.run(command, cwd=HERE, check=True)
 
 
-def build_library(folder: Path) -> bytes:
-    """notes.c as a shared library with debug information, which imports malloc() and free()."""
-    output = folder / "notes"
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", *LIBRARY, "notes.c", "-o", str(output)], cwd=HERE,
-                   check=True)
+def build_library(source: str, target: str, folder: Path) -> bytes:
+    """A C file as a shared library with debug information, which imports malloc() and free()."""
+    output = folder / "library"
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", target, *LIBRARY, f"{source}.c", "-o", str(output)]
+    subprocess.run(command, cwd=HERE, check=True)
     return output.read_bytes()
 
 
-def build_firmware(folder: Path) -> dict[str, bytes]:
+def build_firmware(name: str, flags: list[str], folder: Path) -> dict[str, bytes]:
     """File name -> contents: the image as it is in flash memory, and its functions as `nm` lists them."""
     from elftools.elf.elffile import ELFFile
 
-    program = folder / "firmware.elf"
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", *FIRMWARE, "firmware.c", "-o", str(program)], cwd=HERE,
+    program = folder / f"{name}.elf"
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", *flags, f"{name}.c", "-o", str(program)], cwd=HERE,
                    check=True)
     with program.open("rb") as file:
         elf = ELFFile(file)
         functions = [s for s in elf.get_section_by_name(".symtab").iter_symbols() if s["st_info"]["type"] == "STT_FUNC"]
         listing = "".join(sorted(f"{s['st_value'] & ~1:08x} {s['st_size']:08x} T {s.name}\n" for s in functions))
-        return {"firmware.bin": elf.get_section_by_name(".text").data(), "firmware.symbols": listing.encode()}
+        return {f"{name}.bin": elf.get_section_by_name(".text").data(), f"{name}.symbols": listing.encode()}
 
 
 def build_router(folder: Path) -> bytes:
@@ -95,11 +101,12 @@ def main() -> None:
         for (source, arch), target in programs.items():
             build(source, target, Path(directory, f"{source}.{arch}"))
         fresh = {f"{source}.{arch}": Path(directory, f"{source}.{arch}").read_bytes() for source, arch in programs}
-        fresh |= build_firmware(Path(directory))
+        fresh |= build_firmware("firmware", FIRMWARE, Path(directory)) | build_firmware("radio", RADIO, Path(directory))
         fresh["router.bin"] = build_router(Path(directory))
         build("licence", LICENCE, Path(directory, "licence"))
         fresh["licence.armhf"] = Path(directory, "licence").read_bytes()
-        fresh["notes.arm64"] = build_library(Path(directory))
+        fresh["notes.arm64"] = build_library("notes", TAGS["arm64"], Path(directory))
+        fresh |= {f"tags.{arch}": build_library("tags", target, Path(directory)) for arch, target in TAGS.items()}
     for name, made in fresh.items():
         kept = HERE / name
         same = kept.exists() and kept.read_bytes() == made

@@ -8,10 +8,12 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 
 from ..errors import BadArgument
 from ._board import Number, Region
@@ -55,8 +57,15 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
 @click.option("--symbols", metavar="FILE2", help="Names: an ELF file, nm's or a linker's list.")
 @click.option("--max-insns", type=click.IntRange(1), metavar="N",
               help="With --call: a run of more instructions hangs.")
+@click.option("--preload", multiple=True, metavar="LIBRARY",
+              help="With --call: load a library as well, whose functions FILE calls; may be given again.")
+@click.option("--syscalls", is_flag=True, help="With --call: serve Linux's system calls of library code.")
+@click.option("--heap", is_flag=True,
+              help="With --call: check the heap; an overflow, a use after free and the like is a crash.")
 @click.option("--module", "modules", multiple=True, metavar="NAME",
               help="Count edges in this image only; may be given again.")
+@click.option("--function", "functions", multiple=True, metavar="GLOB",
+              help="Count edges in functions of such names only; may be given again.")
 @click.option("--range", "ranges", type=Region(), multiple=True, metavar="START:SIZE",
               help="Count edges in this code only; may be given again.")
 @click.option("--comparisons", is_flag=True,
@@ -82,8 +91,8 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
               help="With --replay: what a run may take beyond what its process has.")
 @click.option("--json", "as_json", is_flag=True, help="What was found as one JSON object.")
 def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ...], arch: str | None,
-         base: int | None, symbols: str | None, max_insns: int | None, modules: tuple[str, ...],
-         ranges: tuple[tuple[int, int], ...], comparisons: bool, map_size: int | None, handshake: str,
+         base: int | None, symbols: str | None, max_insns: int | None, preload: tuple[str, ...], syscalls: bool,
+         heap: bool, modules: tuple[str, ...], functions: tuple[str, ...], ranges: tuple[tuple[int, int], ...], comparisons: bool, map_size: int | None, handshake: str,
          replay: Path | None, output: Path | None, coverage: str | None, sarif: Path | None, jobs: int | None,
          dask: str | None, timeout: float, memory: int, as_json: bool) -> None:
     """Fuzz guest code with AFL++, run one input, or run what a fuzzer has found again.
@@ -99,7 +108,8 @@ def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ..
     """
     if not timeout < LONGEST:
         raise click.UsageError(f"--timeout {timeout:g}: give less than {LONGEST:g} seconds")
-    named, afl_file = _target(target, call, before, arch, base, symbols, max_insns)
+    named, afl_file = _target(target, call, dict(before=before, arch=arch, base=base, symbols=symbols,
+                                                 max_insns=max_insns, preload=preload, syscalls=syscalls, heap=heap))
     if replay is not None:
         if given is not None:
             raise click.UsageError("with --replay the inputs are the folder's: leave INPUT out")
@@ -110,7 +120,8 @@ def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ..
     from ..fuzz.server import called_by_afl
 
     if called_by_afl():
-        _serve(named, afl_file or given, modules, ranges, comparisons, map_size, handshake == "new")
+        counted = Counted(modules, functions, ranges)
+        _serve(named, afl_file or given, counted, comparisons, map_size, handshake == "new")
         return
     if given is None or given == "@@":
         raise click.UsageError("afl-fuzz has not started this: give an INPUT to run it, or --replay FOLDER; or start "
@@ -118,30 +129,73 @@ def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ..
     _run_one(named, given, timeout, as_json)
 
 
-def _target(target: str, call: str | None, before: tuple[str, ...], arch: str | None, base: int | None,
-            symbols: str | None, max_insns: int | None) -> tuple[PythonTarget | CallTarget, str | None]:
-    """The target, and the path of AFL's file where that stands in --call."""
+def _target(target: str, call: str | None, options: dict[str, Any]) -> tuple[PythonTarget | CallTarget, str | None]:
+    """Make the target of a command line.
+
+    Args:
+        target: a file of Python, or an image.
+        call: the call, where `target` is an image.
+        options: further fields of a CallTarget.
+
+    Returns:
+        The target, and the path of AFL's file where that stands in --call.
+    """
     from ..calltext import parse_call
     from ..fuzz.target import CallTarget, PythonTarget, call_of
 
     if call is None:
         if not target.endswith(PYTHON):
             raise click.UsageError(f"how is {target} called? Give --call 'NAME(@@, @len)', or a TARGET.py")
-        if before or arch or symbols or base is not None or max_insns is not None:
-            raise click.UsageError("--before, --arch, --base, --symbols and --max-insns go with --call; TARGET.py "
-                                   "makes its machine itself")
+        if any(value not in (None, False, ()) for value in options.values()):
+            raise click.UsageError("--before, --arch, --base, --symbols, --max-insns, --preload, --syscalls and --heap "
+                                   "go with --call; TARGET.py makes its machine itself, and has k.heap(raising=True)")
         return PythonTarget(target), None
     text, path = call_of(call)
     parse_call(text, inputs=True)
-    for first in before:
+    for first in options["before"]:
         parse_call(first)
-    return CallTarget(target, text, before, arch, base, symbols, max_insns), path
+    return CallTarget(target, text, **options), path
 
 
 # --- under AFL++
 
-def _serve(named: PythonTarget | CallTarget, path: str | None, modules: tuple[str, ...],
-           ranges: tuple[tuple[int, int], ...], comparisons: bool, map_size: int | None, new: bool) -> None:
+@frozen
+class Counted:
+    """Code whose edges are counted; all of it where nothing is said.
+
+    Attributes:
+        modules: names of images.
+        functions: globs of functions.
+        ranges: (start, bytes).
+    """
+
+    modules: tuple[str, ...]
+    functions: tuple[str, ...]
+    ranges: tuple[tuple[int, int], ...]
+
+    def spans(self, target: Target) -> list[tuple[int, int]]:
+        """Its (start, end) in a target.
+
+        Raises:
+            BadArgument: there is no such image, or no such function.
+        """
+        machine = target.machine
+        found = [(start, start + length) for start, length in self.ranges]
+        for name in self.modules:
+            if name not in machine.modules:
+                there = ", ".join(sorted(machine.modules)) or "none"
+                raise BadArgument(f"no module {name!r} is loaded", hint=f"there are {there}")
+            found.append(machine.modules[name])
+        for glob in self.functions:
+            named = [symbol for symbol in machine.symbols if fnmatchcase(symbol.name, glob) and symbol.kind == "func"]
+            if not named:
+                raise BadArgument(f"no function is called {glob!r}", hint="`kprobes list FILE` shows them")
+            found += [(symbol.address, machine.symbols.extent(symbol)) for symbol in named]
+        return found
+
+
+def _serve(named: PythonTarget | CallTarget, path: str | None, counted: Counted, comparisons: bool,
+           map_size: int | None, new: bool) -> None:
     """Do what afl-fuzz asks for. It never returns where there is no fork server."""
     from ..fuzz import server
     from ..fuzz.bench import Bench
@@ -150,21 +204,12 @@ def _serve(named: PythonTarget | CallTarget, path: str | None, modules: tuple[st
 
     def bench() -> Bench:
         target = named.load()
-        spans = [(start, start + length) for start, length in ranges] + _spans(target, modules)
-        return Bench(target, server.map_of_afl(size), spans, comparisons)
+        return Bench(target, server.map_of_afl(size), counted.spans(target), comparisons)
 
     if server.has_server():
         click.get_current_context().exit(server.serve(bench, path, size, new))
     fate = bench().run(server.Inputs(path, None).read())
     server.die(fate.signal)
-
-
-def _spans(target: Target, modules: tuple[str, ...]) -> list[tuple[int, int]]:
-    there = target.machine.modules
-    for name in modules:
-        if name not in there:
-            raise BadArgument(f"no module {name!r} is loaded", hint=f"there are {', '.join(sorted(there)) or 'none'}")
-    return [there[name] for name in modules]
 
 
 # --- one input

@@ -257,7 +257,8 @@ class Unwinder:
                 return row
         return None
 
-    def walk(self, regs: Regs, seen: Seen, found: list[int], limit: int, end: int = 0) -> bool:
+    def walk(self, regs: Regs, seen: Seen, found: list[int], limit: int, end: int = 0,
+             entered_from: int | None = None) -> bool:
         """Walk from pc to the outermost caller.
 
         Args:
@@ -267,6 +268,8 @@ class Unwinder:
                 information.
             limit: how many it may have.
             end: a return address above which nothing is looked for; 0: there is none.
+            entered_from: the return address of a function of which pc is the entry: the walk begins
+                at its caller. None: it begins at pc.
 
         Returns:
             True at `end`, and where the last function's information says that it has no caller; False where the walk
@@ -276,6 +279,9 @@ class Unwinder:
         callers = self._arch.callers
         walked = _Walked(self._arch, regs, self._above)
         lookup, first = regs.pc, True
+        if entered_from is not None:  # the registers are the caller's, but for what its call has pushed
+            walked.sp += self._arch.linkage.pushed if self._arch.linkage is not None else 0
+            lookup = entered_from - 1
         steps = self._steps if self._known is self._symbols.files else {}
         try:
             while len(found) < limit:
@@ -319,47 +325,23 @@ class Unwinder:
                                             for entry in map(entry_of, self._symbols.files) if entry)
 
 
-@frozen
-class Saved:
-    """A register's value that lies in guest memory. It is read when it is asked for, as most are not.
-
-    Attributes:
-        address: of the word.
-    """
-
-    address: int
-
-
 class Frame:
-    """The registers of a function that has called another one.
+    """The registers of a function that has called another one. pc: where it goes on, mode bits and all. windows: how
+    many register windows its own is above the processor's."""
 
-    Attributes:
-        values: name -> value, or where that was saved; None: it is not known. Other registers have their values still.
-        pc: where the function goes on, mode bits and all.
-        windows: how many register windows its own is above the processor's.
-    """
-
-    def __init__(self, arch: Arch, regs: Regs, values: dict[str, int | Saved | None] | None = None, pc: int = 0,
+    def __init__(self, arch: Arch, regs: Regs, values: dict[str, int | None] | None = None, pc: int = 0,
                  windows: int = 0) -> None:
-        self._arch = arch
-        self._regs = regs
-        self.values = values or {}
-        self.pc = pc
-        self.windows = windows
+        self._arch, self._regs, self.values, self.pc, self.windows = arch, regs, values or {}, pc, windows
 
     @property
     def sp(self) -> int:
         return self._get(self._arch.regs.sp)
 
     def _get(self, name: str) -> int:
-        if name not in self.values:
-            return self._regs[name]
-        value = self.values[name]
+        value = self.values.get(name, -1)
         if value is None:
             raise Unknown
-        if isinstance(value, Saved):
-            value = self.values[name] = self._regs.word(value.address)
-        return value
+        return self._regs[name] if value == -1 else value
 
     def get(self, number: int) -> int:
         """A register by DWARF's number."""
@@ -395,7 +377,7 @@ class Frame:
             if name is not None:
                 values[name] = value
             if number == row.link:
-                link = self._regs.word(value.address) if isinstance(value, Saved) else value
+                link = value
         bias = arch.linkage.bias if arch.linkage is not None else 0
         return (Frame(arch, self._regs, values, link + bias & arch.mask, self.windows + windowed) if link else None)
 
@@ -406,10 +388,10 @@ class Frame:
         shared = {out: self._get(kept) for out, kept in zip(*SHARED, strict=True)}
         return {**shared, **dict(zip(OWN, own or (None,) * len(OWN), strict=True))}
 
-    def _restored(self, row: Row, rule: Any, number: int, cfa: int) -> int | Saved | None:
+    def _restored(self, row: Row, rule: Any, number: int, cfa: int) -> int | None:
         kind, mask = rule.type, self._arch.mask
         if kind == "OFFSET":
-            return Saved(cfa + rule.arg & mask)
+            return self._regs.word(cfa + rule.arg & mask)
         if kind == "SAME_VALUE":
             return self.get(number)
         if kind == "REGISTER":

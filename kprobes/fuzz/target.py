@@ -109,6 +109,9 @@ class CallTarget:
         base: guest address of a raw image; None: the file is an ELF file.
         symbols: a file of names; None: those of the image.
         max_insns: instructions after which a run is given up; None: no limit.
+        preload: libraries that are loaded behind the image, whose functions it calls.
+        syscalls: True where Linux's system calls of library code are served.
+        heap: True where a heap check raises what it finds.
     """
 
     image: str
@@ -118,6 +121,9 @@ class CallTarget:
     base: int | None = None
     symbols: str | None = None
     max_insns: int | None = None
+    preload: tuple[str, ...] = ()
+    syscalls: bool = False
+    heap: bool = False
 
     @property
     def words(self) -> list[str]:
@@ -129,6 +135,10 @@ class CallTarget:
             words += [] if value is None else [name, value]
         words += [] if self.base is None else ["--base", hex(self.base)]
         words += [] if self.max_insns is None else ["--max-insns", str(self.max_insns)]
+        for library in self.preload:
+            words += ["--preload", library]
+        words += ["--syscalls"] if self.syscalls else []
+        words += ["--heap"] if self.heap else []
         return words
 
     def load(self) -> Target:
@@ -136,14 +146,23 @@ class CallTarget:
 
         Raises:
             EventError: a call does not parse, or there is no such function.
-            ImageError: the image cannot be loaded.
+            ImageError: the image or a library cannot be loaded.
+            BadArgument: no argument is the input, or with `heap` the guest has no allocator functions.
             GuestFault: a call of `before` fails.
         """
         call = parse_call(self.call, inputs=True)
         machine = self._machine()
+        for library in self.preload:
+            machine.load_module(library)
+        if self.syscalls:
+            machine.serve_system_calls()
         with suppress(Unsupported):  # where there are processes, their thread-local storage
             machine.process((os.fspath(self.image),))
         call.check(machine)
+        kprobes = None
+        if self.heap:
+            kprobes = Kprobes(machine)
+            kprobes.heap(raising=True, leaks=False)
         for text in self.before:
             first = parse_call(text)
             first.check(machine)
@@ -165,7 +184,7 @@ class CallTarget:
             words = [given[arg] if isinstance(arg, Input) else arg for arg in call.args]
             machine.call(function, *words, max_insns=bound)
 
-        return Target(machine, fuzz)
+        return Target(machine, fuzz, kprobes)
 
     def _machine(self) -> UnicornMachine:
         if self.base is None:

@@ -482,23 +482,26 @@ class HeapCheck:
         """Keep a finding, or count it where there is one like it. Raises HeapError where that is asked for."""
         key = (kind, access, stack, block.stack if block is not None else None,
                block.number if kind == "leak" or (noticed and not stack) else 0)  # type: ignore[union-attr]
-        finding = self._by_place.get(key)
-        if finding is None:
-            freed = self._memory.freed.get(block.address) if block is not None else None
-            if freed is not None and freed.block is not block:
-                freed = None
-            called = not access or noticed
-            finding = self._by_place[key] = HeapFinding(
-                kind=kind, address=address, size=size, access=access, pc=stack[0] if stack else 0, stack=stack,
-                block=block, freed=freed, note=note, noticed=noticed,
-                frames=self._frames(stack, called),
-                allocated=self._frames(block.stack, True) if block is not None else [],
-                released=self._frames(freed.stack, True) if freed is not None else [])
+        known = self._by_place.get(key)
+        if known is not None:
+            known.count += 1
+            if not self._raising:
+                return known
+        freed = self._memory.freed.get(block.address) if block is not None else None
+        if freed is not None and freed.block is not block:
+            freed = None
+        called = not access or noticed
+        finding = HeapFinding(
+            kind=kind, address=address, size=size, access=access, pc=stack[0] if stack else 0, stack=stack,
+            block=block, freed=freed, note=note, noticed=noticed,
+            frames=self._frames(stack, called),
+            allocated=self._frames(block.stack, True) if block is not None else [],
+            released=self._frames(freed.stack, True) if freed is not None else [])
+        if known is None:
+            self._by_place[key] = finding
             self.findings.append(finding)
-        else:
-            finding.count += 1
         if self._raising and kind != "leak":
-            raise HeapError(finding)
+            raise HeapError(finding)  # of this run: blocks and addresses may be others than those of the first
         return finding
 
     def new(self) -> list[HeapFinding]:

@@ -37,7 +37,7 @@ from kprobes.machine.remote.launch import OLDEST, find_qemu
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TESTED = ("python", "console", "text")
-LANGUAGES = (*TESTED, "", "c", "asm", "bash", "toml", "json", "yaml")
+LANGUAGES = (*TESTED, "", "c", "asm", "bash", "toml", "json", "yaml", "rust")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NO_TEST = re.compile(r"<!-- no-test: .+ -->\n$")
 _NEEDS = re.compile(r"<!-- needs: (\S+) -->\n$")

@@ -28,13 +28,14 @@ pytestmark = pytest.mark.skipif(AFL is None, reason="apt-get install afl++, and 
 
 
 @contextmanager
-def fuzzing(out: Path, words: list[str], patience: int = 100, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def fuzzing(out: Path, words: list[str], patience: int = 100, seeds: str = "examples/packets",
+            **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """afl-fuzz at work; its output is in `out`.log. patience: milliseconds of a run."""
     variables = {**os.environ, "AFL_NO_UI": "1", "AFL_SKIP_CPUFREQ": "1", "AFL_NO_AFFINITY": "1",
                  "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES": "1", "AFL_HANG_TMOUT": "200",
                  "AFL_FORKSRV_INIT_TMOUT": "60000", **environment}
     with open(f"{out}.log", "wb") as log:
-        command = [str(AFL), "-U", "-i", "examples/packets", "-o", str(out), "-t", str(patience), "--", "kprobes", "fuzz",
+        command = [str(AFL), "-U", "-i", seeds, "-o", str(out), "-t", str(patience), "--", "kprobes", "fuzz",
                    *words]
         fuzzer = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=log, stderr=log)
     try:
@@ -95,6 +96,29 @@ def test_ways_to_drive_it(tmp_path: Path, words: list[str]) -> None:
         assert "Target map size: 8192" in text
     bench = Bench(PythonTarget(str(ROOT / "examples/fuzz_packets.py")).load())
     assert found(bench, out / "default" / "crashes") <= BUGS | {"parse"}
+
+
+#: of the cookbook: (page, seeds, target, the function that the first crash is in)
+RECIPES = [("afl", "examples/tags", ["examples/tags.arm64", "--call", "tags_read(@@, @len)", "--heap"], "keep_text"),
+           ("fuzz-firmware", "examples/frames", ["examples/fuzz_radio.py", "@@"], "take_fragment")]
+
+
+@pytest.mark.parametrize(("page", "seeds", "words", "function"), RECIPES, ids=[row[0] for row in RECIPES])
+def test_recipes(tmp_path: Path, page: str, seeds: str, words: list[str], function: str) -> None:
+    """The line of the page finds a bug."""
+    shown = " ".join(f"'{word}'" if " " in word else word for word in words)
+    assert f"afl-fuzz -U -i {seeds} -o found -- kprobes fuzz {shown}\n" in (
+        ROOT / "docs" / "cookbook" / f"{page}.md").read_text()
+    out = tmp_path / "out"
+    with fuzzing(out, words, seeds=seeds) as fuzzer:
+        end = time.monotonic() + 2 * MINUTE
+        while time.monotonic() < end and fuzzer.poll() is None and not any((out / "default" / "crashes").glob("id:*")):
+            time.sleep(0.5)
+    named = (CallTarget(words[0], "tags_read(@input, len)", heap=True) if "--heap" in words else PythonTarget(words[0]))
+    bench = Bench(named.load())
+    crashes = [examine(bench, path.read_bytes())[1] for path in (out / "default" / "crashes").glob("id:*")]
+    places = [place.name for crash in crashes if crash is not None for place in (*crash.stack, *crash.path[-1:])]
+    assert any(place.startswith(function) for place in places), f"{places} {said(out)[-2000:]}"
 
 
 def test_without_its_fork_server(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from arches import RUNNABLE, programs_of
+from attrs import evolve
 from click.testing import CliRunner, Result
 
 from kprobes import BadArgument
@@ -328,7 +329,7 @@ WRONG = [
     (("{0}", *CALL, "--replay", "{1}", "-o", "{1}/out"), "whose files are the inputs"),
     (("{0}", *CALL, "--replay", "{1}", "--coverage", "x.what"), "no format"),
     (("{0}", *CALL, "--base", "0x1000", "{1}/fine"), "a raw image needs --arch"),
-    (("{0}", *CALL, "--map-size", "1000", "{1}/fine"), "power of two"), (("x.py", "--before", "a()", "{1}/fine"), "go with --call"),
+    (("{0}", *CALL, "--map-size", "1000", "{1}/fine"), "power of two"), (("x.py", "--before", "a()", "{1}/fine"), "go with --call"), (("x.py", "--heap", "{1}/fine"), "go with --call"),
     (("{0}", *CALL, "--replay", "{2}"), "has no inputs"), (("{0}", *CALL, "{1}/fine", "--timeout", "inf"), "give less than"),
     (("{0}", *CALL, "{1}/fine", "--timeout", "nan"), "timeout"),
 ]  # fmt: skip
@@ -422,8 +423,22 @@ def test_reading_beyond_an_input_is_a_fault(tmp_path: Path) -> None:
     assert fate.signal == signal.SIGSEGV and "read" in str(fate.error)
 
 
+@pytest.mark.quick
+def test_libraries_and_system_calls(tmp_path: Path) -> None:
+    """A C library that is loaded behind, and what it asks of Linux."""
+    (tmp_path / "raw").write_bytes(bytes.fromhex("b827000000 0f05 c3"))  # mov eax, 39; syscall; ret
+    (tmp_path / "names").write_text("10000 T getpid\n")
+    target = CallTarget(str(tmp_path / "raw"), "getpid(@input)", arch="x86_64", base=0x10000,
+                        symbols=str(tmp_path / "names"), preload=(str(EXAMPLES / "tags.x86_64"),))
+    loaded = target.load()
+    assert "tags_read" in loaded.machine.symbols and Bench(loaded).run(b"").signal == signal.SIGSYS
+    assert not Bench(evolve(target, syscalls=True).load()).run(b"").signal
+
+
 def test_words_of_targets() -> None:
     given = CallTarget("a b", "f(@input)", ("g()", "h(1)"), "arm64", 0x1000, "names", 5)
     assert shlex.join(given.words) == ("'a b' --call 'f(@input)' --before 'g()' --before 'h(1)' --arch arm64 --symbols names "
                                        "--base 0x1000 --max-insns 5")
+    more = CallTarget("a", "f(@input)", preload=("b", "c"), syscalls=True, heap=True)
+    assert shlex.join(more.words) == "a --call 'f(@input)' --preload b --preload c --syscalls --heap"
     assert PythonTarget("x.py").words == ["x.py"] and os.sep not in PythonTarget("x.py").path

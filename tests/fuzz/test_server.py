@@ -138,9 +138,37 @@ def test_chosen_code(tmp_path: Path) -> None:
         assert fuzzer.run(FINE) == 0 and fuzzer.hits()
 
 
+TAGS = (str(EXAMPLES / "tags.arm64"), "--call", "tags_read(@@, @len)")
+#: input -> signal: nothing wrong, a block one byte short, a use after free
+TAGGED = {b"TGT\x05helloA\x01jD\x00": 0, b"TGT\x10" + 16 * b"a": signal.SIGABRT, b"TGT\x01aD\x00A\x01z": signal.SIGABRT}
+
+
+def test_a_heap_check(tmp_path: Path) -> None:
+    """Mistakes that crash nothing are crashes; each run has the blocks of the first one."""
+    with afl(tmp_path, (*TAGS, "--heap")) as fuzzer:
+        fuzzer.greet()
+        for data, status in [*TAGGED.items(), *reversed(TAGGED.items())]:
+            assert fuzzer.run(data) == status, data
+    with afl(tmp_path, (str(EXAMPLES / "fuzz_radio.py"), "@@")) as fuzzer:  # a device's registers, from the midst of a loop
+        fuzzer.greet()
+        assert fuzzer.run(b"\x01\x04name") == 0 and fuzzer.hits()
+        assert fuzzer.run(bytes([2, 202, 100, 1]) + 200 * b"A") == signal.SIGSEGV
+        assert fuzzer.run(b"\x01\x04name") == 0
+
+
+def test_chosen_functions(tmp_path: Path) -> None:
+    with afl(tmp_path, (*TAGS, "--heap", "--function", "hash_*")) as fuzzer:
+        fuzzer.greet()
+        assert fuzzer.run(b"TGT\x01a") == 0 and not fuzzer.hits()
+        assert fuzzer.run(b"TGH\x01a") == 0 and fuzzer.hits()
+
+
 REFUSED = [
     ((packets("arm64"), *CALL, "--comparisons"), "the engine does not report comparisons of arm64 code"),
     ((packets("arm64"), *CALL, "--module", "libz"), "no module 'libz' is loaded"),
+    ((packets("arm64"), *CALL, "--function", "no_such*"), "no function is called 'no_such*'"),
+    ((packets("arm64"), *CALL, "--heap"), "no allocator functions"),
+    ((packets("arm64"), *CALL, "--preload", "nowhere.so"), "nowhere.so"),
     (("nowhere.py", "@@"), "nowhere.py"),
     (("nowhere", *CALL), "nowhere"),
     ((packets("arm64"), "--call", "no_such(@@, @len)"), "no_such"),

@@ -18,6 +18,7 @@ from kprobes.machine.unicorn import mended
 from kprobes.machine.unicorn.host import hostcode
 
 BIN = Path(__file__).resolve().parent / "bin"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.stem for path in BIN.glob("*.elf"))
 #: case -> (kind, access, bytes accessed, bytes from the block's start to the address; None: there is no block)
 FOUND: dict[str, tuple[str, str, int, int | None]] = {
@@ -379,3 +380,19 @@ def test_functions_that_read_on() -> None:
                 for address in (block + 20, block + 24, block + 24 + 64, gone + 20):
                     m.call(code, address)
             assert [(f.kind, f.count) for f in heap.findings] == [("overflow", overflows), ("use-after-free", 1)]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("machine", ["arm64", "x86_64"])
+def test_stacks_of_a_library(machine: str) -> None:
+    """Imports' stubs have no call frame information; their callers' callers are found all the same."""
+    with UnicornMachine.load(EXAMPLES / f"tags.{machine}") as m, Kprobes(m) as k, k.heap(raising=True) as heap:
+        for length in (3, 5):
+            text = b"T%c%s" % (length, b"a" * length)
+            with pytest.raises(HeapError) as caught:
+                m.call("tags_read", b"TG" + text + b"D\0A\1z", 2 + len(text) + 5)
+            finding = caught.value.finding
+            named = [[frame.partition("+")[0] for frame in stack]
+                     for stack in (finding.frames, finding.allocated, finding.released)]
+            assert named == [[name, "tags_read"] for name in ("replace_letter", "keep_text", "drop_text")]
+        assert heap.findings[0].count == 2 and finding.count == 1  # each run's own is raised

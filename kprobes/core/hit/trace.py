@@ -77,19 +77,35 @@ class _StackWalk:
         else:
             if at_entry and self._arch.linkage is not None:
                 link = self._seen_through(self._arch.linkage.get(self._regs))
-                self._found.append(link & ~self._arch.pointers.mode_bits)
+                link &= ~self._arch.pointers.mode_bits
+                self._found.append(link)
+                # an import's stub has no call frame information, its caller may
+                if self._unwinder.row(link - 1) is not None:
+                    return self._cut(self._by_frame_information(link))
             ended = self._by_pointers(self._by_followed_calls())
+        return self._cut(ended)
+
+    def _cut(self, ended: bool) -> Stack:
+        """Cut the stack to its limit.
+
+        Args:
+            ended: the outermost caller was found.
+        """
         found = self._found[:self._limit]
         whole = ended and len(found) == len(self._found)
         return Stack(found, not whole and not self._is_outermost(found))
 
-    def _by_frame_information(self) -> bool:
+    def _by_frame_information(self, entered_from: int | None = None) -> bool:
         """Append the return addresses that call frame information gives; True where it reached the
         outermost caller.
+
+        Args:
+            entered_from: see Unwinder.walk().
         """
         # above a call of Python's there is no guest code
         end = self._machine.exit_address & ~self._arch.pointers.mode_bits
-        return self._unwinder.walk(self._regs, self._seen_through, self._found, self._limit, end)
+        return self._unwinder.walk(self._regs, self._seen_through, self._found, self._limit, end,
+                                   entered_from)
 
     def _by_followed_calls(self) -> Followed | None:
         """Append the return addresses of the followed calls that are the next ones up without a
