@@ -92,7 +92,8 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
 @click.option("--json", "as_json", is_flag=True, help="What was found as one JSON object.")
 def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ...], arch: str | None,
          base: int | None, symbols: str | None, max_insns: int | None, preload: tuple[str, ...], syscalls: bool,
-         heap: bool, modules: tuple[str, ...], functions: tuple[str, ...], ranges: tuple[tuple[int, int], ...], comparisons: bool, map_size: int | None, handshake: str,
+         heap: bool, modules: tuple[str, ...], functions: tuple[str, ...], ranges: tuple[tuple[int, int], ...],
+         comparisons: bool, map_size: int | None, handshake: str,
          replay: Path | None, output: Path | None, coverage: str | None, sarif: Path | None, jobs: int | None,
          dask: str | None, timeout: float, memory: int, as_json: bool) -> None:
     """Fuzz guest code with AFL++, run one input, or run what a fuzzer has found again.
@@ -108,8 +109,9 @@ def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ..
     """
     if not timeout < LONGEST:
         raise click.UsageError(f"--timeout {timeout:g}: give less than {LONGEST:g} seconds")
-    named, afl_file = _target(target, call, dict(before=before, arch=arch, base=base, symbols=symbols,
-                                                 max_insns=max_insns, preload=preload, syscalls=syscalls, heap=heap))
+    named, afl_file = _target(target, call, {
+        "before": before, "arch": arch, "base": base, "symbols": symbols, "max_insns": max_insns,
+        "preload": preload, "syscalls": syscalls, "heap": heap})
     if replay is not None:
         if given is not None:
             raise click.UsageError("with --replay the inputs are the folder's: leave INPUT out")
