@@ -7,14 +7,15 @@ from ..arch._dwarf import DwarfFacts
 from ..arch._rows import row
 
 USUAL = DwarfFacts()
-_asked: dict[str, tuple[Arch, DwarfFacts]] = {}  # by the architecture's name: each frame of a stack asks many times
+#: id() of an architecture, which is kept beside -> its facts: each frame of a stack asks many times
+_asked: dict[int, tuple[Arch, DwarfFacts]] = {}
 
 
 def facts(arch: Arch) -> DwarfFacts:
     """Return what the architecture's ABI says to debug information."""
-    known = _asked.get(arch.name)
-    if known is None or known[0] is not arch:
-        known = _asked[arch.name] = arch, row(arch, DwarfFacts) or USUAL
+    known = _asked.get(id(arch))
+    if known is None:
+        known = _asked[id(arch)] = arch, row(arch, DwarfFacts) or USUAL
     return known[1]
 
 
