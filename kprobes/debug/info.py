@@ -502,7 +502,7 @@ class DebugInfo:
     def source_folders(self, path: str) -> list[str]:
         """The folders in which units with a source file were compiled. path: its name, or the end of its path."""
         found: dict[str, None] = {}
-        name = path.rpartition("/")[2].encode()
+        name = path.rpartition("/")[2].encode(errors="surrogateescape")
         for _, units in self._units():
             for n in range(len(units.headers)):
                 if units.names_file(n, name):

@@ -98,6 +98,9 @@ class Program:
         """
         from .object.clang import compiled
 
+        for folder in include:
+            if not isinstance(folder, str | os.PathLike):
+                raise BadArgument(f"include has {folder!r}", hint="pass paths of folders")
         name = name or "program.c"
         return cls._loaded(compiled(text, name, tuple(os.path.abspath(folder) for folder in include)), name, cpus)
 

@@ -258,6 +258,8 @@ class Trace:
         """
         from importlib import import_module
 
+        if before is not None and not isinstance(before, Trace):
+            raise BadArgument(f"before is {shown(before)}", hint="pass a Trace")
         return Picture(import_module("..tracing.html", __package__).page_of(self, pictures, before))
 
     def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:

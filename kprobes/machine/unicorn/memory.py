@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Collection, Iterable
 from itertools import product
+from operator import index
 
 import unicorn
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
-from ...arguments import look
+from ...arguments import look, shown
 from ...errors import BadArgument, GuestFault, MachineBusy, NoMemory
 from ...regs import Regs
 from .blocks import HostBlock, HostBlocks
@@ -329,10 +330,22 @@ class GuestMemory:
         )
 
     def reserve(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Keep the library's own memory out of ranges of addresses: (start, bytes) each."""
-        for start, size in ranges:
+        """Keep the library's own memory out of ranges of addresses: (start, bytes) each.
+
+        Raises:
+            BadArgument: an element is no such pair; then nothing is kept.
+        """
+        reserved: list[tuple[int, int]] = []
+        for pair in ranges:
+            try:
+                start, size = map(index, pair)
+            except (TypeError, ValueError):
+                raise BadArgument(f"reserve has {shown(pair)}", hint="pass pairs of (start, bytes)") from None
+            if start < 0 or size < 0:
+                raise BadArgument(f"reserve has {shown(pair)}", hint="pass pairs of 0 and more")
             place = self.windows.place(start)
-            self.reserved.append((place & -self.page_size, place + whole(size, self.page_size)))
+            reserved.append((place & -self.page_size, place + whole(size, self.page_size)))
+        self.reserved += reserved
 
     def settle_in(self, addr: int) -> None:
         """The guest's code is at `addr`: what goes with it, be in the same segment."""

@@ -110,6 +110,7 @@ class Programs(Map, MutableMapping[int, Any]):
     # ---- Python's side
 
     def __getitem__(self, index: int) -> Any:
+        look(f"map {self.name}: index", index)
         return self._held[index]
 
     def __setitem__(self, index: int, value: Any) -> None:
@@ -122,6 +123,7 @@ class Programs(Map, MutableMapping[int, Any]):
         self._ready.pop(index, None)
 
     def __delitem__(self, index: int) -> None:
+        look(f"map {self.name}: index", index)
         del self._held[index]
         self._ready.pop(index, None)
 
