@@ -9,12 +9,12 @@ from functools import cached_property, lru_cache
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
-from ..debug.whole import Members
 from ..errors import ImageError, Unsupported
 from ..events._record import task_text
 from ..programs.inline import HOST
 from ..stacks import INCOMPLETE, addresses_of, is_incomplete
 from ..symbols import CONTROLS
+from . import nested
 from .batches import BATCH, Batch, Part, Row
 from .clocks import COUNTER
 from .info import EventInfo, Field
@@ -109,16 +109,26 @@ class _Columns:
         if ring.stacked:
             columns["stack"] = pa.array(map(addresses_of, stacks), pa.list_(pa.uint64()))
             columns["incomplete"] = pa.array(map(is_incomplete, stacks), pa.bool_())
+        fields: dict[str, pyarrow.Field] = {}
+        wholes: dict[str, list[Any]] = {}
         for event, row in enumerate(names_of(self.infos)):
             for n, name in enumerate(row):
-                self._argument(columns, event, n, name)
+                if self.infos[event].fields[n].type.style == "value":
+                    columns.setdefault(name, None)  # its place among the columns
+                    self._fill(wholes.setdefault(name, [None] * len(self.raw)), event, n)
+                else:
+                    self._argument(columns, event, n, name)
+        for name, values in wholes.items():
+            fields[name], columns[name] = nested.column(name, values)
         seen = {addresses_of(stack) for stack in {*stacks}}
         looked_up = {address - bool(n) for stack in seen for n, address in enumerate(stack)}
         addresses = {*callers, *(address for stack in seen for address in stack)}
         facts = {"version": VERSION, "events": [info.as_json() for info in self.infos], "lost": ring.lost,
                  "clock": clock, "names": {str(address): names(address) for address in addresses},
                  "lines": {str(address): line for address in looked_up if (line := lines(address))}}
-        return pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts).encode()})
+        schema = pa.schema([fields.get(name) or pa.field(name, column.type) for name, column in columns.items()],
+                           {KEY: json.dumps(facts).encode()})
+        return pa.Table.from_arrays([*columns.values()], schema=schema)
 
     def _dictionary(self, indices: numpy.ndarray[Any, Any], values: Sequence[str]) -> pyarrow.Array:
         """A column of texts, given by their places in `values`; each text is one category, whatever places it has."""
@@ -166,6 +176,12 @@ class _Columns:
         offsets = np.arange(0, len(flat) + 1, many, dtype=np.int32)
         return self.pa.ListArray.from_arrays(self.pa.array(offsets, mask=np.append(bad[0], False)), flat)
 
+    def _fill(self, values: list[Any], event: int, n: int) -> None:
+        """Put an event's structures and arrays to their records' places among `values`."""
+        rows = range(len(values)) if len(self.infos) == 1 else self.which[event].tolist()
+        for row in rows:
+            values[row] = self.ring.texts[self.places[row]][n]
+
     def _text(self, event: int, n: int) -> pyarrow.Array:
         texts, count = self.ring.texts, self.infos[event].fields[n].type.count
         places = self.places if len(self.infos) == 1 else [self.places[i] for i in self.which[event]]
@@ -173,17 +189,7 @@ class _Columns:
         style = self.infos[event].fields[n].type.style
         if style == "f":
             return self.pa.array(found, self.pa.list_(self.pa.float64()) if count else self.pa.float64())
-        if style == "value":
-            return self._whole(found)
         return self.pa.array(found, self.pa.list_(self.pa.string()) if count else self.pa.string())
-
-
-    def _whole(self, values: Sequence[Any]) -> pyarrow.Array:
-        """A column of structures and arrays, nested as they are; of text where Arrow has no such type."""
-        try:
-            return self.pa.array(values)
-        except (self.pa.ArrowException, OverflowError):
-            return self.pa.array([None if value is None else str(value) for value in values], self.pa.string())
 
 
 def _places(infos: Sequence[EventInfo]) -> dict[tuple[str, int], int]:
@@ -264,13 +270,6 @@ def _one_category_each(table: pyarrow.Table) -> pyarrow.Table:
     return table
 
 
-def _kept(value: Any) -> Any:
-    """A value of a table as records have it."""
-    if isinstance(value, list):
-        return tuple([_kept(each) for each in value])
-    return Members({name: _kept(each) for name, each in value.items()}) if isinstance(value, dict) else value
-
-
 class _Lists:
     """Columns of a part of a table as lists."""
 
@@ -302,8 +301,8 @@ class _Lists:
             values = column.fill_null(0).to_numpy().astype(object)
             values[gaps] = None
             return values
-        values = column.to_pylist()
-        return [_kept(value) for value in values] if pyarrow.types.is_nested(column.type) else list(values)
+        field, values = self._table.schema.field(name), column.to_pylist()
+        return nested.kept(values, field) if nested.is_nested(field) else list(values)
 
 
 class Table:

@@ -35,8 +35,8 @@ TIMESTAMP, SEQUENCE_ID, TRACK_EVENT, INTERNED, FLAGS, DESCRIPTOR = 8, 10, 11, 12
 UUID, PROCESS, THREAD, PARENT = 1, 3, 4, 5
 PROCESS_PID, PROCESS_NAME, THREAD_PID, THREAD_TID, THREAD_NAME = 1, 6, 1, 2, 5
 CATEGORY_ID, ANNOTATION, TYPE, NAME_ID, TRACK = 3, 4, 9, 10, 11
-ANNOTATION_NAME, UNSIGNED, SIGNED, DOUBLE, ANNOTATION_TEXT, POINTER, MEMBER, DICTIONARY, ARRAY, TEXT_ID = (
-    1, 3, 4, 5, 6, 7, 10, 11, 12, 17)
+ANNOTATION_NAME, BOOL, UNSIGNED, SIGNED, DOUBLE, ANNOTATION_TEXT, POINTER, MEMBER, DICTIONARY, ARRAY, TEXT_ID = (
+    1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 17)
 CATEGORIES, NAMES, ANNOTATION_NAMES, TEXTS = 1, 2, 3, 29
 IID, TEXT = 1, 2
 
@@ -91,6 +91,8 @@ def _annotation(value: Any) -> bytes:
         return b"".join([_message(ARRAY, _annotation(each)) for each in value])
     if isinstance(value, float):
         return _varint(DOUBLE << 3 | 1) + struct.pack("<d", value)
+    if isinstance(value, bool):
+        return _number(BOOL, value)
     if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
         return _number(SIGNED if value < 1 << 63 else UNSIGNED, value & (1 << 64) - 1)
     return _message(ANNOTATION_TEXT, (FAULT if value is None else str(value)).encode(errors="backslashreplace"))

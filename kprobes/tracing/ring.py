@@ -112,6 +112,8 @@ class Ring:
         self.texts: list[Any] = []
         self.stacks: list[tuple[int, ...]] = []
         self._same: dict[Any, Any] = {}
+        # 1 equals 1.0 and True, 0.0 equals -0.0: such values are the same when they are written alike
+        self._mixed = any(field.type.style in ("f", "value") for info in infos for field in info.fields)
         self.formats = [struct.Struct(layout.format + f"{self.size - layout.size}x") for layout in self.layouts]
 
     # --- writing
@@ -145,11 +147,16 @@ class Ring:
             self.tasks.append(task)
         return number
 
-    def same(self, value: Any) -> Any:
-        """An equal one that is kept already: the same texts and stacks come again and again."""
+    def same(self, value: Any, mixed: bool = False) -> Any:
+        """An equal one that is kept already: the same texts and stacks come again and again.
+
+        Args:
+            value: a tuple.
+            mixed: it may equal one that is of other types.
+        """
         if len(self._same) > 1 << 16:
             self._same.clear()
-        return self._same.setdefault(value, value)
+        return self._same.setdefault(repr(value) if mixed else value, value)
 
     def writer(self, event: int) -> Put:
         """What puts records of one event here."""
@@ -188,7 +195,7 @@ class Ring:
     def aside(self, place: int, values: Sequence[Value], stack: Sequence[int]) -> None:
         """What a record has beside it."""
         if self.worded:
-            self.texts[place] = self.same(tuple(values))
+            self.texts[place] = self.same(tuple(values), self._mixed)
         if self.stacked:
             self.stacks[place] = self.same(tuple(stack))
 

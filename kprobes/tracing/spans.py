@@ -95,6 +95,8 @@ def _any(value: Any) -> dict[str, Any]:
         return {"kvlistValue": {"values": [_attribute(name, each) for name, each in value.items()]}}
     if isinstance(value, float) and value - value == 0:
         return {"doubleValue": value}
+    if isinstance(value, bool):
+        return {"boolValue": value}
     if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
         return {"intValue": str(value)}
     return {"stringValue": "(fault)" if value is None else str(clean(value))}

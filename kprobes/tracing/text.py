@@ -131,10 +131,15 @@ def _picker(layout: Layout, info: EventInfo, first: int) -> Callable[[Any, Any],
     """(fields of a record, values beside it) -> what is shown of each argument."""
     if layout.plain:
         return lambda raw, texts: raw[first:first + len(layout.numbers)]
-    show = [_Shown(field.type) if field.text else None for field in info.fields]
+    show = [_shown(field.type) if field.text else None for field in info.fields]
     numbers = dict(zip(layout.numbers, range(first, first + len(layout.numbers)), strict=True))
     steps = [(shown, numbers.get(n, n)) for n, shown in enumerate(show)]
-    return lambda raw, texts: [raw[n] if shown is None else shown[texts[n]] for shown, n in steps]
+    return lambda raw, texts: [raw[n] if shown is None else shown(texts[n]) for shown, n in steps]
+
+
+def _shown(type: Type) -> Callable[[Value], str]:
+    """How values of a type are shown. -0.0 equals 0.0, and is shown otherwise: such values are shown one by one."""
+    return type.show if type.style in ("f", "value") else _Shown(type).__getitem__
 
 
 class _Shown(dict[Value, str]):
@@ -195,8 +200,16 @@ def _csv(trace: Trace, file: IO[str]) -> None:
         out: list[Any] = [""] * (len(head) + len(columns))
         shown = (trace.name(caller) if info.kind != "p" else "", " ".join([trace.name(address) for address in stack]))
         out[: len(head)] = [seq, info.name, cpu, task, *([time] if trace.timed else []), *shown]
-        for name, value in zip(rows[event], values, strict=True):
-            parts = value if isinstance(value, tuple) else ()
-            flat = bool(parts) and not any(isinstance(each, tuple | dict) for each in parts)
-            out[columns[name]] = "(fault)" if value is None else " ".join(map(str, parts)) if flat else value
+        for n, (name, value) in enumerate(zip(rows[event], values, strict=True)):
+            out[columns[name]] = _cell(value, info.fields[n].type)
         writer.writerow(out)
+
+
+def _cell(value: Value, type: Type) -> Any:
+    """A value in CSV: structures and what else debug information knows as a whole as JSON; arrays of numbers and texts
+    with blanks between."""
+    if value is None:
+        return "(fault)"
+    if type.style == "value" and not isinstance(value, str):
+        return json.dumps(_for_json(value))
+    return " ".join(["(fault)" if each is None else str(each) for each in value]) if isinstance(value, tuple) else value

@@ -274,7 +274,7 @@ class _Json:
 
     def of(self, value: Any, style: str) -> str:
         """A value. style: of its type; "x": its numbers are shown in hexadecimal."""
-        if style == "value":  # has no hash, and its numbers may be of any kind
+        if style in ("f", "value"):  # -0.0 equals 0.0, and 1 equals 1.0
             return json.dumps(_plain(clean(value), False))
         found = self._known.get((value, style))
         if found is None:

@@ -1,0 +1,150 @@
+"""Structures and arrays as columns of Arrow, and back: each value is the same afterwards.
+
+A column of Arrow's has one type. What has none in common (variants of a Rust enumeration, structures
+without members, integers of more than 64 bits) is a column of JSON texts, whose field says so in its
+metadata.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+from ..debug.whole import Members
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_MARK: Final = {b"kprobes": b"json"}  #: metadata of a field whose texts are JSON
+_DEEPEST: Final = 64  #: levels of a JSON text that are read
+
+
+def column(name: str, values: Sequence[Any]) -> tuple[pyarrow.Field, pyarrow.Array]:
+    """A column of values that may have others within.
+
+    Args:
+        name: of the column.
+        values: numbers, texts, Members, tuples; None for what is missing.
+    """
+    import pyarrow
+
+    made = _array(values)
+    if made is None:
+        texts = [None if value is None else json.dumps(value) for value in values]
+        made = pyarrow.array(texts, pyarrow.string())
+        return pyarrow.field(name, made.type, metadata=_MARK), made
+    return pyarrow.field(name, made.type), made
+
+
+def _array(values: Sequence[Any]) -> pyarrow.Array | None:
+    """The values by a type of Arrow's; None: they have none in common."""
+    import pyarrow
+
+    present = [value for value in values if value is not None]
+    kinds = {type(value) for value in present}
+    if not kinds:
+        return pyarrow.nulls(len(values))
+    if len(kinds) > 1:
+        return None
+    kind = kinds.pop()
+    if kind is int:
+        return _integers(values, min(present), max(present))
+    if issubclass(kind, dict):
+        return _structures(values, present)
+    if kind is tuple:
+        return _lists(values)
+    if kind is str:
+        return pyarrow.array(values, pyarrow.string()) if all(map(_is_unicode, present)) else None
+    return pyarrow.array(values, pyarrow.bool_() if kind is bool else pyarrow.float64())
+
+
+def _integers(values: Sequence[int | None], lowest: int, highest: int) -> pyarrow.Array | None:
+    import pyarrow
+
+    if lowest >= -(1 << 63) and highest < 1 << 63:
+        return pyarrow.array(values, pyarrow.int64())
+    return pyarrow.array(values, pyarrow.uint64()) if lowest >= 0 and highest < 1 << 64 else None
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text has no halves of characters, which UTF-8 has no bytes for."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _structures(values: Sequence[Any],
+                present: Sequence[dict[str, Any]]) -> pyarrow.Array | None:
+    """A column for each member, where all structures have the same; Parquet wants one at least.
+
+    Args:
+        values: structures, and None for what is missing.
+        present: those that are not missing.
+    """
+    import pyarrow
+
+    names = [*present[0]]
+    if not names or not all(map(_is_unicode, names)) or any([*value] != names for value in present):
+        return None
+    columns = [column(name, [None if value is None else value[name] for value in values])
+               for name in names]
+    missing = pyarrow.array([value is None for value in values])
+    return pyarrow.StructArray.from_arrays([array for _, array in columns],
+                                           fields=[field for field, _ in columns], mask=missing)
+
+
+def _lists(values: Sequence[Any]) -> pyarrow.Array:
+    import pyarrow
+
+    field, items = column("item", [each for value in values for each in value or ()])
+    ends = accumulate([len(value or ()) for value in values], initial=0)
+    # a list begins at its offset, and where that is missing, so is the list
+    gone = [*(value is None for value in values), False]
+    offsets = [None if missing else end for end, missing in zip(ends, gone, strict=True)]
+    return pyarrow.ListArray.from_arrays(pyarrow.array(offsets, pyarrow.int32()), items,
+                                         type=pyarrow.list_(field))
+
+
+def kept(values: Sequence[Any], field: pyarrow.Field) -> list[Any]:
+    """The values of a column as records have them.
+
+    Args:
+        values: what the column's to_pylist() gives.
+        field: the column's, or that of a member or of an array's elements.
+    """
+    return [_kept(value, field) for value in values]
+
+
+def is_nested(field: pyarrow.Field) -> bool:
+    """Whether values of a column have others within."""
+    import pyarrow
+
+    return pyarrow.types.is_nested(field.type) or _is_json(field)
+
+
+def _is_json(field: pyarrow.Field) -> bool:
+    return (field.metadata or {}).get(b"kprobes") == b"json"
+
+
+def _kept(value: Any, field: pyarrow.Field) -> Any:
+    if isinstance(value, str) and _is_json(field):
+        try:
+            return _of_json(json.loads(value), 0)
+        except (ValueError, RecursionError):  # a damaged file's, which is shown as it is
+            return value
+    if isinstance(value, list):
+        return tuple([_kept(each, field.type.value_field) for each in value])
+    if isinstance(value, dict):
+        return Members({each.name: _kept(value[each.name], each) for each in field.type})
+    return value
+
+
+def _of_json(value: Any, depth: int) -> Any:
+    """Raises ValueError: it is nested too deeply to be a value of ours."""
+    if depth > _DEEPEST:
+        raise ValueError
+    if isinstance(value, list):
+        return tuple([_of_json(each, depth + 1) for each in value])
+    if isinstance(value, dict):
+        return Members({name: _of_json(each, depth + 1) for name, each in value.items()})
+    return value
