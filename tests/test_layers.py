@@ -112,7 +112,7 @@ KEEPERS = {
     "unicorn": ("machine.",), "keystone": ("machine.unicorn",), "capstone": ("cli", "machine.unicorn"),
     "elftools": ("debug.", "image", "programs.object.elf"),
     "pytest": ("conformance",), "llvmlite": ("programs.native",), "click": ("cli",),
-    "pyarrow": ("campaign._dataset", "tracing.columns", "tracing.recorder", "tracing.trace"),
+    "pyarrow": ("campaign._dataset", "tracing.columns", "tracing.nested", "tracing.recorder", "tracing.trace"),
     "rich": ("cli",),
     "pebble": ("campaign",), "distributed": ("cli", "campaign._dask"),
     "itanium_demangler": ("names",), "rust_demangler": ("names",),
