@@ -72,11 +72,26 @@ def find_functions(machine: Any, file: str) -> None:
         machine.discover()
 
 
-def process(argv: Sequence[str], arch: str | None, sysroot: str | None) -> QemuMachine:
-    """A Linux process under QEMU, at its first own instruction."""
+def process(argv: Sequence[str], arch: str | None, sysroot: str | None, reads: bool = False) -> QemuMachine:
+    """A Linux process under QEMU, at its first own instruction.
+
+    Args:
+        argv: path of the program, and its arguments.
+        arch, sysroot: see QemuMachine.user().
+        reads: its standard input is the command's; it is empty otherwise.
+    """
     from ..machine.remote import QemuMachine
 
-    return QemuMachine.user(argv, arch=arch, sysroot=sysroot)
+    return QemuMachine.user(argv, arch=arch, sysroot=sysroot, stdin=_standard_input() if reads else None)
+
+
+def _standard_input() -> int | None:
+    """The descriptor of the command's standard input; None where it is closed."""
+    try:
+        os.fstat(0)
+    except OSError:
+        return None
+    return 0
 
 
 def check_sysroot(sysroot: str | None) -> None:

@@ -51,7 +51,11 @@ class GuestCommand(click.Command):
 
 @frozen(kw_only=True)
 class Guest:
-    """A guest as the command line wants it."""
+    """A guest as the command line wants it.
+
+    Attributes:
+        reads: a process under QEMU has the command's standard input.
+    """
 
     file: str
     arch: str | None
@@ -66,6 +70,7 @@ class Guest:
     timeout: float | None
     max_insns: int | None
     arguments: Sequence[str] | None
+    reads: bool = False
     wanted: Call | None = field(init=False)
 
     @wanted.default
@@ -103,7 +108,7 @@ class Guest:
             raise click.UsageError("--preload and --syscalls are for Unicorn: QEMU has both by itself")
         if self.qemu:
             self.around.check_unused()
-            running = process([self.file, *(self.arguments or ())], self.arch, self.sysroot)
+            running = process([self.file, *(self.arguments or ())], self.arch, self.sysroot, self.reads)
             self.around.name(running)
             return running
         check_sysroot(self.sysroot)

@@ -89,7 +89,8 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
     guest = None
     if file is not None:
         given: Sequence[str] | None = list(guest_arguments) or None
-        guest = Guest(file=file, arguments=given, **options)
+        from_input = source_name == "stdin" and "-" in names  # the script has been read there
+        guest = Guest(file=file, arguments=given, reads=not from_input, **options)
     elif options["call"] or options["run"] or options["qemu"]:
         raise click.UsageError("--call, --run and --qemu are for a guest, and none is given")
     if listed:
