@@ -47,15 +47,14 @@ class BlockWriter(ABC):
         asm: its instructions.
         storage: what all programs of the script share.
         typing, probe, world, settings, definitions: see `inference`.
-        wakes: a full ring, and `exit()`, call Python.
         ticks: a word of the variables says when Python wants to be called.
         end: the label behind the block.
     """
 
     def __init__(self, storage: Storage, typing: Typing, probe: TypedProbe, world: World, settings: Settings,
-                 definitions: Definitions, source: Source, wakes: bool, ticks: bool = False) -> None:
+                 definitions: Definitions, source: Source, ticks: bool = False) -> None:
         self.storage, self.typing, self.probe, self.world = storage, typing, probe, world
-        self.settings, self.definitions, self.wakes = settings, definitions, wakes
+        self.settings, self.definitions = settings, definitions
         self._source, self._ticks = source, ticks
         self.asm = Assembler()
         self.end = self.asm.label()
@@ -67,7 +66,7 @@ class BlockWriter(ABC):
         """The program of the probe's block."""
         asm, block = self.asm, self.probe.probe
         asm.move(_CONTEXT, 1)
-        if self._ticks and self.wakes:
+        if self._ticks:
             quiet = asm.label()
             self.point(1, Area(VARIABLES, TICK))
             asm.load(1, 1, 0, 8)
@@ -439,13 +438,15 @@ class BlockWriter(ABC):
         self.point(2, area)
         asm.store_number(2, 0, self.storage.action(action), 8)
         self._output(size)
-        if self.wakes:
-            done = asm.label()
-            asm.jump_if_number("==", 0, 0, done)
+        if self.storage.at_once:
             self.wake()
-            self.point(2, area)
-            self._output(size)
-            asm.place(done)
+            return
+        done = asm.label()
+        asm.jump_if_number("==", 0, 0, done)
+        self.wake()
+        self.point(2, area)
+        self._output(size)
+        asm.place(done)
 
     def _output(self, size: int) -> None:
         self.asm.map(1, RING)
@@ -455,11 +456,10 @@ class BlockWriter(ABC):
 
     def wake(self) -> None:
         """Have Python read the ring now."""
-        if self.wakes:
-            text = self.storage.constant(b"wake\0")
-            self.point(1, text)
-            self.asm.set(2, 5)
-            self.asm.call("trace_printk")
+        text = self.storage.constant(b"wake\0")
+        self.point(1, text)
+        self.asm.set(2, 5)
+        self.asm.call("trace_printk")
 
     # --- numbers: into r0
 

@@ -101,7 +101,7 @@ def read(source: Source, parameters: Parameters, environment: Mapping[str, str],
     return Front(source, script, taken, settings, known, found)
 
 
-def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool, wakes: bool) -> Compiled:
+def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool, at_once: bool) -> Compiled:
     """Compile a script's blocks.
 
     Args:
@@ -109,7 +109,7 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
         probes: its blocks, one for each kind of attach points, with the types of the guest.
         world: the guest.
         unsafe: see `infer`.
-        wakes: see `Generator`.
+        at_once: see `Storage`.
 
     Raises:
         ScriptError: it is wrong.
@@ -118,23 +118,28 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
     found = front.found
     typing = infer(front.script, probes, front.definitions, world, front.settings, unsafe, found)
     found.check()
-    storage = Storage(wakes=wakes)
+    storage = Storage(at_once=at_once)
     for facts in sorted(typing.maps.values(), key=lambda facts: facts.name):
         if facts.value is not None:
             storage.take(facts)
     codes = []
+    ticks = has_timers(probes) if at_once else speaks(probes)
     for probe in probes:
-        generator = Generator(storage, typing, probe, world, front.settings, front.definitions, front.source, wakes,
-                              probe.points[0].kind not in OUTSIDE and speaks(probes))
+        generator = Generator(storage, typing, probe, world, front.settings, front.definitions, front.source,
+                              probe.points[0].kind not in OUTSIDE and ticks)
         codes.append((probe, generator.program()))
     return _linked(codes, typing, storage, front.settings)
 
 
 def speaks(probes: list[TypedProbe]) -> bool:
     """True for a script that has Python do something, or that has timers."""
-    timers = any(point.kind in ("interval", "profile") for probe in probes for point in probe.points)
-    return timers or any(isinstance(node, tree.Call | tree.Name) and node.name in ASYNCHRONOUS
-                         for probe in probes for node in tree.walk(probe.probe.body))
+    return has_timers(probes) or any(isinstance(node, tree.Call | tree.Name) and node.name in ASYNCHRONOUS
+                                     for probe in probes for node in tree.walk(probe.probe.body))
+
+
+def has_timers(probes: list[TypedProbe]) -> bool:
+    """True for a script with interval or profile probes."""
+    return any(point.kind in ("interval", "profile") for probe in probes for point in probe.points)
 
 
 _Written = tuple[TypedProbe, tuple[Sequence[Instruction], dict[int, CodeLine]]]

@@ -59,13 +59,6 @@ class Performer:
     def _values(self, action: Action, record: bytes) -> list[tuple[types.ValueType, Any]]:
         return [(kind, self._decoder.value(kind, record[at:at + layout.room_of(kind)])) for at, kind in action.fields]
 
-    def lost(self) -> None:
-        """Say how many records did not fit."""
-        ring: Ring = self._compiled.ring  # type: ignore[assignment]
-        # a program that finds the ring full has it read, and tries again: what is lost is what it could not put again
-        if ring.lost and self._compiled.storage.wakes is False:
-            self._output.lost_events(ring.lost)
-
     def _place(self, span: Span) -> list[SourceReference]:
         return [SourceReference(self._source.mark(span), self._source.name, span.line, span.column,
                                 tuple(self._source.excerpt(span)))]

@@ -190,10 +190,10 @@ class Script:
         front.points = chosen(front.points, probe_filter, mode)
         probes = self._probes(front)
         front.found.check()
-        wakes = kprobes is None or kprobes.machine.guest_view is None
         machine = kprobes.machine if kprobes is not None else None
         self._place = Outside(machine.read if machine is not None else None, self._clock())
-        self._compiled = compiler.translate(front, probes, self._world, unsafe, wakes)
+        self._compiled = compiler.translate(front, probes, self._world, unsafe,
+                                            machine is not None and machine.guest_view is not None)
         self.warnings = [message.shown(self.source) for message in front.found.warnings]
         self._performer = Performer(self.source, self.settings, self._compiled, self._decoder(), self._output)
         self._drained = False
@@ -279,7 +279,7 @@ class Script:
 
     def run(self, program: Program) -> int:
         """Run one program outside of the guest, and do what it wants done. Returns what a test's block returns."""
-        result = program.engine(self._engine).run(b"", self._place, lambda text: None)
+        result = program.engine(self._engine).run(b"", self._place, lambda text: self.poll())
         self.poll()
         return result
 
@@ -367,7 +367,6 @@ class Script:
         self.poll()
         self._fire("end")
         self.poll()
-        self._performer.lost()
         self._output.end()
         if self.settings.print_maps_on_exit:
             for name in sorted(self._compiled.typing.maps, key=str.encode):

@@ -73,7 +73,8 @@ class Storage:
         scalars: name of a scalar map -> its flag; the value is behind it.
         keyed: name of a map with keys -> its number.
         actions: by number.
-        wakes: programs have Python read the ring when it is full.
+        at_once: Python reads the ring after each record: the guest stops there anyway, and nobody else could read it
+            while the guest runs. False: when it is full, and from time to time.
     """
 
     variables: int = 16
@@ -83,7 +84,7 @@ class Storage:
     scalars: dict[str, Area] = field(factory=dict)
     keyed: dict[str, int] = field(factory=dict)
     actions: list[Action] = field(factory=list)
-    wakes: bool = True
+    at_once: bool = False
     texts: list[str] = field(factory=list)
     _slots: dict[Slot, Area] = field(factory=dict)
     _known: dict[bytes, int] = field(factory=dict)

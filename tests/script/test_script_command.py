@@ -25,6 +25,11 @@ def test_a_line_at_a_guest() -> None:
     assert "fib(3) = 0x2 (2)" in done.stderr
 
 
+def test_more_output_than_the_ring_has_room_for() -> None:
+    done = command("-q", "-e", 'begin { for ($i : 0..20000) { printf("%d %d %d %d %d %d\\n", $i, 1, 2, 3, 4, 5); } }')
+    assert [line.split()[0] for line in done.stdout.splitlines() if line] == [str(n) for n in range(20000)]
+
+
 def test_without_a_guest_and_its_status() -> None:
     done = command("-q", "-e", 'begin { print(6 * 7); exit(3); }')
     assert (done.exit_code, done.stdout, done.stderr) == (3, "42\n\n\n", "")

@@ -39,11 +39,17 @@ def test_bashreadline() -> None:
     done = subprocess.run([sys.executable, "-m", "kprobes", "script", *words], input=b"echo one\necho $((6 * 7))\n",
                           capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.decode().splitlines()
-    assert {"one", "42"} <= {*lines}, lines
-    said = [line for line in lines if re.match(r"TIME|\d\d:", line)]
-    assert said[0] == "TIME      LINE"
-    assert [line.partition("  ")[2] for line in said[1:]] == ["echo one", "echo $((6 * 7))"]
+    lines = [re.sub(r"^\d\d:\d\d:\d\d  ", "typed ", line) for line in done.stdout.decode().splitlines() if line]
+    # each line is shown before the guest goes on
+    assert lines == ["TIME      LINE", "typed echo one", "one", "typed echo $((6 * 7))", "42"]
+
+
+def test_exit_ends_a_process_at_once() -> None:
+    words = [tool("bash"), "-q", "-e", "uretprobe:*:readline { print(str(retval)); exit(3); }", "--qemu",
+             "--arg=--norc", "--arg=-i"]
+    done = subprocess.run([sys.executable, "-m", "kprobes", "script", *words], input=b"echo one\necho two\n",
+                          capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout.split()) == (3, [b"echo", b"one"]), done.stderr
 
 
 @pytest.fixture
