@@ -11,8 +11,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .deprecation import FORMER, warn
-
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -101,14 +99,21 @@ else:
         """Import what is asked for first here: see PEP 562."""
         if name in _MODULES:
             return import_module(f"{__name__}.{name}")
-        if (renamed := FORMER.get(name)) is not None:
-            warn(f"{__name__}.{name}", renamed, level=2)
-            return globals().get(renamed.now) or __getattr__(renamed.now)
         if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return _former(name)
         module, _, there = _HOMES[name].partition(":")
         globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), there or name)
         return value
+
+    def _former(name: str) -> object:
+        """What has a former name. AttributeError: nothing has it."""
+        from .deprecation import FORMER, warn  # loads attrs, which few need
+
+        renamed = FORMER.get(name)
+        if renamed is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        warn(f"{__name__}.{name}", renamed, level=3)
+        return globals().get(renamed.now) or __getattr__(renamed.now)
 
 
 #: name of the package -> the module below it where that is, and its name there where it is another one
