@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import secrets
 from types import TracebackType
 from typing import IO, Any
 
@@ -56,7 +55,7 @@ class NewFile:
         if there and not (os.path.isfile(self._target) and os.access(self._target, os.W_OK)):
             return os.open(self._path, flags | os.O_TRUNC, 0o666)
         folder, name = os.path.split(self._target)
-        part = os.path.join(folder, f".{name[:LONGEST]}.{secrets.token_hex(4)}.part")
+        part = os.path.join(folder, f".{name[:LONGEST]}.{os.urandom(4).hex()}.part")
         try:
             descriptor = os.open(part, flags | os.O_EXCL, 0o666)
         except PermissionError:

@@ -9,8 +9,6 @@ import lzma
 import os
 import re
 import tempfile
-import urllib.error
-import urllib.request
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -151,6 +149,10 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
     kept = folder / "debuginfo"
     if kept.is_file() and kept.stat().st_size:
         return kept.read_bytes()
+    # imported here: they cost 20 ms, and few ask a server
+    from urllib.error import URLError
+    from urllib.request import urlopen
+
     reasons = []
     for server in servers:
         if not server.startswith(("http://", "https://")):
@@ -158,9 +160,9 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
             continue
         try:
             address = f"{server.rstrip('/')}/buildid/{identity}/debuginfo"
-            with urllib.request.urlopen(address, timeout=_SECONDS) as answer:
+            with urlopen(address, timeout=_SECONDS) as answer:
                 data: bytes = answer.read(_MOST)
-        except (urllib.error.URLError, OSError, ValueError) as error:
+        except (URLError, OSError, ValueError) as error:
             reasons.append(f"{server}: {error}")
             continue
         _keep(kept, data)
