@@ -1,4 +1,5 @@
-"""Fetches of parameters and members by name, as debug information has them: `key`, `table->count`, `entry->key`.
+"""Fetches of parameters, members and elements by name, as debug information has them: `key`, `table->count`,
+`it->pts[1].y`.
 
 At a function's entry parameters are where debug information and the calling convention say. Inside a function they and
 local variables are where the compiler says. What an event has no type for, and what is not known, is refused.
@@ -28,7 +29,9 @@ from ._plans import Source, Word, memory
 from ._types import MAX_ARRAY, type_of
 
 _NUMBER = re.compile(r"([usx])(?:8|16|32|64)")  #: types of events that are numbers
-NAMED = re.compile(r"([A-Za-z_]\w*)((?:(?:->|\.)[A-Za-z_]\w*)*)", re.ASCII)
+NAMED = re.compile(r"([A-Za-z_]\w*)((?:(?:->|\.)[A-Za-z_]\w*|\[[^]\[]*\])*)", re.ASCII)
+_STEP = re.compile(r"(->|\.)([A-Za-z_]\w*)|(\[)([^]\[]*)\]", re.ASCII)  #: one step of the way to a member or element
+_INDEX = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
 RESULT = "$retval"
 LARGEST = 4096  #: bytes of an array
 _U64 = (1 << 64) - 1
@@ -86,10 +89,10 @@ class Named:
         return [variable.name for variable, _ in self._arrivals]
 
     def fetch(self, text: str, at: int, suffix: str | None) -> tuple[Source, Type | None]:
-        """What fetches a variable or member.
+        """What fetches a variable, member or element.
 
         Args:
-            text: its name, and the way to a member.
+            text: its name, and the way to a member or element.
             at: column of the text.
             suffix: the type that the definition asks for; None: as debug information has it. Text is asked for of a
                 pointer: what it points at.
@@ -98,8 +101,8 @@ class Named:
             What fetches it, and the type that it has by itself; None where a suffix is given, unless a number is
             asked for of a bit field.
         """
-        name, *path = re.split(r"(->|\.)", text)
-        steps = [*zip(path[::2], path[1::2], strict=True)]
+        steps = [(op or bracket, field or index) for op, field, bracket, index in _STEP.findall(text)]
+        name = re.split(r"->|[.[]", text, maxsplit=1)[0]
         found = self._result(at) if name == RESULT else self._variable(name, at)
         if found.view is not None:
             return self._viewed(found, steps, text, at, suffix)
@@ -107,6 +110,10 @@ class Named:
         assert source is not None
         member: Member | None = None
         for n, (op, field) in enumerate(steps):
+            if op == "[":
+                element = self._element(type, field, at)
+                source, type, member = self._behind(source, type, element, at), element.type, None
+                continue
             holder, before = self._holder(type, op, field, at), source
             member = holder.members[field]
             if suffix is None and n == len(steps) - 1 and member.bits and self._unit(member) is None:
@@ -126,7 +133,7 @@ class Named:
         return source, shown
 
     def result(self, text: str, at: int, suffix: str | None) -> tuple[Source, Type | None] | None:
-        """What fetches `$retval`, or `$retval->member`; None where it is a word as it stands.
+        """What fetches `$retval`, `$retval->member` or `$retval[1]`; None where it is a word as it stands.
 
         Args:
             text: as written.
@@ -243,17 +250,22 @@ class Named:
         """A variable that Python finds where debug information says that it is at the hit, or a member of it."""
         type, member, view = found.type, None, found.view
         assert view is not None
+        keys = list[str | int]()
         for op, field in steps:
+            if op == "[":
+                type, member = self._element(type, field, at).type, None
+                keys.append(int(field, 16 if field[:2] == "0x" else 10))
+                continue
             member = self._holder(type, op, field, at).members[field]
             type = member.type
-        fields = [field for _, field in steps]
+            keys.append(field)
 
         def read(regs: Regs, saved: Saved) -> Any:
             value = view(regs, saved)
-            for field in fields:
+            for key in keys:
                 if not isinstance(value, View):
                     break
-                value = value[field]
+                value = value[key]
             if value is None:
                 raise GuestFault("the variable is not kept here", address=regs.pc, access="read")
             return value
@@ -304,20 +316,35 @@ class Named:
             around.fail("NO_BTF_FIELD", at, field, holder.name, ", ".join(holder.members) or "none")
         return holder
 
+    def _element(self, type: CType, index: str, at: int) -> Member:
+        """An element of an array, or of what a pointer points at, as a member of it."""
+        if not _INDEX.fullmatch(index):
+            self._refuse(f"[{index}]", at, "an index is a number, such as [0] or [0x1f]")
+        element = type.target
+        if element is None or not element.size:
+            self._refuse(f"[{index}]", at, f"{type.name} has no elements")
+        n = int(index, 16 if index[:2] == "0x" else 10)
+        if type.kind == "array" and type.bounded and n >= type.count:
+            self._refuse(f"[{index}]", at, f"{type.name} has {type.count} elements, counted from 0")
+        return Member(f"[{n}]", element, n * element.size)
+
     # --- what programs read, too
 
     def _member(self, source: Source, type: CType, op: str, field: str, at: int) -> tuple[Source, Member]:
-        around = self._around
         holder = self._holder(type, op, field, at)
         member = holder.members[field]
         if member.bits:
             member = self._readable(member, holder, at)
+        return self._behind(source, type, member, at), member
+
+    def _behind(self, source: Source, type: CType, member: Member, at: int) -> Source:
+        """What fetches a member of what is fetched. type: of the latter."""
         if type.kind == "pointer":
-            return self._dereferenced(source, member.offset), member
+            return self._dereferenced(source, member.offset)
         if source.base is None:
-            around.fail("NO_PTR_STRCT", at, field, type.name)
+            self._around.fail("NO_PTR_STRCT", at, member.name, type.name)
         base, tree, offset = source.base
-        return self._at(base, tree, offset + member.offset, source.steps), member
+        return self._at(base, tree, offset + member.offset, source.steps)
 
     @staticmethod
     def _unit(member: Member) -> int | None:

@@ -233,7 +233,7 @@ class Parser:
         if not equals:
             name, body = f"arg{len(before) + 1}", word
             found = NAMED.fullmatch(word.partition(":")[0])
-            last = re.split(r"->|\.", found[0])[-1] if found else name
+            last = re.split(r"->|\.", re.sub(r"\[.*?\]", "", found[0]))[-1] if found else name
             name = (last if self.typed.known and last not in _TAKEN and last not in [arg.name for arg in before]
                     else name)
         self.need(name, "NO_ARG_NAME", at)
@@ -252,9 +252,9 @@ class Parser:
         literal = fetch[:2] == '\\"' or fetch in ("$comm", "$COMM")
         type_at = at + len(fetch) + 1
         type, source = None, None
-        if NAMED.fullmatch(fetch) and (self.typed.known or self.typed.is_global(re.split(r"->|\.", fetch)[0])):
+        if NAMED.fullmatch(fetch) and (self.typed.known or self.typed.is_global(re.split(r"->|[.[]", fetch)[0])):
             source, type = self.typed.fetch(fetch, at, suffix)
-        elif self.kind == "r" and re.match(r"\$retval(->|\.|$)", fetch) and self.symbols.files:
+        elif self.kind == "r" and re.match(r"\$retval(->|[.[]|$)", fetch) and self.symbols.files:
             source, type = self.typed.result(fetch, at, suffix) or (None, None)
         usual = "string" if literal else f"x{self.arch.bits}"
         type = type or type_of(self, usual if suffix is None else suffix, type_at)
@@ -272,7 +272,8 @@ class Parser:
         parse = {"$": self.variable, "%": self.register, "@": self.at, "+": self.dereference, "-": self.dereference,
                  "\\": self.immediate}.get(text[:1])
         if parse is None:
-            self.fail("NOSUP_BTFARG" if _NAME.match(text) else "BAD_FETCH_ARG", at, text)
+            untyped = _NAME.match(text) and not self.typed.known
+            self.fail("NOSUP_BTFARG" if untyped else "BAD_FETCH_ARG", at, text)
         return parse(text, at)
 
     def variable(self, text: str, at: int) -> Source:
@@ -280,7 +281,7 @@ class Parser:
             return Source(word=lambda regs, saved: 0, tree=Word("comm"), text=comm)
         if self.kind == "w" and text in WATCHED:
             return Source(word=saved_argument(WATCHED.index(text)), tree=Word("saved", WATCHED.index(text)))
-        found = re.fullmatch(r"\$(?:(stack)(\d*)|(arg)(\d+)|(retval)([.-].*)?)", text, re.ASCII)
+        found = re.fullmatch(r"\$(?:(stack)(\d*)|(arg)(\d+)|(retval)([.[-].*)?)", text, re.ASCII)
         if found is None:
             self.fail("BAD_VAR", at, text, "write $argN, $retval, $stack or $stackN")
         self.need(found[1] or self.arch.abi, "BAD_VAR", at, text,

@@ -95,6 +95,27 @@ def test_values_as_a_whole(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
+def test_elements(name: str) -> None:
+    """Elements of arrays, of rows, and behind a pointer; indices that lead out are refused."""
+    with load(name) as m, Kprobes(m) as k:
+        e = k.event("p look it->pts[1].y it->pts[2] x=it[0].pts[0].x it->rows[1] last=it->rows[0x1][2] one=it->many[1] "
+                    "the_item.pts[2].x letter=it->name[1] as8=it->rows[1][2]:x8")
+        for index, reason in (("pts[3].y", "3 elements"), ("rows[1][3]", "3 elements"), ("rest[0]", "no elements"),
+                              ("pts[n].y", "an index is a number"), ("pts[-1]", "an index is a number")):
+            with pytest.raises(EventError, match=reason) as error:
+                k.event(f"p look it->{index}")
+            assert error.value.kind == "NOSUP_DAT_ARG"
+        with pytest.raises(EventError) as error:
+            k.event("p look it->pts[1")
+        assert error.value.kind == "BAD_FETCH_ARG"
+        m.call("outer", 1)
+        (record,) = e
+    assert dict(record.args) == {
+        "y": 4, "pts": {"x": 5, "y": 6}, "x": 1, "rows": (4, 5, -6), "last": -6, "one": 8, "arg7": 5, "letter": 98,
+        "as8": 0xFA if m.arch.order.value == "little" else 0xFF}
+
+
+@pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize(("text", "value"), [
     ("r half $retval", 2.5), ("r make $retval", {"words": (2, 3, -3, 0, 0, 0)}),
     ("r few $retval.only", 9)])
