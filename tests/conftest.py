@@ -56,9 +56,10 @@ MORE = 10
 def thinned(items: list[pytest.Item], quick: bool = False) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Choose the tests that run unless every case is asked for.
 
-    Of the cases of a test a few are chosen, evenly spread; of a test that proves a capability, one for each
-    architecture and engine, or more where there are many; all, where the test is marked `whole`. Which ones depends on
-    the test's name, so that all tests together have every architecture, and every process of pytest-xdist the same.
+    Of the cases of a test a few are chosen, evenly spread. Where a minute is not the limit, a test that proves a
+    capability has one for each architecture and engine, or more where there are many, and a test that is marked `whole`
+    has all. Which ones depends on the test's name, so that all tests together have every architecture, and every
+    process of pytest-xdist the same.
 
     Args:
         items: every case.
@@ -76,7 +77,7 @@ def thinned(items: list[pytest.Item], quick: bool = False) -> tuple[list[pytest.
         marks = {mark.name for mark in several[0].iter_markers()}
         if "whole" in marks and not quick:
             kept.update(several)
-        elif "conformance" in several[0].fixturenames and "sweep" not in marks:
+        elif "conformance" in several[0].fixturenames and "sweep" not in marks and not quick:
             kept.update(_of_each(several, start))
         else:
             kept.update(_spread(several, start, CASES))

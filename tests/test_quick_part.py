@@ -13,10 +13,8 @@ pytestmark = pytest.mark.quick
 class Item:
     """A test that has a name."""
 
-    fixturenames = ()
-
-    def __init__(self, nodeid: str) -> None:
-        self.nodeid = nodeid
+    def __init__(self, nodeid: str, *fixturenames: str) -> None:
+        self.nodeid, self.fixturenames = nodeid, fixturenames
 
     def iter_markers(self) -> list[pytest.Mark]:
         """None."""
@@ -32,3 +30,10 @@ def test_cases_are_spread(pytestconfig: pytest.Config) -> None:
     assert conftest.thinned(items)[0] == kept
     alone = [Item(f"tests/test_a.py::test_{n}") for n in range(9)]
     assert conftest.thinned(alone) == (alone, [])
+
+
+def test_capabilities_have_every_architecture_unless_it_is_to_be_quick(pytestconfig: pytest.Config) -> None:
+    conftest = pytestconfig.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
+    items = [Item(f"tests/test_a.py::test_one[{arch}-O{n}]", "conformance") for arch in ARCHES for n in range(2)]
+    assert {item.nodeid.partition("[")[2].partition("-")[0] for item in conftest.thinned(items)[0]} == {*ARCHES}
+    assert len(conftest.thinned(items, quick=True)[0]) == conftest.CASES
