@@ -1,5 +1,5 @@
 """The `kprobes` command: script, run, trace, record, report, stat, hist, top, graph, cover, heap, convert, list,
-check, symbols, archs, campaign, fuzz.
+check, symbols, archs, demo, campaign, fuzz.
 
 Exit status: 0 done, 1 the guest failed or `heap` has found something, 2 the command line or an event is wrong, 130
 interrupted, 141 nobody reads the output. Results go to stdout; the guest's answer, the table of hits and every message
@@ -18,5 +18,5 @@ main.commands = LazyCommands({
     "report": "_report", "convert": "_report",
     "hist": "_count", "top": "_count", "cover": "_count", "heap": "_heap",
     "list": "_look:list_", "check": "_look", "symbols": "_look", "archs": "_look",
-    "campaign": "_campaign", "fuzz": "_fuzz", "script": "_script", "run": "_run",
+    "demo": "_demo", "campaign": "_campaign", "fuzz": "_fuzz", "script": "_script", "run": "_run",
 })  # fmt: skip
