@@ -7,13 +7,10 @@ docs/public.md is the promise; tests/test_public.py holds both against it.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Final
-
-from attrs import frozen
+from typing import Any, Final, NamedTuple
 
 
-@frozen
-class Renamed:
+class Renamed(NamedTuple):
     """Where a former name leads.
 
     Attributes:

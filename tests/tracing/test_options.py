@@ -23,6 +23,7 @@ pytestmark = pytest.mark.quick
 GUESTS = ("trace", "record", "stat", "hist", "top", "graph", "cover")
 EVENTS = ("trace", "record", "stat", "top")
 EVENT = "p:f fib n=$arg1:u32"
+DEMO_GUESTS = "demo"  # it has no options: tests/test_demo_command.py
 CAMPAIGN = "campaign"  #: tests/campaign/test_campaign.py tries its options
 FUZZ = "fuzz"  #: tests/fuzz/test_replay.py and test_server.py try its options
 RUN = "run"  #: tests/ebpf/test_run_command.py tries its options
@@ -96,6 +97,8 @@ def on_board(command: str, folder: Path, saved: list[str]) -> dict[str, tuple[li
     port = [*image, "--mmio", "0x40000000:0x1000"]
     return {
         "--entry": ([*port, "--entry", "0x10000", "--run", "--max-insns", "2"], hit),
+        "--reg": ([*port, "--reg", "x0=7", "--entry", "0x10000", "--run", "--max-insns", "2"],
+                  said("n=0x7") if command == "trace" else hit),
         "--vectors": ([command, str(folder / "m.bin"), *wanted, *saved, "--arch", "cortexm", "--base", "0x10000",
                        "--symbols", str(folder / "m.txt"), "--ram", "0x20000000:0x1000", "--vectors", "0x10020",
                        "--run", "--max-insns", "1"], hit),
@@ -181,7 +184,7 @@ def status_of(command: str, option: str) -> int:
         return 0 if QEMU and command != "cover" else 2
     if option == "--debuginfod":
         return 2
-    return 1 if option in ("--timeout", "--max-insns", "--entry", "--vectors") else 0
+    return 1 if option in ("--timeout", "--max-insns", "--entry", "--vectors", "--reg") else 0
 
 
 @pytest.fixture(autouse=True)
@@ -215,7 +218,7 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 #: options of boards, on the demo; tests/board/test_board.py tries them on a raw image
 AROUND = {"--ram": ("--ram", "0x40000000:0x1000"), "--rom": ("--rom", f"{DEMO}@0x50000000"),
           "--mmio": ("--mmio", "0x40000000:0x1000"), "--device": ("--device", "pl011@0x40000000"),
-          "--entry": ("--entry", "0x401000"), "--task": ("--task", "fib"), "--symbols": ("--symbols", DEMO),
+          "--reg": ("--reg", "rax=5"), "--entry": ("--entry", "0x401000"), "--task": ("--task", "fib"), "--symbols": ("--symbols", DEMO),
           "--input": ("--device", "pl011@0x40000000", "--input", DEMO), "--svd": ("--svd", str(DATA / "chip.svd")),
           "--board": ("--board", str(DATA / "board.toml")), "--base": ("--base", "0x400000", "--arch", "x86_64", "--symbols", DEMO),
           "--vectors": ("--vectors", "0x401000"), "--discover": ("--discover",), "--debug-file": ("--debug-file", DEMO),
@@ -244,7 +247,7 @@ def test_an_option_of_those_that_run_nothing(command: str, option: str, tmp_path
 
 
 def test_every_option_has_a_row() -> None:
-    assert {*main.commands} == {*GUESTS, *OTHERS, CAMPAIGN, FUZZ, SCRIPT, HEAP, RUN}
+    assert {*main.commands} == {*GUESTS, *OTHERS, CAMPAIGN, DEMO_GUESTS, FUZZ, SCRIPT, HEAP, RUN}
     for command, rows in OTHERS.items():
         # tests/remote/test_check_command.py tries how these look at processes under QEMU
         assert {*options_of(command)} - {"--qemu", "--sysroot"} == {*rows}, command
