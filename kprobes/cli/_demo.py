@@ -9,18 +9,17 @@ import click
 
 from ..newfile import NewFile
 
-#: the files, as they are called in examples/ of the project's repository
-FILES: Final = ("demo.c", "demo.x86_64", "demo.arm64")
 #: where a wheel has them (see pyproject.toml), and where a clone does
 _HOMES: Final = (
     Path(__file__).resolve().parent.parent / "demo",
     Path(__file__).resolve().parent.parent.parent / "examples",
 )
+#: what to type next, with each guest
 NEXT: Final = """\
 Try:
-  kprobes symbols {folder}/demo.x86_64
-  kprobes trace {folder}/demo.x86_64 -e 'r crc32 len=$arg3 ret=$retval:x32' --call 'crc32(0, "hello", 5)'
-  kprobes script {folder}/demo.arm64 -e 'kprobe:fib {{ @calls = count(); }}' --call 'fib(10)'"""
+  kprobes symbols {guest}
+  kprobes trace {guest} -e 'r crc32 len=$arg3 ret=$retval:x32' --call 'crc32(0, "hello", 5)'
+  kprobes script {guest} -e 'kprobe:fib {{ @calls = count(); }}' --call 'fib(10)'"""
 
 
 @click.command()
@@ -30,10 +29,10 @@ def demo(folder: Path) -> None:
 
     A file that is there and differs is an error, and then nothing is written.
     """
-    home = next((home for home in _HOMES if (home / FILES[0]).is_file()), None)
-    if home is None:
+    files = next((found for home in _HOMES if (found := sorted(home.glob("demo.*")))), [])
+    if not files:
         raise click.ClickException("this installation has no demo guests: they are in examples/ of the repository")
-    contents = {folder / name: (home / name).read_bytes() for name in FILES}
+    contents = {folder / file.name: file.read_bytes() for file in files}
     for path, content in contents.items():
         if path.exists() and path.read_bytes() != content:
             raise click.ClickException(f"{path} is there and is another file: name another folder")
@@ -42,4 +41,6 @@ def demo(folder: Path) -> None:
         with NewFile(path, binary=True) as new:
             new.file.write(content)
         click.echo(path)
-    click.echo(NEXT.format(folder=folder))
+    for path in contents:
+        if path.suffix != ".c":
+            click.echo(NEXT.format(guest=path))
