@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import shutil
 import sys
 import time
@@ -13,8 +14,11 @@ from typing import Any
 import click
 
 from ..newfile import NewFile
-from ._guest import Guest, GuestCommand, on_events, on_guest
+from ._guest import Guest, GuestCommand, left_out, on_events, on_guest, on_verbose
+from ._keys import typed
 from ._render import table
+
+ORDERS = {"hits": "h", "rate": "s", "name": "n"}  #: what top's rows are sorted by -> the key for it
 
 
 @click.command(cls=GuestCommand)
@@ -54,62 +58,117 @@ def hist(guest: Guest, event: str, keys: str, condition: str, as_json: bool) -> 
               help="How often the table is shown (1).")
 @click.option("-n", "--rows", type=click.IntRange(1, 1000), default=20, metavar="N",
               help="How many functions are shown (20).")
+@click.option("--sort", "order", type=click.Choice([*ORDERS]), default="hits",
+              help="What the rows are sorted by (hits): hits, hits a second since the table before, or names.")
 @click.option("--json", "as_json", is_flag=True,
               help="Each time one JSON object: seconds so far, and the functions with their hits.")
+@on_verbose
 def top(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, interval: float, rows: int,
-        as_json: bool) -> None:
-    """Probe FILE, run it, and show the functions that are hit most, while it runs."""
+        order: str, as_json: bool, verbose: bool) -> None:
+    """Probe FILE, run it, and show the functions that are hit most, while it runs.
+
+    In a terminal keys sort the rows anew: h hits, s hits a second, n names, r the other way round.
+    """
     from ..tracing.recorder import Recording
 
-    with guest.opened() as (machine, k):
+    with guest.opened() as (machine, k), typed() as keys:
         recording = Recording(k, definitions, filter=condition, exclude=exclude)
-        shown = _Top(interval, rows, as_json)
+        shown = _Top(interval, rows, as_json, order, None if as_json else keys)
         recording.told = [shown.counter(event.symbol or f"{event.target:#x}") for event in recording.events]
         with recording:
             try:
                 guest.start(machine, prints=True)
             finally:
                 if not isinstance(sys.exc_info()[1], BrokenPipeError):
-                    shown.show(clear=guest.wanted is None)  # the call's result stays
+                    shown.last(clear=not guest.wanted)  # the call's result stays
+                    if verbose:
+                        left_out(recording.skipped, verbose)
 
 
-ROOM = 4  #: lines of a terminal that are no rows of a table: its head, a call's result, what a shell says
+LOOKING = 0.1  #: seconds between two looks for keys
+ROOM = 5  #: lines of a terminal that are no rows of a table: its head, the keys, a call's result, what a shell says
 
 
 class _Top:
     """Hits by function, shown now and then; on a terminal always in the same place."""
 
-    def __init__(self, interval: float, rows: int, as_json: bool) -> None:
-        self._interval, self._rows, self._json, self._begun = interval, rows, as_json, time.perf_counter()
-        self._due, self._calls = self._begun + interval, 0
+    def __init__(self, interval: float, rows: int, as_json: bool, order: str,
+                 keys: Callable[[], str] | None) -> None:
+        """
+        Args:
+            interval: seconds between two tables.
+            rows: how many there are at most.
+            as_json: whether JSON takes the place of tables.
+            order: what rows are sorted by, one of ORDERS.
+            keys: gives what has been typed; None: there is no keyboard.
+        """
+        self._interval, self._rows, self._json, self._order, self._keys = interval, rows, as_json, order, keys
+        self._reversed = False
+        self._begun = self._shown = time.perf_counter()
+        self._due = self._begun + interval
+        self._looked = self._begun if keys is not None else math.inf
+        self._calls = 0
         self._counts: dict[str, int] = {}
+        self._before: dict[str, int] = {}  #: of the table before
+        self._rates: dict[str, float] = {}
 
     def counter(self, function: str) -> Callable[[Any, int, Sequence[int]], None]:
-        """Who is told of a function's hits."""
         counts = self._counts
         counts[function] = 0
 
         def told(values: Any, return_address: int, stack: Sequence[int]) -> None:
             counts[function] += 1
             self._calls += 1
-            if not self._calls % 64 and time.perf_counter() > self._due:
-                self.show()
+            if not self._calls % 64:
+                now = time.perf_counter()
+                if now > self._due or (now > self._looked + LOOKING and self._typed(now)):
+                    self.show()
         return told
+
+    def _typed(self, now: float) -> bool:
+        """Whether keys have been typed that change the order."""
+        self._looked, was = now, (self._order, self._reversed)
+        assert self._keys is not None
+        for key in self._keys():
+            if key == "r":
+                self._reversed = not self._reversed
+            else:
+                self._order = next((order for order, sorts in ORDERS.items() if sorts == key), self._order)
+        return was != (self._order, self._reversed)
+
+    def last(self, clear: bool) -> None:
+        """Show the table of the end: its rates are those of the whole run."""
+        self._before, self._shown, self._keys = {}, self._begun, None
+        self.show(clear)
 
     def show(self, clear: bool = True) -> None:
         """Show the table as it is now. clear: alone on the screen."""
         now, rows = time.perf_counter(), self._rows
         self._due, spent = now + self._interval, max(now - self._begun, 1e-9)
+        if now - self._shown > self._interval / 2 or not self._before:  # a key's table has the rates of the one before
+            since = max(now - self._shown, 1e-9)
+            self._rates = {name: (hits - self._before.get(name, 0)) / since for name, hits in self._counts.items()}
+            self._before, self._shown = dict(self._counts), now
         if sys.stdout.isatty() and not self._json:
             rows = min(rows, max(shutil.get_terminal_size().lines - ROOM, 1))
-        found = [(name, hits) for name, hits in sorted(self._counts.items(), key=lambda row: -row[1])[:rows] if hits]
+        found = [(name, hits) for name, hits in self._sorted() if hits][:rows]
         if self._json:
             click.echo(json.dumps({"seconds": round(spent, 6), "hits": dict(found)}))
         else:
             if clear and sys.stdout.isatty():
                 click.clear()
-            table(("function", "hits", "per second"), [(name, hits, round(hits / spent)) for name, hits in found])
+            table(("function", "hits", "per second"),
+                  [(name, hits, round(self._rates.get(name, 0))) for name, hits in found])
+            if self._keys is not None:
+                click.echo(f"{time.strftime('%H:%M:%S', time.gmtime(spent))}  sorted by {self._order}"
+                           f"{', reversed' * self._reversed}; h hits, s a second, n names, r reverse, Ctrl-C ends")
         sys.stdout.flush()
+
+    def _sorted(self) -> list[tuple[str, int]]:
+        """(function, hits): the most first, names from A on; or the other way round."""
+        by: dict[str, Callable[[tuple[str, int]], Any]] = {
+            "hits": lambda row: -row[1], "rate": lambda row: -self._rates.get(row[0], 0), "name": lambda row: row[0]}
+        return sorted(self._counts.items(), key=by[self._order], reverse=self._reversed)
 
 
 @click.command(cls=GuestCommand)

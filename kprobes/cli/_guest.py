@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..events._watchpoint import Watchpoint
     from ..kprobes import Kprobes
 
+FIRST = 5  #: functions that are not probed, and are told without -v
 PROGRAM = "kprobes.arguments"  #: where the words behind `--` are, in click's context
 
 
@@ -65,32 +66,32 @@ class Guest:
     discover: bool
     preload: tuple[str, ...]
     syscalls: bool
-    call: str | None
+    call: tuple[str, ...]
     run: bool
     timeout: float | None
     max_insns: int | None
     arguments: Sequence[str] | None
     reads: bool = False
-    wanted: Call | None = field(init=False)
+    wanted: tuple[Call, ...] = field(init=False)
 
     @wanted.default
-    def _parsed(self) -> Call | None:
-        return parse_call(self.call) if self.call is not None else None
+    def _parsed(self) -> tuple[Call, ...]:
+        return tuple(map(parse_call, self.call))
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[Any, Kprobes]]:
         """(machine, Kprobes), ready to be run."""
         from ..kprobes import Kprobes
 
-        process = self.arguments is not None or (self.qemu and self.call is None)
-        if (self.call is not None) + (self.run or process) != 1:
+        process = self.arguments is not None or (self.qemu and not self.call)
+        if bool(self.call) + (self.run or process) != 1:
             raise click.UsageError("give either --call 'NAME(ARG, ...)' or --run (-- ARGS ... and --qemu run it, too)")
-        with misses_said(), self.loaded() as machine, Kprobes(machine) as k:
+        with warnings_said(), self.loaded() as machine, Kprobes(machine) as k:
             if self.discover:
                 find_functions(machine, self.file)
-            if self.wanted is not None:
-                self.wanted.check(machine)
-            elif not machine.executable(machine.regs.pc):
+            for call in self.wanted:
+                call.check(machine)
+            if not self.wanted and not machine.executable(machine.regs.pc):
                 raise click.UsageError(f"{self.file} has no entry point; give --call 'NAME(ARG, ...)' instead of --run")
             try:
                 yield machine, k
@@ -120,23 +121,33 @@ class Guest:
             machine.serve_system_calls()
         if self.arguments is not None:
             machine.process([os.fsencode(word) for word in (self.file, *self.arguments)])
-        elif self.call is not None and not self.around.raw:  # a library's functions need their thread-local storage
+        elif self.call and not self.around.raw:  # a library's functions need their thread-local storage
             with contextlib.suppress(Unsupported):
                 machine.process([os.fsencode(self.file)])
         return machine
 
     def start(self, machine: Any, prints: bool = False) -> None:
-        """Run it, and print what a call returns. prints: something comes to stdout meanwhile."""
+        """Run it, and print what each call returns. The bounds are those of each call.
+
+        Args:
+            machine: with the file in it.
+            prints: something comes to stdout meanwhile.
+        """
         bounds: dict[str, Any] = {"timeout": self.timeout}
         if self.max_insns is not None:
             bounds["max_insns"] = self.max_insns
         own = prints and sys.stdout.isatty()
-        with contextlib.nullcontext() if own else patience(f"running {os.path.basename(self.file)}"):
-            if self.wanted is None:
+
+        def running() -> contextlib.AbstractContextManager[None]:
+            return contextlib.nullcontext() if own else patience(f"running {os.path.basename(self.file)}")
+
+        if not self.wanted:
+            with running():
                 machine.run(**bounds)
-                return
-            result = machine.call(self.wanted.function, *self.wanted.with_input(), **bounds)
-        click.echo(f"{self.wanted.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
+        for call in self.wanted:
+            with running():
+                result = machine.call(call.function, *call.with_input(), **bounds)
+            click.echo(f"{call.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
 
 
 def _show_output(calls: Any) -> None:
@@ -150,19 +161,21 @@ def _show_output(calls: Any) -> None:
 
 
 @contextlib.contextmanager
-def misses_said() -> Iterator[None]:
-    """What a return probe missed for want of an instance, and the option that mends it, as lines of ours behind
-    everything else."""
+def warnings_said() -> Iterator[None]:
+    """What the library warns of meanwhile (returns that were missed, with the option that mends it; text that the guest
+    has overwritten), as lines of ours behind everything else."""
     from ..core.hit.returns import ReturnMissed
+    from ..core.patch.text import TextOverwritten
 
-    said = list[str]()
+    said = dict[str, None]()
     with warnings.catch_warnings():
-        warnings.simplefilter("always", ReturnMissed)
         others = warnings.showwarning
+        for kind in (ReturnMissed, TextOverwritten):
+            warnings.simplefilter("always", kind)
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, ReturnMissed):
-                said.append(str(message))
+            if issubclass(category, RuntimeWarning) and category.__module__.partition(".")[0] == "kprobes":
+                said[str(message)] = None
             else:
                 others(message, category, *where, **more)
 
@@ -172,7 +185,7 @@ def misses_said() -> Iterator[None]:
         finally:
             if not isinstance(sys.exc_info()[1], BrokenPipeError):
                 for line in said:
-                    click.echo(f"kprobes: {line}", err=True)
+                    click.echo(f"kprobes: {line.translate(CONTROLS)}", err=True)
 
 
 def on_guest(command: Callable[..., None]) -> Callable[..., None]:
@@ -209,13 +222,14 @@ OPTIONS = (
     click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
     sysroot_option,
     *LIBRARY_OPTIONS,
-    click.option("--call", metavar="'NAME(ARG, ...)'",
-                 help="Call a function; arguments are integers, 'c' and \"text\"."),
+    click.option("--call", multiple=True, metavar="'NAME(ARG, ...)'",
+                 help="Call a function; arguments are integers, 'c' and \"text\". May be given again: one after the "
+                      "other, in one guest."),
     click.option("--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."),
     click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-                 help="Stop the guest after this time."),
+                 help="Stop the guest after this time; of several calls, each."),
     click.option("--max-insns", type=click.IntRange(1), metavar="N",
-                 help="Stop the guest after this many instructions."),
+                 help="Stop the guest after this many instructions; of several calls, each."),
 )
 NAMES = ("file", "arch", "around", "qemu", "sysroot", "discover", "preload", "syscalls", "call", "run", "timeout",
          "max_insns")
@@ -266,6 +280,24 @@ def to_file(path: str, binary: bool = False) -> Iterator[IO[Any]]:
         except BaseException as error:
             new.keep = isinstance(error, KprobeError | KeyboardInterrupt) and new.file.tell() > 0
             raise
+
+
+on_verbose = click.option("-v", "--verbose", is_flag=True,
+                          help="Say of each function that a pattern names and that is not probed why that is.")
+
+
+def left_out(skipped: Sequence[tuple[str, str]], verbose: bool) -> None:
+    """Say what is not probed.
+
+    Args:
+        skipped: function, and why.
+        verbose: all of them, not only the first ones.
+    """
+    shown = skipped if verbose else skipped[:FIRST]
+    for place, why in shown:
+        click.echo(f"left out: {place.translate(CONTROLS)}: {why.translate(CONTROLS)}", err=True)
+    if len(skipped) > len(shown):
+        click.echo(f"left out: {len(skipped) - len(shown)} more; -v says which", err=True)
 
 
 def counted(events: Sequence[tuple[str, Probe | Watchpoint]]) -> None:

@@ -15,7 +15,7 @@ from ..controls import CONTROLS
 from ..errors import ImageError, UnknownSymbol
 from ..inventory import functions, instructions
 from ._files import File, on_file
-from ._render import describe, disassembler, on_names, patience, table, where
+from ._render import describe, disassembler, objects, on_json, on_names, patience, table, where
 
 if TYPE_CHECKING:
     from ..kprobes import Kprobes
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 @click.option("-e", "--event", "texts", multiple=True, metavar="EVENT",
               help="Say of an event (see `kprobes trace`) whether a program records its hits, or why Python has to; "
                    "may be given again.")
-def check(file: File, place: str | None, texts: tuple[str, ...]) -> None:
+@on_json
+def check(file: File, place: str | None, texts: tuple[str, ...], as_json: bool) -> None:
     """Say for each instruction of a function (of all, without SYMBOL; of one instruction, with +OFF) what a probe there
     would do.
 
@@ -42,8 +43,11 @@ def check(file: File, place: str | None, texts: tuple[str, ...]) -> None:
         raise click.UsageError("give either SYMBOL or events")
     with file.loaded() as machine, Kprobes(machine) as k:
         for text in texts:
-            _event(k, text)
+            _event(k, text, as_json)
         if texts:
+            return
+        if as_json:
+            objects(_verdicts(machine, k, place))
             return
         disassemble = disassembler(machine.arch)
         for symbol, addresses in _places(machine, k, place):
@@ -60,12 +64,27 @@ def check(file: File, place: str | None, texts: tuple[str, ...]) -> None:
                 click.echo(f"  {address:#x} +{address - symbol.address:#05x}  {raw} {text:<36} {describe(verdict)}")
 
 
-def _event(k: Kprobes, text: str) -> None:
+def _verdicts(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[dict[str, Any]]:
+    """What `check --json` says of each instruction."""
+    disassemble = disassembler(machine.arch)
+    for symbol, addresses in _places(machine, k, place):
+        for address in addresses:
+            verdict = k.check(address)
+            text = disassemble(verdict.raw, address, symbol.mode) or verdict.name
+            yield {"function": symbol.name, "offset": address - symbol.address, "address": address,
+                   "bytes": verdict.raw.hex(), "text": text, "probe": describe(verdict).partition(":")[0],
+                   "reason": verdict.reason or None, "line": where(machine, address) or None}
+
+
+def _event(k: Kprobes, text: str, as_json: bool) -> None:
     """A line for each of an event's places: what makes a record of a hit there."""
     event = k.event(text)
     for place in event.places:
         why = place.why or event.why_python or k.check(place.definition.target).why_not_optimized
-        click.echo(f"{place.definition}: {f'Python: {why}' if why else 'a program'}")
+        if as_json:
+            objects([{"event": str(place.definition), "why_python": why or None}])
+        else:
+            click.echo(f"{place.definition}: {f'Python: {why}' if why else 'a program'}")
     event.remove()
 
 
@@ -88,10 +107,13 @@ def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[
 @click.option("--format", "format_", type=click.Choice(["ghidra", "ida", "binja", "map"]),
               help="Print all names, data's as well, for another tool: lines for Ghidra's ImportSymbolsScript, a "
                    "script in IDA's IDC, JSON for Binary Ninja, or what nm -S prints.")
-def symbols(file: File, pattern: str, format_: str | None) -> None:
+@on_json
+def symbols(file: File, pattern: str, format_: str | None, as_json: bool) -> None:
     """List functions that can be probed, by address; PATTERN is a shell glob."""
+    if as_json and format_ is not None:
+        raise click.UsageError("give either --json or --format")
     if format_ is None:
-        _symbols(file, pattern)
+        _symbols(file, pattern, as_json)
     else:
         _export(file, pattern, format_)
 
@@ -104,7 +126,7 @@ def _export(file: File, pattern: str, format_: str) -> None:
         click.echo(machine.symbols.export(format_, pattern), nl=False)
 
 
-def _symbols(file: File, pattern: str) -> None:
+def _symbols(file: File, pattern: str, as_json: bool) -> None:
     from ..kprobes import Kprobes
 
     with file.loaded() as machine, Kprobes(machine) as k:
@@ -120,6 +142,9 @@ def _symbols(file: File, pattern: str) -> None:
                 machine.symbols[pattern]  # raises, with names that are near
             raise UnknownSymbol("is no function that can be probed", symbol=pattern,
                                 hint="`kprobes check FILE SYMBOL` says why")
+        if as_json:
+            objects({"address": s.address, "size": s.size, "name": s.name, "module": s.module} for s in found)
+            return
         table(("address", "size", "name", "module"), [(f"{s.address:#x}", s.size, s.name, s.module or "-")
                                                       for s in found])
 
@@ -129,18 +154,19 @@ def _symbols(file: File, pattern: str) -> None:
 @on_names
 @click.argument("pattern", default="*")
 @click.option("--sdt", is_flag=True, help="List the static tracepoints instead: places for events, %PROVIDER:NAME.")
-def list_(file: File, pattern: str, sdt: bool) -> None:
+@on_json
+def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
     """List functions, by a shell glob; or with FUNCTION:* the source lines of a function where a probe can be, with
     FUNCTION:N its N-th line.
 
     Lines need a FILE that was built with -g; N counts from the function's first line, as perf does.
     """
     if sdt:
-        _markers(file, pattern)
+        _markers(file, pattern, as_json)
         return
     name, colon, line = pattern.rpartition(":")
     if not colon or not (line == "*" or (line.isdecimal() and len(line) < 10)):
-        _symbols(file, pattern)
+        _symbols(file, pattern, as_json)
         return
     from ..kprobes import Kprobes
 
@@ -156,22 +182,30 @@ def list_(file: File, pattern: str, sdt: bool) -> None:
             raise UnknownSymbol(f"there is no code at its line {line}", symbol=name,
                                 hint="`FUNCTION:*` shows where there is")
         mode = machine.symbols.at(start)[0].mode
-        table(("line", "n", "address", "probe", "source"), [
-            (each.line, each.line - first, f"{each.address:#x}", describe(k.check(each.address | mode)),
-             _source(each.path, each.line))
-            for each in wanted])
+        rows = [(each.line, each.line - first, each.address, describe(k.check(each.address | mode)),
+                 _source(each.path, each.line)) for each in wanted]
+        heads = ("line", "n", "address", "probe", "source")
+        if as_json:
+            objects(dict(zip(heads, row, strict=True)) for row in rows)
+        else:
+            table(heads, [(line, n, f"{address:#x}", *rest) for line, n, address, *rest in rows])
 
 
-def _markers(file: File, pattern: str) -> None:
+def _markers(file: File, pattern: str, as_json: bool) -> None:
     """A row for each place of the markers that a glob names: PROVIDER:NAME, or NAME."""
     with file.loaded() as machine:
-        rows = [(f"{m.address:#x}", f"%{m.provider}:{m.name}", f"{m.semaphore:#x}" if m.semaphore else "-",
-                 m.module or "-", " ".join(m.arguments)) for m in machine.debug.markers()
-                if fnmatch.fnmatchcase(f"{m.provider}:{m.name}", pattern) or fnmatch.fnmatchcase(m.name, pattern)]
-    if not rows:
+        found = [m for m in machine.debug.markers()
+                  if fnmatch.fnmatchcase(f"{m.provider}:{m.name}", pattern) or fnmatch.fnmatchcase(m.name, pattern)]
+    if not found:
         raise UnknownSymbol("names no static tracepoint", symbol=pattern,
                             hint="build the file with <sys/sdt.h>, or give another pattern")
-    table(("address", "place", "semaphore", "module", "arguments"), rows)
+    if as_json:
+        objects({"address": m.address, "place": f"%{m.provider}:{m.name}", "semaphore": m.semaphore or None,
+                 "module": m.module, "arguments": [*m.arguments]} for m in found)
+        return
+    table(("address", "place", "semaphore", "module", "arguments"), [
+        (f"{m.address:#x}", f"%{m.provider}:{m.name}", f"{m.semaphore:#x}" if m.semaphore else "-", m.module or "-",
+         " ".join(m.arguments)) for m in found])
 
 
 def _first_line(die: Any, lowest: int) -> int:
@@ -188,11 +222,16 @@ def _source(path: str, line: int) -> str:
 
 
 @click.command()
-def archs() -> None:
+@on_json
+def archs(as_json: bool) -> None:
     """List the architectures, and what is known of each: its calls, its returns, its jumps."""
     from .. import arch
 
     known = [arch.get(name) for name in arch.names()]
+    if as_json:
+        objects({"name": a.name, "bits": a.bits, "order": a.order.value, "calls": a.abi is not None,
+                 "return_probes": a.linkage is not None, "boost": a.jump is not None} for a in known)
+        return
     table(("name", "bits", "order", "$argN, --call", "return probes", "boost"), [
         (a.name, a.bits, a.order.value, *("yes" if power else "-" for power in (a.abi, a.linkage, a.jump)))
         for a in known])

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
@@ -109,6 +109,17 @@ def patience(text: str) -> Iterator[None]:
         timer.cancel()
         timer.join()
         progress.live.stop()
+
+
+#: --json of commands that print a table
+on_json = click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
+
+
+def objects(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print an object a line, with its texts as named() has them."""
+    for facts in rows:
+        shown = {key: named(value) if isinstance(value, str) else value for key, value in facts.items()}
+        click.echo(json.dumps(shown))
 
 
 def number(value: int, bits: int) -> str:

@@ -57,7 +57,8 @@ _LONG = 200_000_000
 @with_libraries
 @click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user.")
 @sysroot_option
-@click.option("--call", metavar="'NAME(ARG, ...)'", help="Call a function of the guest's.")
+@click.option("--call", multiple=True, metavar="'NAME(ARG, ...)'",
+              help="Call a function of the guest's; may be given again.")
 @click.option("--run", is_flag=True, help="Run from the entry point.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="Stop the guest after this time.")

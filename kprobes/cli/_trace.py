@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
 from ..newfile import NewFile
 from ..stacks import INCOMPLETE
-from ._guest import Guest, GuestCommand, counted, on_clock, on_events, on_guest, to_file
+from ._guest import Guest, GuestCommand, counted, left_out, on_clock, on_events, on_guest, on_verbose, to_file
 from ._render import named, naming, on_names, stack_lines, table, where
 
 if TYPE_CHECKING:
@@ -34,21 +34,28 @@ KINDS = {"arrow": "arrow", "json": "chrome", "pftrace": "perfetto", "perfetto-tr
 @click.option("--stack", is_flag=True, help="With each hit, the calls that led to it.")
 @on_clock("counter")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
+@click.option("-f", "--follow", is_flag=True, help="Write each hit as it comes, also into a pipe.")
+@on_verbose
 @click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-",
               help="File for the hits.")
 def trace(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, clock: str,
-          as_json: bool, output: str) -> None:
+          as_json: bool, follow: bool, verbose: bool, output: str) -> None:
     """Probe FILE, run it, and print every hit.
 
     \b
     kprobes trace demo -e 'r:crc crc32 len=$arg3:u32 crc=$retval:x32' --call 'crc32(0, "hello", 5)'
     kprobes trace demo 'p *insert* key=+0($arg1):string' --stack --run
+    kprobes trace demo -f -i 'table_*' --run | grep insert
     """
+    if follow and output != "-":
+        raise click.UsageError("--follow is for stdout: a file that -o names is there when it is complete")
     with guest.opened() as (machine, k), contextlib.ExitStack() as closing:
         recording = _recording(k, definitions, exclude, condition, stack, clock)
         out = naming(closing.enter_context(to_file(output)), as_json)
+        if follow:
+            out = cast("IO[str]", _Flushed(out))
         recording.told = [_printer(k, event, out, as_json, recording.now) for event in recording.events]
-        with _counting(recording, out):
+        with _counting(recording, verbose, out):
             guest.start(machine, prints=output == "-")
 
 
@@ -59,8 +66,22 @@ def _recording(k: Kprobes, definitions: list[str], exclude: tuple[str, ...], con
     return Recording(k, definitions, stack=stack, filter=condition, exclude=exclude, clock=clock)
 
 
+class _Flushed:
+    """A file whose lines are written at once, also into a pipe."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self.flush = file.flush
+
+    def write(self, text: str) -> int:
+        """Write a hit's lines."""
+        written = self._file.write(text)
+        self._file.flush()
+        return written
+
+
 @contextlib.contextmanager
-def _counting(recording: Any, out: IO[str] | None = None) -> Any:
+def _counting(recording: Any, verbose: bool, out: IO[str] | None = None) -> Any:
     """Record, and print the table of hits and misses, whatever happens but that nobody reads."""
     with recording as trace:
         try:
@@ -70,16 +91,14 @@ def _counting(recording: Any, out: IO[str] | None = None) -> Any:
                 if out is not None:
                     out.flush()
                 counted(recording.armed)
-                for place, why in recording.skipped[:5]:
-                    click.echo(f"left out: {place}: {why}", err=True)
-                if len(recording.skipped) > 5:
-                    click.echo(f"left out: {len(recording.skipped) - 5} more", err=True)
+                left_out(recording.skipped, verbose)
 
 
 def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) -> Emit:
     import json
 
     from ..events import locate
+    from ..tracing.text import for_json
 
     machine, symbols, write = k.machine, k.machine.symbols, out.write
     head = _stamper(machine, now)
@@ -89,7 +108,7 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) ->
 
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
         if as_json:
-            facts = event.as_dict(values, return_address) | ({} if now is None else {"time": now()})
+            facts = for_json(event.as_dict(values, return_address)) | ({} if now is None else {"time": now()})
             if stack:
                 facts |= {"stack": [locate(symbols, address) for address in stack],
                           "lines": [where(machine, address - bool(n)) or None if address != INCOMPLETE else None
@@ -138,8 +157,9 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
 @click.option("-o", "--output", type=click.Path(dir_okay=False), default="trace.arrow",
               help="File to write (trace.arrow); `kprobes convert` "
               "says which names stand for which formats.")
+@on_verbose
 def record(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, records: int,
-           clock: str, output: str) -> None:
+           clock: str, output: str, verbose: bool) -> None:
     """Probe FILE, run it, and keep every hit in a file, for `kprobes report` and other tools."""
     from ..tracing.recorder import Recording
     from ..tracing.trace import ready, write
@@ -151,7 +171,7 @@ def record(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condi
                               clock=clock)
         with NewFile(output, binary=binary) as new:
             try:
-                with _counting(recording):
+                with _counting(recording, verbose):
                     new.keep = True
                     guest.start(machine)
             finally:
@@ -186,7 +206,9 @@ def save(trace: Trace, output: str, format: str | None) -> None:
 @on_events
 @on_names
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event.")
-def stat(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, as_json: bool) -> None:
+@on_verbose
+def stat(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, as_json: bool,
+         verbose: bool) -> None:
     """Probe FILE, run it, and count the hits of each event, by function, with their rate."""
     import json
     import time
@@ -209,6 +231,7 @@ def stat(guest: Guest, definitions: list[str], exclude: tuple[str, ...], conditi
                                            "per_second": rate}))
             else:
                 table(("event", "function", "hits", "per second"), rows)
+            left_out(recording.skipped, verbose)
 
 
 def _function(event: Event) -> str:
@@ -231,10 +254,14 @@ def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
 @click.option("--instructions", is_flag=True, help="Count the instructions of each call; flame graphs are by them.")
 @click.option("--format", type=click.Choice(["text", "jsonl", "folded", "speedscope", "svg", "html"]), default="text",
               help="What is written.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per call: --format jsonl.")
+@on_verbose
 @click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="File to write.")
 def graph(guest: Guest, function: str, include: str, args: int, depth: int | None, instructions: bool, format: str,
-          output: str) -> None:
+          as_json: bool, verbose: bool, output: str) -> None:
     """Run FILE and show the tree of calls below FUNCTION: arguments, results, depth."""
+    if as_json and format not in ("text", "jsonl"):
+        raise click.UsageError(f"give either --json or --format {format}")
     with guest.opened() as (machine, k), to_file(output) as out:
         graph = k.graph(function, functions=include, args=args, depth=depth, instructions=instructions)
         try:
@@ -245,6 +272,8 @@ def graph(guest: Guest, function: str, include: str, args: int, depth: int | Non
                 tree = graph.tree
                 for call in (call for root in tree.calls for call in root):
                     call.name = named(call.name)
-                tree.export(out, format)
+                tree.export(out, "jsonl" if as_json else format)
                 out.flush()
                 click.echo(f"{len(tree)} calls, {tree.missed} missed, {len(tree.skipped)} functions left out", err=True)
+                if verbose:
+                    left_out([*tree.skipped.items()], verbose)

@@ -170,7 +170,7 @@ def json_lines(trace: Trace) -> Iterator[str]:
         if info.kind != "p":
             facts |= {"caller": caller, "to": trace.name(caller)}
         names = [field.name for field in info.fields]
-        facts["args"] = dict(zip(names, [_for_json(value) for value in values], strict=True))
+        facts["args"] = dict(zip(names, [for_json(value) for value in values], strict=True))
         if stack:
             facts["stack"] = [trace.name(address) for address in stack]
             lines = trace.lines(stack)
@@ -178,12 +178,12 @@ def json_lines(trace: Trace) -> Iterator[str]:
         yield json.dumps(facts) + "\n"
 
 
-def _for_json(value: Any) -> Any:
+def for_json(value: Any) -> Any:
     """A value without what JSON has no words for: infinity, and what is no number."""
     if isinstance(value, tuple):
-        return [_for_json(each) for each in value]
+        return [for_json(each) for each in value]
     if isinstance(value, dict):
-        return {name: _for_json(each) for name, each in value.items()}
+        return {name: for_json(each) for name, each in value.items()}
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -211,5 +211,5 @@ def _cell(value: Value, type: Type) -> Any:
     if value is None:
         return "(fault)"
     if type.style == "value" and not isinstance(value, str):
-        return json.dumps(_for_json(value))
+        return json.dumps(for_json(value))
     return " ".join(["(fault)" if each is None else str(each) for each in value]) if isinstance(value, tuple) else value

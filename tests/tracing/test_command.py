@@ -254,3 +254,27 @@ def test_saved_stacks_have_source_lines(mips: str, tmp_path: Path) -> None:
     bare = Trace.load(file)
     assert set(bare.lines(bare[0].stack)) == {""} and "lines" not in run("convert", file, "-", "--format",
                                                                           "jsonl").stdout
+
+
+def test_several_calls_run_in_order() -> None:
+    """In one guest: what the first leaves, the second finds."""
+    calls = ("--call", "table_init()", "--call", 'table_insert("ab", 5)', "--call", 'table_lookup("ab")')
+    done = run("trace", DEMO, "p table_*", *calls)
+    assert [line.partition("(")[2].partition("+")[0] for line in done.stdout.splitlines()] == [
+        "table_init", "table_insert", "table_lookup"]
+    assert done.stderr.index("table_init()") < done.stderr.index("table_insert(") < done.stderr.index("= 0x5 (5)")
+    done = run("graph", DEMO, "fib", "--call", "fib(1)", "--call", "fib(0)")
+    assert "2 calls" in done.stderr and "fib(1) = 0x1" in done.stderr and "fib(0) = 0x0" in done.stderr
+    assert "no such symbol" in run("trace", DEMO, "p fib", "--call", "fib(1)", "--call", "nope()", status=2).output
+
+
+def test_warnings_are_sentences(tmp_path: Path) -> None:
+    """A guest that overwrites a probed instruction: told by a line of ours, once."""
+    # mov eax, 0x1000b; mov byte [rax], 0x90; nop (probed); mov eax, 6; ret
+    (raw := tmp_path / "raw.bin").write_bytes(bytes.fromhex("b800000100 83c00b c60090 90 b806000000 c3"))
+    (names := tmp_path / "n.txt").write_text("0000000000010000 T six\n")
+    done = subprocess.run([sys.executable, "-m", "kprobes", "trace", raw, "--arch", "x86_64", "--base", "0x10000",
+                           "--symbols", names, "p six+11", "--call", "six()", "--call", "six()"],
+                          capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr.count("overwrites text at 0x1000b") == 1 and ".py" not in done.stderr
+    assert "kprobes: the guest's instruction at 0x10008 overwrites" in done.stderr

@@ -32,7 +32,7 @@ NOTES = str(Path(__file__).resolve().parents[2] / "examples" / "notes.arm64")
 QEMU = os.environ.get("KPROBES_QEMU_DIR")
 
 #: mov w0, #6; ldr w1, [x8]; ret, behind movz x8, #0x4000, lsl 16
-RAW = bytes.fromhex("0800a8d2 c0008052 010140b9 c0035fd6")
+RAW = bytes.fromhex("0800a8d2 c0008052 010140b9 c0035fd6 00000000")
 MANGLED, READABLE = "_ZN5Table6insertEPKci", "Table::insert(char const*, int)"
 Check = Callable[[Result, Path], bool]
 #: six: mov eax, 6; ret. start: mov edi, 3; call six; xor edi, edi; mov eax, 231 (exit_group); syscall
@@ -123,6 +123,8 @@ def words_of(command: str, option: str, folder: Path) -> tuple[list[str], Check]
     image = [command, str(raw), *(["six"] if command == "graph" else what(command, "p:f six n=$arg1"))]
     image += ["--arch", "arm64", "--base", "0x10000", "--symbols", str(names), "--mmio", "0x40000000:0x1000", *saved]
     raws = ([*image, "--call", "six()"], said("six() = 0x6"))
+    # without -v the first five are told; bad is an undefined instruction
+    (twice := folder / "twice.txt").write_text("0000000000010000 T six\n0000000000010010 T bad\n")
     (mangled := folder / "mangled.txt").write_text(f"0000000000010000 T {MANGLED}\n")
     cxx = [command, str(raw), *([MANGLED] if command == "graph" else what(command, f"p:f {MANGLED} n=$arg1"))]
     cxx += ["--arch", "arm64", "--base", "0x10000", "--symbols", str(mangled), "--mmio", "0x40000000:0x1000"]
@@ -155,6 +157,12 @@ def words_of(command: str, option: str, folder: Path) -> tuple[list[str], Check]
                     lambda done, folder: done.stdout[:12].strip().isdigit()
                     or Trace.load(folder / "x.arrow").clock == "instructions"),
         "--json": ([*guest, *call, "--json"], lambda done, folder: bool(json.loads(done.stdout.splitlines()[0]))),
+        "--follow": ([*guest, *call, "--follow"], said("n=3")),
+        "--verbose": ([command, str(raw), *(["six"] if command == "graph" else ["-i", "*"]), "--arch", "arm64",
+                       "--base", "0x10000", "--symbols", str(twice), *saved, "-v", "--mmio", "0x40000000:0x1000",
+                       "--call", "six()"], said("functions left out" if command == "graph" else "left out: bad: ")),
+        "--sort": ([command, DEMO, "-i", "*", "--run", "--sort", "name"],
+                   lambda done, folder: done.stdout.index("crc32") < done.stdout.index("fib")),
         "--records": ([*guest, *call, "--records", "1", *saved], lambda done, folder: len(Trace.load(saved[1])) == 1),
         "--interval": ([*guest, *call, "--interval", "0.05"], said("fib")),
         "--rows": ([command, DEMO, "-i", "*", "--run", "-n", "1"],
@@ -224,9 +232,9 @@ AROUND = {"--ram": ("--ram", "0x40000000:0x1000"), "--rom": ("--rom", f"{DEMO}@0
           "--vectors": ("--vectors", "0x401000"), "--discover": ("--discover",), "--debug-file": ("--debug-file", DEMO),
           "--debuginfod": ("--debuginfod",)}
 OTHERS = {
-    "archs": {}, "symbols": {"--arch": ("--arch", "x86_64"), "--format": ("--format", "ghidra"), **AROUND},
-    "list": {"--arch": ("--arch", "x86_64"), "--sdt": ("--sdt",), "--demangle": ("-C",), **AROUND},
-    "check": {"--arch": ("fib", "--arch", "x86_64"), "--event": ("-e", EVENT), **AROUND},
+    "archs": {"--json": ("--json",)}, "symbols": {"--json": ("--json",), "--arch": ("--arch", "x86_64"), "--format": ("--format", "ghidra"), **AROUND},
+    "list": {"--json": ("--json",), "--arch": ("--arch", "x86_64"), "--sdt": ("--sdt",), "--demangle": ("-C",), **AROUND},
+    "check": {"--json": ("fib", "--json"), "--arch": ("fib", "--arch", "x86_64"), "--event": ("-e", EVENT), **AROUND},
     "report": {"--demangle": ("-C",), "--by": ("--by", "function"), "--json": ("--json",),
                "--flame": ("--flame", "x.svg")},
     "convert": {"--format": ("-", "--format", "jsonl"), "--open": ("-", "--format", "html", "--open"),
@@ -240,8 +248,8 @@ def test_an_option_of_those_that_run_nothing(command: str, option: str, tmp_path
                                              monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run("record", DEMO, EVENT, "--call", "fib(3)", "-o", "x.arrow")
-    file = "x.arrow" if command in ("report", "convert") else DEMO
-    done = run(command, file, *OTHERS[command][option], status=2 if option in REFUSED else 0)
+    file = {"report": ["x.arrow"], "convert": ["x.arrow"], "archs": []}.get(command, [DEMO])
+    done = run(command, *file, *OTHERS[command][option], status=2 if option in REFUSED else 0)
     assert REFUSED[option] in done.output if option in REFUSED else done.stdout
     assert option != "--flame" or (tmp_path / "x.svg").exists()
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -104,3 +106,41 @@ def test_completion(words: tuple[str, ...], wanted: str) -> None:
     done = subprocess.run([sys.executable, "-c", "from kprobes.cli import main; main(prog_name='kprobes')"],
                           capture_output=True, text=True, env=env, check=False, timeout=300)
     assert wanted in done.stdout.splitlines()
+
+
+def test_hits_are_followed_through_a_pipe(endless: tuple[str, ...]) -> None:
+    """They come while the guest runs, which it does for ever."""
+    child = subprocess.Popen([*WORDS, "trace", "-f", *endless, "p 0x10000"], stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True)
+    assert child.stdout is not None
+    with child.stdout:
+        assert child.stdout.readline().startswith("p_0x10000")
+        assert child.poll() is None
+    assert child.wait(60) == 141  # nobody reads
+    assert subprocess.run([*WORDS, "trace", "-f", *endless, "p 0x10000", "-o", "x"], capture_output=True,
+                          check=False).returncode == 2
+
+
+def test_keys_sort_top(endless: tuple[str, ...]) -> None:
+    """In a terminal; it says so there, and is what it was when it ends."""
+    own, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
+    child = subprocess.Popen([*WORDS, "top", *endless, "p 0x10000", "p 0x10004", "--interval", "3600"], stdin=theirs,
+                             stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"})
+    seen = b""
+    try:
+        for key, order in ((b"n", b"sorted by name;"), (b"r", b"sorted by name, reversed;"),
+                           (b"h", b"sorted by hits, reversed;")):
+            os.write(own, key)  # it waits until the command looks
+            while order not in seen:
+                assert select.select([own], [], [], 60)[0], seen
+                seen += os.read(own, 4096)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(60) == 130
+    finally:
+        child.kill()
+        child.wait()
+    assert b"h hits, s a second, n names" in seen
+    assert termios.tcgetattr(theirs)[3] == before[3]
+    os.close(theirs)
+    os.close(own)
