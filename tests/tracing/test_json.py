@@ -35,7 +35,7 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 ELSEWHERE = {"hist", "report"}  #: whose members have names that the user chooses
 #: without a table: these write files, or have formats and objects of their own
-OTHERS = {"record", "convert", "script", "campaign", "fuzz", "run"}
+OTHERS = {"record", "convert", "demo", "script", "campaign", "fuzz", "run"}
 
 
 def schemas() -> dict[str, tuple[set[str], set[str]]]:
