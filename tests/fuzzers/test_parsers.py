@@ -1,0 +1,32 @@
+"""Some mutated inputs for each parser; parsers.py goes on for as long as one likes (.ci/more: an hour)."""
+
+from __future__ import annotations
+
+import random
+
+import parsers
+import pytest
+
+#: how many inputs: about a second of each
+MANY = {"events": 400, "scripts": 120, "symbols": 150, "elf": 25, "debug information": 5, "objects": 60, "boards": 150,
+        "svd": 200, "recordings": 80, "packets": 500}
+PARSERS = parsers.parsers()
+
+
+def test_all_are_tried() -> None:
+    assert {*MANY} == {*PARSERS}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_seeds_are_right(name: str) -> None:
+    """Else mutations of them would test the first lines of a parser only."""
+    for seed in PARSERS[name].seeds:
+        PARSERS[name].parse(seed)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MANY)
+def test_damaged_input_is_an_error_of_ours(name: str) -> None:
+    parser, chance = PARSERS[name], random.Random(name)
+    inputs = (parsers.mutated(parser.seeds, parser.words, chance) for _ in range(MANY[name]))
+    assert next(parsers.defects(parser, inputs), None) is None
