@@ -83,7 +83,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "script": ("errors", "script."),
     # the passes know the tree and not each other's guest: only what places probes and runs them does
     "script.": ("errors", "programs.", "script."),
-    "script.guest": ("errors", "arch._base", "debug.info", "debug.types", "image._symbol", "machine._base",
+    "script.guest": ("errors", "arch._base", "debug.info", "debug.operands", "debug.types", "image._symbol", "machine._base",
                      "programs.context", "script."),
     "script.placing": ("errors", "events._watchpoint", "programs.", "script."),
     "script.script": ("errors", "events._watchpoint", "programs.", "script."),

@@ -152,7 +152,10 @@ def number(g: BlockWriter, node: tree.Name | tree.Call) -> None:
     if word in definitions.constants and isinstance(node, tree.Name):
         g.asm.set(0, definitions.constants[word])
     elif word.startswith("arg") and word[3:].isdigit():
-        g.asm.load(0, _CONTEXT, 8 * (ARGUMENT + int(word[3:])), 8)
+        if g.probe.points[0].kind == "usdt":
+            _marker_argument(g, int(word[3:]))
+        else:
+            g.asm.load(0, _CONTEXT, 8 * (ARGUMENT + int(word[3:])), 8)
     elif word.startswith("sarg") and word[4:].isdigit():
         g.asm.load(0, _CONTEXT, 8 * SP, 8)
         g.asm.compute_with("+", 0, g.world.stacked + int(word[4:]) * g.world.bits // 8)
@@ -166,6 +169,26 @@ def number(g: BlockWriter, node: tree.Name | tree.Call) -> None:
         if rule is None:
             raise ProgramError(f"{word} gives no number")
         rule(g, node)
+
+
+def _marker_argument(g: BlockWriter, number: int) -> None:
+    """`argN` of a USDT marker: r0; 0 where the marker has fewer."""
+    source = g.probe.operands.get(number)
+    if source is None:
+        g.asm.set(0, 0)
+        return
+    if source.word is None:
+        g.asm.set(0, source.number)
+    else:
+        g.asm.load(0, _CONTEXT, 8 * source.word, 8)
+        if source.shift:
+            g.asm.compute_with(">>", 0, source.shift)
+        if source.number:
+            g.asm.compute_with("+", 0, source.number)
+    if source.memory:
+        g.read_number(source.type)
+    else:
+        g.asm.extend(0, source.type.bits, source.type.signed)
 
 
 def argument(g: BlockWriter, node: tree.FieldAccess) -> None:

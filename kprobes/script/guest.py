@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..arch._base import Order
 from ..debug.info import DebugInfo
-from ..errors import KprobeError
+from ..debug.operands import Unfetchable, operand_of
+from ..errors import KprobeError, ProgramError
 from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM
 from . import types, world
-from .inference import ArgumentSource
+from .inference import ArgumentSource, MarkerArgument
 from .types import ValueType
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: structures within structures that are followed
 _DEEPEST = 6
+#: numbers that an instruction of a program holds
+_I32 = range(-(1 << 31), 1 << 31)
 
 
 class GuestWorld:
@@ -139,6 +142,37 @@ class GuestWorld:
         number = regs.names.index(name)
         return number if number < UNIFORM else None
 
+    def marker_argument(self, written: str) -> MarkerArgument:
+        """How an argument of a USDT marker is read.
+
+        Args:
+            written: as the compiler wrote it: `-4@%eax`.
+
+        Raises:
+            ProgramError: programs cannot read it.
+        """
+        try:
+            operand = operand_of(written, self.machine.arch, self.machine.symbols)
+        except Unfetchable as error:
+            raise ProgramError(str(error)) from None
+        number = operand.number
+        if operand.symbol:
+            name, offset = re.fullmatch(r"(.+?)([+-]\d+)?", operand.symbol).groups()  # type: ignore[union-attr]
+            found = self.symbol(name)
+            if found is None:
+                raise ProgramError(f"the guest has no symbol {name}")
+            number = found[0] + int(offset or 0)
+        word = None
+        if operand.register:
+            word = self.register(operand.register)
+            if word is None:
+                raise ProgramError(f"programs do not see the register {operand.register}")
+            if number not in _I32:
+                raise ProgramError("it is too far behind its register")
+        return MarkerArgument(type=types.Integer(8 * operand.size, operand.signed), word=word, shift=operand.shift,
+                              number=number, memory=operand.memory)
+
+
     def registers(self) -> Sequence[str]:
         """Names of registers."""
         regs = self.machine.arch.regs
@@ -155,18 +189,23 @@ class GuestWorld:
             if symbol.kind not in ("func", "ifunc") or symbol.address in seen:
                 continue
             same = symbol.name == pattern if plain else matches(symbol.name)
-            if same and self._in(symbol, image):
+            if same and self.is_of(symbol.module, image):
                 seen.add(symbol.address)
                 yield symbol
 
-    def _in(self, symbol: Symbol, image: str) -> bool:
-        """True for a symbol of an image; a path stands for the file's name."""
+    def is_of(self, module: str | None, image: str) -> bool:
+        """True where an image is meant; a path stands for the file's name.
+
+        Args:
+            module: of a symbol or a marker; without one it is of the guest's own file.
+            image: as written in the script; "" and * are all.
+        """
         if image in ("", "*"):
             return True
-        name = str(symbol.module or self.machine.symbols.main or "")
+        name = str(module or self.machine.symbols.main or "")
         ours = os.path.basename(image)
         base = os.path.basename(name)
-        if not symbol.module and not base:
+        if not module and not base:
             return True
         return fnmatch.fnmatchcase(name, image) or fnmatch.fnmatchcase(base, ours) or base.startswith(f"{ours}.so")
 

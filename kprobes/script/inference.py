@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from . import layout, tree, types
 from .definitions import Definitions
@@ -81,6 +81,25 @@ class ArgumentSource:
     offset: int | None = None
 
 
+@frozen(kw_only=True)
+class MarkerArgument:
+    """How an argument of a USDT marker is read.
+
+    Attributes:
+        type: of the argument.
+        word: of the context, that has its register; None: there is no register.
+        shift: bits of the register below the argument.
+        number: what is added to the register; without one, the argument or its address.
+        memory: True where the sum is an address.
+    """
+
+    type: Integer
+    word: int | None = None
+    shift: int = 0
+    number: int = 0
+    memory: bool = False
+
+
 @define(eq=False)
 class TypedProbe:
     """A probe's block for attach points that have the same types.
@@ -91,6 +110,7 @@ class TypedProbe:
         arguments: type of `args`, or None.
         result: type of `retval`, or None for a plain word.
         sources: name of an argument -> where it is.
+        operands: number of a USDT marker's argument that the block reads -> how it is read.
     """
 
     probe: tree.Probe
@@ -98,6 +118,7 @@ class TypedProbe:
     arguments: types.Structure | None = None
     result: ValueType | None = None
     sources: Mapping[str, ArgumentSource] = field(factory=dict)
+    operands: Mapping[int, MarkerArgument] = field(factory=dict)
 
 
 @define(eq=False)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import evolve
 
-from ..errors import KprobeError, Unsupported
+from ..errors import KprobeError, ProgramError, Unsupported
 from . import tree
 from .compiler import Front
 from .guest import GuestWorld
-from .inference import TypedProbe
+from .inference import MarkerArgument, TypedProbe
 from .points import OUTSIDE, Point
 from .source import did_you_mean
 
@@ -61,9 +62,11 @@ def placed(front: Front, world: GuestWorld | None) -> list[TypedProbe]:
                         made = TypedProbe(probe, [real], known[0], sources=known[1])
                 if real.address is not None and real.kind == "fexit" and "retval" in names:
                     made = evolve(made, result=world.result(real.address))
+                if real.kind == "usdt":
+                    made = evolve(made, operands=_operands(front, real, names, world))
                 fields = made.arguments.fields if made.arguments is not None else None
                 places = tuple((name, source.word, source.offset) for name, source in made.sources.items())
-                _add(groups, (real.kind, fields, places, made.result), made)
+                _add(groups, (real.kind, fields, places, made.result, tuple(made.operands.items())), made)
         out += groups.values()
     return out
 
@@ -73,6 +76,21 @@ def _add(groups: dict[Any, TypedProbe], key: Any, made: TypedProbe) -> None:
         groups[key].points += made.points
     else:
         groups[key] = made
+
+
+def _operands(front: Front, point: Point, names: set[str], world: GuestWorld) -> dict[int, MarkerArgument]:
+    """How the arguments of a USDT marker that a block reads are read. Errors go to `front.found`."""
+    out = dict[int, MarkerArgument]()
+    for number in sorted(int(name[3:]) for name in names if re.fullmatch(r"arg\d{1,2}", name)):
+        if number >= len(point.operands):
+            front.found.warn(f"{point.text} has {len(point.operands)} arguments: arg{number} is 0 there", point.span)
+            continue
+        try:
+            out[number] = world.marker_argument(point.operands[number])
+        except ProgramError as error:
+            front.found.error(f"arg{number} of {point.text} is {point.operands[number]!r} here: {error.plain}",
+                              point.span, "read registers by reg()")
+    return out
 
 
 def _found(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
@@ -128,9 +146,11 @@ def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
     markers = world.debug.markers()
     same = [marker for marker in markers
             if fnmatch.fnmatchcase(marker.name, point.function)
-            and fnmatch.fnmatchcase(marker.provider, point.provider or "*")]
+            and fnmatch.fnmatchcase(marker.provider, point.provider or "*")
+            and world.is_of(marker.module, point.image)]
     for marker in same:
-        yield evolve(point, address=marker.address, text=f"usdt:{point.image or '*'}:{marker.provider}:{marker.name}")
+        yield evolve(point, address=marker.address, operands=marker.arguments, semaphore=marker.semaphore,
+                     text=f"usdt:{point.image or '*'}:{marker.provider}:{marker.name}")
     if not same:
         _missing(front, point, _no_matches(point), [marker.name for marker in markers])
 
@@ -150,6 +170,23 @@ def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
                 yield evolve(point, address=line.address | symbol.mode)
                 return
     _missing(front, point, f"No code of {file}:{number}", [])
+
+
+def look(machine: Any, point: Point, step: int) -> None:
+    """Change how many look at a USDT marker: a program may skip a marker that nobody looks at.
+
+    Args:
+        machine: the guest's.
+        point: at a marker with a semaphore.
+        step: 1, or -1 for one less.
+
+    Raises:
+        GuestFault: the semaphore is not mapped.
+        MachineClosed: the machine is closed.
+    """
+    order = machine.arch.order.value
+    count = int.from_bytes(machine.read(point.semaphore, 2), order) + step
+    machine.write(point.semaphore, (count & 0xFFFF).to_bytes(2, order))
 
 
 def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, engine: str | None,

@@ -54,6 +54,8 @@ class Point:
         size: bytes of a watchpoint.
         access: of a watchpoint: letters of `rwx`.
         signal: of `self:signal`.
+        operands: of a USDT marker, as the compiler wrote them.
+        semaphore: address of 16 bits that count who looks at a USDT marker; 0: there are none.
     """
 
     kind: str
@@ -70,6 +72,8 @@ class Point:
     size: int = 0
     access: str = ""
     signal: str = ""
+    operands: tuple[str, ...] = ()
+    semaphore: int = 0
 
     @property
     def returns(self) -> bool:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import BadArgument, ProgramError
+from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError
 from ..programs.attach import Attachment
 from . import compiler, values
 from .folding import Parameters
@@ -21,7 +21,7 @@ from .guest import GuestWorld, world_of
 from .inference import TypedProbe
 from .output import JsonOutput, ScriptOutput, TextOutput
 from .performing import Performer
-from .placing import Probed, attach, placed
+from .placing import Probed, attach, look, placed
 from .points import Point
 from .source import Source
 from .storage import TICK
@@ -201,6 +201,7 @@ class Script:
                         if point.kind in ("interval", "profile")]
         self._due: list[int] = []
         self._pace: Pace | None = None
+        self._looked: list[Point] = []
 
     # --- making it
 
@@ -252,9 +253,10 @@ class Script:
         every = [point for probe, _ in self._compiled.programs for point in probe.points]
         try:
             if self._kprobes is not None:
-                for probe, program in self._compiled.programs:
+                for probe, program in self._in_order():
                     for one in attach(self._kprobes, probe, program, self._ticks, self._engine, self.woken):
                         self.attachments.append(one)
+                self._look(every)
         except BaseException:
             self._detach()
             raise
@@ -263,7 +265,26 @@ class Script:
             self._output.attached_probes(len(every))
         self._fire("begin")
 
+    def _in_order(self) -> list[tuple[TypedProbe, Program]]:
+        """The programs as they are attached: of those at one instruction the newest runs first, and the script's first
+        block is to. At returns the oldest runs first.
+        """
+        entries = [one for one in self._compiled.programs if one[0].points[0].at_code and not one[0].points[0].returns]
+        return [*reversed(entries), *(one for one in self._compiled.programs if one not in entries)]
+
+    def _look(self, points: list[Point]) -> None:
+        """Tell the guest which USDT markers are looked at."""
+        assert self._kprobes is not None
+        for point in points:
+            if point.semaphore:
+                look(self._kprobes.machine, point, 1)
+                self._looked.append(point)
+
     def _detach(self) -> None:
+        while self._looked:
+            assert self._kprobes is not None
+            with contextlib.suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
+                look(self._kprobes.machine, self._looked.pop(), -1)
         for one in self.attachments:
             if isinstance(one, Attachment):
                 one.detach()

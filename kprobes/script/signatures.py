@@ -54,10 +54,6 @@ def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
         inference.error(f"The {node.name} builtin can only be used with kprobe, uprobe and usdt probes, and this is "
                         f"{'/'.join(wrong)}", node, *([hint] if hint else []))
         return None
-    if "usdt" in kinds:
-        inference.error(f"{node.name}: scripts do not read the arguments of usdt markers", node,
-                        "read the register that holds it with reg()")
-        return None
     if number > 15:
         inference.error(f"{node.name}: programs see 16 arguments, arg0 to arg15", node)
         return None

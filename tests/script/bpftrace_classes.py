@@ -123,11 +123,6 @@ RULES = (
         "the address of a variable is one of this computer's, not of the guest's",
         r"&\$\w",
     ),
-    Rule(
-        REFUSED,
-        "arguments of statically defined probes are not read by scripts",
-        r"(usdt_args|usdt_multi_args|usdt_sized_args|usdt_quoted|usdt_inlined|usdt_semaphore|usdt_test).*\barg\d",
-    ),
     Rule(ENVIRONMENT, "libraries made for DWO and DWP files", r"external_debug|_separate_debug"),
     Rule(GUEST, "functions of bash", r"/bin/bash|uprobe_order|uretprobe_order"),
     Rule(GUEST, "functions of a library", r"u(ret)?probe:libc"),

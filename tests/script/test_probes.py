@@ -1,11 +1,13 @@
 """Scripts at probes of guests: arguments, returns, symbols, stacks, watchpoints, on many architectures."""
 
+import tarfile
 from collections.abc import Iterator
 
 import pytest
 from arches import RUNNABLE, integer, programs_of, results
 
 from kprobes import Kprobes, UnicornMachine
+from kprobes.debug.info import DebugInfo
 from kprobes.errors import GuestStopped, KprobeError
 from kprobes.script import ScriptError
 
@@ -149,3 +151,48 @@ def test_architectures_agree(arch: str) -> None:
         assert s.maps["st"][1] == 2
         outputs.append(s.output)
     assert outputs[0] == outputs[1]
+
+
+def _marked() -> dict[str, bytes]:
+    """Architecture -> a program with two places of the marker lab:work, compiled for it."""
+    with tarfile.open("tests/data/sdt.tar.xz") as archive:
+        files = ((member.name, archive.extractfile(member)) for member in archive.getmembers())
+        return {name.removesuffix(".elf"): file.read() for name, file in files if file is not None}
+
+
+MARKED = _marked()
+
+
+@ENGINES
+@pytest.mark.parametrize("name", MARKED)
+def test_arguments_of_markers(name: str, engine: str | None) -> None:
+    """As the compiler left them at each of a marker's places; one that it has not is 0."""
+    arch = "cortexm" if name.startswith("cortexm") else None
+    text = """usdt:*:lab:work { printf("%lld %s %lld %d\\n", arg0, str(arg1), arg2, arg9); @n = max((int64)arg0); }"""
+    with UnicornMachine.load(MARKED[name], name="sdt", arch=arch) as m, Kprobes(m) as k:
+        with k.script(text, engine=engine) as s:
+            m.call("call", 1)
+        lines = [line for line in s.output.splitlines() if line and line[0] != "@"]
+        assert [(line.split(" ")[0], line.split(" ")[-2:]) for line in lines] == [("1", ["-7", "0"]), ("-5", ["-7", "0"])]
+        assert s.maps["n"] == 1
+        assert "has 4 arguments: arg9 is 0 there" in s.warnings[0]
+
+
+@ENGINES
+def test_blocks_at_one_place_run_as_they_are_written(demo: Kprobes, engine: str | None) -> None:
+    text = """kprobe:fib { printf("a"); } kretprobe:fib { printf("c"); } kprobe:fib { printf("b"); }
+              kretprobe:fib { printf("d"); }"""
+    with demo.script(text, engine=engine) as s:
+        demo.machine.call("fib", 1)
+    assert s.output.strip() == "abcd"
+
+
+def test_semaphores_of_markers() -> None:
+    """A marker that nobody looks at may be skipped: the script is counted while it runs."""
+    with UnicornMachine.load(MARKED["arm64"], name="sdt") as m, Kprobes(m) as k:
+        semaphore, = {marker.semaphore for marker in DebugInfo(m).markers() if marker.semaphore}
+        before = m.read(semaphore, 2)
+        with k.script("usdt:*:lab:* { @ = count(); }"):
+            during = m.read(semaphore, 2)
+        assert (before, m.read(semaphore, 2)) == (bytes(2), bytes(2))
+        assert during != bytes(2)
