@@ -40,7 +40,7 @@ class Operand:
         register: whose value it is, or behind whose value it lies; "": none.
         number: what is added to the register's value; without one, the operand.
         memory: True where the sum is the operand's address.
-        symbol: whose memory it is; "": none.
+        symbol: whose memory it is, perhaps with an offset; "": none. See `resolved`.
         shift: bits of the register below the operand.
     """
 
@@ -79,6 +79,17 @@ def operand_of(written: str, arch: Arch, symbols: Symbols) -> Operand:
     if found.shift and sign:
         raise Unfetchable("signed bytes of a register's middle are not fetched")
     return found
+
+
+def resolved(operand: Operand, symbols: Symbols) -> Operand:
+    """An operand with the address of its symbol. Unfetchable: the guest has no such symbol."""
+    whole = _SYMBOL.fullmatch(operand.symbol)
+    if whole is None:
+        return operand
+    found = symbols.find(whole[1])
+    if found is None:
+        raise Unfetchable(f"the guest has no symbol {whole[1]}")
+    return evolve(operand, symbol="", number=found.address + int(whole[2] or 0))
 
 
 def _parts(operand: Operand, body: str, arch: Arch, symbols: Symbols) -> Operand:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from attrs import frozen
@@ -12,8 +13,8 @@ from attrs import frozen
 from .. import native
 from ..core.probe import DIVERTED, Kprobe, Kretprobe, KretprobeInstance, Probe
 from ..debug.info import DebugInfo
-from ..debug.operands import Operand, Unfetchable, operand_of
-from ..errors import BadArgument, ProgramError, Unsupported
+from ..debug.operands import Operand, Unfetchable, operand_of, resolved
+from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError, Unsupported
 from ..machine._base import Clock, Machine
 from ..machine._views import GuestCodeView
 from ..regs import Regs
@@ -62,6 +63,7 @@ class Where:
         session: it runs at the entry, and when the function returns unless it returned 1 there.
         listed: its context is a list of arguments, see sections.Target.
         operands: of a static tracepoint.
+        semaphore: of a static tracepoint; see targets.Aim.
     """
 
     symbol: str | int
@@ -71,6 +73,24 @@ class Where:
     session: bool = False
     listed: bool = False
     operands: tuple[str, ...] = ()
+    semaphore: int = 0
+
+
+def look(machine: Machine, semaphore: int, step: int) -> None:
+    """Change how many look at a static tracepoint: a program may skip one that nobody looks at.
+
+    Args:
+        machine: the guest's.
+        semaphore: address of the 16 bits that count.
+        step: 1, or -1 for one less.
+
+    Raises:
+        GuestFault: the semaphore is not mapped.
+        MachineClosed: the machine is closed.
+    """
+    order: Any = machine.arch.order.value
+    count = int.from_bytes(machine.read(semaphore, 2), order) + step
+    machine.write(semaphore, (count & 0xFFFF).to_bytes(2, order))
 
 
 class Attachment:
@@ -103,6 +123,7 @@ class Attachment:
         self.why_python: dict[str, str] = {}
         self.printed: deque[str] = deque(maxlen=LINES)
         self._counts: Clock | None = None
+        self._looked: list[int] = []
         self.debug = DebugInfo(owner.machine)
         self.print = printed or self.printed.append
 
@@ -137,9 +158,18 @@ class Attachment:
             clock.start()
             self._counts = clock
 
+    def _look(self, semaphores: Iterable[int]) -> None:
+        """Tell the guest until detach() that its static tracepoints are looked at."""
+        for semaphore in semaphores:
+            look(self._owner.machine, semaphore, 1)
+            self._looked.append(semaphore)
+
     def detach(self) -> None:
         """The programs run no more; maps and counters stay. No effect on what is detached already.
         """
+        while self._looked:
+            with suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
+                look(self._owner.machine, self._looked.pop(), -1)
         for probe in self.probes.values():
             if probe.registered:
                 self._owner.unregister(probe)
@@ -189,6 +219,7 @@ def attach(
                  for key, name, place in places}
         try:
             attachment._start(ticks)
+            attachment._look(place.semaphore for _, _, place in places if place.semaphore)
             for name, site in sites.items():
                 owner.register(site.probe)
                 attachment.probes[name] = site.probe
@@ -219,7 +250,7 @@ def _places(owner: ProgramOwner, program: Program, where: str | int | None, offs
     for name, target in targets.items():
         for aim in aims(program.codes[name], target, owner.machine.symbols, debug.markers):
             place = Where(aim.symbol, target.offset, target.on in ("return", "sysreturn"), maxactive,
-                          target.on == "session", target.listed, aim.operands)
+                          target.on == "session", target.listed, aim.operands, aim.semaphore)
             yield f"{name}@{aim.name}" if aim.name else name, name, place
 
 
@@ -262,7 +293,7 @@ def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
 def _operand(code: Code, written: str, machine: Machine) -> Operand:
     """Return an operand of a static tracepoint. ProgramError: it cannot be read."""
     try:
-        return operand_of(written, machine.arch, machine.symbols)
+        return resolved(operand_of(written, machine.arch, machine.symbols), machine.symbols)
     except Unfetchable as error:
         raise code.error(f"the tracepoint has an argument {written!r}, and {error}",
                          hint="read registers: KPROBES_REG(ctx, <arch>_<name>)") from None

@@ -32,11 +32,13 @@ class Aim:
         symbol: name or address of the function; address of a marker.
         name: how it is told from the target's other places; "" for the only one.
         operands: of a marker, as the compiler wrote them.
+        semaphore: address of 16 bits that count who looks at a marker; 0: there are none.
     """
 
     symbol: str | int
     name: str = ""
     operands: tuple[str, ...] = ()
+    semaphore: int = 0
 
 
 def aims(code: Code, target: Target, symbols: Named, markers: Callable[[], Iterable[Any]]) -> list[Aim]:
@@ -120,5 +122,6 @@ def _marked(code: Code, target: Target, markers: list[Any]) -> list[Aim]:
         raise code.error(f"the guest has no static tracepoint {target.provider}:{target.function}",
                          hint=f"there is {there}")
     several = len(found) > 1
-    return [Aim(m.address, f"{m.provider}:{m.name}@{m.address:#x}" if several else "", tuple(m.arguments))
+    return [Aim(m.address, f"{m.provider}:{m.name}@{m.address:#x}" if several else "", tuple(m.arguments),
+                m.semaphore)
             for m in found]

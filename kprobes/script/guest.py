@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arch._base import Order
 from ..debug.info import DebugInfo
-from ..debug.operands import Unfetchable, operand_of
+from ..debug.operands import Unfetchable, operand_of, resolved
 from ..errors import KprobeError, ProgramError
 from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM
 from . import types, world
@@ -152,25 +152,19 @@ class GuestWorld:
             ProgramError: programs cannot read it.
         """
         try:
-            operand = operand_of(written, self.machine.arch, self.machine.symbols)
+            symbols = self.machine.symbols
+            operand = resolved(operand_of(written, self.machine.arch, symbols), symbols)
         except Unfetchable as error:
             raise ProgramError(str(error)) from None
-        number = operand.number
-        if operand.symbol:
-            name, offset = re.fullmatch(r"(.+?)([+-]\d+)?", operand.symbol).groups()  # type: ignore[union-attr]
-            found = self.symbol(name)
-            if found is None:
-                raise ProgramError(f"the guest has no symbol {name}")
-            number = found[0] + int(offset or 0)
         word = None
         if operand.register:
             word = self.register(operand.register)
             if word is None:
                 raise ProgramError(f"programs do not see the register {operand.register}")
-            if number not in _I32:
+            if operand.number not in _I32:
                 raise ProgramError("it is too far behind its register")
         return MarkerArgument(type=types.Integer(8 * operand.size, operand.signed), word=word, shift=operand.shift,
-                              number=number, memory=operand.memory)
+                              number=operand.number, memory=operand.memory)
 
 
     def registers(self) -> Sequence[str]:

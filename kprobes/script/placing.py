@@ -172,23 +172,6 @@ def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
     _missing(front, point, f"No code of {file}:{number}", [])
 
 
-def look(machine: Any, point: Point, step: int) -> None:
-    """Change how many look at a USDT marker: a program may skip a marker that nobody looks at.
-
-    Args:
-        machine: the guest's.
-        point: at a marker with a semaphore.
-        step: 1, or -1 for one less.
-
-    Raises:
-        GuestFault: the semaphore is not mapped.
-        MachineClosed: the machine is closed.
-    """
-    order = machine.arch.order.value
-    count = int.from_bytes(machine.read(point.semaphore, 2), order) + step
-    machine.write(point.semaphore, (count & 0xFFFF).to_bytes(2, order))
-
-
 def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, engine: str | None,
            woken: Callable[[str], None]) -> Iterator[Attachment | Watchpoint]:
     """Put a program at all its attach points in the guest.

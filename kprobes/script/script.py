@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError
-from ..programs.attach import Attachment
+from ..programs.attach import Attachment, look
 from . import compiler, values
 from .folding import Parameters
 from .guest import GuestWorld, world_of
 from .inference import TypedProbe
 from .output import JsonOutput, ScriptOutput, TextOutput
 from .performing import Performer
-from .placing import Probed, attach, look, placed
+from .placing import Probed, attach, placed
 from .points import Point
 from .source import Source
 from .storage import TICK
@@ -277,14 +277,14 @@ class Script:
         assert self._kprobes is not None
         for point in points:
             if point.semaphore:
-                look(self._kprobes.machine, point, 1)
+                look(self._kprobes.machine, point.semaphore, 1)
                 self._looked.append(point)
 
     def _detach(self) -> None:
         while self._looked:
             assert self._kprobes is not None
             with contextlib.suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
-                look(self._kprobes.machine, self._looked.pop(), -1)
+                look(self._kprobes.machine, self._looked.pop().semaphore, -1)
         for one in self.attachments:
             if isinstance(one, Attachment):
                 one.detach()

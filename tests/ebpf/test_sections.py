@@ -150,11 +150,15 @@ def test_arguments_of_static_tracepoints(name: str) -> None:
             n += 1;
             return 0;
         }
+        int looked_at;
+        SEC("usdt/sdt:lab:busy") int BPF_USDT(on_busy, int looked) { looked_at = looked; return 0; }
     """)
     arch = "cortexm" if name.startswith("cortexm") else None
     with UnicornMachine.load(MARKED[name], name="sdt", arch=arch) as m, Kprobes(m) as k, k.attach(program) as a:
         m.call("call", 1)
-        assert len(a.probes) == 2
+        assert len(a.probes) == 3
+    # the program comes by there only where somebody looks, and counts that in a variable
+    assert program.variables["looked_at"] == 1
     assert (list(program.variables["numbers"]), list(program.variables["thirds"])) == ([1, -5], [-7, -7])
 
 

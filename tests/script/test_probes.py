@@ -7,7 +7,6 @@ import pytest
 from arches import RUNNABLE, integer, programs_of, results
 
 from kprobes import Kprobes, UnicornMachine
-from kprobes.debug.info import DebugInfo
 from kprobes.errors import GuestStopped, KprobeError
 from kprobes.script import ScriptError
 
@@ -168,12 +167,14 @@ MARKED = _marked()
 def test_arguments_of_markers(name: str, engine: str | None) -> None:
     """As the compiler left them at each of a marker's places; one that it has not is 0."""
     arch = "cortexm" if name.startswith("cortexm") else None
-    text = """usdt:*:lab:work { printf("%lld %s %lld %d\\n", arg0, str(arg1), arg2, arg9); @n = max((int64)arg0); }"""
+    text = """usdt:*:lab:work { printf("%lld %s %lld %d\\n", arg0, str(arg1), arg2, arg9); @n = max((int64)arg0); }
+              usdt:*:lab:busy { @busy = arg0; }"""
     with UnicornMachine.load(MARKED[name], name="sdt", arch=arch) as m, Kprobes(m) as k:
         with k.script(text, engine=engine) as s:
             m.call("call", 1)
-        lines = [line for line in s.output.splitlines() if line and line[0] != "@"]
-        assert [(line.split(" ")[0], line.split(" ")[-2:]) for line in lines] == [("1", ["-7", "0"]), ("-5", ["-7", "0"])]
+        lines = [line.split(" ") for line in s.output.splitlines() if line and line[0] != "@"]
+        assert [(line[0], line[-2:]) for line in lines] == [("1", ["-7", "0"]), ("-5", ["-7", "0"])]
+        assert s.maps["busy"] == 1  # a variable of the program's, which counts its semaphore
         assert s.maps["n"] == 1
         assert "has 4 arguments: arg9 is 0 there" in s.warnings[0]
 
@@ -190,9 +191,10 @@ def test_blocks_at_one_place_run_as_they_are_written(demo: Kprobes, engine: str 
 def test_semaphores_of_markers() -> None:
     """A marker that nobody looks at may be skipped: the script is counted while it runs."""
     with UnicornMachine.load(MARKED["arm64"], name="sdt") as m, Kprobes(m) as k:
-        semaphore, = {marker.semaphore for marker in DebugInfo(m).markers() if marker.semaphore}
-        before = m.read(semaphore, 2)
-        with k.script("usdt:*:lab:* { @ = count(); }"):
-            during = m.read(semaphore, 2)
-        assert (before, m.read(semaphore, 2)) == (bytes(2), bytes(2))
-        assert during != bytes(2)
+        semaphore = m.symbols["busy_semaphore"].address
+        counts = [m.read(semaphore, 2)[0]]
+        with k.script("usdt:*:lab:busy { }"), k.script("usdt:sdt:lab:* { }"):
+            counts.append(m.read(semaphore, 2)[0])
+        assert [*counts, m.read(semaphore, 2)[0]] == [0, 2, 0]
+        with pytest.raises(ScriptError, match="No matches"), k.script("usdt:other:lab:busy { }"):
+            pass
