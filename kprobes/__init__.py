@@ -106,8 +106,8 @@ else:
         return value
 
     def _former(name: str) -> object:
-        """What has a former name. AttributeError: nothing has it."""
-        from .deprecation import FORMER, warn  # loads attrs, which few need
+        """Return what has this former name, and warn; AttributeError where nothing has it."""
+        from .deprecation import FORMER, warn
 
         renamed = FORMER.get(name)
         if renamed is None:

@@ -102,7 +102,11 @@ class _Top:
             order: what rows are sorted by, one of ORDERS.
             keys: gives what has been typed; None: there is no keyboard.
         """
-        self._interval, self._rows, self._json, self._order, self._keys = interval, rows, as_json, order, keys
+        self._interval = interval
+        self._rows = rows
+        self._json = as_json
+        self._order = order
+        self._keys = keys
         self._reversed = False
         self._begun = self._shown = time.perf_counter()
         self._due = self._begun + interval
@@ -138,7 +142,9 @@ class _Top:
 
     def last(self, clear: bool) -> None:
         """Show the table of the end: its rates are those of the whole run."""
-        self._before, self._shown, self._keys = {}, self._begun, None
+        self._before = {}
+        self._shown = self._begun
+        self._keys = None
         self.show(clear)
 
     def show(self, clear: bool = True) -> None:

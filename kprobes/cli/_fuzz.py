@@ -176,7 +176,7 @@ class Counted:
     ranges: tuple[tuple[int, int], ...]
 
     def spans(self, target: Target) -> list[tuple[int, int]]:
-        """Its (start, end) in a target.
+        """Return the (start, end) of all code that was chosen, in a target.
 
         Raises:
             BadArgument: there is no such image, or no such function.

@@ -162,8 +162,10 @@ def _show_output(calls: Any) -> None:
 
 @contextlib.contextmanager
 def warnings_said() -> Iterator[None]:
-    """What the library warns of meanwhile (returns that were missed, with the option that mends it; text that the guest
-    has overwritten), as lines of ours behind everything else."""
+    """Print the library's warnings of the body as lines of the command, behind everything else.
+
+    They are ReturnMissed, with the option that mends it, and TextOverwritten; each text once.
+    """
     from ..core.hit.returns import ReturnMissed
     from ..core.patch.text import TextOverwritten
 

@@ -65,7 +65,7 @@ def check(file: File, place: str | None, texts: tuple[str, ...], as_json: bool) 
 
 
 def _verdicts(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[dict[str, Any]]:
-    """What `check --json` says of each instruction."""
+    """Yield the object that `check --json` prints for each instruction of `place` (None: of all functions)."""
     disassemble = disassembler(machine.arch)
     for symbol, addresses in _places(machine, k, place):
         for address in addresses:

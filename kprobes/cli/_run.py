@@ -153,7 +153,10 @@ class _Shown:
             as_json: whether each line is a JSON object.
             describe: names an address of the guest.
         """
-        self._program, self._out, self._json, self._describe = program, out, as_json, describe
+        self._program = program
+        self._out = out
+        self._json = as_json
+        self._describe = describe
         self._lock = threading.RLock()
 
     def _write(self, line: str) -> None:

@@ -67,7 +67,13 @@ def result_parts(arch: Arch, type: CType, by_reference: Callable[[CType], bool])
 
 @define
 class _Taken:
-    """What parameters have taken so far."""
+    """Registers and stack that a call's parameters have taken so far.
+
+    Attributes:
+        words: general registers.
+        reals: floating-point registers.
+        stack: bytes of the stack.
+    """
 
     words: int = 0
     reals: int = 0
@@ -272,7 +278,7 @@ def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[Part,
 
 
 def _in_words(type: CType, taken: _Taken) -> tuple[Part, ...]:
-    """What is in general registers, whole, or on the stack, whole."""
+    """Return the parts of a parameter that is passed in general registers, or on the stack; never in both."""
     align, count = alignment(type), (type.size + 7) // 8
     if align >= 16:
         taken.words += taken.words % 2

@@ -181,8 +181,13 @@ class DebugInfo:
         return sorted(found, key=lambda v: v.parameter or 0)
 
     def _variables(self, function: Function, address: int, own: bool = False) -> Iterator[Variable]:
-        """What is in scope at a link address: of several of a name the innermost. own: without those of functions that
-        stand inlined there."""
+        """Yield the variables in scope at an address: of several of a name the innermost.
+
+        Args:
+            function: the function that has the address.
+            address: as the file was linked, without its bias.
+            own: leave out those of functions that stand inlined there.
+        """
         seen = set()
         for die, origin, parameter in entries(function, address, own):
             try:
@@ -239,7 +244,12 @@ class DebugInfo:
             return None
 
     def in_parts(self, type: CType, parts: Sequence[Part], regs: Regs) -> Any:
-        """What the calling convention has in registers, or in memory. Raises GuestFault; Unknown."""
+        """Return a value of which the calling convention keeps each part in a register, or in memory.
+
+        Raises:
+            GuestFault: its memory is not mapped.
+            Unknown: a part is not kept.
+        """
         return self._in_parts(type, parts, regs)
 
     def locals(self, regs: Regs) -> dict[str, Any]:
@@ -333,7 +343,15 @@ class DebugInfo:
         return self.typed(type, there.raw(place, type.size))
 
     def _constant(self, type: CType, value: Any) -> Any:
-        """What is always the same: a number, or the bytes that memory would have."""
+        """Return the value of a constant.
+
+        Args:
+            type: of the constant.
+            value: a number, or the bytes that memory would have.
+
+        Raises:
+            Unknown: there are more bytes than the type has, or fewer.
+        """
         if not isinstance(value, list | bytes):
             return self.typed(type, int(value))
         data = bytes(value)

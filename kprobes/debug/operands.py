@@ -65,7 +65,16 @@ class Operand:
 
 
 def operand_of(written: str, arch: Arch, symbols: Symbols) -> Operand:
-    """What an operand is: `-4@%eax`. Unfetchable: it cannot be read."""
+    """Return the operand that a marker's note has written.
+
+    Args:
+        written: "SIZE@PLACE", as in `-4@%eax`: bytes, negative where they are signed.
+        arch: of the guest.
+        symbols: of the guest; the place may name one.
+
+    Raises:
+        Unfetchable: it cannot be read.
+    """
     sized = _SIZED.fullmatch(written)
     if sized is None and "@" in written:
         raise Unfetchable("numbers of 1, 2, 4 and 8 bytes can be fetched")

@@ -211,7 +211,14 @@ class Whereabouts:
     # --- what the caller passed (DWARF 5, 2.5.1.7 and 3.4)
 
     def _entered(self, ops: Sequence[Any]) -> int | Typed:
-        """What a register, or memory that it points at, was at the function's entry."""
+        """Return the value that a register, or memory that it points at, had at the function's entry.
+
+        Args:
+            ops: of DW_OP_entry_value: the register, then perhaps DW_OP_deref.
+
+        Raises:
+            Unknown: the caller's call site does not tell.
+        """
         what = "data_value" if len(ops) == 2 and ops[1].op_name == "DW_OP_deref" else "value"
         wanted = _register_of(ops[0])
         if wanted is None or len(ops) > (1 if what == "value" else 2):
@@ -225,7 +232,14 @@ class Whereabouts:
         raise Unknown
 
     def _passed(self, offset: int) -> int | Typed:
-        """What the caller passed for a parameter. offset: of its entry in the unit."""
+        """Return the value that the caller passed for a parameter.
+
+        Args:
+            offset: of the parameter's entry in the unit, in bytes.
+
+        Raises:
+            Unknown: the caller's call site does not tell.
+        """
         parameter = self._function.unit.get_DIE_from_refaddr(self._function.unit.cu_offset + offset)
         caller, site = self._call
         for die in children(site):
