@@ -10,14 +10,16 @@ import enum
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from attrs import has
 
 import kprobes
+from kprobes import Graph, HeapCheck, Recording, Script
 from kprobes.deprecation import FORMER, FormerName, Renamed
+from kprobes.programs.attach import attach
 
 quick = pytest.mark.quick
 ROOT = Path(__file__).resolve().parent.parent
@@ -120,6 +122,18 @@ def test_former_names_stay_for_two_minor_versions() -> None:
     now = [int(number) for number in re.findall(r"\d+", kprobes.__version__)[:2]]
     assert [former for former, renamed in FORMER.items()
             if [int(number) for number in renamed.goes.split(".")[:2]] <= now] == []
+
+
+@quick
+@pytest.mark.parametrize(("method", "made"), [("trace", Recording), ("graph", Graph), ("heap", HeapCheck),
+                                              ("script", Script), ("attach", attach)])
+def test_methods_have_the_defaults_of_what_they_make(method: str, made: Callable[..., object]) -> None:
+    """A method of Kprobes names the parameters again, for type checkers."""
+    named = inspect.signature(getattr(kprobes.Kprobes, method)).parameters
+    theirs = inspect.signature(made).parameters
+    shared = {name for name in {*named} & {*theirs} if named[name].default is not inspect.Parameter.empty}
+    assert len(shared) >= 3
+    assert [name for name in sorted(shared - {"reads_lines"}) if named[name].default != theirs[name].default] == []
 
 
 MISTAKES = {

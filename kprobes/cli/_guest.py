@@ -164,7 +164,7 @@ def _show_output(calls: Any) -> None:
 def warnings_said() -> Iterator[None]:
     """Print the library's warnings of the body as lines of the command, behind everything else.
 
-    They are ReturnMissed, with the option that mends it, and TextOverwritten; each text once.
+    Each text once. ReturnMissed and TextOverwritten come always, others as Python's filters say.
     """
     from ..core.hit.returns import ReturnMissed
     from ..core.patch.text import TextOverwritten
