@@ -121,7 +121,8 @@ class Guest:
             machine.serve_system_calls()
         if self.arguments is not None:
             machine.process([os.fsencode(word) for word in (self.file, *self.arguments)])
-        elif self.call and not self.around.raw:  # a library's functions need their thread-local storage
+        elif not self.around.raw and (self.call or self.syscalls):
+            # a library's functions need their thread-local storage, a program its stack
             with contextlib.suppress(Unsupported):
                 machine.process([os.fsencode(self.file)])
         return machine

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from kprobes import BadArgument, GuestFault, UnicornMachine, Unsupported
 from kprobes.cli import main
+from kprobes.machine.unicorn.furniture import STACK_SIZE
 from kprobes.machine.unicorn.guests.conventions import CONVENTIONS
 from kprobes.machine.unicorn.syscalls import MOST_MEMORY, MOST_OUTPUT, ServedSystemCalls
 
@@ -124,6 +125,39 @@ def test_memory_comes_and_goes(caller: Caller) -> None:
     assert caller("munmap", BASE, page) == -22 and m.read(BASE, 1)  # nothing but what was mapped so
 
 
+def test_what_static_programs_ask_when_they_start(caller: Caller) -> None:
+    """A C library's start-up code: limits, the program's own name, what stdout is."""
+    m, word = caller.m, caller.m.arch.bits // 8
+    order = m.arch.order.value
+    for name, size in (("prlimit64", 8), ("getrlimit", word), ("ugetrlimit", word)):
+        if name not in caller.numbers:
+            continue
+        for resource, limit in ((3, STACK_SIZE), (7, (1 << 8 * size) - 1)):
+            arguments = (0, resource, 0, 0x30100) if name == "prlimit64" else (resource, 0x30100)
+            assert caller(name, *arguments) == 0
+            assert m.read(0x30100, 2 * size) == 2 * limit.to_bytes(size, order)
+    if "prlimit64" in caller.numbers:
+        assert caller("prlimit64", 0, 3, 0x30100, 0) == -1  # nothing is raised
+    at = {"readlinkat": (-100,), "readlink": ()}
+    linked = next(name for name in at if name in caller.numbers)
+    end = 0x31000
+    m.write(end - 6, b"/proc\0")
+    assert caller(linked, *at[linked], end - 6, 0x30100, 64) == -2
+    m.write(0x30000, b"/proc/self/exe\0")
+    assert caller(linked, *at[linked], 0x30000, 0x30100, 64) == -2  # no process() yet
+    m.process(["./tool", "x"])
+    m.regs.sp = 0x30800
+    assert caller(linked, *at[linked], 0x30000, 0x30100, 64) == 5 and m.read(0x30100, 5) == b"/tool"
+    assert caller(linked, *at[linked], 0x30000, 0x30100, 3) == 3
+    stat = next(name for name in ("fstat", "fstat64", "statx") if name in caller.numbers)
+    m.write(0x30000, b"\0")
+    assert caller(stat, 1, 0x30000, 0x30100) == -9
+    if stat == "statx":
+        m.write(0x30000, b"/etc\0")
+        with pytest.raises(GuestFault, match="statx"):
+            caller(stat, -100, 0x30000, 0, 0, 0)
+
+
 def test_any_other_call_is_an_error_with_its_name(caller: Caller) -> None:
     with pytest.raises(GuestFault, match=r"system call socket \(\d+\), which is not served") as caught:
         caller("socket" if "socket" in caller.numbers else "socketcall", 1, 2, 3)
@@ -179,7 +213,8 @@ def test_hostile_guests_take_no_more_than_they_may() -> None:
             try:
                 assert -4096 < caller(name, *arguments) < 1 << 63
             except GuestFault as fault:
-                assert "waits for another thread" in str(fault)
+                paths = name in ("newfstatat", "fstatat64", "statx")
+                assert ("which is not served" if paths else "waits for another thread") in str(fault)
 
 
 def test_a_guest_cannot_unmap_what_is_the_library_s(caller: Caller) -> None:
@@ -197,6 +232,8 @@ def test_the_command_serves_them(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert " 40 8 " in done.output and "guest: exit(2)" in done.output
+    done = CliRunner().invoke(main, [*words[:-2], "--run"])  # it counts its arguments: argv[0] only
+    assert "guest: exit(" in done.output, done.output
     words.remove("--syscalls")
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 1 and "interrupt" in done.output

@@ -55,6 +55,7 @@ class LinuxProcess:
 
     Attributes:
         pointer: the thread pointer; 0: nothing is set up.
+        path: of the program, absolute, as the process knows it; b"": nothing is set up.
     """
 
     def __init__(
@@ -77,15 +78,23 @@ class LinuxProcess:
         self._blocks: list[tuple[TlsBlock, int, int]] = []
         self._end = 0  # of the blocks, from the thread pointer, whichever way they grow
         self.pointer = self._room = 0
+        self.path = b""
 
     @property
     def books(self) -> tuple[Any, ...]:
         """The state of the set-up, as a copy for a snapshot; set to go back to one."""
-        return self._main, self._blocks.copy(), self._end, self.pointer, self._room
+        return (
+            self._main,
+            self._blocks.copy(),
+            self._end,
+            self.pointer,
+            self._room,
+            self.path,
+        )
 
     @books.setter
     def books(self, then: tuple[Any, ...]) -> None:
-        self._main, blocks, self._end, self.pointer, self._room = then
+        self._main, blocks, self._end, self.pointer, self._room, self.path = then
         self._blocks = blocks.copy()
 
     # --- images
@@ -136,6 +145,7 @@ class LinuxProcess:
             _encoded(path),
         )
         self._set_up_threads(self._threads)
+        self.path = texts[2] if texts[2].startswith(b"/") else b"/" + os.path.basename(texts[2])
         self._cpu.regs.sp = self._write_stack(self._threads, *texts)
         if self._main is not None and self._main[1].entry is not None:
             self._enter(self._main[1].entry)

@@ -15,6 +15,7 @@ from typing import Any
 from ...errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ...regs import Regs
 from .cpu import UnicornCpu
+from .furniture import STACK_SIZE
 from .guests.conventions import Convention, convention_of
 from .process import LinuxProcess
 from .runstate import RunState
@@ -27,7 +28,10 @@ MOST_PARTS = 1024  #: pieces of a writev()
 EPOCH = 946_684_800  #: seconds: the guest's clock begins in 2000
 TICK = 1_000_000  #: nanoseconds that each look at the clock takes
 FIXED = 0x10  #: of mmap's flags, on every architecture
-EBADF, EAGAIN, ENOMEM, EFAULT, EINVAL, ENOTTY = 9, 11, 12, 14, 22, 25
+ENOENT, EBADF, EAGAIN, ENOMEM, EFAULT, EINVAL, ENOTTY, ENOSYS = 2, 9, 11, 12, 14, 22, 25, 38
+EPERM = 1
+OWN_PROGRAM = b"/proc/self/exe"  #: the only symbolic link that there is
+RLIMIT_STACK = 3  #: on every architecture
 LAST_ERROR = 4095
 SECOND = 1_000_000_000
 
@@ -150,14 +154,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         try:
             handler = self[name]
         except KeyError:
-            raise GuestFault(
-                f"system call {name} ({call}), which is not served",
-                address=regs.pc,
-                pc=regs.pc,
-                access="interrupt",
-                number=number,
-                serve=f"m.system_calls[{name!r}] = function serves it; QEMU and Qiling serve all",
-            ) from None
+            raise self._unserved(regs) from None
         try:
             result = int(handler(regs, *self._arguments(regs, convention)))
         except GuestFault as fault:
@@ -166,6 +163,21 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             result = -EFAULT
         self._return(regs, convention, result)
         return True
+
+    def _unserved(self, regs: Regs) -> GuestFault:
+        """Return the fault of the call that the guest makes now."""
+        convention = self._convention
+        assert convention is not None
+        call = self._number(regs, convention)
+        name = self._names(call)
+        return GuestFault(
+            f"system call {name} ({call}), which is not served",
+            address=regs.pc,
+            pc=regs.pc,
+            access="interrupt",
+            number=convention.interrupt,
+            serve=f"m.system_calls[{name!r}] = function serves it; QEMU and Qiling serve all",
+        )
 
     def _number(self, regs: Regs, convention: Convention) -> int:
         if convention.inline:
@@ -282,6 +294,60 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
     _do_gettid = _do_set_tid_address = _do_getpid
 
+    def _do_prctl(self, regs: Regs, *_: int) -> int:
+        return -EINVAL
+
+    def _do_riscv_hwprobe(self, regs: Regs, *_: int) -> int:
+        return -ENOSYS  # as kernels before 6.4, which C libraries run on
+
+    def _do_getrlimit(self, regs: Regs, resource: int, address: int, *_: int) -> int:
+        return self._limits(resource, address, self._cpu.arch.bits // 8)
+
+    _do_ugetrlimit = _do_getrlimit
+
+    def _do_prlimit64(
+        self, regs: Regs, task: int, resource: int, new: int, address: int, *_: int
+    ) -> int:
+        if new:
+            return -EPERM
+        return self._limits(resource, address, 8)
+
+    def _limits(self, resource: int, address: int, size: int) -> int:
+        """Write a limit and how far it may be raised, numbers of `size` bytes: infinity, but for
+        the stack's.
+        """
+        limit = STACK_SIZE if resource == RLIMIT_STACK else (1 << 8 * size) - 1
+        return self._pair(address, limit, limit, size)
+
+    def _do_readlink(self, regs: Regs, name: int, address: int, size: int, *_: int) -> int:
+        memory = self._cpu.memory
+        # byte by byte: another name may end where its page ends
+        same = all(
+            memory.read(name + n, 1) == bytes([byte]) for n, byte in enumerate(OWN_PROGRAM + b"\0")
+        )
+        if not same or not self._process.path:
+            return -ENOENT
+        target = self._process.path[: min(size, MOST_BYTES)]
+        memory.write(address, target)
+        return len(target)
+
+    def _do_readlinkat(
+        self, regs: Regs, folder: int, name: int, address: int, size: int, *_: int
+    ) -> int:
+        return self._do_readlink(regs, name, address, size)
+
+    def _do_fstat(self, regs: Regs, *_: int) -> int:
+        return -EBADF  # stdio takes its usual buffer then, as for a file
+
+    _do_fstat64 = _do_fstat
+
+    def _do_newfstatat(self, regs: Regs, descriptor: int, name: int, *_: int) -> int:
+        if self._cpu.memory.read(name, 1) != b"\0":  # a path, and there are no files
+            raise self._unserved(regs)
+        return -EBADF
+
+    _do_fstatat64 = _do_statx = _do_newfstatat
+
     def _do_sched_getaffinity(self, regs: Regs, task: int, size: int, address: int, *_: int) -> int:
         word = self._cpu.arch.bits // 8
         if size < word:
@@ -295,7 +361,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         self.now += TICK
         return divmod(self.now, SECOND)
 
-    def _times(self, address: int, first: int, second: int, size: int) -> int:
+    def _pair(self, address: int, first: int, second: int, size: int) -> int:
         order: Any = self._cpu.arch.order.value
         if address:
             self._cpu.memory.read(address, 2 * size)
@@ -305,14 +371,14 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return 0
 
     def _do_clock_gettime(self, regs: Regs, clock: int, address: int, *_: int) -> int:
-        return self._times(address, *self._tick(), self._cpu.arch.bits // 8)
+        return self._pair(address, *self._tick(), self._cpu.arch.bits // 8)
 
     def _do_clock_gettime64(self, regs: Regs, clock: int, address: int, *_: int) -> int:
-        return self._times(address, *self._tick(), 8)
+        return self._pair(address, *self._tick(), 8)
 
     def _do_gettimeofday(self, regs: Regs, address: int, *_: int) -> int:
         seconds, rest = self._tick()
-        return self._times(address, seconds, rest // 1000, self._cpu.arch.bits // 8)
+        return self._pair(address, seconds, rest // 1000, self._cpu.arch.bits // 8)
 
     def _do_time(self, regs: Regs, address: int, *_: int) -> int:
         seconds, _rest = self._tick()
