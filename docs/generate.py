@@ -34,6 +34,7 @@ from kprobes.core.hit import ctlblk
 from kprobes.core.patch import arming
 from kprobes.core.settings import Setting
 from kprobes.events._messages import MESSAGES
+from kprobes.inventory import engines
 from kprobes.programs import header
 from kprobes.programs.helpers import HELPERS
 from kprobes.script import names
@@ -121,7 +122,7 @@ def escape(text: str) -> str:
 
 def architectures(_: str) -> str:
     """What each architecture can do, from its record."""
-    return table(["name", "bits", "order", "instructions", "calls and arguments", "return probes",
+    return table(["name", "bits", "order", "runs in", "instructions", "calls and arguments", "return probes",
                   "boost and optimization"],
                  map(architecture, map(arch.get, arch.names())))
 
@@ -133,7 +134,7 @@ def architecture(a: arch.Arch) -> list[str]:
     page = next((path for path in sorted((DOCS / "arch").glob("*.md"))
                  if f"`{a.name}`" in path.read_text().partition("\n")[0]), None)
     name = f"[`{a.name}`](arch/{page.name})" if page else f"`{a.name}`"
-    return [name, str(a.bits), a.order.value, length, in_registers, "yes" if a.linkage else "-",
+    return [name, str(a.bits), a.order.value, ", ".join(engines(a)), length, in_registers, "yes" if a.linkage else "-",
             f"{a.jump.size}-byte jump" if a.jump else "-"]
 
 
@@ -269,33 +270,12 @@ def pictures() -> dict[Path, str]:
     """Path -> what is to be there."""
     drawn = {DOCS / "pictures" / name: text for name, text in helper(DOCS, "diagrams").pictures().items()}
     cost = str(helper(BENCHMARKS, "plot").svg(measured()))
-    return {**drawn, DOCS / "cost.svg": cost, DOCS / "terminal.svg": terminal(), NOTEBOOK: notebook()}
+    return {**drawn, DOCS / "cost.svg": cost, NOTEBOOK: notebook()}
 
 
 def notebook() -> str:
     """The cookbook's notebook, with the outputs of a run."""
     return str(helper(DOCS, "cells").notebook(NOTEBOOK.with_suffix(".py"), DOCS.parent))
-
-
-def terminal() -> str:
-    """The README's first command and what it prints, as a picture of a terminal."""
-    from rich.console import Console
-    from rich.text import Text
-
-    shown = re.search(r"^```console\n\$ .*?&& (.*?)^```", (DOCS.parent / "README.md").read_text(),
-                      re.DOTALL | re.MULTILINE)
-    assert shown is not None
-    console = Console(record=True, width=112, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    command, *lines = shown[1].splitlines()
-    console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
-    for line in lines:
-        text = Text(line)
-        text.highlight_regex(r"^\w+(?=:)", "cyan")
-        text.highlight_regex(r"\b\w+(?==)", "yellow")
-        console.print(text)
-    # its fonts lie elsewhere
-    svg = re.sub(r" *@font-face \{.*?\}\n", "", console.export_svg(title="kprobes"), flags=re.DOTALL)
-    return "".join(line.rstrip() + "\n" for line in svg.splitlines())
 
 
 # --- the support matrix

@@ -1,4 +1,5 @@
-"""What there is to probe in a machine: its functions, and their instructions."""
+"""What there is to probe in a machine, its functions and their instructions; and what runs an
+architecture."""
 
 from __future__ import annotations
 
@@ -9,9 +10,28 @@ from typing import TYPE_CHECKING
 from .errors import GuestFault
 
 if TYPE_CHECKING:
+    from .arch._base import Arch
     from .kprobes import Kprobes
     from .machine.unicorn.machine import UnicornMachine
     from .symbols import Symbol
+
+
+def engines(arch: Arch) -> tuple[str, ...]:
+    """Return what runs guests of an architecture: "Unicorn", "QEMU", both, or "model".
+
+    "model" is a machine in Python, made from the architecture's own description
+    (`kprobes.testing`): no other engine is known that runs it.
+    """
+    from .arch._rows import row
+    from .arch._stub import StubFacts
+    from .machine.unicorn.guests.rows import GUESTS
+
+    found = []
+    if arch.name in GUESTS:
+        found.append("Unicorn")
+    if row(arch, StubFacts) is not None:
+        found.append("QEMU")
+    return tuple(found) or ("model",)
 
 
 def functions(machine: UnicornMachine, pattern: str = "*") -> list[Symbol]:

@@ -296,7 +296,12 @@ def test_the_architecture_may_be_given() -> None:
 
 def test_archs() -> None:
     rows = {line.split()[0]: line.split() for line in run("archs").stdout.splitlines()}
-    assert rows["x86_64"][1:] == ["64", "little", "yes", "yes", "yes"]
+    assert rows["x86_64"][1:] == ["64", "little", "Unicorn,", "QEMU", "yes", "yes", "yes"]
+    assert rows["alpha"][3] == "QEMU" and rows["ia64"][3] == "model"
+    machines = [json.loads(line)["runs_in"] for line in run("archs", "--json").stdout.splitlines()]
+    assert (sum("Unicorn" in names for names in machines), len(machines)) == (25, 31)
+    page = (EXAMPLES.parent / "README.md").read_text()
+    assert "25 architectures in Unicorn, five more in QEMU, Itanium in a model" in page
 
 
 # --- processes

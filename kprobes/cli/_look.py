@@ -224,14 +224,17 @@ def _source(path: str, line: int) -> str:
 @click.command()
 @on_json
 def archs(as_json: bool) -> None:
-    """List the architectures, and what is known of each: its calls, its returns, its jumps."""
+    """List the architectures, and what is known of each: what runs it, its calls, its returns, its jumps."""
     from .. import arch
+    from ..inventory import engines
 
     known = [arch.get(name) for name in arch.names()]
     if as_json:
-        objects({"name": a.name, "bits": a.bits, "order": a.order.value, "calls": a.abi is not None,
-                 "return_probes": a.linkage is not None, "boost": a.jump is not None} for a in known)
+        objects({"name": a.name, "bits": a.bits, "order": a.order.value, "runs_in": list(engines(a)),
+                 "calls": a.abi is not None, "return_probes": a.linkage is not None, "boost": a.jump is not None}
+                for a in known)
         return
-    table(("name", "bits", "order", "$argN, --call", "return probes", "boost"), [
-        (a.name, a.bits, a.order.value, *("yes" if power else "-" for power in (a.abi, a.linkage, a.jump)))
+    table(("name", "bits", "order", "runs in", "$argN, --call", "return probes", "boost"), [
+        (a.name, a.bits, a.order.value, ", ".join(engines(a)),
+         *("yes" if power else "-" for power in (a.abi, a.linkage, a.jump)))
         for a in known])
