@@ -10,7 +10,8 @@ from .clint import Clint
 from .devices import KINDS, Device, Power, Unknown
 from .systemcontrol import SystemControl
 from .tasks import TaskPointer
-from .uarts import Pl011, SimpleUart, Uart, Uart16550
+from .timers import Sp804
+from .uarts import Pl011, SimpleUart, Stm32F4Usart, Stm32L4Usart, Uart, Uart16550
 
 __all__ = ["KINDS", "Board", "Bus", "Clint", "Device", "Fitted", "Part", "Pl011", "Power", "SimpleUart",
-           "SystemControl", "TaskPointer", "Uart", "Uart16550", "Unknown"]
+           "Sp804", "Stm32F4Usart", "Stm32L4Usart", "SystemControl", "TaskPointer", "Uart", "Uart16550", "Unknown"]

@@ -191,6 +191,87 @@ class Uart16550(Uart):
         self.ask(self._why() != 1)
 
 
+class Stm32F4Usart(Uart):
+    """The USART of STM32F1, F2, F4 and L1 (RM0090, 30.6). Whether it is enabled is not asked, except for interrupts;
+    a byte is sent at once; baud rates are taken and mean nothing."""
+
+    SIZE = 0x400
+    STATUS, DATA, CR1 = 0x00, 0x04, 0x0C
+    KEPT: tuple[int, ...] = (0x08, CR1, 0x10, 0x14, 0x18)  #: BRR, CR1, CR2, CR3, GTPR
+    ENABLED = 1 << 13  #: UE, of CR1
+    RECEIVED, SENT, EMPTY = 1 << 5, 1 << 6, 1 << 7  #: RXNE, TC, TXE; CR1 has their interrupts at the same bits
+
+    def __init__(self, start: int, **settings: Any) -> None:
+        super().__init__(start, **settings)
+        self._kept = dict.fromkeys(self.KEPT, 0)
+        self._sent = self.SENT
+
+    def _status(self) -> int:
+        return self.EMPTY | self._sent | (self.RECEIVED if self.received else 0)
+
+    def read(self, offset: int, size: int) -> int:
+        """Return a register."""
+        if offset == self.STATUS:
+            return self._status()
+        if offset != self.DATA:
+            return self._kept.get(offset, 0)
+        value = self.take()
+        self.update()
+        return value
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        """Change a register."""
+        if offset == self.DATA:
+            self.send(value)
+            self._sent = self.SENT
+        elif offset == self.STATUS:
+            self._clear(~value)
+        elif offset in self._kept:
+            self._kept[offset] = value
+        self.update()
+
+    def _clear(self, bits: int) -> None:
+        """Clear bits of the status: TC; RXNE, whose byte is lost then."""
+        self._sent &= ~bits
+        if bits & self.RECEIVED:
+            self.take()
+
+    def update(self) -> None:
+        """See Uart."""
+        control = self._kept[self.CR1]
+        self.ask(bool(control & self.ENABLED and self._status() & control & (self.RECEIVED | self.SENT | self.EMPTY)))
+
+
+class Stm32L4Usart(Stm32F4Usart):
+    """The USART of STM32F0, F3, F7, G0, G4, H7, L0 and L4 (RM0351, 40.8), without its FIFOs. Otherwise as
+    Stm32F4Usart."""
+
+    CR1, RQR, STATUS, ICR, DATA, TDR = 0x00, 0x18, 0x1C, 0x20, 0x24, 0x28
+    KEPT = (CR1, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x2C)  #: CR1, CR2, CR3, BRR, GTPR, RTOR, PRESC
+    ENABLED = 1 << 0
+    FLUSH = 1 << 3  #: RXFRQ, of RQR
+
+    def _status(self) -> int:
+        control = self._kept[self.CR1]
+        enabled = control if control & self.ENABLED else 0
+        return super()._status() | (enabled & 0xC) << 19  # TE and RE are acknowledged: TEACK, REACK
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        """Change a register."""
+        if offset == self.ICR:
+            self._clear(value & self.SENT)
+        elif offset == self.RQR and value & self.FLUSH:
+            self._clear(self.RECEIVED)
+        elif offset == self.TDR:
+            self.send(value)
+            self._sent = self.SENT
+        elif offset in self._kept:
+            self._kept[offset] = value
+        self.update()
+
+
 KINDS["simple-uart"] = SimpleUart
 KINDS["pl011"] = Pl011
 KINDS["16550"] = Uart16550
+KINDS["stm32f4-usart"] = Stm32F4Usart
+KINDS["stm32l4-usart"] = Stm32L4Usart

@@ -266,8 +266,9 @@ OPTIONS = (
     click.option("--mmio", type=Region(), multiple=True, metavar="START:SIZE",
                  help="A device of the board: reads give 0, writes are dropped, both are counted; may be given again."),
     click.option("--device", type=DeviceAt(), multiple=True, metavar="KIND@ADDRESS",
-                 help="A device with a model: simple-uart, pl011, 16550, clint, power. Settings behind it: "
-                      "pl011@0x40000000,interrupt=5,name=UART0. May be given again."),
+                 help="A device with a model: simple-uart, pl011, 16550, stm32f4-usart, stm32l4-usart, sp804, clint, "
+                      "power, unknown. Settings behind it: pl011@0x40000000,interrupt=5,name=UART0. May be given "
+                      "again."),
     click.option("--svd", metavar="FILE2", help="Names of registers and peripherals: a CMSIS-SVD file."),
     click.option("--board", metavar="FILE2", help="All of this from a file (TOML)."),
     click.option("--input", "fed", metavar="FILE2", help="What the first serial port receives; - is stdin."),

@@ -7,7 +7,17 @@ from collections.abc import Callable
 import pytest
 
 from kprobes import BadArgument, GuestHalted, GuestTimeout, UnicornMachine
-from kprobes.board import Board, Clint, Device, Part, Pl011, Uart16550
+from kprobes.board import (
+    Board,
+    Clint,
+    Device,
+    Part,
+    Pl011,
+    Sp804,
+    Stm32F4Usart,
+    Stm32L4Usart,
+    Uart16550,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -96,6 +106,78 @@ def test_a_16550_receives_and_sends(stride: int) -> None:
     assert not wires.levels[4]  # that was its end
     uart.write(7 * stride, 1, 0x5A)
     assert (uart.sent, uart.read(7 * stride, 1)) == (b"y", 0x5A)
+
+
+def test_an_stm32f4_receives_and_sends() -> None:
+    uart = Stm32F4Usart(0, line=37, received=b"abc")
+    wires = connected(uart)
+    uart.write(0x08, 4, 0x683)
+    assert (uart.read(0x08, 4), uart.read(0, 4)) == (0x683, 0xE0)  # empty, sent, received
+    uart.write(0x0C, 4, 0x2C)
+    assert not wires.levels[37]  # it is not enabled
+    uart.write(0x0C, 4, 0x202C)
+    assert wires.levels[37] and uart.read(4, 4) == ord("a")
+    uart.write(0, 4, ~0x20)
+    assert uart.read(4, 4) == ord("c")  # clearing what says that a byte came drops it
+    assert not wires.levels[37] and uart.read(0, 4) == 0xC0
+    uart.write(0, 4, ~0x40)
+    assert uart.read(0, 4) == 0x80
+    uart.write(0x0C, 4, 0x2040)
+    assert not wires.levels[37]
+    uart.write(4, 4, ord("y"))
+    assert wires.levels[37] and (uart.sent, uart.read(0, 4)) == (b"y", 0xC0)
+    uart.write(0x0C, 4, 0x2000)
+    assert not wires.levels[37]
+
+
+def test_an_stm32l4_receives_and_sends() -> None:
+    uart = Stm32L4Usart(0, line=37, received=b"ab")
+    wires = connected(uart)
+    assert uart.read(0x1C, 4) == 0xE0
+    uart.write(4, 4, 0x1000)
+    assert uart.read(4, 4) == 0x1000  # of another generation's, the data register's place
+    uart.write(0, 4, 0x2D)
+    assert uart.read(0x1C, 4) == 0x6000E0 and wires.levels[37]
+    uart.write(0x18, 4, 8)
+    assert uart.read(0x24, 4) == ord("b")
+    assert not wires.levels[37]
+    uart.write(0x20, 4, 0x40)
+    assert uart.read(0x1C, 4) == 0x600080
+    uart.write(0x28, 4, ord("y"))
+    assert (uart.sent, uart.read(0x1C, 4), uart.read(0x28, 4)) == (b"y", 0x6000C0, 0)
+    uart.write(0, 4, 0x4D)
+    assert wires.levels[37]
+
+
+def test_an_sp804_counts_down() -> None:
+    timer = Sp804(0, line=4)
+    wires = connected(timer)
+    assert [timer.read(0xFE0 + 4 * n, 4) for n in range(8)] == [0x04, 0x18, 0x14, 0, 0x0D, 0xF0, 0x05, 0xB1]
+    timer.write(0, 4, 10)
+    wires.pass_time(5)
+    assert timer.read(4, 4) == 10  # it does not count yet
+    timer.write(8, 4, 0xE2)  # periodic, of 32 bits, with its interrupt
+    wires.pass_time(9)
+    assert (timer.read(4, 4), wires.levels[4]) == (1, False)
+    wires.pass_time(1)
+    assert (timer.read(4, 4), wires.levels[4], timer.read(0x14, 4)) == (10, True, 1)
+    timer.write(0xC, 4, 0)
+    assert not wires.levels[4]
+    wires.pass_time(10)
+    assert wires.levels[4]
+    timer.write(8, 4, 0xC2)
+    assert not wires.levels[4] and (timer.read(0x10, 4), timer.read(0x14, 4)) == (1, 0)
+    timer.write(8, 4, 0)
+    timer.write(0xC, 4, 0)
+    timer.write(0x20, 4, 3)
+    timer.write(0x28, 4, 0xA5)  # the other one, once, each 16 instructions
+    wires.pass_time(47)
+    assert (timer.read(0x24, 4), wires.levels[4]) == (1, False)
+    wires.pass_time(1)
+    assert wires.levels[4]
+    timer.write(0x2C, 4, 0)
+    wires.pass_time(1000)
+    assert (timer.read(0x24, 4), wires.levels[4]) == (0, False)
 
 
 def test_a_clint_compares() -> None:

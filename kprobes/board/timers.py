@@ -1,0 +1,125 @@
+"""Arm's dual timer, as boards with a PL011 have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .devices import KINDS, Device
+from .wires import Wires
+
+LOAD, VALUE, CONTROL, CLEAR, RAW, MASKED, BACKGROUND = range(0x00, 0x1C, 4)
+ONCE, WIDE, DIVIDE, INTERRUPT, PERIODIC, ENABLED = 1 << 0, 1 << 1, 3 << 2, 1 << 5, 1 << 6, 1 << 7  # of CONTROL
+TIMERS = 0x40  # bytes of registers of both
+IDENTITY = bytes.fromhex("041814000df005b1")
+
+
+class _Counter:
+    """One of the two: it counts down to 0, and from there from where it was told to.
+
+    Attributes:
+        raised: its interrupt is, before the mask.
+    """
+
+    def __init__(self, told: Callable[[], None]) -> None:
+        """told: is called when `raised` changes as time goes by."""
+        self._told = told
+        self._load = 0
+        self._control = INTERRUPT
+        self._base = 0xFFFFFFFF  # what it counts from, and when it began to
+        self._begun = 0
+        self._cancel: Callable[[], None] = lambda: None
+        self.raised = False
+        self.divider = 1
+
+    @property
+    def masked(self) -> bool:
+        """Whether its interrupt is raised, behind the mask."""
+        return self.raised and bool(self._control & INTERRUPT)
+
+    @property
+    def _top(self) -> int:
+        return 0xFFFFFFFF if self._control & WIDE else 0xFFFF
+
+    @property
+    def _step(self) -> int:
+        """Instructions for a step."""
+        return self.divider * (1, 16, 256, 1)[(self._control & DIVIDE) >> 2]
+
+    def value(self, now: int) -> int:
+        """The count."""
+        gone = (now - self._begun) // self._step if self._control & ENABLED else 0
+        return max(self._base - gone, 0) & self._top
+
+    def read(self, register: int, now: int) -> int:
+        """Return a register."""
+        return {LOAD: self._load, BACKGROUND: self._load, VALUE: self.value(now), CONTROL: self._control,
+                RAW: int(self.raised), MASKED: int(self.masked)}.get(register, 0)
+
+    def write(self, register: int, value: int, wires: Wires) -> None:
+        """Change a register."""
+        now = wires.interrupts.now
+        if register in (LOAD, BACKGROUND):
+            self._load = value
+        if register == LOAD:
+            self._count_from(value, wires)
+        elif register == CONTROL:
+            count = self.value(now)
+            self._control = value & 0xFF
+            self._count_from(count, wires)
+        elif register == CLEAR:
+            self.raised = False
+
+    def _count_from(self, value: int, wires: Wires) -> None:
+        self._cancel()
+        self._base = value & self._top
+        self._begun = wires.interrupts.now
+        if self._control & ENABLED:
+            self._cancel = wires.interrupts.after(max(self._base, 1) * self._step, lambda: self._reach_zero(wires))
+
+    def _reach_zero(self, wires: Wires) -> None:
+        self.raised = True
+        if self._control & ONCE:
+            self._base, self._begun = 0, wires.interrupts.now
+        else:
+            self._count_from(self._load if self._control & PERIODIC else self._top, wires)
+        self._told()
+
+
+class Sp804(Device):
+    """Arm's SP804 (DDI 0271): two timers with one interrupt, raised while that of either is.
+
+    Attributes:
+        divider: instructions for each step before the timers' own dividers.
+    """
+
+    def __init__(self, start: int, *, divider: int = 1, **settings: Any) -> None:
+        super().__init__(start, **settings)
+        self._counters = _Counter(self._update), _Counter(self._update)
+        for counter in self._counters:
+            counter.divider = divider
+
+    def _update(self) -> None:
+        self.ask(any(counter.masked for counter in self._counters))
+
+    def connect(self, wires: Wires) -> None:
+        """See Device."""
+        super().connect(wires)
+        self._update()
+
+    def read(self, offset: int, size: int) -> int:
+        """Return a register."""
+        if offset >= 0xFE0:
+            return IDENTITY[(offset - 0xFE0) // 4]
+        if offset >= TIMERS:
+            return 0
+        return self._counters[offset // 0x20].read(offset % 0x20, self.wires.interrupts.now)
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        """Change a register."""
+        if offset < TIMERS:
+            self._counters[offset // 0x20].write(offset % 0x20, value, self.wires)
+            self._update()
+
+
+KINDS["sp804"] = Sp804
