@@ -250,11 +250,15 @@ class Stm32L4Usart(Stm32F4Usart):
     KEPT = (CR1, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x2C)  #: CR1, CR2, CR3, BRR, GTPR, RTOR, PRESC
     ENABLED = 1 << 0
     FLUSH = 1 << 3  #: RXFRQ, of RQR
+    RECEIVES, SENDS = 1 << 2, 1 << 3  #: RE and TE, of CR1
+    SENDING_READY, RECEIVING_READY = 1 << 21, 1 << 22  #: TEACK and REACK, of ISR
 
     def _status(self) -> int:
         control = self._kept[self.CR1]
         enabled = control if control & self.ENABLED else 0
-        return super()._status() | (enabled & 0xC) << 19  # TE and RE are acknowledged: TEACK, REACK
+        sends = self.SENDING_READY if enabled & self.SENDS else 0
+        receives = self.RECEIVING_READY if enabled & self.RECEIVES else 0
+        return super()._status() | sends | receives
 
     def write(self, offset: int, size: int, value: int) -> None:
         """Change a register."""

@@ -136,6 +136,8 @@ def test_an_stm32l4_receives_and_sends() -> None:
     assert uart.read(0x1C, 4) == 0xE0
     uart.write(4, 4, 0x1000)
     assert uart.read(4, 4) == 0x1000  # of another generation's, the data register's place
+    uart.write(0, 4, 0x9)
+    assert uart.read(0x1C, 4) == 0x2000E0  # it sends, and does not receive
     uart.write(0, 4, 0x2D)
     assert uart.read(0x1C, 4) == 0x6000E0 and wires.levels[37]
     uart.write(0x18, 4, 8)
