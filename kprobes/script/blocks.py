@@ -986,7 +986,8 @@ class BlockWriter(ABC):
         if isinstance(node, tree.TupleAccess) or (isinstance(node, tree.Index)
                                                   and isinstance(self.type(node.of), types.Tuple)):
             return self.place(node.of).at(self._part(node)[0])
-        if isinstance(node, tree.FieldAccess) and not self.in_guest(node) and not self._is_argument(node):
+        named = node in self.typing.type_names
+        if isinstance(node, tree.FieldAccess) and not named and not self.in_guest(node) and not self._is_argument(node):
             return self.place(node.of).at(self.member(node).offset)
         if isinstance(node, tree.Index) and not self.in_guest(node):
             return self._element(node)
@@ -1020,6 +1021,8 @@ class BlockWriter(ABC):
             self.asm.store(1, 0, 0, layout.size_of(kind))
         elif isinstance(node, tree.Text) and isinstance(kind, types.String):
             self.text(node.value, kind, area)
+        elif node in self.typing.type_names and isinstance(kind, types.String):
+            self.text(self.typing.type_names[node], kind, area)
         elif isinstance(node, tree.Tuple) and isinstance(kind, types.Tuple):
             self._gaps(kind, area)
             for item, (at, part) in zip(node.items, layout.members(kind), strict=True):

@@ -131,6 +131,7 @@ class Typing:
         maps: name -> map.
         probes: the blocks.
         sizes: SizeOf, OffsetOf -> number.
+        type_names: member of a TypeInfo -> what it says.
     """
 
     probes: list[TypedProbe]
@@ -138,6 +139,7 @@ class Typing:
     slots: dict[tree.Variable, Slot] = field(factory=dict)
     maps: dict[str, MapFacts] = field(factory=dict)
     sizes: dict[Expression, int] = field(factory=dict)
+    type_names: dict[Expression, bytes] = field(factory=dict)
 
 
 class Inference(ABC):
@@ -776,6 +778,9 @@ class Inference(ABC):
     def _field(self, node: tree.FieldAccess) -> ValueType | None:
         if isinstance(node.of, tree.TypeInfo):
             self.type(node.of)
+            said = self.constant(node)
+            if said is not None:
+                self.typing.type_names[node] = str(said).encode()
             return types.String(64)
         of = self.type(node.of)
         if of is None:

@@ -243,3 +243,15 @@ class Maker:
 def test_generated_scripts_agree_between_engines(seed: int) -> None:
     text = Maker(seed).script()
     assert run(text, "interpreter").output == run(text, "host").output
+
+
+@pytest.mark.parametrize("engine", ["interpreter", "host"])
+def test_names_of_types_are_strings_while_the_script_runs(engine: str) -> None:
+    """They were known only where the compiler decides; elsewhere it went round in circles."""
+    text = """begin {
+        $a = (uint64)((uint64)5 - (uint64)3);
+        print(typeinfo($a).full_type);
+        if (typeinfo($a).base_type == "int") { printf("%s\\n", typeinfo(uint8).full_type); }
+        @ = typeinfo(int32).full_type;
+    }"""
+    assert run(text, engine).output.split() == ["uint64", "uint8", "@:", "int32"]
