@@ -264,6 +264,7 @@ class Script:
         if not self._quiet:
             self._output.attached_probes(len(every))
         self._fire("begin")
+        self._wind_timers()  # the first period begins behind `begin`, however long that took
 
     def _in_order(self) -> list[tuple[TypedProbe, Program]]:
         """The programs as they are attached: of those at one instruction the newest runs first, and the script's first
@@ -344,10 +345,14 @@ class Script:
                 self._due[number] += (missed + 1) * point.period
                 self.run(program)
 
-    def _set_timers(self) -> None:
-        """Have programs in the guest call Python from time to time."""
+    def _wind_timers(self) -> None:
+        """Have each timer's time come a period from now, by the script's clock."""
         now = self._place.clock()
         self._due = [now + point.period for point, _ in self._timers]
+
+    def _set_timers(self) -> None:
+        """Have programs in the guest call Python from time to time."""
+        self._wind_timers()
         if self._kprobes is None or not compiler.speaks([probe for probe, _ in self._compiled.programs]):
             return
         tick = self._compiled.variables.block.view[TICK:TICK + 1]
