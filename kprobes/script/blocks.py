@@ -19,7 +19,7 @@ from ..programs.code import CodeLine
 from . import layout, tree, types
 from .definitions import Definitions
 from .inference import MapFacts, TypedProbe, Typing
-from .promotion import both
+from .promotion import base_name, both, name_of, settled
 from .settings import Settings
 from .source import Source, Span
 from .storage import FLAG, RING, SCRATCH, TICK, VARIABLES, Action, Area, Storage
@@ -986,8 +986,7 @@ class BlockWriter(ABC):
         if isinstance(node, tree.TupleAccess) or (isinstance(node, tree.Index)
                                                   and isinstance(self.type(node.of), types.Tuple)):
             return self.place(node.of).at(self._part(node)[0])
-        named = node in self.typing.type_names
-        if isinstance(node, tree.FieldAccess) and not named and not self.in_guest(node) and not self._is_argument(node):
+        if isinstance(node, tree.FieldAccess) and not self.in_guest(node) and not self._is_argument(node):
             return self.place(node.of).at(self.member(node).offset)
         if isinstance(node, tree.Index) and not self.in_guest(node):
             return self._element(node)
@@ -1021,8 +1020,8 @@ class BlockWriter(ABC):
             self.asm.store(1, 0, 0, layout.size_of(kind))
         elif isinstance(node, tree.Text) and isinstance(kind, types.String):
             self.text(node.value, kind, area)
-        elif node in self.typing.type_names and isinstance(kind, types.String):
-            self.text(self.typing.type_names[node], kind, area)
+        elif isinstance(node, tree.TypeInfo) and isinstance(kind, types.Record):
+            self._describe(self.typing.described[node], kind, area)
         elif isinstance(node, tree.Tuple) and isinstance(kind, types.Tuple):
             self._gaps(kind, area)
             for item, (at, part) in zip(node.items, layout.members(kind), strict=True):
@@ -1054,6 +1053,23 @@ class BlockWriter(ABC):
             self.store(node.operand, kind, area)
         else:
             self.transfer(self.place(node), self.type(node), area, kind)
+
+    def _describe(self, described: ValueType, kind: types.Record, area: Area) -> None:
+        """Store what `typeinfo` tells of a type.
+
+        Args:
+            described: the type.
+            kind: a record with the fields btf_id (0: guests have no BTF), base_type and full_type.
+            area: where to.
+        """
+        self._gaps(kind, area)
+        names = {"base_type": base_name(described), "full_type": name_of(settled(described))}
+        for part in kind.fields:
+            if isinstance(part.type, types.String):
+                self.text(names[part.name].encode(), part.type, area.at(part.offset))
+            else:
+                self.point(1, area.at(part.offset))
+                self.asm.store_number(1, 0, 0, layout.size_of(part.type))
 
     def _gaps(self, kind: types.Tuple | types.Record, area: Area) -> None:
         """Zero what lies between the parts, since keys are compared byte by byte."""

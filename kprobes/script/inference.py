@@ -131,7 +131,7 @@ class Typing:
         maps: name -> map.
         probes: the blocks.
         sizes: SizeOf, OffsetOf -> number.
-        type_names: member of a TypeInfo -> what it says.
+        described: TypeInfo -> the type that it tells of.
     """
 
     probes: list[TypedProbe]
@@ -139,7 +139,7 @@ class Typing:
     slots: dict[tree.Variable, Slot] = field(factory=dict)
     maps: dict[str, MapFacts] = field(factory=dict)
     sizes: dict[Expression, int] = field(factory=dict)
-    type_names: dict[Expression, bytes] = field(factory=dict)
+    described: dict[tree.TypeInfo, ValueType] = field(factory=dict)
 
 
 class Inference(ABC):
@@ -776,12 +776,6 @@ class Inference(ABC):
         return None if value is None else bool(value)
 
     def _field(self, node: tree.FieldAccess) -> ValueType | None:
-        if isinstance(node.of, tree.TypeInfo):
-            self.type(node.of)
-            said = self.constant(node)
-            if said is not None:
-                self.typing.type_names[node] = str(said).encode()
-            return types.String(64)
         of = self.type(node.of)
         if of is None:
             return None
@@ -946,7 +940,10 @@ class Inference(ABC):
         return _UINT64
 
     def _type_info(self, node: tree.TypeInfo) -> ValueType | None:
-        self.written(node.type)
+        kind = self.written(node.type)
+        if kind is None:
+            return None
+        self.typing.described[node] = kind
         text = types.String(64)
         return layout.record([("btf_id", _UINT64), ("base_type", text), ("full_type", text)])
 
@@ -984,7 +981,11 @@ class Inference(ABC):
         if name.expression is not None:
             if isinstance(name.expression, tree.MapName):
                 facts = self.map(name.expression.name, name.expression.span)
-                return facts.key if facts.keyed else facts.value
+                kind = facts.key if facts.keyed else facts.value
+                if kind is None and self.final:
+                    self.error(f"Undefined map: {facts.name}", name.expression,
+                               *did_you_mean(facts.name, self.known_maps()))
+                return kind
             return self.type(name.expression)
         if name.pointers and text.startswith(("struct ", "union ")):
             return types.Structure(text, 0, ())

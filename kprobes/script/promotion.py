@@ -110,6 +110,15 @@ _AGGREGATES = {"Count": "count_t", "Sum": "sum_t", "Average": "avg_t", "Minimum"
                "Stats": "stats_t", "Histogram": "hist_t", "LinearHistogram": "lhist_t", "TimeSeries": "tseries_t"}
 
 
+def base_name(kind: ValueType) -> str:
+    """Return a type's name without what it consists of: "int", "pointer"."""
+    names = {types.String: "string", types.Pointer: "pointer", types.Array: "array", types.Tuple: "tuple",
+             types.Record: "record", types.Boolean: "bool", types.Buffer: "buffer"}
+    if isinstance(kind, (Integer, types.Enumeration)):
+        return "int"
+    return names.get(type(kind), name_of(kind))
+
+
 def name_of(type: ValueType | None) -> str:
     """A type as bpftrace's messages write it."""
     if type is None or isinstance(type, types.Nothing):

@@ -10,7 +10,7 @@ from typing import Final
 from . import layout, tree, types
 from .inference import Inference
 from .names import AGGREGATES, AT_CODE, CLOCKS, KNOWN, REFUSED, SIMPLE, UNSAFE
-from .promotion import name_of, settled
+from .promotion import base_name, name_of, settled
 from .settings import STACK_MODES
 from .source import did_you_mean
 from .types import Integer, ValueType
@@ -125,7 +125,8 @@ def constant(inference: Inference, node: tree.Expression) -> str | int | None:
         kind = inference.written(node.of.type)
         if kind is None:
             return None
-        return name_of(settled(kind)) if node.name == "full_type" else _base_name(kind)
+        named: dict[str, str | int] = {"btf_id": 0, "base_type": base_name(kind), "full_type": name_of(settled(kind))}
+        return named.get(node.name)  # another name is an error, which inference tells
     if isinstance(node, tree.Name) and node.name.removeprefix("__builtin_") == "probetype":
         return probe_type(inference.probe.points[0].kind)
     if isinstance(node, tree.Name) and node.name == "__builtin_safe_mode":
@@ -144,14 +145,6 @@ def constant(inference: Inference, node: tree.Expression) -> str | int | None:
 def probe_type(kind: str) -> str:
     """What `probetype` says of a kind of probe."""
     return "special" if kind in ("begin", "end", "self") else kind
-
-
-def _base_name(kind: ValueType) -> str:
-    names = {types.String: "string", types.Pointer: "pointer", types.Array: "array", types.Tuple: "tuple",
-             types.Record: "record", types.Boolean: "bool", types.Buffer: "buffer"}
-    if isinstance(kind, (Integer, types.Enumeration)):
-        return "int"
-    return names.get(type(kind), name_of(kind))
 
 
 PREDICATES: Final[dict[str, Callable[[ValueType], bool]]] = {
@@ -259,7 +252,7 @@ def _format(inference: Inference, node: tree.Call) -> ValueType | None:
     kinds = [inference.type(argument) for argument in node.arguments]
     if not isinstance(text, tree.Text):
         if kinds[0] is not None:
-            inference.error(f"{node.name}() expects a string literal ({_base_name(kinds[0])} provided)", text)
+            inference.error(f"{node.name}() expects a string literal ({base_name(kinds[0])} provided)", text)
         return None
     values = list[ValueType]()
     for argument, kind in zip(node.arguments[1:], kinds[1:], strict=True):
@@ -377,10 +370,10 @@ def _buffer(inference: Inference, node: tree.Call) -> ValueType | None:
     elif isinstance(kind, types.String):
         size = min(size, kind.size)
     elif kind is not None:
-        inference.error(f"buf() expects a length argument for non-array type {_base_name(kind)}", node)
+        inference.error(f"buf() expects a length argument for non-array type {base_name(kind)}", node)
         return None
     if kind is not None and not isinstance(kind, (Integer, types.Pointer, types.String, types.Array)):
-        inference.error(f"buf() expects an integer, string, or array argument but saw {_base_name(kind)}", node)
+        inference.error(f"buf() expects an integer, string, or array argument but saw {base_name(kind)}", node)
         return None
     return types.Buffer(max(size, 1))
 
@@ -515,7 +508,7 @@ def _texts(least: int, most: int, result: ValueType) -> Callable[[Inference, tre
                     inference.error(f"Builtin {node.name} requires a non-negative literal" if isinstance(
                         argument, tree.Number) else f"{node.name}() expects a int literal", argument)
             elif kind is not None and not isinstance(kind, types.String):
-                inference.error(f"{node.name}() only supports string arguments ({_base_name(kind)} provided)", argument)
+                inference.error(f"{node.name}() only supports string arguments ({base_name(kind)} provided)", argument)
         return result
     return check
 

@@ -245,13 +245,35 @@ def test_generated_scripts_agree_between_engines(seed: int) -> None:
     assert run(text, "interpreter").output == run(text, "host").output
 
 
-@pytest.mark.parametrize("engine", ["interpreter", "host"])
-def test_names_of_types_are_strings_while_the_script_runs(engine: str) -> None:
-    """They were known only where the compiler decides; elsewhere it went round in circles."""
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_typeinfo_tells_is_a_record_of_the_script(engine: str) -> None:
+    """It is known at compile time, and is a value like any other all the same."""
     text = """begin {
         $a = (uint64)((uint64)5 - (uint64)3);
         print(typeinfo($a).full_type);
         if (typeinfo($a).base_type == "int") { printf("%s\\n", typeinfo(uint8).full_type); }
+        if comptime (typeinfo($a).btf_id == 0) { print("no BTF"); }
+        $t = typeinfo("abc");
+        print(($t.base_type, typeinfo($a).btf_id));
         @ = typeinfo(int32).full_type;
     }"""
-    assert run(text, engine).output.split() == ["uint64", "uint8", "@:", "int32"]
+    assert run(text, engine).output.split("\n") == [
+        "uint64", "uint8", "no BTF", "(string, 0)", "", "", "@: int32", ""]
+
+
+@pytest.mark.parametrize("expression", ["typeinfo(@x).full_type", "sizeof(@x)"])
+def test_a_map_that_nothing_is_put_into_has_no_type(expression: str) -> None:
+    with pytest.raises(ScriptError, match="Undefined map: @x"):
+        run(f"begin {{ print({expression}); }}")
+
+
+def test_typeinfo_has_three_members() -> None:
+    with pytest.raises(ScriptError, match="foo"):
+        run("begin { print(typeinfo(int32).foo); }")
+
+
+def test_an_interval_begins_when_begin_has_run() -> None:
+    made = run("""
+        begin { @start = nsecs; }
+        interval:ms:100 { print(nsecs - @start >= 100000000); clear(@start); exit(); }""")
+    assert made.output.split() == ["true"]
