@@ -10,31 +10,40 @@ from .wires import Wires
 
 LOAD, VALUE, CONTROL, CLEAR, RAW, MASKED, BACKGROUND = range(0x00, 0x1C, 4)
 ONCE, WIDE, DIVIDE, INTERRUPT, PERIODIC, ENABLED = 1 << 0, 1 << 1, 3 << 2, 1 << 5, 1 << 6, 1 << 7  # of CONTROL
-TIMERS = 0x40  # bytes of registers of both
+TIMERS = 0x40  #: bytes of both counters' registers
+#: of PeriphID0 to 3 and PCellID0 to 3, at 0xFE0
 IDENTITY = bytes.fromhex("041814000df005b1")
 
 
 class _Counter:
-    """One of the two: it counts down to 0, and from there from where it was told to.
+    """One of the two timers: a count down to 0, then from the top or from the load register again.
 
     Attributes:
-        raised: its interrupt is, before the mask.
+        raised: the count has reached 0 since that was cleared last, masked or not.
     """
 
-    def __init__(self, told: Callable[[], None]) -> None:
-        """told: is called when `raised` changes as time goes by."""
+    def __init__(self, divider: int, told: Callable[[], None]) -> None:
+        """A counter as it is after a reset.
+
+        Args:
+            divider: instructions for a step, where its own divider is 1.
+            told: called when `raised` changes as time goes by.
+        """
+        self._divider = divider
         self._told = told
         self._load = 0
         self._control = INTERRUPT
-        self._base = 0xFFFFFFFF  # what it counts from, and when it began to
+        # Where the count began, and at which instruction. 32 bits are kept while it stands, since
+        # drivers load it before they set its width.
+        self._base = 0xFFFFFFFF
         self._begun = 0
+        self._halted = False  # at 0, after one shot, until it is loaded or is to be periodic
         self._cancel: Callable[[], None] = lambda: None
         self.raised = False
-        self.divider = 1
 
     @property
-    def masked(self) -> bool:
-        """Whether its interrupt is raised, behind the mask."""
+    def interrupting(self) -> bool:
+        """Whether its interrupt is raised and enabled."""
         return self.raised and bool(self._control & INTERRUPT)
 
     @property
@@ -44,17 +53,18 @@ class _Counter:
     @property
     def _step(self) -> int:
         """Instructions for a step."""
-        return self.divider * (1, 16, 256, 1)[(self._control & DIVIDE) >> 2]
+        # the fourth is reserved
+        return self._divider * (1, 16, 256, 1)[(self._control & DIVIDE) >> 2]
 
     def value(self, now: int) -> int:
-        """The count."""
+        """Return the count at a time, in the counter's width."""
         gone = (now - self._begun) // self._step if self._control & ENABLED else 0
-        return max(self._base - gone, 0) & self._top
+        return max((self._base & self._top) - gone, 0)
 
     def read(self, register: int, now: int) -> int:
         """Return a register."""
         return {LOAD: self._load, BACKGROUND: self._load, VALUE: self.value(now), CONTROL: self._control,
-                RAW: int(self.raised), MASKED: int(self.masked)}.get(register, 0)
+                RAW: int(self.raised), MASKED: int(self.interrupting)}.get(register, 0)
 
     def write(self, register: int, value: int, wires: Wires) -> None:
         """Change a register."""
@@ -62,25 +72,30 @@ class _Counter:
         if register in (LOAD, BACKGROUND):
             self._load = value
         if register == LOAD:
+            self._halted = False
             self._count_from(value, wires)
         elif register == CONTROL:
-            count = self.value(now)
+            count = self.value(now) if self._control & ENABLED else self._base
             self._control = value & 0xFF
+            self._halted = self._halted and bool(value & ONCE)
             self._count_from(count, wires)
         elif register == CLEAR:
             self.raised = False
 
     def _count_from(self, value: int, wires: Wires) -> None:
         self._cancel()
-        self._base = value & self._top
+        self._base = value
         self._begun = wires.interrupts.now
-        if self._control & ENABLED:
-            self._cancel = wires.interrupts.after(max(self._base, 1) * self._step, lambda: self._reach_zero(wires))
+        if self._control & ENABLED and not self._halted:
+            steps = max(value & self._top, 1)
+            self._cancel = wires.interrupts.after(steps * self._step, lambda: self._reach_zero(wires))
 
     def _reach_zero(self, wires: Wires) -> None:
         self.raised = True
         if self._control & ONCE:
-            self._base, self._begun = 0, wires.interrupts.now
+            self._base = 0
+            self._begun = wires.interrupts.now
+            self._halted = True
         else:
             self._count_from(self._load if self._control & PERIODIC else self._top, wires)
         self._told()
@@ -90,17 +105,16 @@ class Sp804(Device):
     """Arm's SP804 (DDI 0271): two timers with one interrupt, raised while that of either is.
 
     Attributes:
-        divider: instructions for each step before the timers' own dividers.
+        divider: instructions for each step before the timers' own dividers, since it was made.
     """
 
     def __init__(self, start: int, *, divider: int = 1, **settings: Any) -> None:
         super().__init__(start, **settings)
-        self._counters = _Counter(self._update), _Counter(self._update)
-        for counter in self._counters:
-            counter.divider = divider
+        self.divider = divider
+        self._counters = _Counter(divider, self._update), _Counter(divider, self._update)
 
     def _update(self) -> None:
-        self.ask(any(counter.masked for counter in self._counters))
+        self.ask(any(counter.interrupting for counter in self._counters))
 
     def connect(self, wires: Wires) -> None:
         """See Device."""

@@ -225,7 +225,7 @@ class Stm32F4Usart(Uart):
             self.send(value)
             self._sent = self.SENT
         elif offset == self.STATUS:
-            self._clear(~value)
+            self._clear(~value)  # what is written as 0 is cleared ("rc_w0"), bytes that have come since as well
         elif offset in self._kept:
             self._kept[offset] = value
         self.update()
@@ -243,8 +243,8 @@ class Stm32F4Usart(Uart):
 
 
 class Stm32L4Usart(Stm32F4Usart):
-    """The USART of STM32F0, F3, F7, G0, G4, H7, L0 and L4 (RM0351, 40.8), without its FIFOs. Otherwise as
-    Stm32F4Usart."""
+    """The USART of STM32F0, F3, F7, G0, G4, H7, L0 and L4 (RM0351, 40.8), without its FIFOs. RQR and ICR clear
+    what the status says; a byte is sent as by Stm32F4Usart."""
 
     CR1, RQR, STATUS, ICR, DATA, TDR = 0x00, 0x18, 0x1C, 0x20, 0x24, 0x28
     KEPT = (CR1, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x2C)  #: CR1, CR2, CR3, BRR, GTPR, RTOR, PRESC

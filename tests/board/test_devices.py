@@ -151,6 +151,33 @@ def test_an_stm32l4_receives_and_sends() -> None:
     assert wires.levels[37]
 
 
+def test_an_sp804_is_loaded_before_it_is_told_its_width() -> None:
+    """The order of drivers: off, all 32 bits, then what it is to do."""
+    timer = Sp804(0, line=4, divider=2)
+    wires = connected(timer)
+    timer.write(0x28, 4, 0)
+    timer.write(0x20, 4, 0x12345678)
+    assert timer.read(0x24, 4) == 0x5678  # of 16 bits until it is told
+    timer.write(0x28, 4, 0xC2)
+    wires.pass_time(16)
+    assert (timer.read(0x24, 4), timer.divider) == (0x12345670, 2)
+
+
+def test_an_sp804_that_has_fired_once_stays_at_0() -> None:
+    timer = Sp804(0, line=4)
+    wires = connected(timer)
+    timer.write(0, 4, 5)
+    timer.write(8, 4, 0xA3)
+    wires.pass_time(5)
+    timer.write(0xC, 4, 0)
+    timer.write(8, 4, 0xA3)
+    wires.pass_time(50)
+    assert (timer.read(4, 4), timer.read(0x10, 4), wires.levels[4]) == (0, 0, False)
+    timer.write(0, 4, 5)
+    wires.pass_time(5)
+    assert wires.levels[4]
+
+
 def test_an_sp804_counts_down() -> None:
     timer = Sp804(0, line=4)
     wires = connected(timer)
