@@ -132,12 +132,15 @@ def test_what_static_programs_ask_when_they_start(caller: Caller) -> None:
     for name, size in (("prlimit64", 8), ("getrlimit", word), ("ugetrlimit", word)):
         if name not in caller.numbers:
             continue
-        for resource, limit in ((3, STACK_SIZE), (7, (1 << 8 * size) - 1)):
+        infinity = (1 << 8 * size) - 1 if name != "getrlimit" or size == 8 else 0x7FFFFFFF
+        for resource, limit in ((3, STACK_SIZE), (7, infinity)):
             arguments = (0, resource, 0, 0x30100) if name == "prlimit64" else (resource, 0x30100)
             assert caller(name, *arguments) == 0
             assert m.read(0x30100, 2 * size) == 2 * limit.to_bytes(size, order)
     if "prlimit64" in caller.numbers:
         assert caller("prlimit64", 0, 3, 0x30100, 0) == -1  # nothing is raised
+        assert caller("prlimit64", 7, 3, 0, 0x30100) == -3  # there is no other process
+        assert caller("prlimit64", 0, 16, 0, 0x30100) == -22
     at = {"readlinkat": (-100,), "readlink": ()}
     linked = next(name for name in at if name in caller.numbers)
     end = 0x31000
@@ -149,6 +152,7 @@ def test_what_static_programs_ask_when_they_start(caller: Caller) -> None:
     m.regs.sp = 0x30800
     assert caller(linked, *at[linked], 0x30000, 0x30100, 64) == 5 and m.read(0x30100, 5) == b"/tool"
     assert caller(linked, *at[linked], 0x30000, 0x30100, 3) == 3
+    assert caller(linked, *at[linked], 0x30000, 0x30100, 0) == -22
     stat = next(name for name in ("fstat", "fstat64", "statx") if name in caller.numbers)
     m.write(0x30000, b"\0")
     assert caller(stat, 1, 0x30000, 0x30100) == -9

@@ -29,7 +29,8 @@ EPOCH = 946_684_800  #: seconds: the guest's clock begins in 2000
 TICK = 1_000_000  #: nanoseconds that each look at the clock takes
 FIXED = 0x10  #: of mmap's flags, on every architecture
 ENOENT, EBADF, EAGAIN, ENOMEM, EFAULT, EINVAL, ENOTTY, ENOSYS = 2, 9, 11, 12, 14, 22, 25, 38
-EPERM = 1
+EPERM, ESRCH = 1, 3
+LIMITS = 16  #: kinds of limits, RLIM_NLIMITS
 OWN_PROGRAM = b"/proc/self/exe"  #: the only symbolic link that there is
 RLIMIT_STACK = 3  #: on every architecture
 LAST_ERROR = 4095
@@ -295,39 +296,47 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     _do_gettid = _do_set_tid_address = _do_getpid
 
     def _do_prctl(self, regs: Regs, *_: int) -> int:
-        return -EINVAL
+        return -EINVAL  # as a kernel that does not know the operation
 
     def _do_riscv_hwprobe(self, regs: Regs, *_: int) -> int:
         return -ENOSYS  # as kernels before 6.4, which C libraries run on
 
     def _do_getrlimit(self, regs: Regs, resource: int, address: int, *_: int) -> int:
-        return self._limits(resource, address, self._cpu.arch.bits // 8)
+        # 32 bits: infinity is signed, in the older of two calls and where there is no other
+        bits = self._cpu.arch.bits
+        return self._limits(resource, address, bits // 8, (1 << bits - (bits == 32)) - 1)
 
-    _do_ugetrlimit = _do_getrlimit
+    def _do_ugetrlimit(self, regs: Regs, resource: int, address: int, *_: int) -> int:
+        return self._limits(resource, address, self._cpu.arch.bits // 8, self._cpu.arch.mask)
 
     def _do_prlimit64(
         self, regs: Regs, task: int, resource: int, new: int, address: int, *_: int
     ) -> int:
+        if task not in (0, 1):
+            return -ESRCH
         if new:
             return -EPERM
-        return self._limits(resource, address, 8)
+        return self._limits(resource, address, 8, (1 << 64) - 1) if address else 0
 
-    def _limits(self, resource: int, address: int, size: int) -> int:
-        """Write a limit and how far it may be raised, numbers of `size` bytes: infinity, but for
-        the stack's.
-        """
-        limit = STACK_SIZE if resource == RLIMIT_STACK else (1 << 8 * size) - 1
+    def _limits(self, resource: int, address: int, size: int, infinity: int) -> int:
+        """Write rlim_cur and rlim_max, numbers of `size` bytes: infinity, but for the stack's."""
+        if resource >= LIMITS:
+            return -EINVAL
+        self._cpu.memory.read(address, 1)  # EFAULT where nothing is, also at 0
+        limit = STACK_SIZE if resource == RLIMIT_STACK else infinity
         return self._pair(address, limit, limit, size)
 
     def _do_readlink(self, regs: Regs, name: int, address: int, size: int, *_: int) -> int:
         memory = self._cpu.memory
+        if _signed(size) <= 0:
+            return -EINVAL
         # byte by byte: another name may end where its page ends
         same = all(
             memory.read(name + n, 1) == bytes([byte]) for n, byte in enumerate(OWN_PROGRAM + b"\0")
         )
         if not same or not self._process.path:
             return -ENOENT
-        target = self._process.path[: min(size, MOST_BYTES)]
+        target = self._process.path[:_signed(size)]
         memory.write(address, target)
         return len(target)
 
@@ -362,9 +371,10 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return divmod(self.now, SECOND)
 
     def _pair(self, address: int, first: int, second: int, size: int) -> int:
+        """Write two numbers of `size` bytes each, one behind the other, where `address` is not 0."""
         order: Any = self._cpu.arch.order.value
         if address:
-            self._cpu.memory.read(address, 2 * size)
+            self._cpu.memory.read(address, 2 * size)  # a fault writes nothing
             self._cpu.memory.write(
                 address, first.to_bytes(size, order) + second.to_bytes(size, order)
             )
