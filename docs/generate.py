@@ -134,8 +134,8 @@ def architecture(a: arch.Arch) -> list[str]:
     page = next((path for path in sorted((DOCS / "arch").glob("*.md"))
                  if f"`{a.name}`" in path.read_text().partition("\n")[0]), None)
     name = f"[`{a.name}`](arch/{page.name})" if page else f"`{a.name}`"
-    return [name, str(a.bits), a.order.value, ", ".join(engines(a)), length, in_registers, "yes" if a.linkage else "-",
-            f"{a.jump.size}-byte jump" if a.jump else "-"]
+    return [name, str(a.bits), a.order.value, ", ".join(engines(a)) or "-", length, in_registers,
+            "yes" if a.linkage else "-", f"{a.jump.size}-byte jump" if a.jump else "-"]
 
 
 # --- reference

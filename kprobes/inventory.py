@@ -1,13 +1,15 @@
-"""What there is to probe in a machine, its functions and their instructions; and what runs an
+"""Functions and instructions of a machine that can be probed, and engines that run an
 architecture."""
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
+import importlib.util
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .errors import GuestFault
+from .errors import GuestFault, Unsupported
 
 if TYPE_CHECKING:
     from .arch._base import Arch
@@ -17,21 +19,24 @@ if TYPE_CHECKING:
 
 
 def engines(arch: Arch) -> tuple[str, ...]:
-    """Return what runs guests of an architecture: "Unicorn", "QEMU", both, or "model".
+    """Return where guests of an architecture can be tried: "Unicorn", "QEMU", and "model", a CPU in
+    Python (kprobes.machine.ia64); () where nothing is known to run them.
 
-    "model" is a machine in Python, made from the architecture's own description
-    (`kprobes.testing`): no other engine is known that runs it.
+    The support matrix says what was proved in each.
     """
     from .arch._rows import row
     from .arch._stub import StubFacts
-    from .machine.unicorn.guests.rows import GUESTS
+    from .machine.unicorn.guests.rows import guest_of
 
     found = []
-    if arch.name in GUESTS:
+    with contextlib.suppress(Unsupported):
+        guest_of(arch.name)
         found.append("Unicorn")
     if row(arch, StubFacts) is not None:
         found.append("QEMU")
-    return tuple(found) or ("model",)
+    if importlib.util.find_spec(f"kprobes.machine.{arch.name}") is not None:
+        found.append("model")
+    return tuple(found)
 
 
 def functions(machine: UnicornMachine, pattern: str = "*") -> list[Symbol]:

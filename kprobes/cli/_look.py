@@ -235,6 +235,6 @@ def archs(as_json: bool) -> None:
                 for a in known)
         return
     table(("name", "bits", "order", "runs in", "$argN, --call", "return probes", "boost"), [
-        (a.name, a.bits, a.order.value, ", ".join(engines(a)),
+        (a.name, a.bits, a.order.value, ", ".join(engines(a)) or "-",
          *("yes" if power else "-" for power in (a.abi, a.linkage, a.jump)))
         for a in known])
