@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import checked, key
 from .core.hit.ctlblk import HitState
-from .core.hit.trace import stack_trace
+from .core.hit.trace import Stacks
 from .core.patch.probepoint import Probepoint
 from .core.probe import (
     FaultHandler,
@@ -31,11 +31,11 @@ from .core.register.verdict import Verdict, verdict
 from .core.settings import count, switch
 from .debug.info import DebugInfo
 from .debug.unwind import Unwinder
-from .errors import BadLocation, KprobeError, MachineClosed, Uncopied
+from .errors import BadLocation, KprobeError, MachineClosed, Uncopied, Unsupported
 from .machine._base import Machine
 from .notebook import table
 from .regs import Regs
-from .stacks import Stack
+from .stacks import INCOMPLETE, Stack
 
 if TYPE_CHECKING:
     from .events._armed import TraceEvent
@@ -73,7 +73,9 @@ class Kprobes(Uncopied):
         self._points, self._driver = registry.points, registry.driver
         self._watchpoints: list[Watchpoint] = []
         self.optimizer, self.blacklist = registry.optimizer, registry.admission.blacklist
-        self._unwinder = Unwinder(machine.arch, machine.symbols)
+        self._stacks = Stacks(self._calls, Unwinder(machine.arch, machine.symbols), machine)
+        #: regs -> a hit's stack as records keep it: pc and INCOMPLETE alone where stack_trace() raises Unsupported
+        self.kept_stack = self._stacks.keeper(self._keep_stack)
         self._entry = lru_cache(1 << 12)(lambda pc, changes, text=self._text: locate(machine, text, None, pc, 0).entry)
 
     # --- registration
@@ -503,8 +505,17 @@ class Kprobes(Uncopied):
         handlers, and elsewhere in code that keeps them. Unsupported where the architecture has no such convention
         either. Where the outermost caller was not reached the list's `incomplete` is True.
         """
-        at_entry = regs.pc in self._points and self._entry(regs.pc, self.machine.symbols.changes)
-        return stack_trace(self._calls, self._unwinder, self.machine, regs, limit, at_entry)
+        def at_entry() -> bool:
+            return regs.pc in self._points and self._entry(regs.pc, self.machine.symbols.changes)
+
+        return self._stacks.of(regs, limit, at_entry)
+
+    def _keep_stack(self, regs: Regs) -> tuple[int, ...]:
+        """What kept_stack does, in every case."""
+        try:
+            return self.stack_trace(regs).kept()
+        except Unsupported:
+            return (regs.pc, INCOMPLETE)
 
     def watchpoint(self, where: str | int, size: int, access: str = "w",
                    handler: WatchHandler | None = None) -> Watchpoint:

@@ -1,8 +1,9 @@
-"""Stacks that may end before the outermost caller, and how that is told."""
+"""Stacks that may end before the outermost caller, how that is told, and the way from a function to its caller."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 #: Behind a stack's addresses where callers are missing. No code address is negative.
 INCOMPLETE = -1
@@ -27,6 +28,25 @@ class Stack(list[int]):
     def kept(self) -> tuple[int, ...]:
         """Return the stack as records keep it: hashable, INCOMPLETE behind one that is."""
         return (*self, INCOMPLETE) if self.incomplete else tuple(self)
+
+
+class Step(NamedTuple):
+    """A row as most are: the caller's registers are those of the function, or in its frame.
+
+    Attributes:
+        base: register that the canonical frame address counts from.
+        offset: bytes from that register to the canonical frame address.
+        link: bytes from the canonical frame address to the return address; None: that is in a register.
+        link_register: its name, where link is None.
+        saved: (register, bytes from the canonical frame address to where it is saved) of the others; None: it is not
+            kept.
+    """
+
+    base: str
+    offset: int
+    link: int | None
+    link_register: str
+    saved: tuple[tuple[str, int | None], ...]
 
 
 def is_incomplete(kept: Sequence[int]) -> bool:

@@ -13,7 +13,7 @@ import bisect
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from attrs import frozen
 
@@ -21,6 +21,7 @@ from ..arch._base import Arch
 from ..errors import GuestFault
 from ..image import LoadedFile
 from ..regs import Regs
+from ..stacks import Step
 from ..symbols import Symbols
 from .expression import Surroundings, Unknown, evaluate
 from .file import DAMAGE, cached, dwarf
@@ -110,25 +111,6 @@ def entry_of(file: LoadedFile) -> int:
     size = 8 if head[4] == 2 else 4
     entry = int.from_bytes(head[24:24 + size], "big" if head[5] == 2 else "little")
     return entry + file.bias if entry else 0
-
-
-class Step(NamedTuple):
-    """A row as most are: the caller's registers are those of the function, or in its frame.
-
-    Attributes:
-        base: register that the canonical frame address counts from.
-        offset: bytes from that register to the canonical frame address.
-        link: bytes from the canonical frame address to the return address; None: that is in a register.
-        link_register: its name, where link is None.
-        saved: (register, bytes from the canonical frame address to where it is saved) of the others; None: it is not
-            kept.
-    """
-
-    base: str
-    offset: int
-    link: int | None
-    link_register: str
-    saved: tuple[tuple[str, int | None], ...]
 
 
 _NOT_YET = Step("", 0, None, "", ())
@@ -231,7 +213,8 @@ class Unwinder:
         self._arch, self._symbols = arch, symbols
         self._rows: dict[int, Row | None] = {}
         self._steps: dict[int, Step | None] = {}
-        self._above = sp_at_call(arch, 0)
+        #: bytes from a canonical frame address to the caller's stack pointer register
+        self.above = sp_at_call(arch, 0)
         self._known: tuple[LoadedFile, ...] = ()
 
     def row(self, pc: int) -> Row | None:
@@ -277,7 +260,7 @@ class Unwinder:
         """
         mode_bits = ~self._arch.pointers.mode_bits
         callers = self._arch.callers
-        walked = _Walked(self._arch, regs, self._above)
+        walked = _Walked(self._arch, regs, self.above)
         lookup, first = regs.pc, True
         if entered_from is not None:  # the registers are the caller's, but for what its call has pushed
             walked.sp += self._arch.linkage.pushed if self._arch.linkage is not None else 0
@@ -316,6 +299,10 @@ class Unwinder:
         row = self.row(pc)  # which forgets steps where files have changed
         made = self._steps[pc] = None if row is None else _step_of(self._arch, row)
         return made
+
+    def step(self, pc: int) -> Step | None:
+        """Return the row of an instruction as a step; None where it is none of the usual kind, or there is none."""
+        return self._steps[pc] if self._known is self._symbols.files and pc in self._steps else self._step(pc)
 
     def begins_program(self, address: int) -> bool:
         """Whether an address is in the function that a loaded file's ELF header gives as its entry: it has no

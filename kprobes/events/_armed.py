@@ -17,7 +17,7 @@ from ._event import Event
 from ._filter import Filter, parse_filter
 from ._handler import Handler, handler
 from ._hist import Histogram
-from ._place import Owner, Place, probe_of, stack_of
+from ._place import Owner, Place, probe_of
 from ._program import EventProgram, compiled, needs_python, shape
 from ._record import Record
 from ._syscalls import syscall_names
@@ -323,6 +323,7 @@ class TraceEvent:
         if self._recording or self._triggers:
             place.probe = self._owner.watchpoint(d.address, d.size, d.access, self._handler(place))
 
-    def stack_of(self, regs: Regs) -> tuple[int, ...]:
-        """The stack of a hit: pc and return addresses, innermost first."""
-        return stack_of(self._owner, regs)
+    @property
+    def stack_of(self) -> Callable[[Regs], tuple[int, ...]]:
+        """Gives the stack of a hit: pc and return addresses, innermost first."""
+        return self._owner.kept_stack

@@ -50,7 +50,8 @@ class Switch(Protocol):
 
     @property
     def enabled(self) -> bool: ...
-    def stack_of(self, regs: Regs) -> tuple[int, ...]: ...
+    @property
+    def stack_of(self) -> Callable[[Regs], tuple[int, ...]]: ...
 
 
 def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: Filter | None,

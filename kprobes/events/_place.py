@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.probe import Kprobe, Kretprobe, Probe
-from ..errors import GuestFault, MachineClosed, Unsupported
+from ..errors import GuestFault, MachineClosed
 from ..machine._base import Machine
 from ..programs.inline import HOST
 from ..regs import Regs
-from ..stacks import INCOMPLETE, Stack, addresses_of, is_incomplete
+from ..stacks import addresses_of, is_incomplete
 from ._buffer import Buffer, Row
 from ._event import Event
 from ._handler import Handler
@@ -43,7 +43,8 @@ class Owner(Protocol):
     def disable(self, probe: Probe) -> None: ...
     def watchpoint(self, where: str | int, size: int, access: str = "w",
                    handler: WatchHandler | None = None) -> Watchpoint: ...
-    def stack_trace(self, regs: Regs, limit: int = 64) -> Stack: ...
+    @property
+    def kept_stack(self) -> Callable[[Regs], tuple[int, ...]]: ...
     def original(self, addr: int, size: int) -> bytes: ...
     def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False,
                *, cookie: int = 0, clock: Callable[[], int] | str = "host", engine: str | None = None,
@@ -161,14 +162,6 @@ def attached(owner: Owner, made: EventProgram, event: Event, cookie: int, clock:
 def probe_at(attachment: Attached) -> Probe:
     """The registered probe that runs it."""
     return next(iter(attachment.probes.values()))
-
-
-def stack_of(owner: Owner, regs: Regs) -> tuple[int, ...]:
-    """A hit's stack as records keep it; only pc where there is no way to the callers."""
-    try:
-        return owner.stack_trace(regs).kept()
-    except Unsupported:
-        return (regs.pc, INCOMPLETE)
 
 
 def counts_of(probe: Any) -> tuple[int, int]:

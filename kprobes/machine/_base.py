@@ -15,6 +15,7 @@ from attrs import frozen
 from ..arch._base import Arch
 from ..errors import Unsupported
 from ..regs import Regs
+from ..stacks import Step
 from ..symbols import Symbols
 from ._blocks import BlockCounts
 from ._views import GuestCodeView, HostCodeView
@@ -353,6 +354,71 @@ class Following(Protocol):
         """
 
 
+class FollowedToReturn(Protocol):
+    """The calls that one Kprobes follows to their return.
+
+    Attributes:
+        own: those that the machine does not follow by itself.
+        trampoline: where all of them return to, mode bits included; 0: there is none yet.
+    """
+
+    own: list[Any]
+    trampoline: int
+
+
+class StackWalk(Protocol):
+    """Walks the stacks of one CPU, by rows that it is given: one says how the caller of the function
+    at an address is found. An address that it comes to and that has no row is looked up.
+
+    Attributes:
+        walk: (regs, limit) -> pc and return addresses, as stacks.Stack.kept() gives them; None:
+            something on the way is not usual, and nothing is known.
+    """
+
+    walk: Callable[[Regs, int], tuple[int, ...] | None]
+
+    def keeper(self, plain: Callable[[Regs], tuple[int, ...]]) -> Callable[[Regs], tuple[int, ...]]:
+        """Return a function that walks, and calls `plain` where walk() gives None."""
+
+    def forget(self, files: object, changes: int) -> None:
+        """Forget all rows.
+
+        Args:
+            files, changes: what these attributes of the symbols are: rows hold until they are
+                others.
+        """
+
+    def put(self, pc: int, step: Step | None, known: bool, outermost: bool) -> None:
+        """Give an address a row.
+
+        Args:
+            step: the way to the caller; None: it is none of the usual kind.
+            known: there is call frame information.
+            outermost: a function there has no caller.
+        """
+
+
+class StackWalking(Protocol):
+    """Walks stacks without the core."""
+
+    def begin(
+        self,
+        calls: FollowedToReturn,
+        symbols: Symbols,
+        look: Callable[[int], None],
+        above: int,
+    ) -> StackWalk:
+        """Return what walks stacks.
+
+        Args:
+            calls: stacks are seen through these.
+            symbols: the machine's.
+            look: called with an address that has no row, and before the first walk after the
+                symbols' files or changes have become others: gives it one, by put().
+            above: bytes from a canonical frame address to the caller's stack pointer register.
+        """
+
+
 class Clock(Protocol):
     """A number that grows by one with each instruction of the guest's own, from a start() to as
     many stop().
@@ -679,6 +745,10 @@ class Powers(Protocol):
     @property
     def following(self) -> Following | None:
         """Follows calls to their return without the core."""
+
+    @property
+    def stack_walking(self) -> StackWalking | None:
+        """Walks stacks without the core."""
 
     @property
     def host_view(self) -> HostCodeView | None:

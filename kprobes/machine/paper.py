@@ -109,7 +109,7 @@ class PaperMachine:
     page_size = PAGE
     maps_runs = in_turn = False
     # powers of other engines
-    hits = following = host_view = guest_view = watching = blocks = marked_memory = clock = None
+    hits = following = stack_walking = host_view = guest_view = watching = blocks = marked_memory = clock = None
 
     def __init__(
         self,

@@ -6,6 +6,7 @@
  * service would have done from there on. kprobes/core/hit says what that is.
  */
 #include "python.h"
+#include "guest.h"
 #include "way.h"
 
 /* --- objects
@@ -14,43 +15,14 @@
  * kept in words of C, and shadows the slots of the same name. The words begin at a fixed distance from the object's
  * start, behind those of any such class (make_type checks).
  */
-#define REGS_AT 512
+EXPORT const char place_words[] = PLACE_WORDS(NAME);
+EXPORT const char view_words[] = VIEW_WORDS(NAME);
 #define CALL_AT 192
 #define BLOCK_AT 128
 
-/* Where a register's value is. base: address of the word, or of a pointer to a window of words; then the word is
- * `offset` bytes behind where that points. size: bytes of the word, 4 or 8; 0: nowhere. */
-#define PLACE_WORDS(X) X(base) X(offset) X(windowed) X(size)
-EXPORT const char place_words[] = PLACE_WORDS(NAME);
-struct place { PLACE_WORDS(WORD) };
-
-static u64 value_at(const struct place *place)
-{
-    u64 address = place->windowed ? *(u64 *)place->base + place->offset : place->base;
-    return place->size == 8 ? *(u64 *)address : *(u32 *)address;
-}
-
-/* The registers that handlers read most, of one CPU. Python makes and keeps it.
- *
- *   bias, mask     of the stack pointer: what is added to its register, and cut
- *   arguments      how many of `argument` are known
- *   swapped        guest words in memory are in the other byte order than this host's
- *   blocks         table of the guest's memory: how many rows, and where; a row is guest address, bytes, host address
- *   first          bytes from the stack pointer to the first argument on the stack
- *   on_stack       1: arguments are words of the stack
- *   word           bytes of a guest's word
- *   step           bytes from one word of the stack to the next, as regs.stack() counts
- */
-#define ARGUMENTS 8
-#define VIEW_WORDS(X) X(bias) X(mask) X(arguments) X(swapped) X(blocks) X(first) X(on_stack) X(word) X(step)
-EXPORT const char view_words[] = VIEW_WORDS(NAME);
-struct view { VIEW_WORDS(WORD) struct place sp, result, argument[ARGUMENTS]; };
-
-struct regs { u64 reported, target, is_reported, is_sent; struct view *view; };
 struct instance { u64 frame, link, ret_addr; PyObject *task, *args, *data; };
 struct control_block { PyObject *state, *point, *resume, *probes, *child; };
 
-static struct regs *regs_of(PyObject *object) { return (struct regs *)((char *)object + REGS_AT); }
 static struct instance *instance_of(PyObject *object) { return (struct instance *)((char *)object + CALL_AT); }
 static struct control_block *block_of(PyObject *object) { return (struct control_block *)((char *)object + BLOCK_AT); }
 
@@ -169,8 +141,6 @@ static PyObject *get_pc(PyObject *self, void *unused)
 }
 static int set_pc(PyObject *self, PyObject *to, void *unused) { return plain_set(self, SET_PC, to); }
 
-static u64 stack_pointer(const struct view *view) { return (value_at(&view->sp) + view->bias) & view->mask; }
-
 static PyObject *get_sp(PyObject *self, void *unused)
 {
     struct view *view = regs_of(self)->view;
@@ -185,38 +155,6 @@ static PyObject *get_result(PyObject *self, void *unused)
                                      : plain_get(self, GET_RESULT);
 }
 static int set_result(PyObject *self, PyObject *to, void *unused) { return plain_set(self, SET_RESULT, to); }
-
-/* Host address of `size` bytes of guest memory; 0 where they are in no block that is known. A guest's numbers are only
- * compared: a difference that is too large is not below a size. */
-static u8 *find(const struct view *view, u64 address, u64 size)
-{
-    const u64 *header = (const u64 *)view->blocks;
-    if (!header)
-        return 0;
-    const u64 *row = (const u64 *)header[1];
-    for (u64 count = header[0]; count; count--, row += 3) {
-        u64 offset = address - row[0];
-        if (offset < row[1])
-            return row[1] - offset >= size ? (u8 *)row[2] + offset : 0;
-    }
-    return 0;
-}
-
-/* One of the guest's words; 0 where it cannot be had here. A word of the guest's may stand at any address. */
-static int load(const struct view *view, u64 address, u64 *value)
-{
-    u8 *at = find(view, address, view->word);
-    if (!at)
-        return 0;
-    if (view->word == 8) {
-        typedef u64 __attribute__((aligned(1), may_alias)) unaligned;
-        *value = view->swapped ? __builtin_bswap64(*(unaligned *)at) : *(unaligned *)at;
-    } else {
-        typedef u32 __attribute__((aligned(1), may_alias)) unaligned;
-        *value = view->swapped ? __builtin_bswap32(*(unaligned *)at) : *(unaligned *)at;
-    }
-    return 1;
-}
 
 static PyObject *arg(PyObject *self, PyObject *number)
 {
@@ -364,7 +302,6 @@ struct hits { HITS_WORDS(WORD) };
 EXPORT const char usual_words[] = USUAL_WORDS(NAME);
 struct usual { USUAL_WORDS(WORD) };
 
-#define OBJECT(word) ((PyObject *)(word))
 #define DISTURBED 1 /* byte of the gate: see kprobes.machine.unicorn.host.hostcode */
 
 static int disturbed(struct calls *calls) { return ((u8 *)&calls->gate)[DISTURBED]; }

@@ -39,6 +39,7 @@ PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, unsigned long, PyOb
 PyObject *PyObject_CallFunctionObjArgs(PyObject *, ...);
 PyObject *PyObject_CallMethodObjArgs(PyObject *, PyObject *, ...);
 PyObject *PyObject_GetAttrString(PyObject *, const char *);
+PyObject *PyObject_GetAttr(PyObject *, PyObject *);
 int PyObject_IsTrue(PyObject *);
 PyObject *PyType_FromSpecWithBases(PyType_Spec *, PyObject *);
 int PyType_IsSubtype(PyObject *, PyObject *);
@@ -50,6 +51,10 @@ Py_ssize_t PyList_Size(PyObject *);
 PyObject *PyList_GetItem(PyObject *, Py_ssize_t);
 int PyList_Append(PyObject *, PyObject *);
 int PyList_SetSlice(PyObject *, Py_ssize_t, Py_ssize_t, PyObject *);
+PyObject *PyTuple_New(Py_ssize_t);
+PyObject *PyTuple_GetItem(PyObject *, Py_ssize_t);
+int PyTuple_SetItem(PyObject *, Py_ssize_t, PyObject *);
+PyObject *PyCFunction_NewEx(PyMethodDef *, PyObject *, PyObject *);
 PyObject *PyErr_Occurred(void);
 void PyErr_Clear(void);
 void PyErr_Fetch(PyObject **, PyObject **, PyObject **);

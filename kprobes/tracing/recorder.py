@@ -15,7 +15,7 @@ from ..events._event import Event, locate
 from ..events._filter import parse_filter
 from ..events._globs import many
 from ..events._handler import Handler, handler
-from ..events._place import Owner, counts_of, look, probe_of, stack_of, unlook
+from ..events._place import Owner, counts_of, look, probe_of, unlook
 from ..events._siblings import check_sibling
 from ..events._watchpoint import Watchpoint
 from ..machine._base import Clock
@@ -232,8 +232,4 @@ class Walker:
     enabled = True
 
     def __init__(self, k: Owner) -> None:
-        self._k = k
-
-    def stack_of(self, regs: Regs) -> tuple[int, ...]:
-        """The stack of a hit."""
-        return stack_of(self._k, regs)
+        self.stack_of: Callable[[Regs], tuple[int, ...]] = k.kept_stack  #: gives the stack of a hit

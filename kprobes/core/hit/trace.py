@@ -7,7 +7,7 @@ that they know.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from ...arch._base import Arch
@@ -15,7 +15,7 @@ from ...debug.unwind import Unwinder
 from ...errors import GuestFault, KprobeError, Unsupported
 from ...machine._base import Machine
 from ...regs import Regs
-from ...stacks import Stack
+from ...stacks import Stack, addresses_of, is_incomplete
 from .calls import CallsUnderWay, Followed
 
 
@@ -43,6 +43,65 @@ def stack_trace(
             probe follows the function.
     """
     return _StackWalk(calls, unwinder, machine, regs, limit).stack(at_entry)
+
+
+class Stacks:
+    """The stacks of one Kprobes' hits, by the machine where it can walk them."""
+
+    def __init__(self, calls: CallsUnderWay, unwinder: Unwinder, machine: Machine) -> None:
+        """Begin.
+
+        Args:
+            calls: those that return probes follow.
+            unwinder: has the call frame information.
+            machine: the guest's.
+        """
+        self._calls = calls
+        self._unwinder = unwinder
+        self._machine = machine
+        walking = machine.stack_walking if machine.cpus == 1 else None
+        self._walk = None if walking is None else walking.begin(
+            calls, machine.symbols, self._look, unwinder.above
+        )
+        self._files: object = None
+        self._changes = -1
+
+    def of(self, regs: Regs, limit: int, at_entry: Callable[[], bool]) -> Stack:
+        """Return the stack of a hit, at most `limit` addresses.
+
+        Args:
+            at_entry: tells whether pc is at a function's entry.
+
+        Raises:
+            Unsupported: see stack_trace().
+        """
+        kept = None if self._walk is None else self._walk.walk(regs, limit)
+        if kept is not None:
+            return Stack(addresses_of(kept), is_incomplete(kept))
+        return stack_trace(self._calls, self._unwinder, self._machine, regs, limit, at_entry())
+
+    def keeper(self, plain: Callable[[Regs], tuple[int, ...]]) -> Callable[[Regs], tuple[int, ...]]:
+        """Return a function that gives stacks as records keep them.
+
+        Args:
+            plain: does the same, by of().
+        """
+        return plain if self._walk is None else self._walk.keeper(plain)
+
+    def _look(self, pc: int) -> None:
+        """Have the machine know what to do at an address."""
+        symbols = self._machine.symbols
+        assert self._walk is not None
+        if self._files is not symbols.files or self._changes != symbols.changes:
+            self._files = symbols.files
+            self._changes = symbols.changes
+            self._walk.forget(self._files, self._changes)
+        self._walk.put(
+            pc,
+            self._unwinder.step(pc),
+            self._unwinder.row(pc) is not None,
+            self._unwinder.begins_program(pc),
+        )
 
 
 class _StackWalk:

@@ -77,6 +77,7 @@ class RemoteMachine(Described):
     clock = None
     hits = None
     following = None
+    stack_walking = None
     watching = None
     blocks = None
     marked_memory = None

@@ -31,6 +31,7 @@ class UnicornCpu:
         read_pc: returns pc, by the engine's API.
         write_pc: writes pc, but for CODE hooks.
         leave_for: writes pc in CODE hooks.
+        view_address: of the words by which the host's library reads registers; 0: there are none.
         pair: words of pc and of the next pc, where the engine has both; None: it has not. A write
             of pc sets both.
     """
@@ -162,11 +163,13 @@ class UnicornCpu:
             regs.callers_window = callers(
                 engine, self.arch.name, self.cells[next(iter(plain))], bits
             )
+        self.view_address = 0
         if native.available():
             self._view = RegisterView(
                 self.arch, self.cells | self.windowed, self.memory.block_table.address
             )
-            native.see(regs, self._view.address)
+            self.view_address = self._view.address
+            native.see(regs, self.view_address)
         return regs
 
 

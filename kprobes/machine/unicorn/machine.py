@@ -29,6 +29,7 @@ from .._base import (
     Hits,
     MarkedMemory,
     Sink,
+    StackWalking,
     Watching,
 )
 from .._listed import SymbolList
@@ -125,6 +126,7 @@ class UnicornMachine(Described):
         self.can_run = areas.can_run
         self.hits: Hits | None = self.parts.hits
         self.following: Following | None = self.parts.following
+        self.stack_walking: StackWalking | None = self.parts.stack_walking
         self.delays_in_calls = self.guest.blocks.hooked_delay_slots
         self.program_at = areas.program_at
         self.count = areas.count

@@ -27,6 +27,7 @@ from .furniture import Furniture
 from .guests.guest import Guest
 from .host import hostcode
 from .host.callsites import FollowedCalls
+from .host.stackwalk import HostStackWalking
 from .host.usual import SharedHits
 from .inplace import HookedInstructions
 from .interrupted import InterruptedRunner
@@ -134,6 +135,9 @@ class Parts:
             HostFollowing(self.followed, self.hits, services, self.memory.blocks)
             if self.hits is not None and self.followed.possible
             else None
+        )
+        self.stack_walking = (
+            HostStackWalking(cpu, self.followed, state) if cpu.view_address else None
         )
         if owned and guest.calls.decoded is not None:
             passed_over = PassedOver(

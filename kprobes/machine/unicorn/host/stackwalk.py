@@ -1,0 +1,219 @@
+"""Stacks that the host's library walks: the words that it reads. See kprobes/native/stacks.c.
+
+Implements machine._base.StackWalking.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from .... import native
+from ....regs import Regs
+from ....stacks import INCOMPLETE, Step
+from ....symbols import Symbols
+from ..._base import FollowedToReturn
+from ..cpu import UnicornCpu
+from ..registers.windows import Windowed
+from ..runstate import RunState
+from .callsites import FollowedCalls
+
+_REGISTERS = 128  # that have numbers, as in stacks.c
+_STEP, _BY_POINTER, _BY_PYTHON = 1, 2, 3  # kinds of a row, as there
+_ROWS = 256  # of a table at first
+_MOST = 1 << 16  # rows, before all are forgotten
+_MASK = (1 << 64) - 1
+
+Kept = Callable[[Regs], tuple[int, ...]]
+Walk = Callable[[Regs, int], tuple[int, ...] | None]
+
+
+class HostStackWalking:
+    """Makes what walks stacks of one CPU."""
+
+    def __init__(self, cpu: UnicornCpu, followed: FollowedCalls, state: RunState) -> None:
+        self._cpu = cpu
+        self._followed = followed
+        self._state = state
+
+    def begin(
+        self,
+        calls: FollowedToReturn,
+        symbols: Symbols,
+        look: Callable[[int], None],
+        above: int,
+    ) -> HostStackWalk:
+        """Walk stacks: see machine._base.StackWalking."""
+        walk = HostStackWalk(self._cpu, look, above)
+        # where the caller skips something, what a call returns to is not what it has noted
+        simple = self._followed.skip is None
+        walk.tell(
+            view=self._cpu.view_address,
+            calls=self._followed.address if simple else 0,
+        )
+        walk.keep(
+            own=calls.own,
+            followed=calls,
+            trampoline="trampoline",
+            symbols=symbols,
+            files="files",
+            changes="changes",
+            state=self._state,
+            exit="exit",
+        )
+        return walk
+
+
+class HostStackWalk:
+    """Walks stacks: see machine._base.StackWalk.
+
+    Attributes:
+        walk: see there.
+    """
+
+    def __init__(self, cpu: UnicornCpu, look: Callable[[int], None], above: int) -> None:
+        """Make the words.
+
+        Args:
+            cpu: whose stacks they are.
+            look, above: see machine._base.StackWalking.begin.
+        """
+        self._names = native.words("walk")
+        self._row = len(native.words("row"))
+        self._words = (ctypes.c_uint64 * len(self._names))()
+        self._kept: dict[str, object] = {}
+        self._step = len(native.words("step"))
+        self._steps: dict[Step, Any] = {}
+        self._cells = cpu.cells | cpu.windowed
+        self._bits = cpu.arch.bits
+        self._pc = cpu.arch.regs.pc
+        self._widths = cpu.arch.regs.widths
+        self._places = (ctypes.c_uint64 * (len(native.words("place")) * _REGISTERS))()
+        self._numbers: dict[str, int] = {}
+        self._number(cpu.arch.regs.sp)
+        arch, linkage = cpu.arch, cpu.arch.linkage
+        self.tell(
+            places=ctypes.addressof(self._places),
+            mask=arch.mask,
+            mode_bits=arch.pointers.mode_bits,
+            above=above,
+            bias=linkage.bias if linkage is not None else 0,
+            upwards=arch.callers < 0,
+        )
+        frame = linkage.frame if linkage is not None else None
+        if frame is not None:
+            self.tell(
+                pointer=1,
+                frame=self._number(frame.register),
+                next=frame.next,
+                address=frame.address,
+                outside=frame.above,
+            )
+        self.keep(regs=cpu.regs, look=look, mark=INCOMPLETE)
+        self.forget((), -1)
+        self.walk: Walk = _function("stack_walker", self._address, self)
+
+    @property
+    def _address(self) -> int:
+        return ctypes.addressof(self._words)
+
+    def keeper(self, plain: Kept) -> Kept:
+        """Make what keeps stacks: see machine._base.StackWalk."""
+        made: Kept = _function("stack_keeper", self._address, self, plain)
+        return made
+
+    def tell(self, **values: int) -> None:
+        """Set words that are numbers."""
+        for name, value in values.items():
+            self._words[self._names[name]] = value & _MASK
+
+    def keep(self, **objects: object) -> None:
+        """Set words that are objects, which are kept."""
+        for name, value in objects.items():
+            self._kept[name] = value
+            self._words[self._names[name]] = id(value)
+
+    def forget(self, files: object, changes: int) -> None:
+        """Forget all rows: see machine._base.StackWalk."""
+        self._rows: dict[int, tuple[int, int, int]] = {}
+        self._steps.clear()
+        self.keep(seen_files=files)
+        self.tell(seen_changes=changes)
+        self._write(_ROWS)
+
+    def put(self, pc: int, step: Step | None, known: bool, outermost: bool) -> None:
+        """Give an address its row: see machine._base.StackWalk."""
+        if len(self._rows) >= _MOST:
+            self.forget(self._kept["seen_files"], self._words[self._names["seen_changes"]])
+        made = None if step is None else self._made(step)
+        if made is not None:
+            kind = _STEP
+        else:
+            kind = _BY_PYTHON if known else _BY_POINTER
+        row = kind, 0 if made is None else ctypes.addressof(made), int(outermost)
+        self._rows[pc] = row
+        if 2 * len(self._rows) > self._last:
+            self._write(4 * self._last)
+        else:
+            self._place(pc, row)
+
+    def _write(self, size: int) -> None:
+        """Write the table anew, of a size that is a power of two."""
+        size = 1 << size.bit_length() - 1
+        self._last = size - 1
+        self._table = (ctypes.c_uint64 * (self._row * size))()
+        self.tell(rows=ctypes.addressof(self._table), last=self._last)
+        for pc, row in self._rows.items():
+            self._place(pc, row)
+
+    def _place(self, pc: int, row: tuple[int, int, int]) -> None:
+        """Write a row, where the library looks for it."""
+        at = (pc * 0x9E3779B97F4A7C15 & _MASK) >> 40 & self._last
+        while self._table[self._row * at + 1] and self._table[self._row * at] != pc:
+            at = at + 1 & self._last
+        self._table[self._row * at : self._row * (at + 1)] = [pc, *row]
+
+    def _made(self, step: Step) -> Any:
+        """Return the words of a step; None: there are more registers than have numbers."""
+        made = self._steps.get(step)
+        if made is not None:
+            return made
+        try:
+            on_stack = step.link is not None
+            link = step.link if step.link is not None else self._number(step.link_register)
+            words = [self._number(step.base), step.offset, on_stack, link, len(step.saved)]
+            for name, where in step.saved:
+                words += [self._number(name), where is None, where or 0]
+        except IndexError:
+            return None
+        made = self._steps[step] = (ctypes.c_uint64 * len(words))(*(n & _MASK for n in words))
+        return made
+
+    def _number(self, name: str) -> int:
+        """Return a register's number.
+
+        Raises:
+            IndexError: all are given.
+        """
+        number = self._numbers.get(name)
+        if number is not None:
+            return number
+        number = len(self._numbers)
+        if number == _REGISTERS:
+            raise IndexError(name)
+        self._numbers[name] = number
+        found = self._cells.get(name)
+        if found is not None and name != self._pc and self._widths.get(name, self._bits) == self._bits:
+            size = self._bits // 8
+            windowed = isinstance(found, Windowed)
+            offset = found.index * size if isinstance(found, Windowed) else 0
+            width = len(self._places) // _REGISTERS
+            self._places[width * number : width * (number + 1)] = [found.address, offset, windowed, size]
+        self.tell(names=len(self._numbers))
+        return number
+
+
+def _function(name: str, *kept: object) -> Any:
+    """Return a function of the library's that keeps what it needs."""
+    return native.function(name, ctypes.py_object, ctypes.py_object)(kept)

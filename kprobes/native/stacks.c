@@ -1,0 +1,356 @@
+/* Walks of a stack: from pc outwards, by rows that Python has made of call frame information and keeps in a table.
+ *
+ * What a walk is, and what ends it, is in kprobes/debug/unwind.py and kprobes/core/hit/trace.py: this does the same where
+ * each row is of the usual kind (the caller's registers are the function's, or in its frame) and memory is the machine's
+ * own. Whatever else there is is left to Python, which begins anew. A stack is hostile: its words are only compared, and
+ * looked up.
+ */
+#include "python.h"
+#include "guest.h"
+
+#define MOST 64 /* addresses of a stack */
+#define REGISTERS 128
+#define TASKS 4 /* byte of the gate: see kprobes.machine.unicorn.host.hostcode */
+
+/* How a function's caller is found at an instruction. Registers are numbers of places; 0 is the stack pointer.
+ *
+ *   base, offset    register, and what is added to it: the canonical frame address
+ *   on_stack, link  1: the return address is `link` bytes from that address; 0: it is in the register `link`
+ *   saved           how many struct saved follow
+ */
+#define STEP_WORDS(X) X(base) X(offset) X(on_stack) X(link) X(saved)
+EXPORT const char step_words[] = STEP_WORDS(NAME);
+/* Where the caller's register is: `offset` bytes from the canonical frame address; lost: nowhere. */
+struct saved { u64 name, lost, offset; };
+struct step { STEP_WORDS(WORD) struct saved where[]; };
+
+/* What is known of an instruction. A free row has no kind.
+ *
+ *   kind       what is to be done there
+ *   outermost  1: the function has no caller
+ */
+enum { FREE, STEP, BY_POINTER, BY_PYTHON };
+#define ROW_WORDS(X) X(pc) X(kind) X(step) X(outermost)
+EXPORT const char row_words[] = ROW_WORDS(NAME);
+struct row { ROW_WORDS(WORD) };
+
+/* One Kprobes' walks, on one CPU. Objects are Python's, which keeps them.
+ *
+ *   view, regs       words of the CPU's registers, and their object
+ *   calls            struct calls: those that the machine follows; 0: it follows none, or not simply
+ *   younger, own     objects of other followed calls, a list
+ *   trampoline, known    of the object `followed`: attribute that is where followed calls return, mode bits included
+ *   symbols, files, changes   object, and names of its attributes; `seen_files`, `seen_changes`: what these were when
+ *                    the table was begun
+ *   state, exit      object, and name of its attribute that is where calls of Python's return
+ *   look             called with an address that has no row in the table, which is to have one
+ *   rows, last       the table: hashed by the address, then the next one; and its greatest index
+ *   places           struct place of each register that there is a number for
+ *   names            how many these are
+ *   mask, mode_bits  of an address
+ *   above            bytes from a canonical frame address to the caller's stack pointer register
+ *   bias             added to a return address
+ *   upwards          1: the stack grows upwards
+ *   pointer          1: there are frame pointers, in the register `frame`: `next` bytes from where it points is that of
+ *                    the caller, `address` bytes the return address; from the caller's if `outside`
+ *   mark             the number at the end of a stack that is not complete
+ *   asked            address that has no row
+ */
+#define WALK_WORDS(X) \
+    X(view) X(regs) X(calls) X(own) X(followed) X(trampoline) X(symbols) X(files) X(changes) X(seen_files) \
+    X(seen_changes) X(state) X(exit) X(look) X(rows) X(last) X(places) X(names) X(mask) X(mode_bits) X(above) X(bias) \
+    X(upwards) X(pointer) X(frame) X(next) X(address) X(outside) X(mark) X(asked)
+EXPORT const char walk_words[] = WALK_WORDS(NAME);
+struct walk { WALK_WORDS(WORD) };
+
+/* What a walk comes to, if it is not a number of addresses: Python is to walk; `asked` is to get a row; Python has
+ * raised something. */
+enum { PYTHON = -1, ROW = -2, RAISED = -3 };
+
+/* Where a register's value is: in the CPU, in memory, here, nowhere. */
+enum { LIVE, SAVED, HERE, LOST };
+
+struct frame {
+    const struct walk *walk;
+    const struct view *view;
+    struct call *followed; /* above the youngest one that the walk has not come to */
+    u64 trampoline;
+    u64 word[REGISTERS];
+    u8 kind[REGISTERS];
+};
+
+static struct row *row_of(const struct walk *walk, u64 pc)
+{
+    struct row *rows = (struct row *)walk->rows;
+    for (u64 n = pc * 0x9E3779B97F4A7C15ull >> 40 & walk->last; rows[n].kind != FREE; n = (n + 1) & walk->last)
+        if (rows[n].pc == pc)
+            return &rows[n];
+    return 0;
+}
+
+/* A register's value; `what` is where it is, if it is not there: LOST, or LIVE for one that only Python can read. */
+static int value_of(const struct frame *frame, u64 name, u64 *value, int *what)
+{
+    const struct place *place = (const struct place *)frame->walk->places + name;
+    *what = frame->kind[name];
+    switch (*what) {
+    case LIVE:
+        if (place->size)
+            *value = value_at(place);
+        return place->size != 0;
+    case SAVED:
+        *what = LIVE;
+        return load(frame->view, frame->word[name], value);
+    case HERE:
+        *value = frame->word[name];
+        return 1;
+    }
+    return 0;
+}
+
+/* What a walk does next: goes on; ends at the outermost function; ends before it; is Python's. */
+enum { ON, ENDED, CUT, LEFT };
+
+static int go_up(struct frame *frame, const struct step *step, u64 *link)
+{
+    u64 cfa, back, mask = frame->walk->mask;
+    int what;
+    if (!value_of(frame, step->base, &cfa, &what))
+        return what == LOST ? CUT : LEFT;
+    cfa = (cfa + step->offset) & mask;
+    if (step->on_stack ? !load(frame->view, (cfa + step->link) & mask, &back)
+                       : !value_of(frame, step->link, &back, &what))
+        return !step->on_stack && what == LOST ? CUT : LEFT;
+    for (u64 n = 0; n < step->saved; n++) {
+        const struct saved *saved = &step->where[n];
+        frame->kind[saved->name] = saved->lost ? LOST : SAVED;
+        frame->word[saved->name] = (cfa + saved->offset) & mask;
+    }
+    frame->word[0] = (cfa + frame->walk->above) & mask;
+    *link = (back + frame->walk->bias) & mask;
+    return back ? ON : ENDED;
+}
+
+/* By the frame pointer, of code that has no call frame information. */
+static int go_up_by_pointer(struct frame *frame, u64 *link)
+{
+    const struct walk *walk = frame->walk;
+    u64 base, above, ignored, mask = walk->mask;
+    int what;
+    for (u64 name = 0; name < walk->names; name++) /* Python reads them all, and ends where it cannot */
+        if (frame->kind[name] == SAVED && !load(frame->view, frame->word[name], &ignored))
+            return LEFT;
+    if (!walk->pointer)
+        return CUT;
+    if (!value_of(frame, walk->frame, &base, &what))
+        return what == LOST ? CUT : LEFT;
+    if (!base)
+        return CUT;
+    if (!load(frame->view, (base + walk->next) & mask, &above))
+        return LEFT;
+    if (above <= base)
+        return CUT;
+    if (!load(frame->view, ((walk->outside ? above : base) + walk->address) & mask, link))
+        return LEFT;
+    frame->kind[walk->frame] = HERE;
+    frame->word[walk->frame] = above;
+    frame->word[0] = base;
+    return *link ? ON : CUT;
+}
+
+/* The youngest call that the machine follows, and that the walk has not come to; 0: there is none. */
+static struct call *next_followed(struct frame *frame)
+{
+    struct calls *calls = (struct calls *)frame->walk->calls;
+    u64 sp = stack_pointer(frame->view);
+    if (!calls)
+        return 0;
+    for (; (u64)frame->followed > calls->base; frame->followed--) {
+        struct call *call = frame->followed - 1;
+        if (frame->walk->upwards ? call->frame <= sp : call->frame >= sp) /* else it was left, and will not return */
+            return call;
+    }
+    return 0;
+}
+
+/* True where Python knows of more followed calls, or might. */
+static int others(const struct walk *walk)
+{
+    struct calls *calls = (struct calls *)walk->calls;
+    return !calls || ((u8 *)&calls->gate)[TASKS] || PyList_Size(OBJECT(walk->own)) != 0;
+}
+
+/* The true return address behind one that was found. */
+static int see_through(struct frame *frame, u64 *link)
+{
+    if (*link != frame->trampoline)
+        return ON;
+    struct call *call = others(frame->walk) ? 0 : next_followed(frame);
+    if (!call)
+        return LEFT;
+    *link = call->link;
+    frame->followed--;
+    return ON;
+}
+
+static u64 attribute(u64 object, u64 name, int *wrong)
+{
+    PyObject *value = PyObject_GetAttr(OBJECT(object), OBJECT(name));
+    u64 number = value ? PyLong_AsUnsignedLongLongMask(value) : ~0ull;
+    if (value)
+        Py_DecRef(value);
+    if (number == ~0ull && PyErr_Occurred())
+        *wrong = 1;
+    return number;
+}
+
+/* A stack: how many addresses. *complete: the outermost caller is the last one. */
+static int walked(struct walk *walk, u64 limit, u64 *found, int *complete)
+{
+    const struct regs *regs = regs_of(OBJECT(walk->regs));
+    struct frame frame;
+    int wrong = 0, how = ON;
+    if (!regs->is_reported || !limit || limit > MOST)
+        return PYTHON;
+    PyObject *files = PyObject_GetAttr(OBJECT(walk->symbols), OBJECT(walk->files));
+    if (!files)
+        return RAISED;
+    Py_DecRef(files); /* the symbols have it */
+    u64 end = attribute(walk->state, walk->exit, &wrong) & ~walk->mode_bits;
+    frame.trampoline = attribute(walk->followed, walk->trampoline, &wrong);
+    if (wrong)
+        return RAISED;
+    u64 lookup = walk->asked = found[0] = regs->reported;
+    u64 count = 1;
+    if ((u64)files != walk->seen_files)
+        return ROW;
+    frame.walk = walk;
+    frame.view = (const struct view *)walk->view;
+    frame.followed = walk->calls ? (struct call *)((struct calls *)walk->calls)->top : 0;
+    for (u64 name = 0; name < walk->names; name++)
+        frame.kind[name] = LIVE;
+    frame.kind[0] = HERE;
+    frame.word[0] = value_at((const struct place *)walk->places);
+    while (how == ON && count < limit) {
+        struct row *row = row_of(walk, lookup);
+        u64 link = 0, before = frame.word[0];
+        walk->asked = lookup;
+        if (!row)
+            return ROW;
+        if (row->kind == BY_PYTHON || (row->kind == BY_POINTER && count == 1))
+            return PYTHON; /* of a function at pc without information there is more to be said */
+        how = row->kind == STEP ? go_up(&frame, (const struct step *)row->step, &link) : go_up_by_pointer(&frame, &link);
+        if (how == ON)
+            how = see_through(&frame, &link);
+        if (how != ON)
+            break;
+        lookup = found[count++] = link & ~walk->mode_bits;
+        if (lookup == end)
+            how = ENDED;
+        /* only the innermost function may have no stack of its own */
+        else if (count > 2 && (walk->upwards ? frame.word[0] >= before : frame.word[0] <= before))
+            how = CUT;
+        lookup--;
+    }
+    *complete = how == ENDED;
+    if (how == LEFT)
+        return PYTHON;
+    if (how == ENDED)
+        return (int)count;
+    if (others(walk) || next_followed(&frame))
+        return PYTHON; /* they may be the next ones up */
+    u64 changes = attribute(walk->symbols, walk->changes, &wrong);
+    struct row *row = row_of(walk, lookup);
+    walk->asked = lookup;
+    if (wrong)
+        return RAISED;
+    if (!row || changes != walk->seen_changes)
+        return ROW;
+    *complete = (end && found[count - 1] == end) || row->outermost;
+    return (int)count;
+}
+
+/* The stack as records keep it, a new reference; None: Python is to walk; 0: it has raised something. */
+static PyObject *kept_stack(struct walk *walk, u64 limit)
+{
+    u64 found[MOST];
+    int complete = 0, count = ROW;
+    for (int turn = 0; count == ROW && turn < 4 * MOST; turn++) {
+        count = walked(walk, limit, found, &complete);
+        if (count != ROW)
+            break;
+        PyObject *pc = PyLong_FromUnsignedLongLong(walk->asked);
+        PyObject *done = pc ? PyObject_CallFunctionObjArgs(OBJECT(walk->look), pc, (PyObject *)0) : 0;
+        if (pc)
+            Py_DecRef(pc);
+        if (!done)
+            return 0;
+        Py_DecRef(done);
+    }
+    if (count == RAISED)
+        return 0;
+    if (count < 0) {
+        Py_IncRef(Py_None);
+        return Py_None;
+    }
+    PyObject *stack = PyTuple_New(count + !complete);
+    for (int n = 0; stack && n < count; n++) {
+        PyObject *address = PyLong_FromUnsignedLongLong(found[n]);
+        if (!address) {
+            Py_DecRef(stack);
+            return 0;
+        }
+        PyTuple_SetItem(stack, n, address); /* takes it */
+    }
+    if (stack && !complete) {
+        Py_IncRef(OBJECT(walk->mark));
+        PyTuple_SetItem(stack, count, OBJECT(walk->mark));
+    }
+    return stack;
+}
+
+/* Of two functions of Python's, both of which keep in `self` (address of the words, whatever they need, the plain
+ * function): walk(regs, limit), and kept(regs), which calls the plain function where Python is to walk. */
+static struct walk *words_of(PyObject *self)
+{
+    return (struct walk *)PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(self, 0));
+}
+
+static PyObject *walk_stack(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    struct walk *walk = words_of(self);
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "walk(regs, limit)");
+        return 0;
+    }
+    Py_ssize_t limit = PyLong_AsSsize_t(args[1]);
+    if (limit == -1)
+        PyErr_Clear(); /* no number of ours: Python says what it is */
+    if (args[0] == OBJECT(walk->regs) && limit > 0)
+        return kept_stack(walk, limit);
+    Py_IncRef(Py_None);
+    return Py_None;
+}
+
+static PyObject *keep_stack(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    struct walk *walk = words_of(self);
+    if (count != 1) {
+        PyErr_SetString(PyExc_TypeError, "kept(regs)");
+        return 0;
+    }
+    if (args[0] == OBJECT(walk->regs)) {
+        PyObject *stack = kept_stack(walk, MOST);
+        if (stack != Py_None)
+            return stack;
+        Py_DecRef(stack);
+    }
+    return PyObject_CallFunctionObjArgs(PyTuple_GetItem(self, 2), args[0], (PyObject *)0);
+}
+
+static PyMethodDef walking = {"walk", (PyCFunction)(void *)walk_stack, METH_FASTCALL, 0};
+static PyMethodDef keeping = {"kept", (PyCFunction)(void *)keep_stack, METH_FASTCALL, 0};
+
+/* The functions, as Python calls them. */
+EXPORT PyObject *stack_walker(PyObject *self) { return PyCFunction_NewEx(&walking, self, 0); }
+EXPORT PyObject *stack_keeper(PyObject *self) { return PyCFunction_NewEx(&keeping, self, 0); }
