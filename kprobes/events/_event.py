@@ -111,6 +111,7 @@ class Event:
         maxactive: 0 where not given.
         saves: what a return event wants from entry: arguments (from 0), and others.
         semaphore: address of the 16 bits that count who looks at this place; 0: there are none.
+        written: "f" where it was written as an f event; else "".
         text: the definition, its words joined by single blanks.
         position: column of the place in it.
     """
@@ -131,6 +132,7 @@ class Event:
     access: str = ""
     size: int = 0
     semaphore: int = 0
+    written: str = ""
     _where: str = field(repr=False)
     _symbols: Symbols = field(eq=False, repr=False)
 
@@ -138,7 +140,8 @@ class Event:
         place = self.watched or (f"{self.target:#x}" if self.symbol is None
                                  else f"{self.symbol}+{self.offset}".removesuffix("+0"))
         place += f"({self.semaphore:#x})" if self.semaphore else ""
-        head = f"{self.kind}{self.maxactive or ''}:{self.group}/{self.name} {place}"
+        place += "%return" if self.written and self.kind == "r" else ""
+        head = f"{self.written or self.kind}{self.maxactive or ''}:{self.group}/{self.name} {place}"
         return " ".join([head, *(f"{arg.name}={arg.text}" for arg in self.args)])
 
     def enter(self, regs: Regs) -> tuple[Value, ...]:

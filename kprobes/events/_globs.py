@@ -16,7 +16,7 @@ from ._markers import marked
 from ._messages import make_error
 
 QUOTES = ("'", '"')
-_HEAD = re.compile(r"([pr])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
+_HEAD = re.compile(r"([prf])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
 
 
 @frozen
@@ -68,7 +68,7 @@ def many(text: str, machine: Machine) -> Many | None:
     if not places:
         raise make_error("BAD_PROBE_ADDR", at, joined,
                          f"no function is called {pattern}; `kprobes symbols FILE` lists what there is")
-    rest = "".join(f" {word}" for word in words[2:])
+    rest = _rest(words)
     return Many(joined, words[1], tuple((place, f"{head} {place}{rest}") for place in places))
 
 
@@ -84,7 +84,7 @@ def _definitions(words: list[str], places: list[tuple[str, int]], machine: Machi
     """A definition for each address. places: (what it is called, address without mode bits)."""
     body = words[1].removesuffix("%return")
     head = _head(words[0], body.strip("".join(QUOTES)), words[1] != body)
-    rest = "".join(f" {word}" for word in words[2:])
+    rest = _rest(words)
     texts = []
     for name, address in places:
         covering = machine.symbols.covering(address)
@@ -125,12 +125,19 @@ def _is_pattern(place: str) -> bool:
     return (len(body) > 2 and body[0] == body[-1] == "/") or bool(re.search(r"[*?\[]", body) and body[0] not in "@/")
 
 
+def _rest(words: list[str]) -> str:
+    """What stands behind the address in each definition."""
+    returns = words[0][:1] == "f" and words[1].endswith("%return")
+    return "%return" * returns + "".join(f" {word}" for word in words[2:])
+
+
 def _head(word: str, pattern: str, returns: bool) -> str:
     """The first word with a name in it, made of the pattern where there was none."""
     found = _HEAD.fullmatch(word)
     if found is None:
         return word
     kind, count, name = found.groups()
+    returns = returns and kind != "f"
     if name is None or name.endswith(("/", ".")):
         default = re.sub(r"\W", "_", pattern, flags=re.ASCII).strip("_")[:50]
         name = f"{name or ''}{'r' if returns else kind}_{default or 'all'}"

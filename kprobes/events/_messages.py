@@ -14,8 +14,15 @@ _ERRNO = {"ARG_TOO_LONG": errno.E2BIG, "TOO_MANY_ARGS": errno.E2BIG, "EVENT_TOO_
 
 #: What is wrong, and what to do. BAD_PROBE_TYPE is ours: Linux has no name for an unknown first letter.
 MESSAGES = {
-    "BAD_PROBE_TYPE": "an event starts with p (probe), r (return probe) or w (watchpoint), not {!r}; write p:NAME, "
-                      "r:NAME or w:NAME",
+    "BAD_PROBE_TYPE": "an event starts with p (probe), r (return probe), f (function) or w (watchpoint), not {!r}; "
+                      "write p:NAME, r:NAME, f:NAME or w:NAME",
+    "NO_EPROBES": "events on other events (e:) are not here; fetch the same in the event itself, or add a "
+                  "trigger to it",
+    "NO_TRACEPOINTS": "tracepoints of the kernel's (t:) are not here; write p %PROVIDER:NAME for a marker of the "
+                      "program's, or p FUNCTION",
+    "NO_SYNTHETIC": "synthetic events (s:) are not here; make what they join of the records, by their time and task",
+    "BAD_FPROBE": "{!r} is no function's entry, and f events sit on entries and returns only; write FUNCTION or "
+                  "FUNCTION%return, or p instead of f",
     "BAD_MAXACT_TYPE": "only return probes take a count of instances; drop {!r}, or write r instead of p",
     "BAD_MAXACT": "{!r} is no count of instances; write 1 to 4096, or nothing",
     "MAXACT_TOO_BIG": "{} instances are too many; write 4096 at most",

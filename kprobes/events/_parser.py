@@ -25,6 +25,8 @@ MAX_NAME, MAX_ARG_NAME, MAX_EXPRESSION = 63, 32, 63  # characters
 MAX_ARGS, MAX_STEPS, MAX_ACTIVE, MAX_STACK, MAX_RECORD = 128, 15, 4096, 2048, 3072
 _TAKEN = {"common_type", "common_flags", "common_preempt_count", "common_pid", "__probe_ip", "__probe_ret_ip",
           "__probe_func"}
+#: definitions of Linux's that guests have nothing for, and what is said of each
+UNSUPPORTED = {"e": "NO_EPROBES", "t": "NO_TRACEPOINTS", "s": "NO_SYNTHETIC"}
 WATCHED = ("$before", "$value", "$addr")  #: what an access to watched memory has
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -40,7 +42,7 @@ class Parser:
         self.words = [*zip(words, accumulate((len(word) + 1 for word in words), initial=0), strict=False)]
         self.machine, self.arch, self.symbols = machine, machine.arch, machine.symbols
         self._read = machine.read if read is None else read
-        self.kind, self.entry = "p", False
+        self.kind, self.entry, self.written = "p", False, ""
         self.saves: list[int | AtEntry] = []
         self.target = 0
 
@@ -77,11 +79,17 @@ class Parser:
         word, at = self.words[1]
         if self.kind == "w":
             return self.watch(group, name, word, at)
+        if self.written == "f":
+            self.need(word.endswith("%return") or not maxactive, "BAD_MAXACT_TYPE", 1, str(maxactive))
         word, semaphore = self.counted(word, at)
         symbol, offset, target = self.place(word, at)
         self.target = target
         address = target & ~self.arch.pointers.mode_bits
-        default = f"{self.kind}_{target:#x}" if symbol is None else f"{self.kind}_{symbol}_{offset}"
+        if self.written == "f":
+            self.need(self.entry, "BAD_FPROBE", at, word)
+            default = f"{symbol or f'{target:#x}'}__{'exit' if self.kind == 'r' else 'entry'}"
+        else:
+            default = f"{self.kind}_{target:#x}" if symbol is None else f"{self.kind}_{symbol}_{offset}"
         found = self.symbols[symbol] if symbol is not None else self.symbols.covering(address)
         where = (f"{address:#x}" if found is None else found.name if self.kind == "r"
                  else located(self.symbols, found, address))
@@ -89,7 +97,7 @@ class Parser:
                      symbol=symbol, offset=offset, address=address, target=target, maxactive=maxactive,
                      args=self.arguments(),
                      saves=tuple(self.saves), text=self.text, position=at, where=where, symbols=self.symbols,
-                     semaphore=semaphore)
+                     semaphore=semaphore, written=self.written)
 
     def counted(self, word: str, at: int) -> tuple[str, int]:
         """(the place, the address of what counts who looks at it), of `PLACE(ADDRESS)`."""
@@ -132,18 +140,25 @@ class Parser:
 
     def head(self, word: str) -> tuple[int, str, str]:
         instances, colon, name = word[1:].partition(":")
-        self.need(word[:1] in ("p", "r", "w"), "BAD_PROBE_TYPE", 0, word[:1])
-        self.kind = word[0]
-        self.need(self.kind == "r" or not instances, "BAD_MAXACT_TYPE", 1, instances)
+        self.need(word[:1] not in UNSUPPORTED, UNSUPPORTED.get(word[:1], ""), 0)
+        self.need(word[:1] in ("p", "r", "w", "f"), "BAD_PROBE_TYPE", 0, word[:1])
+        self.written = "f" if word[0] == "f" else ""
+        self.kind = "p" if self.written else word[0]
+        self.need(self.kind == "r" or self.written or not instances, "BAD_MAXACT_TYPE", 1, instances)
         maxactive = self.count(instances, 1, MAX_ACTIVE, "BAD_MAXACT", "MAXACT_TOO_BIG",
                                integer_of(instances)) if instances else 0
-        return maxactive, *(self.name(name, 2 + len(instances)) if colon else ("kprobes", ""))
+        return maxactive, *(self.name(name, 2 + len(instances)) if colon else (self.group, ""))
+
+    @property
+    def group(self) -> str:
+        """The group of an event that names none."""
+        return "fprobes" if self.written else "kprobes"
 
     def name(self, text: str, at: int) -> tuple[str, str]:
         group, slash, event = text.partition("/" if "/" in text else ".")
         if not slash:
             self.need(text, "NO_EVENT_NAME", at)
-            return "kprobes", self.named("EVENT", text, at)
+            return self.group, self.named("EVENT", text, at)
         self.need(group, "NO_GROUP_NAME", at)
         self.named("GROUP", group, at)
         return group, self.named("EVENT", event, at + len(group) + 1) if event else ""

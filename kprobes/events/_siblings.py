@@ -9,7 +9,7 @@ from ._messages import make_error
 def check_sibling(event: Event, other: Event) -> None:
     """Kind and arguments of events of one name must agree, and no two may be the same. EventError where not."""
     mine, theirs = ([(arg.name, arg.type) for arg in each.args] for each in (event, other))
-    if event.kind != other.kind:
+    if (event.kind, event.written) != (other.kind, other.written):
         raise make_error("DIFF_PROBE_TYPE", 0, event.text, other)
     if mine != theirs:
         differing = (arg.position for i, arg in enumerate(event.args) if mine[i : i + 1] != theirs[i : i + 1])

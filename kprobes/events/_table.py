@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from ..arguments import checked
 from ..errors import EventBusy, EventError, NotRegistered
 from ._armed import TraceEvent
 from ._buffer import Buffer
 from ._event import Event
+from ._files import EventFiles
 from ._filter import parse_filter
 from ._globs import many
 from ._hist import Histogram
@@ -168,6 +170,11 @@ class Events(Mapping[str, TraceEvent]):
         for event in self._events.values():
             for place in event.places:
                 place.unlook(self._owner)
+
+    @cached_property
+    def files(self) -> EventFiles:
+        """The events, their records and their settings as Linux's files, by name."""
+        return EventFiles(self, self._owner.machine)
 
     def text(self) -> str:
         """The definitions, normalized, a line each: the file kprobe_events."""

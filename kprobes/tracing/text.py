@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 from attrs import evolve
 
 from ..events._event import Type, Value
+from ..events._text import HEAD, task_column
 from ..programs.inline import INSTRUCTIONS
-from ..symbols import CONTROLS
 from .batches import Row
 from .clocks import COUNTS, stamp
 from .info import EventInfo
@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 CHUNK = 1 << 13  #: lines written at a time
-_HEAD = """# tracer: nop
-#
-# entries-in-buffer/entries-written: {0}/{1}   #P:1
-#
-#                                _-----=> irqs-off/BH-disabled
-#                               / _----=> need-resched
-#                              | / _---=> hardirq/softirq
-#                              || / _--=> preempt-depth
-#                              ||| / _-=> migrate-disable
-#                              |||| /     delay
-#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
-#              | |         |   |||||     |         |
-"""
 
 
 def write(trace: Trace, file: IO[str], format: str) -> None:
@@ -44,7 +31,7 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
         _csv(trace, file)
         return
     if format == "ftrace":
-        file.write(_HEAD.format(len(trace), len(trace) + trace.lost))
+        file.write(HEAD.format(len(trace), len(trace) + trace.lost))
     lines = ftrace_lines(trace) if format == "ftrace" else json_lines(trace)
     block: list[str] = []
     for line in lines:
@@ -66,12 +53,6 @@ def ftrace_lines(trace: Trace) -> Iterator[str]:
         return
     for info, task, row in trace.rows():
         yield _line(trace, info, task, row)
-
-
-def task_column(task: Any) -> str:
-    """`comm-pid`, as ftrace writes it: 16 characters of a name, and a number."""
-    name, number = ("guest", task) if isinstance(task, int) else (str(task).translate(CONTROLS).replace(" ", "_"), 0)
-    return f"{name[:16]:>16}-{number:<7}"
 
 
 def _place(trace: Trace, info: EventInfo, caller: int) -> str:

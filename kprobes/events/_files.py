@@ -1,0 +1,232 @@
+"""The folder that Linux calls tracefs, as far as it is about events: files by name, to be read and written as text."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from ..arguments import checked
+from ..errors import BadArgument, EventError
+from ..machine._base import Machine
+from ._armed import TraceEvent
+from ._buffer import Buffer
+from ._text import format_text, lines_of, trace_text
+
+README: Final = """kprobes: what these files take
+
+kprobe_events, dynamic_events - definitions, a line each; Create/append/remove/show the events
+\tp[:[<group>/][<event>]] <place> [<args>]
+\tr[maxactive][:[<group>/][<event>]] <place> [<args>]
+\tf[maxactive][:[<group>/][<event>]] <symbol>[%return] [<args>]
+\tw[:[<group>/][<event>]] [r|w|rw]@<address>[:<length>] [<args>]
+\t-:[<group>/][<event>]
+\tplace: [<module>:]<symbol>[+<offset>]|<address>|<file>:<offset>|%<provider>:<marker>
+\tplace (kretprobe): [<module>:]<symbol>[+<offset>]%return|<address>%return
+\targs: <name>=fetcharg[:type]
+\tfetcharg: (%<register>|$stack<N>|$stack|$retval|$comm|$arg<N>),
+\t          @<address>, @<symbol>[+|-<offset>], \\imm-value, \\"imm-string",
+\t          +|-[u]<offset>(<fetcharg>)
+\ttype: s8/16/32/64, u8/16/32/64, x8/16/32/64, f32/64, char, string, ustring, symbol, symstr,
+\t      b<width>@<offset>/<size>, <type>\\[<array-size>\\]
+kprobe_profile - hits and misses of each event
+trace - the records; an empty line written empties it
+trace_pipe - the records; each is read once
+tracing_on - 1: records are kept
+error_log - what was wrong with the last definitions
+events/<group>/<event>/enable, filter, trigger, hist, format, id
+events/<group>/enable, events/enable - of all that are in there
+"""
+_LOGGED: Final = 8  #: errors that are kept
+_SWITCHES: Final = {"0": False, "1": True}
+_TRIGGERS: Final = "# Available triggers:\n# traceon traceoff snapshot stacktrace enable_event disable_event hist\n"
+_DEFINED: Final = ("kprobe_events", "dynamic_events")
+_OF_EVENT: Final = ("enable", "filter", "format", "hist", "id", "trigger")
+_NO_FILE: Final = 2  #: ENOENT
+_READ_ONLY: Final = 13  #: EACCES
+
+
+class Table(Protocol):
+    """The events."""
+
+    buffer: Buffer
+
+    def __iter__(self) -> Any: ...
+    def __getitem__(self, name: str) -> TraceEvent: ...
+    def values(self) -> Any: ...
+    def text(self) -> str: ...
+    def profile(self) -> str: ...
+    def write(self, text: str) -> None: ...
+
+
+@checked()
+class EventFiles:
+    """Events and their records as Linux's files, by their names in tracefs: "trace", "events/kprobes/crc/format".
+
+    Files that nothing here has a meaning for, such as those of Linux's other tracers, are not there.
+    """
+
+    def __init__(self, events: Table, machine: Machine) -> None:
+        self._events, self._machine = events, machine
+        self._errors: deque[tuple[float, EventError]] = deque(maxlen=_LOGGED)
+        self._started = time.monotonic()
+        self._top: dict[str, tuple[Callable[[], str], Callable[[str], None] | None]] = {
+            "README": (lambda: README, None),
+            "available_tracers": (lambda: "nop\n", None),
+            "current_tracer": (lambda: "nop\n", self._set_tracer),
+            "kprobe_profile": (events.profile, None),
+            "trace": (self._trace, lambda text: self._events.buffer.clear()),
+            "trace_pipe": (self._taken, None),
+            "tracing_on": (lambda: f"{int(self._events.buffer.on)}\n", self._set_recording),
+            "error_log": (self._errors_text, lambda text: self._errors.clear()),
+        }
+
+    def names(self) -> list[str]:
+        """The names of all files."""
+        names = [*_DEFINED, *self._top, "events/enable"]
+        for group in dict.fromkeys(event.group for event in self._events.values()):
+            names.append(f"events/{group}/enable")
+        for event in self._events.values():
+            names += [f"events/{event.group}/{event.name}/{file}" for file in _OF_EVENT]
+        return names
+
+    def read(self, name: str) -> str:
+        """What a file says. BadArgument (ENOENT): there is none of this name."""
+        if name in _DEFINED:
+            return self._events.text()
+        if name in self._top:
+            return self._top[name][0]()
+        if name.startswith("events/"):
+            words = name.split("/")[1:]
+            if words[-1] == "enable":
+                return self._enabled(self._of(name, words[:-1]))
+            if len(words) == 3 and words[2] in _OF_EVENT:
+                return self._file(self._of(name, words[:2])[0], words[2])
+        raise self._unknown(name)
+
+    def write(self, name: str, text: str, append: bool = False) -> None:
+        """Write to a file, as `echo TEXT > FILE` does.
+
+        Args:
+            name: the file's.
+            text: a command, or lines of them.
+            append: False: definitions replace all that there are.
+
+        Raises:
+            BadArgument: there is no such file (ENOENT), it is not to be written (EACCES), or takes no such text.
+            EventError: a definition, filter or trigger is wrong; error_log has it, too.
+            EventBusy: an event that is to be deleted is in use.
+            NotRegistered: an event that is to be deleted does not exist.
+        """
+        try:
+            if name in _DEFINED:
+                self._define(text, append)
+            elif name in self._top:
+                write = self._top[name][1]
+                if write is None:
+                    raise _failure(f"{name} is not to be written", "read it", _READ_ONLY)
+                write(text)
+            elif name.startswith("events/"):
+                self._write_event(name, text.strip())
+            else:
+                raise self._unknown(name)
+        except EventError as error:
+            self._errors.append((time.monotonic() - self._started, error))
+            raise
+
+    # --- definitions
+
+    def _define(self, text: str, append: bool) -> None:
+        if not append:
+            self._events.write("")
+        for line in text.splitlines():
+            command = line.strip()
+            if command[:1] == "!":  # a definition whose event goes
+                head, *rest = command[1:].split()
+                command = " ".join([f"-:{head.partition(':')[2]}", *rest])
+            if command:
+                self._events.write(command)
+
+    # --- files of events
+
+    def _of(self, name: str, words: list[str]) -> list[TraceEvent]:
+        """The events of a group and a name, of a group, or all."""
+        group, event = (*words, "", "")[:2]
+        found = [each for each in self._events.values()
+                 if group in ("", each.group) and event in ("", each.name)]
+        if len(words) > 2 or (words and not found):
+            raise self._unknown(name)
+        return found
+
+    def _file(self, event: TraceEvent, file: str) -> str:
+        number = event.places[0].cookie + 1
+        if file == "format":
+            return format_text(event.definition, number, self._machine.arch.bits // 8)
+        return {
+            "id": lambda: f"{number}\n",
+            "filter": lambda: f"{event.filter or 'none'}\n",
+            "trigger": lambda: "".join(f"{line}\n" for line in event.triggers) or _TRIGGERS,
+            "hist": lambda: "\n".join(str(hist) for hist in event.hists),
+        }[file]()
+
+    def _enabled(self, events: list[TraceEvent]) -> str:
+        """1 or 0; X where some are and some are not."""
+        states = {event.enabled for event in events}
+        return "X\n" if len(states) == 2 else f"{int(states == {True})}\n"
+
+    def _write_event(self, name: str, text: str) -> None:
+        words = name.split("/")[1:]
+        if words[-1] == "enable":
+            wanted = _switch(name, text)
+            for event in self._of(name, words[:-1]):
+                event.enabled = wanted
+        elif len(words) == 3 and words[2] in ("filter", "trigger"):
+            (event,) = self._of(name, words[:2])
+            if words[2] == "filter":
+                event.filter = text
+            elif text:
+                event.trigger(text)
+        elif name in self.names():
+            raise _failure(f"{name} is not to be written", "read it", _READ_ONLY)
+        else:
+            raise self._unknown(name)
+
+    # --- other files
+
+    def _trace(self) -> str:
+        return trace_text(self._events.buffer, self._machine.symbols)
+
+    def _taken(self) -> str:
+        lines = lines_of(self._events.buffer, self._machine.symbols)
+        self._events.buffer.clear()
+        return "".join(lines)
+
+    def _set_recording(self, text: str) -> None:
+        self._events.buffer.on = _switch("tracing_on", text.strip())
+
+    def _set_tracer(self, text: str) -> None:
+        if text.strip() != "nop":
+            raise BadArgument(f"there is no tracer {text.strip()!r}", hint="there is nop; events need no other")
+
+    def _errors_text(self) -> str:
+        out = []
+        for seconds, error in self._errors:
+            out.append(f"[{seconds:12.6f}] trace_kprobe: error: {error.reason}\n  Command: {error.event}\n"
+                       f"           {' ' * error.position}^\n")
+        return "".join(out)
+
+    def _unknown(self, name: str) -> BadArgument:
+        return _failure(f"there is no file {name}", "names() lists them", _NO_FILE)
+
+
+def _failure(message: str, hint: str, number: int) -> BadArgument:
+    error = BadArgument(message, hint=hint)
+    error.errno = number
+    return error
+
+
+def _switch(name: str, text: str) -> bool:
+    if text not in _SWITCHES:
+        raise BadArgument(f"{text!r} is nothing for {name}", hint="write 0 or 1")
+    return _SWITCHES[text]

@@ -1,0 +1,141 @@
+"""Records as lines of ftrace's `trace`, and an event's layout as its `format`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ..symbols import CONTROLS, Symbols
+from ._buffer import Buffer, Row
+from ._event import Argument, Event, Type, locate
+from ._place import Place
+
+#: what stands above the lines of `trace`; to be filled in: records there, records ever
+HEAD: Final = """# tracer: nop
+#
+# entries-in-buffer/entries-written: {0}/{1}   #P:1
+#
+#                                _-----=> irqs-off/BH-disabled
+#                               / _----=> need-resched
+#                              | / _---=> hardirq/softirq
+#                              || / _--=> preempt-depth
+#                              ||| / _-=> migrate-disable
+#                              |||| /     delay
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+"""
+#: (type in C, name, offset, bytes, signed) of what every record begins with
+_COMMON: Final = (("unsigned short", "common_type", 0, 2, 0), ("unsigned char", "common_flags", 2, 1, 0),
+                  ("unsigned char", "common_preempt_count", 3, 1, 0), ("int", "common_pid", 4, 4, 1))
+_FLOATS: Final = {32: "float", 64: "double"}
+
+
+def task_column(task: Any) -> str:
+    """`comm-pid`, as ftrace writes it: 16 characters of a name, and a number."""
+    name, number = ("guest", task) if isinstance(task, int) else (str(task).translate(CONTROLS).replace(" ", "_"), 0)
+    return f"{name[:16]:>16}-{number:<7}"
+
+
+def line_of(place: Place, row: Row, symbols: Symbols) -> str:
+    """A record as `trace` has it, by the clock "counter"; its stack follows it.
+
+    Args:
+        place: whose record it is.
+        row: as the buffer keeps it.
+        symbols: name the addresses of stacks.
+    """
+    record, definition = place.record(row), place.definition
+    head = f"{task_column(record.task)} [{record.cpu:03d}] ..... {record.seq:12d}: "
+    line = f"{head}{definition.format(tuple(record.args.values()), record.caller)}\n"
+    if not record.stack:
+        return line
+    return f"{line}{head}<stack trace>\n" + "".join(
+        f" => {locate(symbols, address)}\n" for address in record.stack)
+
+
+def trace_text(buffer: Buffer, symbols: Symbols) -> str:
+    """The file `trace`: all records of a buffer, which stay."""
+    lines = lines_of(buffer, symbols)
+    return HEAD.format(len(lines), len(lines) + buffer.lost) + "".join(lines)
+
+
+def lines_of(buffer: Buffer, symbols: Symbols) -> list[str]:
+    """A line for each record of a buffer, oldest first."""
+    out = []
+    for row in list(buffer.pull()):
+        member = buffer.members[row[1]]
+        assert isinstance(member, Place)
+        out.append(line_of(member, row, symbols))
+    return out
+
+
+def format_text(definition: Event, number: int, word: int) -> str:
+    """The file `format` of an event: where its fields are in a record, and how they are printed.
+
+    Args:
+        definition: of one of the event's places.
+        number: the event's ID.
+        word: bytes of the guest's addresses.
+    """
+    where = ["__probe_ip"] if definition.kind != "r" else ["__probe_func", "__probe_ret_ip"]
+    fields = [_field(kind, name, offset, size, signed) for kind, name, offset, size, signed in _COMMON]
+    fields.append("\n")
+    at = 8
+    for name in where:
+        fields.append(_field("unsigned long", name, at, word, 0))
+        at += word
+    for argument in definition.args:
+        kind, size, signed = _stored(argument.type)
+        count = argument.type.count
+        shown = f"{argument.name}[{count}]" if count else argument.name
+        fields.append(_field(kind, shown, at, size * max(count, 1), signed))
+        at += size * max(count, 1)
+    head = " <- ".join(["%lx"] * len(where))
+    forms = "".join(f" {argument.name}={_form(argument.type)}" for argument in definition.args)
+    values = [f"REC->{name}" for name in where]
+    for argument in definition.args:
+        values += _values(argument)
+    return (f"name: {definition.name}\nID: {number}\nformat:\n{''.join(fields)}\n"
+            f"print fmt: \"({head}){forms}\", {', '.join(values)}\n")
+
+
+def _field(kind: str, name: str, offset: int, size: int, signed: int) -> str:
+    return f"\tfield:{kind} {name};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n"
+
+
+def _is_text(type: Type) -> bool:
+    return type.style in ("string", "symstr", "value")
+
+
+def _stored(type: Type) -> tuple[str, int, int]:
+    """(type in C, bytes, whether it is signed) of one element in a record."""
+    if _is_text(type):
+        return "__data_loc char[]", 4, 1  # offset and length, 16 bits each
+    if type.style == "f":
+        return _FLOATS.get(type.bits, "long double"), type.size, 1
+    signed = type.style == "s"
+    return f"{'s' if signed else 'u'}{8 * type.size}", type.size, int(signed)
+
+
+def _form(type: Type) -> str:
+    """How printf writes it."""
+    if _is_text(type):
+        form = "%s" if type.style == "value" else '\\"%s\\"'
+    elif type.style == "f":
+        form = "%f"
+    elif type.style == "char":
+        form = "'%c'"
+    elif type.style == "symbol":
+        form = "%pS"
+    else:
+        long = "L" if type.size == 8 else ""
+        form = {"s": f"%{long}d", "x": f"0x%{long}x"}.get(type.style, f"%{long}u")
+    return f"{{{','.join([form] * type.count)}}}" if type.count else form
+
+
+def _values(argument: Argument) -> list[str]:
+    """What printf is given."""
+    name, type = argument.name, argument.type
+    if _is_text(type):
+        get = f"__get_str({name}"
+        return [f"{get}[{n}])" for n in range(type.count)] if type.count else [f"{get})"]
+    return [f"REC->{name}[{n}]" for n in range(type.count)] if type.count else [f"REC->{name}"]
