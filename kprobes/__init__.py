@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from .events._armed import TraceEvent
+    from .events._files import EventFiles
     from .events._record import Record
     from .events._table import Events
     from .events._watchpoint import Watchpoint
@@ -190,6 +191,7 @@ _HOMES = {
     "CallTree": "tracing.graph",
     "Coverage": "tracing.coverage",
     "CType": "debug.types",
+    "EventFiles": "events._files",
     "Events": "events._table",
     "Graph": "tracing.graph",
     "HeapCheck": "heap.check",
@@ -226,6 +228,7 @@ __all__ = [
     "Coverage",
     "EventBusy",
     "EventError",
+    "EventFiles",
     "Events",
     "ExecutedElsewhere",
     "Fault",

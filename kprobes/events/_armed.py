@@ -67,6 +67,11 @@ class TraceEvent:
         return self.places[0].definition
 
     @property
+    def number(self) -> int:
+        """Its number among the events of its buffer, which no other has: ID in its `format`."""
+        return self._all[0].cookie + 1
+
+    @property
     def hits(self) -> int:
         """Hits at its places, whatever the filter made of them."""
         return sum(place.counts()[0] for place in self.places)

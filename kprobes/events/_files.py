@@ -69,7 +69,7 @@ class EventFiles:
 
     def __init__(self, events: Table, machine: Machine) -> None:
         self._events, self._machine = events, machine
-        self._errors: deque[tuple[float, EventError]] = deque(maxlen=_LOGGED)
+        self._errors: deque[tuple[float, str, EventError]] = deque(maxlen=_LOGGED)
         self._started = time.monotonic()
         self._top: dict[str, tuple[Callable[[], str], Callable[[str], None] | None]] = {
             "README": (lambda: README, None),
@@ -92,7 +92,14 @@ class EventFiles:
         return names
 
     def read(self, name: str) -> str:
-        """What a file says. BadArgument (ENOENT): there is none of this name."""
+        """What a file says.
+
+        Args:
+            name: the file's.
+
+        Raises:
+            BadArgument: there is no file of this name (ENOENT).
+        """
         if name in _DEFINED:
             return self._events.text()
         if name in self._top:
@@ -132,7 +139,7 @@ class EventFiles:
             else:
                 raise self._unknown(name)
         except EventError as error:
-            self._errors.append((time.monotonic() - self._started, error))
+            self._errors.append((time.monotonic() - self._started, _reporter(name), error))
             raise
 
     # --- definitions
@@ -143,7 +150,7 @@ class EventFiles:
         for line in text.splitlines():
             command = line.strip()
             if command[:1] == "!":  # a definition whose event goes
-                head, *rest = command[1:].split()
+                head, *rest = command[1:].split() or [""]
                 command = " ".join([f"-:{head.partition(':')[2]}", *rest])
             if command:
                 self._events.write(command)
@@ -152,15 +159,13 @@ class EventFiles:
 
     def _of(self, name: str, words: list[str]) -> list[TraceEvent]:
         """The events of a group and a name, of a group, or all."""
-        group, event = (*words, "", "")[:2]
-        found = [each for each in self._events.values()
-                 if group in ("", each.group) and event in ("", each.name)]
-        if len(words) > 2 or (words and not found):
+        found = [each for each in self._events.values() if [each.group, each.name][:len(words)] == words]
+        if words and not found:
             raise self._unknown(name)
         return found
 
     def _file(self, event: TraceEvent, file: str) -> str:
-        number = event.places[0].cookie + 1
+        number = event.number
         if file == "format":
             return format_text(event.definition, number, self._machine.arch.bits // 8)
         return {
@@ -211,8 +216,8 @@ class EventFiles:
 
     def _errors_text(self) -> str:
         out = []
-        for seconds, error in self._errors:
-            out.append(f"[{seconds:12.6f}] trace_kprobe: error: {error.reason}\n  Command: {error.event}\n"
+        for seconds, reporter, error in self._errors:
+            out.append(f"[{seconds:12.6f}] {reporter}: error: {error.reason}\n  Command: {error.event}\n"
                        f"           {' ' * error.position}^\n")
         return "".join(out)
 
@@ -224,6 +229,14 @@ def _failure(message: str, hint: str, number: int) -> BadArgument:
     error = BadArgument(message, hint=hint)
     error.errno = number
     return error
+
+
+def _reporter(name: str) -> str:
+    """What the errors of a file are reported by in error_log."""
+    words = name.split("/")
+    if words[-1] == "trigger":
+        return ":".join(["hist", *words[1:3]])
+    return "event filter parse error" if words[-1] == "filter" else "trace_kprobe"
 
 
 def _switch(name: str, text: str) -> bool:

@@ -23,7 +23,7 @@ MESSAGES = {
     "NO_SYNTHETIC": "synthetic events (s:) are not here; make what they join of the records, by their time and task",
     "BAD_FPROBE": "{!r} is no function's entry, and f events sit on entries and returns only; write FUNCTION or "
                   "FUNCTION%return, or p instead of f",
-    "BAD_MAXACT_TYPE": "only return probes take a count of instances; drop {!r}, or write r instead of p",
+    "BAD_MAXACT_TYPE": "only return probes take a count of instances; drop {!r}, or write r, or FUNCTION%return",
     "BAD_MAXACT": "{!r} is no count of instances; write 1 to 4096, or nothing",
     "MAXACT_TOO_BIG": "{} instances are too many; write 4096 at most",
     "NO_GROUP_NAME": "the group's name is empty; write one before the slash, or drop the slash",
