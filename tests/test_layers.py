@@ -62,7 +62,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "conformance": (),
     # the door: names of the package, imported when they are asked for
     "__init__": ("arch", "board", "core.", "deprecation", "debug.arguments", "debug.types", "debug.view", "errors", "events._armed",
-                 "events._record", "events._table", "events._watchpoint", "heap.check", "heap.finding", "kprobes",
+                 "events._files", "events._record", "events._table", "events._watchpoint", "heap.check", "heap.finding", "kprobes",
                  "machine", "native", "programs", "regs", "script.script", "script.source", "stacks", "symbols",
                  "tracing"),
     "__main__": ("cli",),
