@@ -5,7 +5,8 @@ writes; --proved FILE, a newer one, must prove the same cells, but for what it h
 docs/cost.svg show benchmarks/results.json, which benchmarks/hit_cost.py writes, and benchmarks/instructions.json, of
 instructions.py.
 docs/remote.md shows docs/remote.json: see tests/remote/test_stub_capabilities.py. docs/bpftrace-tests.md shows
-docs/bpftrace-tests.json, which tests/script/bpftrace_suite.py writes.
+docs/bpftrace-tests.json, which tests/script/bpftrace_suite.py writes; docs/ftrace-tests.md docs/ftrace-tests.json, which
+tests/ftrace/suite.py writes.
 
 A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
 of that name below, from the code. --check changes nothing and fails where a page is out of date.
@@ -43,6 +44,7 @@ DOCS = Path(__file__).resolve().parent
 SUPPORT = DOCS / "support.json"
 STUBS = DOCS / "remote.json"
 BPFTRACE = DOCS / "bpftrace-tests.json"
+FTRACE = DOCS / "ftrace-tests.json"
 BENCHMARKS = DOCS.parent / "benchmarks"
 NOTEBOOK = DOCS.parent / "examples" / "notebook.ipynb"
 PART = re.compile(r"(?<=<!-- generated: )(?P<what>[^>]*?)(?P<end> -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -366,6 +368,16 @@ def bpftrace_commit(_: str) -> str:
     return f"Tests of bpftrace's commit {json.loads(BPFTRACE.read_text())['commit'][:12]}."
 
 
+def ftrace_tests(_: str) -> str:
+    """Every script of the kernel's for kprobe events: whether it passes, or why it does not apply."""
+    found = json.loads(FTRACE.read_text())
+    machines, rows = ", ".join(f"`{name}`" for name in found["machines"]), found["scripts"]
+    passed = sum(result == "passes" for _, result, _ in rows)
+    return (f"{passed} of {len(rows)} pass on all of {machines}.\n\n"
+            + table(["script", "result", "why not, or where not"], ([f"`{name}`", result or "does not apply", reason]
+                                                           for name, result, reason in rows)))
+
+
 # --- the core
 
 CORE = DOCS.parent / "kprobes" / "core"
@@ -435,6 +447,7 @@ PARTS: dict[str, Callable[[str], str]] = {
     "support": support, "capabilities": capabilities,
     "core-size": core_size,
     "bpftrace-counts": bpftrace_counts, "bpftrace-tests": bpftrace_tests, "bpftrace-commit": bpftrace_commit,
+    "ftrace-tests": ftrace_tests,
     "script-refused": script_refused,
 }
 
