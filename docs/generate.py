@@ -5,8 +5,8 @@ writes; --proved FILE, a newer one, must prove the same cells, but for what it h
 docs/cost.svg show benchmarks/results.json, which benchmarks/hit_cost.py writes, and benchmarks/instructions.json, of
 instructions.py.
 docs/remote.md shows docs/remote.json: see tests/remote/test_stub_capabilities.py. docs/bpftrace-tests.md shows
-docs/bpftrace-tests.json, which tests/script/bpftrace_suite.py writes. docs/ftrace-tests.md shows docs/ftrace-tests.json,
-which tests/ftrace/suite.py writes.
+docs/bpftrace-tests.json, which tests/script/bpftrace_suite.py writes. docs/ftrace-tests.md shows
+docs/ftrace-tests.json, which tests/ftrace/suite.py writes.
 
 A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
 of that name below, from the code. --check changes nothing and fails where a page is out of date.
