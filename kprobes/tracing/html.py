@@ -22,6 +22,7 @@ from .profile import folded
 from .timeline import BEGIN, END, Marks, Spans, task_name
 
 if TYPE_CHECKING:
+    from .batches import Batch
     from .trace import Trace
 
 #: key of a picture -> its title
@@ -56,8 +57,9 @@ def page_of(trace: Trace, pictures: Sequence[str] = (), before: Trace | None = N
         if key not in PICTURES:
             raise BadArgument(f"no picture {shown(key)}", hint=f"there are: {', '.join(PICTURES)}")
     calls = _Calls(trace, times=trace.clock != COUNTER)
-    made = {"flame": _flame(trace, calls, before), "timeline": calls.timeline(), "heat": calls.heat(),
-            "histogram": calls.histograms(), "callgraph": _call_graph(trace, calls)}
+    stacks = folded(trace)
+    made = {"flame": _flame(trace, calls, stacks, before), "timeline": calls.timeline(), "heat": calls.heat(),
+            "histogram": calls.histograms(), "callgraph": _call_graph(stacks, calls)}
     wanted = list(pictures) or [key for key, (is_there, _) in made.items() if is_there]
     views = [View(key=key, title=PICTURES[key], chart=key, data=made[key][1]) for key in wanted or ["flame"]]
     return page(title or _title(trace), views, facts=_facts(trace), warnings=_warnings(trace, calls))
@@ -102,14 +104,14 @@ class _Open:
         time: when it began.
         slice: its number in the timeline; -1: it is not there.
         inner: time of the calls that it has made.
-        path: functions that are open in this task, the outermost first, this one last.
+        path: number of the functions that are open in this task, this one last.
     """
 
     ends: int
     function: int
     time: int
     slice: int
-    path: tuple[int, ...]
+    path: int
     inner: int = 0
 
 
@@ -126,11 +128,19 @@ class _Slices:
     kind: list[int] = field(factory=list)
 
 
+def _arguments(batch: Batch) -> list[tuple[int, int]]:
+    """(part, number in it) of each record of a batch."""
+    found = [(0, 0)] * len(batch)
+    for number, part in enumerate(batch.parts):
+        for n, place in enumerate(part.places):
+            found[place] = number, n
+    return found
+
+
 class _Calls:
     """What the records of a trace say of calls.
 
     Attributes:
-        paths: functions that were open, the outermost first -> time of the last one's own.
         edges: (caller, function) -> calls.
         counts: function -> calls.
         left_out: records that are not in the timeline.
@@ -142,7 +152,9 @@ class _Calls:
         self.functions = Names()
         self._texts = Names()
         self._texts.number("")
-        self.paths: Counter[tuple[int, ...]] = Counter()
+        #: (number of a path, or -1; function called there) -> number of the longer path
+        self._paths: dict[tuple[int, int], int] = {}
+        self._own: list[int] = []  # time of each path's last function itself
         self.edges: Counter[tuple[int, int]] = Counter()
         self.counts: Counter[int] = Counter()
         self.left_out = 0
@@ -169,32 +181,37 @@ class _Calls:
         """The records of a batch."""
         batch, infos = marks.batch, self._trace.events
         left: dict[int, int] = Counter(place for place, _ in marks.left)
-        arguments: list[tuple[int, int]] = [(0, 0)] * len(batch)
-        for number, part in enumerate(batch.parts):
-            for n, place in enumerate(part.places):
-                arguments[place] = number, n
+        for part in batch.parts:
             for n, values in enumerate(part.values):
                 if self._numbers[self._first[part.event] + n]:
                     self._values[self._first[part.event] + n].add(values)
+        wanted = self._has_room or any(calls and calls[0].slice >= 0 for calls in self._open)
+        arguments = _arguments(batch) if wanted else []
         for place, event in enumerate(batch.events):
             calls = self._open[batch.tasks[place]]
             time, phase, info = marks.times[place], marks.phase(place, event), infos[event]
-            for _ in range(left.get(place, 0)):
-                self._leave(calls, time)
+            if left:
+                for _ in range(left.get(place, 0)):
+                    self._leave(calls, time)
             if phase == END:
                 text = self._text(marks, *arguments[place]) if calls[-1].slice >= 0 else ""
                 self._return(calls, time, text)
                 continue
-            text = self._text(marks, *arguments[place]) if self._has_room else ""
-            name = info.function if phase == BEGIN else info.name
-            number = self._slice(batch.tasks[place], len(calls), name, time, phase, text)
+            number = -1
+            if self._has_room:
+                name = info.function if phase == BEGIN else info.name
+                text = self._text(marks, *arguments[place])
+                number = self._slice(batch.tasks[place], len(calls), name, time, phase, text)
+            else:
+                self.left_out += 1
             if phase == BEGIN:
                 function = self.functions.number(info.function)
-                path = (*(calls[-1].path if calls else ()), function)
+                caller = calls[-1] if calls else None
+                path = self._path(caller.path if caller else -1, function)
                 calls.append(_Open(self._spans[event], function, time, number, path))
                 self.counts[function] += 1
-                if len(path) > 1:
-                    self.edges[path[-2], function] += 1
+                if caller:
+                    self.edges[caller.function, function] += 1
 
     @property
     def _has_room(self) -> bool:
@@ -202,11 +219,8 @@ class _Calls:
         return len(self._slices.task) < MOST_SLICES
 
     def _slice(self, task: int, depth: int, name: str, time: int, phase: str, text: str) -> int:
-        """The number of a new slice; -1: there is no room."""
+        """The number of a new slice, for which there is room."""
         slices = self._slices
-        if not self._has_room:
-            self.left_out += 1
-            return -1
         slices.task.append(task)
         slices.depth.append(depth)
         slices.name.append(self.functions.number(name))
@@ -224,7 +238,7 @@ class _Calls:
                  for field, values in zip(info.fields, part.values, strict=True)]
         if info.kind != "p":
             lines.append(f"{'by' if info.kind == 'w' else 'returns to'}={self._trace.name(part.callers[n])}")
-        return "\n".join(line.translate(CONTROLS) for line in lines)
+        return "\n".join([line if line.isprintable() else line.translate(CONTROLS) for line in lines])
 
     def _return(self, calls: list[_Open], time: int, text: str) -> None:
         """The youngest call returns. text: the arguments of the return."""
@@ -241,14 +255,29 @@ class _Calls:
     def _leave(self, calls: list[_Open], time: int) -> None:
         """The youngest call is over, whether it returns or not."""
         call = calls.pop()
-        self.paths[call.path] += max(time - call.time - call.inner, 0)
+        self._own[call.path] += max(time - call.time - call.inner, 0)
         if calls:
             calls[-1].inner += time - call.time
 
+    def _path(self, shorter: int, function: int) -> int:
+        """The number of a path and a function that is called there. shorter: the path's; -1: nothing is open."""
+        number = self._paths.get((shorter, function))
+        if number is None:
+            number = self._paths[shorter, function] = len(self._own)
+            self._own.append(0)
+        return number
+
+    @property
+    def has_paths(self) -> bool:
+        """True where a call was seen."""
+        return bool(self._own)
+
     def named_paths(self) -> Stacks:
-        """`paths` with the functions' names."""
-        text = self.functions.text
-        return {tuple(map(text, path)): weight // (1 if self._timed else 1000) for path, weight in self.paths.items()}
+        """Names of the functions that were open, the outermost first -> time of the last one's own."""
+        names: list[tuple[str, ...]] = []
+        for shorter, function in self._paths:
+            names.append((*(names[shorter] if shorter >= 0 else ()), self.functions.text(function)))
+        return {path: own // (1 if self._timed else 1000) for path, own in zip(names, self._own, strict=True)}
 
     @property
     def unit(self) -> str:
@@ -384,12 +413,12 @@ def _edges(values: Sequence[int], unit: str) -> list[int]:
 # --- flame graphs
 
 
-def _flame(trace: Trace, calls: _Calls, before: Trace | None) -> tuple[bool, Any]:
+def _flame(trace: Trace, calls: _Calls, stacks: Stacks, before: Trace | None) -> tuple[bool, Any]:
     stacked = any(any(part.stacks) for batch in _some(trace) for part in batch.parts)
     trees: list[tuple[str, str, Stacks, Stacks | None]] = []
     label = "Hits by stack" if stacked else "Hits by function"
-    trees.append((label, "hits", folded(trace), None if before is None else folded(before)))
-    if calls.paths:
+    trees.append((label, "hits", stacks, None if before is None else folded(before)))
+    if calls.has_paths:
         earlier = None if before is None else _Calls(before, before.clock != COUNTER).named_paths()
         kind = {"ns": "Time in calls", "instructions": "Instructions in calls", "records": "Records in calls"}
         trees.insert(0 if not stacked else 1, (kind[calls.unit], calls.unit, calls.named_paths(), earlier))
@@ -406,9 +435,9 @@ def _some(trace: Trace) -> Iterator[Any]:
 # --- call graphs
 
 
-def _call_graph(trace: Trace, calls: _Calls) -> tuple[bool, Any]:
+def _call_graph(stacks: Stacks, calls: _Calls) -> tuple[bool, Any]:
     found: Counter[tuple[str, ...]] = Counter()
-    for frames, hits in folded(trace).items():
+    for frames, hits in stacks.items():
         found[frames[:-1]] += hits
     if any(len(frames) > 1 for frames in found):
         own, weight, edges = of_stacks(found)

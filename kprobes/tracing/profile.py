@@ -17,7 +17,22 @@ Folded = Mapping["tuple[str, ...]", int]  #: frames, outermost first -> how ofte
 
 def folded(trace: Trace) -> dict[tuple[str, ...], int]:
     """Stacks of functions, outermost first, the hit's event innermost -> hits. Without stacks, the probed functions."""
-    return dict(Counter(_frames(trace, info.function, info.name, row[7]) for info, _, row in trace.rows()))
+    hits: dict[tuple[int, tuple[int, ...]], int] = {}
+    for batch in trace.batches():
+        first: list[tuple[int, tuple[int, tuple[int, ...]], int]] = []  # (where it is first, event and stack, hits)
+        for part in batch.parts:
+            if part.stacks:
+                places = dict(zip(reversed(part.stacks), reversed(part.places), strict=True))
+                first += [(places[stack], (part.event, stack), many) for stack, many in Counter(part.stacks).items()]
+            elif part.places:
+                first.append((part.places[0], (part.event, ()), len(part.places)))
+        for _, key, many in sorted(first):
+            hits[key] = hits.get(key, 0) + many
+    found: Counter[tuple[str, ...]] = Counter()
+    for (event, stack), many in hits.items():
+        info = trace.events[event]
+        found[_frames(trace, info.function, info.name, stack)] += many
+    return dict(found)
 
 
 def _frames(trace: Trace, function: str, event: str, stack: tuple[int, ...]) -> tuple[str, ...]:
