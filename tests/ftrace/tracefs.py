@@ -10,6 +10,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import tempfile
 from pathlib import Path
 
 from ftrace.kernel import Kernel
@@ -51,7 +52,10 @@ class Tracefs:
 
     def run(self, command: list[str | Path], timeout: float = 120) -> tuple[int, str]:
         """Run a command that finds the folder mounted: exit status, and all that it prints."""
-        path = str(self.work / "socket")
+        with tempfile.TemporaryDirectory(dir="/tmp") as place:  # a socket's path has 108 bytes
+            return self._run(command, f"{place}/socket", timeout)
+
+    def _run(self, command: list[str | Path], path: str, timeout: float) -> tuple[int, str]:
         environment = {**os.environ, "LD_PRELOAD": str(self._preload), "KPROBES_TRACEFS": str(self.folder),
                        "KPROBES_TRACEFS_SERVER": path, "KPROBES_TRACEFS_PROC": str(self.work / "proc"),
                        "KPROBES_TRACEFS_UNAME": self._uname, "LC_ALL": "C",
