@@ -26,6 +26,7 @@ from kprobes import (
 from kprobes.image import read_elf
 
 PROGRAMS = Path(__file__).parent / "threads"
+BARE = Path(__file__).parent / "bare_threads"  # of two threads, where no lock is written
 THREADS, ROUNDS = 3, 60  # of threads.c
 CALLS = [(number, round) for number in range(1, THREADS + 1) for round in range(ROUNDS)]
 
@@ -37,11 +38,12 @@ def m(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[QemuMachine]:
         yield machine
 
 
-def process(arch: str, folder: Path, damage: Callable[[bytes], bytes] = bytes, **more: Any) -> QemuMachine:
-    """damage: makes the program another."""
+def process(arch: str, folder: Path, damage: Callable[[bytes], bytes] = bytes,
+            programs: Path = PROGRAMS, **more: Any) -> QemuMachine:
+    """damage: makes the program another. programs: the folder that it is in."""
     qemu_for(f"{arch}-O2")
     copy = folder / arch
-    copy.write_bytes(damage((PROGRAMS / f"{arch}.elf").read_bytes()))
+    copy.write_bytes(damage((programs / f"{arch}.elf").read_bytes()))
     copy.chmod(0o755)
     return QemuMachine.user([copy], env={}, timeout=20, **more)
 
@@ -183,7 +185,7 @@ def test_a_process_that_ends_while_a_thread_is_looked_at(m: QemuMachine) -> None
         k.register(probe)
         with pytest.raises(GuestFault, match="ended by signal 9"):
             m.run(timeout=60)
-        assert m.exit_status == -9 and probe.nhit == 1
+        assert m.exit_status == -9 and probe.nhit == 1 and not m.in_turn
 
 
 def test_no_instructions_are_counted(m: QemuMachine) -> None:
@@ -195,6 +197,16 @@ def test_no_instructions_are_counted(m: QemuMachine) -> None:
         with pytest.raises(Unsupported, match="several threads"):
             m.call("work", 1, 2, max_insns=5)
         m.run(timeout=60)
+
+
+@pytest.mark.parametrize("arch", sorted(path.stem for path in PROGRAMS.glob("*.elf")))
+def test_one_thread_alone_comes_to_probes(arch: str, tmp_path: Path) -> None:
+    """threads=1: the others end without a stop of theirs, and nobody takes turns."""
+    with process(arch, tmp_path, threads=1) as m, Kprobes(m) as k:
+        k.register(probe := Kprobe(symbol_name="main"))
+        k.register(back := Kretprobe(symbol_name="main"))
+        m.run(timeout=60)
+        assert m.exit_status == 7 and probe.nhit == back.nreturned == 1 and not m.in_turn
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386"])
@@ -294,3 +306,20 @@ def test_a_call_far_from_free_memory_is_refused_once(tmp_path: Path, monkeypatch
     monkeypatch.setattr("kprobes.machine.remote.trampolines.LockTrampolines.way_out", far)
     with pytest.raises(Unsupported, match="within a jump's reach"), process("riscv64", tmp_path) as m, Kprobes(m):
         m.run(timeout=60)
+
+
+@pytest.mark.parametrize("arch", sorted(path.stem for path in BARE.glob("*.elf")))
+def test_where_no_lock_is_written_it_is_said(arch: str, tmp_path: Path) -> None:
+    """The reason is the architecture's own. Unprobed, and with a probe that one thread alone comes to, it runs."""
+    with process(arch, tmp_path, programs=BARE) as m:
+        m.run(timeout=20)
+        assert m.exit_status == 7
+    with process(arch, tmp_path, programs=BARE) as m, Kprobes(m) as k:
+        k.register(first := Kprobe(symbol_name="start"))
+        m.run(timeout=20)
+        assert m.exit_status == 7 and first.nhit == 1 and not m.in_turn
+    with pytest.warns(ThreadsUnseen, match=f"threads do not take turns here, since no lock is written for {arch}:"):
+        for _ in range(9):  # it may well be lost before that
+            with process(arch, tmp_path, programs=BARE) as m, suppress(KprobeError), Kprobes(m) as k:
+                k.register(Kprobe(symbol_name="second", pre_handler=lambda p, regs: m.stop()))
+                m.run(timeout=20)

@@ -109,6 +109,8 @@ class QemuMachine(RemoteMachine):
         machine.watch_children()
         if threads > 1:
             machine.watch_threads()
+        else:
+            machine.leave_threads()
         return machine
 
     @classmethod

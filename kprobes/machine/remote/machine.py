@@ -213,6 +213,7 @@ class RemoteMachine(Described):
         self.stop_at = lock.add
         self.release = lock.drop
         self.watch_threads = lock.watch
+        self.leave_threads = lock.leave_out
         self.watch_children = children.watch
         self.guest_view = view
         self.can_run = view is not None

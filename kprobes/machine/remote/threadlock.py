@@ -187,6 +187,7 @@ class ThreadLock:
         self._entry = 0  # where the program begins
         self._keeper = ""  # the thread that goes on in a slot, or has
         self._first = ""  # the thread that is watched
+        self._one_comes = False  # one thread alone comes to probes: none takes turns
         self._why_unseen = "since nobody saw it begin"
         self._notices_end = False  # the exits are known
         self._told: bool | None = None  # whether the stub reports calls: None: it was not said yet
@@ -239,6 +240,10 @@ class ThreadLock:
         self.starts = frozenset(self._entries(STARTS))
         for addr in self.starts:
             self._target.stops.add(addr)
+
+    def leave_out(self) -> None:
+        """Take no turns: one thread alone comes to probes. Other threads end without a stop."""
+        self._one_comes = self._second_thread.watch()
 
     def _entries(self, names: frozenset[str]) -> set[int]:
         """Return where functions of these names begin: addresses that every call of them comes to.
@@ -432,7 +437,11 @@ class ThreadLock:
             thread: as the stub names it.
             call: number of the system call that it stands before; None: it stands before none.
         """
-        if call is not None and not self.several:
+        if call is not None and self._one_comes:
+            if self._second_thread.made_by(call):
+                # exit() is a thread's own from here on; two that stop there mix up the stub's answers
+                self._target.report_calls(told_ends(self._arch)[1:])
+        elif call is not None and not self.several:
             self._change(
                 LockEvent.CALL if self._second_thread.made_by(call) else LockEvent.OTHER_CALL
             )
