@@ -230,9 +230,20 @@ class Writer:
 
     def _tested(self, arg: Argument, test: Test, yes: str, no: str) -> None:
         self.number(arg, no)
-        self.code += lddw(4, int(test.value) & isa.U64)
-        self.jump((_SIGNED if test.field.signed else _UNSIGNED)[test.op] | isa.X | isa.JMP, yes, 3, 4)
-        self.jump(isa.JA | isa.JMP, no)
+        jumps = _SIGNED if test.field.signed else _UNSIGNED
+        if test.ends:  # `.function`: any address of it
+            inside, outside = (yes, no) if test.op == "==" else (no, yes)
+            self._jump_if(jumps["<"], int(test.value), outside)
+            self._jump_if(jumps["<"], test.ends, inside)
+            self.jump(isa.JA | isa.JMP, outside)
+        else:
+            self._jump_if(jumps[test.op], int(test.value), yes)
+            self.jump(isa.JA | isa.JMP, no)
+
+    def _jump_if(self, comparison: int, constant: int, label: str) -> None:
+        """Go to a label if r3 compares so with a constant. r4 is changed."""
+        self.code += lddw(4, constant & isa.U64)
+        self.jump(comparison | isa.X | isa.JMP, label, 3, 4)
 
     def number(self, arg: Argument, failed: str) -> None:
         """r3: an argument that is one number, extended as its type says."""

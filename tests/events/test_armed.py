@@ -83,6 +83,24 @@ def test_filters_mean_what_they_say(python: bool) -> None:
             assert all(r.args["s"] == signed(r.args["n"]) for r in e)
 
 
+@pytest.mark.parametrize(("filter", "inside"), [
+    ("a.function == fib", True), ("a.function != fib", False), ("!(a.function == fib) || a == 1", False),
+    ("a.function == fib && a.function != crc32", True)])
+def test_addresses_within_a_function(filter: str, inside: bool) -> None:
+    """A program keeps what Python keeps: every address of a function is the function's."""
+    with UnicornMachine.load(DEMO) as m, Kprobes(m) as k:
+        fib = m.symbols.find("fib")
+        compiled = k.event("p:compiled crc32 a=$arg1:x64", filter=filter)
+        python = k.event("p:python crc32 a=$arg1:x64 text=+0($arg2):string", filter=f'({filter}) && text == "x"')
+        assert not why_python(compiled) and why_python(python)
+        for address in (0, 1, fib.address - 1, fib.address, fib.address + 4, fib.address + fib.size - 1,
+                        fib.address + fib.size, (1 << 64) - 1):
+            m.call("crc32", address, b"x", 1)
+        kept = [record.args["a"] for record in compiled]
+        assert kept == [record.args["a"] for record in python]
+        assert (fib.address + 4 in kept) == inside
+
+
 @pytest.mark.parametrize(("filter", "count"), [
     ('text == "hello"', 1), ('text != "hello"', 2), ('text ~ "*el*"', 2), ('text ~ "[!h]*"', 2),
     ("text ~ 'hel?o' || len == 2", 2), ('comm == "guest"', 3),
