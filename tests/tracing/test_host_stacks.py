@@ -166,7 +166,7 @@ def test_limits_that_are_no_number_of_the_librarys() -> None:
 
 
 @pytest.mark.quick
-def test_machine_that_a_handler_closes() -> None:
+def test_registers_of_a_machine_that_was_closed() -> None:
     """What is asked afterwards is refused as on the plain path: registers and memory are gone."""
     with load("x86_64-eh") as m, Kprobes(m) as k:
         found: list[Any] = []
