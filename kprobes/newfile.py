@@ -50,7 +50,8 @@ class NewFile:
 
     def _open(self) -> int:
         """A descriptor of the file to be written."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        # Windows would write \r\n for \n
+        flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
         there = os.path.lexists(self._target)
         if there and not (os.path.isfile(self._target) and os.access(self._target, os.W_OK)):
             return os.open(self._path, flags | os.O_TRUNC, 0o666)
@@ -66,7 +67,7 @@ class NewFile:
         self._part = part
         if there:
             with contextlib.suppress(OSError):
-                os.fchmod(descriptor, os.stat(self._target).st_mode & 0o7777)
+                os.chmod(part, os.stat(self._target).st_mode & 0o7777)
         return descriptor
 
     def __enter__(self) -> NewFile:

@@ -24,7 +24,7 @@ if find_spec("keystone") is None:  # tests that write assembly text need it; the
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in a shell's background: tests of Ctrl-C would wait for ever
     signal.signal(signal.SIGINT, signal.default_int_handler)
-for number in (signal.SIGHUP, signal.SIGTERM):  # by nohup, say: what tests start would inherit it, and never end
+for number in [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]:  # by nohup, say: what tests start would inherit it, and never end
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
 

@@ -19,6 +19,8 @@ from ..errors import GuestFault, GuestTimeout, KprobeError, ReentryError
 
 _LINES = {code: text for code, text in CONTROLS.items() if code != ord("\n")}  # messages may have several
 DEFECT = "a defect of kprobes itself"
+#: signals that ask a command to end; Windows has no SIGHUP
+_ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 GUEST_FAILED, WRONG, INTERRUPTED, UNREAD = 1, 2, 130, 141
 
 
@@ -49,7 +51,7 @@ def ended_by_signals() -> Iterator[None]:
 
     taken = []
     if threading.current_thread() is threading.main_thread():
-        taken = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+        taken = [number for number in _ENDINGS if signal.getsignal(number) is signal.SIG_DFL]
     for number in taken:
         signal.signal(number, end)
     try:

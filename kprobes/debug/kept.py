@@ -12,6 +12,7 @@ from typing import Final
 
 from attrs import astuple
 
+from ..hostsystem import is_private
 from .scan import NamedType, Sections
 
 _SMALL: Final = 1 << 18  #: bytes of .debug_info that are read faster than a file is looked for
@@ -52,7 +53,7 @@ def _read(path: Path, size: int) -> list[NamedType] | None:
     try:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
-            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            if not is_private(status):
                 return None
             types = [NamedType(*row) for row in json.load(file)]
     except (OSError, ValueError, TypeError):

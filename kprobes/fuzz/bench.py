@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from attrs import frozen
 
@@ -14,10 +16,27 @@ from ..errors import GuestFault, GuestStopped, GuestTimeout
 from ..machine.unicorn.edgemap import Spans
 from .target import Target
 
-#: a fault's kind -> the signal that a POSIX process dies of
-_SIGNALS = {
-    "undefined": signal.SIGILL, "trap": signal.SIGTRAP, "interrupt": signal.SIGSYS, "arithmetic": signal.SIGFPE,
-}  # fmt: skip
+
+def _number(name: str, of_linux: int) -> int:
+    """Return a signal's number here, or Linux's where the operating system has no such signal."""
+    found = getattr(signal, name, of_linux)
+    return int(found)
+
+
+#: signals that a POSIX process dies of -> their numbers
+_NUMBERS = {
+    "SIGILL": _number("SIGILL", 4),
+    "SIGTRAP": _number("SIGTRAP", 5),
+    "SIGABRT": _number("SIGABRT", 6),
+    "SIGFPE": _number("SIGFPE", 8),
+    "SIGKILL": _number("SIGKILL", 9),
+    "SIGSEGV": _number("SIGSEGV", 11),
+    "SIGSYS": _number("SIGSYS", 31),
+}
+#: a fault's kind -> the signal; all others: SIGSEGV
+_SIGNALS = {"undefined": "SIGILL", "trap": "SIGTRAP", "interrupt": "SIGSYS", "arithmetic": "SIGFPE"}
+#: the signal that ends a run which takes too long
+_LATE = _number("SIGALRM", signal.SIGTERM)
 
 Map = ctypes.Array[ctypes.c_uint8]
 
@@ -40,6 +59,11 @@ class Fate:
 FINE = Fate()
 
 
+def signal_name(number: int) -> str:
+    """Return the name of a signal that a Fate has."""
+    return next(name for name, known in _NUMBERS.items() if known == number)
+
+
 class OutOfTime(Exception):
     """A run has taken longer than it may."""
 
@@ -58,13 +82,29 @@ def within(seconds: float | None) -> Iterator[None]:
     def late(number: int, frame: object) -> None:
         raise OutOfTime(f"no end within {seconds:g} seconds")
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(_LATE, late)
+    cancel = _signalled_after(seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        cancel()
+        signal.signal(_LATE, before)
+
+
+def _signalled_after(seconds: float) -> Callable[[], object]:
+    """Have Python's handler of _LATE called after so many seconds.
+
+    Returns:
+        What calls it off.
+    """
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        return partial(signal.setitimer, signal.ITIMER_REAL, 0)
+    # Windows has no timer that sends a signal
+    timer = threading.Timer(seconds, _thread.interrupt_main, (_LATE,))
+    timer.daemon = True
+    timer.start()
+    return timer.cancel
 
 
 class Bench:
@@ -104,7 +144,7 @@ class Bench:
             with within(seconds):
                 return self._run(data)
         except OutOfTime as error:
-            return Fate(signal.SIGKILL, error, timeout=True)
+            return Fate(_NUMBERS["SIGKILL"], error, timeout=True)
 
     def _run(self, data: bytes) -> Fate:
         self.target.machine.restore(self._start)
@@ -115,9 +155,9 @@ class Bench:
         except GuestStopped:
             return FINE
         except (GuestTimeout, OutOfTime) as error:
-            return Fate(signal.SIGKILL, error, timeout=True)
+            return Fate(_NUMBERS["SIGKILL"], error, timeout=True)
         except GuestFault as error:
-            return Fate(_SIGNALS.get(error.access, signal.SIGSEGV), error)
+            return Fate(_NUMBERS[_SIGNALS.get(error.access, "SIGSEGV")], error)
         except Exception as error:  # an oracle's, or the target's own: either way it is to be looked at
-            return Fate(signal.SIGABRT, error)
+            return Fate(_NUMBERS["SIGABRT"], error)
         return FINE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -13,7 +12,7 @@ from attrs import asdict, frozen
 from ..errors import GuestFault, KprobeError
 from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
-from .bench import Bench, Fate
+from .bench import Bench, Fate, signal_name
 
 FRAMES = 5  #: of the stack that tell one crash from another
 PATH = 32  #: blocks of the path that is kept
@@ -105,7 +104,7 @@ def examine(bench: Bench, data: bytes, seconds: float | None = None) -> tuple[Fa
     stack, incomplete = _stack(bench)
     error = fate.error
     fault = error if isinstance(error, GuestFault) else None
-    name = signal.Signals(fate.signal).name
+    name = signal_name(fate.signal)
     kind, details = _told(error)
     reason = error.plain if isinstance(error, KprobeError) else str(error)
     known = Finding(

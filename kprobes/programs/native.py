@@ -12,6 +12,7 @@ from typing import Any
 
 from ..arch._compiling import Triple
 from ..errors import Unsupported
+from ..hostsystem import is_private
 
 # of a file in the cache; its number changes with what is made of the same IR
 MAGIC = b"kprobes program 2\n"
@@ -123,7 +124,7 @@ def _read(path: Path) -> bytes | None:
             image = file.read()
     except OSError:
         return None
-    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+    if not is_private(status):
         return None
     head = image[:len(MAGIC)]
     digest = image[len(MAGIC):len(MAGIC) + 32]

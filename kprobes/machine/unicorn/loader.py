@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import platform
 
 from unicorn import unicorn_const as const
 
@@ -48,7 +49,7 @@ def _library(name: str) -> str | None:
         "/lib",
         "/usr/lib",
     ]
-    native = f"{os.uname().machine}-linux-gnu*"
+    native = f"{platform.machine()}-linux-gnu*"
     for place in [*places, f"/lib/{native}", f"/usr/lib/{native}"]:
         found = glob.glob(os.path.join(place, glob.escape(name))) if place else []
         if found:

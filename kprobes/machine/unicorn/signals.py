@@ -13,8 +13,8 @@ from __future__ import annotations
 import _thread
 import contextlib
 import os
-import select
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -25,6 +25,7 @@ from typing import Any
 import attr
 import unicorn
 
+from ...hostsystem import at_fork
 from .watchdog import AGAIN
 
 Handler = Callable[[int, FrameType | None], Any]
@@ -41,18 +42,21 @@ _LIBRARIES = tuple(os.path.dirname(module.__file__ or "") + os.sep for module in
 
 class _Watcher:
     """A thread that stops the innermost run when the C-level signal handler writes to the wake-up
-    pipe.
+    socket.
+
+    It is a socket, as Windows cannot wait for a pipe.
 
     Attributes:
         runs: the machines that run, each in a handler of the one before.
         lock: held while one is stopped: not beyond its own run.
-        write: file descriptor of the wake-up pipe.
+        write: file descriptor to which signals' numbers are written.
         others: file descriptor where the program wants the signals' numbers; -1: nowhere.
     """
 
     def __init__(self) -> None:
-        self._read, self.write = os.pipe()
-        os.set_blocking(self.write, False)
+        self._read, self._write = socket.socketpair()
+        self._write.setblocking(False)
+        self.write = self._write.fileno()
         self.runs: list[HeldSignals] = []
         self.lock = threading.Lock()
         self.others = -1
@@ -61,10 +65,13 @@ class _Watcher:
     def _watch(self) -> None:
         patience = None
         while True:
-            ready, _, _ = select.select([self._read], [], [], patience)
-            numbers = os.read(self._read, 64) if ready else b""
+            self._read.settimeout(patience)
+            try:
+                numbers = self._read.recv(64)
+            except TimeoutError:
+                numbers = b""
             if numbers and self.others >= 0:
-                with contextlib.suppress(OSError):  # closed, or full
+                with contextlib.suppress(OSError):  # closed, full, or a socket of Windows
                     os.write(self.others, numbers)
             with self.lock:
                 run = self.runs[-1] if self.runs else None
@@ -95,7 +102,7 @@ def _in_child() -> None:
     _main = get_ident()
 
 
-os.register_at_fork(after_in_child=_in_child)
+at_fork(_in_child)
 
 
 class HeldSignals:

@@ -4,10 +4,11 @@ nor a switch to one.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from threading import TIMEOUT_MAX, Condition, Thread
 from time import monotonic
+
+from ...hostsystem import at_fork
 
 AGAIN = 0.005  # seconds until a deadline that was not cancelled is told again
 
@@ -80,4 +81,4 @@ def _in_child() -> None:
     _dog = _Watchdog()  # the thread has stayed behind
 
 
-os.register_at_fork(after_in_child=_in_child)
+at_fork(_in_child)
