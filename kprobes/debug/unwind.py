@@ -120,7 +120,8 @@ def _step_of(arch: Arch, row: Row) -> Step | None:
     """A row as a step; None: it is none of the usual kind."""
     base = register(arch, row.cfa.reg) if row.cfa.expr is None else None
     link_register = register(arch, row.link) or ""
-    if base is None or row.window or (row.link not in row.rules and not link_register):
+    windowed = row.window and has_windows(arch)  # elsewhere the same opcode says that a link is signed
+    if base is None or windowed or (row.link not in row.rules and not link_register):
         return None
     link: int | None = None
     saved: list[tuple[str, int | None]] = []

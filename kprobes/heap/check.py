@@ -125,6 +125,8 @@ class HeapCheck:
         self._raising = raising
         self._leaks = leaks
         self._reads_lines = tuple(reads_lines)
+        self._line_readers: dict[int, bool] = {}  # address of code -> whether it may read lines
+        self._files = machine.symbols.files  # of the time when that was found out
         self.findings: list[HeapFinding] = []
         self._by_place: dict[tuple[Any, ...], HeapFinding] = {}
         self._seen: dict[tuple[Any, ...], int] = {}
@@ -387,7 +389,7 @@ class HeapCheck:
     def _accessed(self, regs: Regs, address: int, size: int, data: bytes | None) -> None:
         """The guest accesses bytes, some of which are marked."""
         memory = self._memory
-        marks = [memory.mark(address + n) for n in range(size)]
+        marks = memory.marks(address, size)
         first = next(n for n, mark in enumerate(marks) if mark)
         bad = next((n for n, mark in enumerate(marks) if mark & ~UNWRITTEN), None)
         if bad is None and data is not None:
@@ -432,18 +434,26 @@ class HeapCheck:
         """
         if size < SHORTEST:
             return False
-        marks = [self._memory.mark(address + n) for n in range(size)]
-        if any(mark & FREED for mark in marks):
-            return False
         first = max(address + size - LINE, address & -SMALLEST_PAGE)
-        before = [self._memory.mark(at) for at in range(first, address)]
-        if all(mark & ~UNWRITTEN for mark in before + marks):
+        marks = self._memory.marks(first, address + size - first)
+        if any(mark & FREED for mark in marks[-size:]) or all(mark & ~UNWRITTEN for mark in marks):
             return False
         symbols = self._machine.symbols
-        symbol = symbols.covering(regs.pc)
+        if self._files is not symbols.files:  # modules came or went
+            self._files = symbols.files
+            self._line_readers.clear()
+        may = self._line_readers.get(regs.pc)
+        if may is None:
+            may = self._line_readers[regs.pc] = self._is_line_reader(regs.pc)
+        return may
+
+    def _is_line_reader(self, pc: int) -> bool:
+        """Whether the function at an address is one of `reads_lines`."""
+        symbols = self._machine.symbols
+        symbol = symbols.covering(pc)
         name = symbol.name if symbol is not None else ""
         module = next((name for name, (start, end) in self._machine.modules.items()
-                       if start <= regs.pc < end), symbols.main)
+                       if start <= pc < end), symbols.main)
         return any(fnmatchcase(f"{module}:{name}" if ":" in glob else module, glob)
                    for glob in self._reads_lines)
 

@@ -18,10 +18,14 @@ from ..machine._base import UNWRITTEN, MarkedMemory, Watched
 RED: Final = 1
 FREED: Final = 2
 FRESH: Final = 4
+RED_MARK: Final = bytes([RED])
+FREED_MARK: Final = bytes([FREED])
 #: What red zones and the beginning of freed blocks are filled with.
 RED_FILL: Final = 0xFA
 FREED_FILL: Final = 0xFD
 KEPT: Final = 4096  #: bytes of a freed block that are filled, and compared later
+RED_FILLS: Final = bytes([RED_FILL]) * KEPT
+FREED_FILLS: Final = bytes([FREED_FILL]) * KEPT
 ALIGNMENT: Final = 16  #: of every block
 SEGMENT: Final = 1 << 18  #: bytes of the first segment; the next ones are larger
 LARGEST: Final = 1 << 23  #: bytes of a segment, but for blocks that need more
@@ -138,7 +142,7 @@ class HeapMemory:
         self._zone = -(-zone // ALIGNMENT) * ALIGNMENT
         self._quarantine = quarantine
         self._limit = limit
-        self._new_mark = UNWRITTEN if uninitialized else 0
+        self._new_mark = bytes([UNWRITTEN if uninitialized else 0])
         self.alive: dict[int, HeapBlock] = {}
         self.freed: dict[int, FreedBlock] = {}
         self.in_use = 0
@@ -187,11 +191,11 @@ class HeapMemory:
         self.alive[address] = block
         marks, at = self._marks(start)
         first, last = at + address - start, at + address - start + size
-        marks[at:first] = bytes([RED]) * (first - at)
-        marks[first:last] = bytes([self._new_mark]) * size
-        marks[last:at + room] = bytes([RED]) * (at + room - last)
-        self._write(start, bytes([RED_FILL]) * (address - start))
-        self._write(block.end, bytes([RED_FILL]) * (start + room - block.end))
+        marks[at:first] = RED_MARK * (first - at)
+        marks[first:last] = self._new_mark * size
+        marks[last:at + room] = RED_MARK * (at + room - last)
+        self._write(start, _filled(RED_FILLS, address - start))
+        self._write(block.end, _filled(RED_FILLS, start + room - block.end))
         return block
 
     def free(self, block: HeapBlock, function: str, stack: Stack) -> list[FreedBlock]:
@@ -203,8 +207,8 @@ class HeapMemory:
         del self.alive[block.address]
         self.in_use -= block.size
         marks, at = self._marks(block.address)
-        marks[at:at + block.size] = bytes([FREED]) * block.size
-        self._write(block.address, bytes([FREED_FILL]) * min(block.size, KEPT))
+        marks[at:at + block.size] = FREED_MARK * block.size
+        self._write(block.address, FREED_FILLS[:block.size])
         self.freed[block.address] = FreedBlock(block, function, stack)
         self._order.append(block.address)
         self._kept_back += block.room
@@ -223,13 +227,21 @@ class HeapMemory:
 
     def written(self, address: int, size: int) -> None:
         """Bytes of a block have been written by others than the guest."""
-        if self._new_mark:
+        if self._new_mark[0]:
             marks, at = self._marks(address)
             marks[at:at + size] = bytes(mark & ~UNWRITTEN for mark in marks[at:at + size])
 
     # --- what is where
 
-    def mark(self, address: int) -> int:
+    def marks(self, start: int, size: int) -> bytes:
+        """The marks of bytes in a row; 0 for those that are in no segment."""
+        n = bisect_right(self._starts, start) - 1
+        if n >= 0 and start + size <= self._segments[n].start + self._segments[n].size:
+            at = start - self._segments[n].start
+            return bytes(self._segments[n].marks[at:at + size])
+        return bytes(map(self._mark, range(start, start + size)))
+
+    def _mark(self, address: int) -> int:
         """The mark of a byte; 0 for one that is in no segment."""
         n = bisect_right(self._starts, address) - 1
         if n < 0 or address >= self._segments[n].start + self._segments[n].size:
@@ -265,6 +277,8 @@ class HeapMemory:
         """
         front = self._read(block.start, block.address - block.start)
         behind = self._read(block.end, block.start + block.room - block.end)
+        if behind == _filled(RED_FILLS, len(behind)) and front == _filled(RED_FILLS, len(front)):
+            return None
         for n, byte in enumerate(behind):
             if byte != RED_FILL:
                 return block.end + n, True
@@ -275,7 +289,10 @@ class HeapMemory:
 
     def changed(self, block: HeapBlock) -> int | None:
         """The first address of a freed block that was written since; None: there is none."""
-        for n, byte in enumerate(self._read(block.address, min(block.size, KEPT))):
+        now = self._read(block.address, min(block.size, KEPT))
+        if now == FREED_FILLS[:len(now)]:
+            return None
+        for n, byte in enumerate(now):
             if byte != FREED_FILL:
                 return block.address + n
         return None
@@ -352,6 +369,16 @@ class HeapMemory:
             self._current = max(self._segments, key=lambda one: one.size - one.used)
         else:
             self._current = Segment(0, 0, memoryview(b""))
+
+
+def _filled(fills: bytes, size: int) -> bytes:
+    """Bytes that are all the same.
+
+    Args:
+        fills: some of them.
+        size: how many are wanted.
+    """
+    return fills[:size] if size <= len(fills) else fills[:1] * size
 
 
 def _rounded(room: int) -> int:

@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 
 from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, UnicornMachine
+from kprobes.machine.unicorn.stubs import OFTEN
 
 pytestmark = pytest.mark.quick
 
 
-def libraries() -> dict[str, bytes]:
-    """Every a.so of tests/data/build_images.py: tail(x) returns ext(x + 1), which b.so has."""
+def libraries(name: str) -> dict[str, bytes]:
+    """Every file of a name of tests/data/build_images.py."""
     with tarfile.open(Path(__file__).resolve().parents[1] / "data" / "images.tar.xz") as archive:
-        found = {m.name: archive.extractfile(m).read() for m in archive.getmembers() if m.name.endswith("/a.so")}  # type: ignore[union-attr]
-    return {name: data for name, data in found.items() if name != "armeb/a.so"}  # BE32: no architecture runs it
+        found = {m.name: archive.extractfile(m).read() for m in archive.getmembers() if m.name.endswith(f"/{name}")}  # type: ignore[union-attr]
+    return {name: data for name, data in found.items() if not name.startswith("armeb/")}  # BE32: no architecture runs it
 
 
-LIBRARIES = libraries()
+LIBRARIES = libraries("a.so")  # tail(x) returns ext(x + 1), which b.so has
+OTHERS = libraries("b.so")
 
 
 @pytest.mark.parametrize("optimize", [True, False])
@@ -66,3 +68,53 @@ def test_a_resolver_is_told_of_no_capabilities(arch: str, second: str) -> None:
         assert m.call("second", 1, 2) == 2
         m.regs.set_arg(1, 0x1234)
         assert m.parts.stubs.choose(m.symbols["second"].address) == 0
+
+
+# Where the called function's ABI wants a register set, a call by the stub cannot be a jump.
+JUMPS = [name for name in LIBRARIES if name.replace("a.so", "b.so") in OTHERS]
+
+
+@pytest.mark.parametrize("probed", [False, True])
+@pytest.mark.parametrize("name", JUMPS)
+def test_a_stub_that_is_called_often_jumps(name: str, probed: bool) -> None:
+    """Results are the same; a function that is bound later is called; an unloaded module's is not."""
+    with UnicornMachine.load(LIBRARIES[name]) as m, Kprobes(m) as k:
+        stubs = m.parts.stubs
+        module = m.load_module(OTHERS[name.replace("a.so", "b.so")], name="b.so")
+        seen: list[int] = []
+        if probed:
+            k.register(Kprobe(symbol_name="ext@import" if "ext@import" in m.symbols else "ext@plt",
+                              pre_handler=lambda p, regs: seen.append(regs.arg(0))))
+        result = m.call("tail", 1)
+        count = 3 * OFTEN
+        assert {m.call("tail", 1) for _ in range(count)} == {result}
+        assert len(seen) == (count + 1 if probed else 0)
+        jumped = bool(stubs._jumps)
+        assert jumped is (stubs._served == {} or set(stubs._served.values()) == {0})
+        arch = m.arch
+        assert jumped or (arch.abi is not None and arch.abi.enter is not None) or arch.pointers.code_address(
+            m.symbols["ext"].address, m.read).addr != m.symbols["ext"].address
+        m.bind("ext", lambda regs: regs.arg(0) + 1000)
+        assert m.call("tail", 1) == 1002
+        del stubs.bound["ext"]
+        assert {m.call("tail", 1) for _ in range(count)} == {result}
+        m.unload_module(module)
+        with pytest.raises(GuestFault, match="unresolved import ext"):
+            m.call("tail", 1)
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_a_snapshot_has_the_jumps(name: str) -> None:
+    """Runs from it do not come to Python for calls of imports."""
+    with UnicornMachine.load(LIBRARIES[name]) as m:
+        m.load_module(OTHERS[name.replace("a.so", "b.so")], name="b.so")
+        before = m.call("tail", 1)
+        start = m.snapshot()
+        stubs = m.parts.stubs
+        jumps = stubs._jumps.copy()
+        for _ in range(2 * OFTEN if jumps else 1):
+            m.restore(start)
+            assert m.call("tail", 1) == before
+        assert stubs._jumps == jumps
+        if jumps:
+            assert sum(stubs._served.values()) == 1  # the first call's

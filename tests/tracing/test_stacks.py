@@ -9,6 +9,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from arches import NO_PROGRAMS, RUNNABLE, programs_of
 from debug_guests import FILES, load
 
 from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, Trace, UnicornMachine, Unsupported
+from kprobes import arch as architectures
+from kprobes.debug.unwind import Row, _step_of
 from kprobes.image import LoadedFile
 
 INNER = ["walk", "walk", "walk", "outer"]
@@ -289,3 +292,11 @@ def test_entries_are_known_where_probes_stand(arch: str) -> None:
         with k.trace("r fib", f"r:number {symbol.address | symbol.mode:#x}") as t, k.graph("fib") as tree:
             m.call("fib", 1)
         assert (len(tree), len(t), event.hits) == (1, 2, 1)
+
+
+@pytest.mark.parametrize(("arch", "usual"), [("arm64", True), ("sparc64", False)])
+def test_a_signed_return_address_is_no_register_window(arch: str, usual: bool) -> None:
+    """The same opcode of call frame information says both. Rows of the usual kind are walked quickly."""
+    regs = architectures.get(arch).regs
+    cfa = SimpleNamespace(expr=None, reg=regs.names.index(regs.sp), offset=16)
+    assert (_step_of(architectures.get(arch), Row(cfa, {}, 30, None, window=True)) is not None) is usual

@@ -190,9 +190,13 @@ class Loader:
             raise Unsupported(
                 f"no module {name!r}", hint=f"loaded: {', '.join(self.modules) or 'none'}"
             )
-        for start, size in self.modules.pop(name):
+        gone = self.modules.pop(name)
+        for start, size in gone:
             self._memory.unmap(start, size)
         self._functions.symbols.remove_module(name)
+        self._stubs.trap_again(
+            lambda trap, pointer: any(start <= pointer < start + size for start, size in gone)
+        )
 
     def place_code(self, code: bytes, base: int, name: str = "") -> None:
         """Map raw code; pc is there. name: of the image that it is; "": of none."""
@@ -271,9 +275,10 @@ class _Imports:
         """[next free address, end] of an area outside the image's own place."""
         if not size:
             return [0, 0]
-        size = -(-size // PAGE) * PAGE
+        page = max(PAGE, self._memory.page_size)
+        size = -(-size // page) * page
         start = self._image.lowest if self._image.kind == "exec" else self._near - self._image.span
-        addr = self._memory.gap(size, self._near, PAGE, besides=(start, start + self._image.span))
+        addr = self._memory.gap(size, self._near, page, besides=(start, start + self._image.span))
         self._memory.map(addr, size, perms)
         if "x" in perms:
             self._memory.fill(addr, size)

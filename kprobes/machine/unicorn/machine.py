@@ -444,6 +444,7 @@ class UnicornMachine(Described):
         """Registers, memory, mappings and devices as they are now, for restore(). Raises
         MachineBusy in a run, NoMemory.
         """
+        self.parts.stubs.lay_jumps()
         return self.parts.snapshots.take()
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -487,7 +488,7 @@ class UnicornMachine(Described):
         (None: leave the return register) goes back to the caller. Before that an import leads to a
         loaded module's symbol of that name, or is a fault.
         """
-        self.parts.stubs.bound[name] = function
+        self.parts.stubs.bind(name, function)
 
     def process(self, argv: Sequence[Text] = ("program",), env: Mapping[str, str] | None = None,
                 stdin: bytes = b"") -> None:

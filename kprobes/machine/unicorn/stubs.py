@@ -5,13 +5,18 @@ ifunc's resolver chooses.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
+from ...errors import GuestFault, OutOfReach
 from ...regs import Regs
 from ...symbols import Symbol
 from .cpu import UnicornCpu
 from .functions import Functions
 
 LEAD = 8  # bytes before an import's trap
+#: calls of a stub after which a jump takes its trap's place. A restored snapshot takes the jump away
+#: again: to lay it costs as much as some calls
+OFTEN = 16
 
 #: arguments of a resolver: no capabilities, and no function that tells them (RISC-V's second
 #: argument)
@@ -21,6 +26,9 @@ CAPABILITIES = (0, 0, 0)
 class Stubs:
     """Places in guest memory, full of traps, that stand for functions. An import's begins with a
     jump over the first bytes: an instruction that can be probed.
+
+    Where a stub is called often, or a snapshot is taken, a jump to the function takes the place of
+    its trap. Guest memory alone says whether one does: snapshots take it back and forth.
 
     Attributes:
         imports: address where the guest traps -> the import that it has called.
@@ -41,6 +49,9 @@ class Stubs:
         self.ifuncs: dict[int, int] = {}
         self.bound: dict[str, Callable[[Regs], int | None]] = {}
         self._resolved: dict[int, int] = {}  # resolver -> the function it chose
+        self._served: dict[int, int] = {}  # trap -> calls since it has last got a jump
+        #: trap -> the function that a jump has led to from there, and the jump
+        self._jumps: dict[int, tuple[int, bytes]] = {}
 
     def stand_for(self, stub: int, name: str) -> None:
         """Make a stub stand for an import.
@@ -64,7 +75,9 @@ class Stubs:
         where there is none.
         """
         if stub in self.ifuncs:
-            self._cpu.write_pc(self.choose(self.ifuncs[stub]))
+            pointer = self.choose(self.ifuncs[stub])
+            self._count(stub, pointer)
+            self._cpu.write_pc(pointer)
             return True
         name = self.imports.get(stub)
         if name is None:
@@ -78,7 +91,78 @@ class Stubs:
         pointer = self.resolved(symbol)
         self._functions.introduce(pointer)
         self._cpu.write_pc(self._functions.target(pointer))
+        self._count(stub, pointer)
         return True
+
+    # --- jumps in place of traps
+
+    def _count(self, trap: int, pointer: int) -> None:
+        """Count a call of a stub, and give it a jump where it is called often."""
+        calls = self._served[trap] = self._served.get(trap, 0) + 1
+        if calls == OFTEN:
+            self._served[trap] = 0
+            self._lay_jump(trap, pointer)
+
+    def lay_jumps(self) -> None:
+        """Give each stub a jump whose function is known without running guest code."""
+        for trap, name in self.imports.items():
+            symbol = self._functions.symbols.find(name) if name not in self.bound else None
+            if symbol is not None:
+                value = symbol.address | symbol.mode
+                pointer = self._resolved.get(value) if symbol.kind == "ifunc" else value
+                if pointer is not None:
+                    self._lay_jump(trap, pointer)
+        for trap, resolver in self.ifuncs.items():
+            if resolver in self._resolved:
+                self._lay_jump(trap, self._resolved[resolver])
+
+    def _lay_jump(self, trap: int, pointer: int) -> None:
+        """Have a stub jump to a function; it keeps its trap where the function's ABI wants more than
+        that, no jump reaches it, or something else stands there.
+        """
+        arch, memory = self._cpu.arch, self._cpu.memory
+        mode = arch.linkage.mode if arch.linkage is not None else 0
+        jump = arch.jump_in(mode)
+        enters = arch.abi is not None and arch.abi.enter is not None
+        if jump is None or enters or self._functions.target(pointer) != pointer:
+            return
+        if pointer & arch.pointers.mode_bits != mode:
+            return
+        try:
+            code = jump.encode(trap, pointer & ~arch.pointers.mode_bits)
+            if memory.read(trap, len(code)) == self._trap_bytes(len(code)):
+                memory.patch(trap, code)
+                self._jumps[trap] = pointer, code
+        except (OutOfReach, GuestFault):
+            return
+
+    def _trap_bytes(self, size: int) -> bytes:
+        arch = self._cpu.arch
+        trap = arch.end_bytes(arch.linkage.mode if arch.linkage is not None else 0)
+        return (trap * (size // len(trap) + 1))[:size]
+
+    def trap_again(self, stale: Callable[[int, int], bool]) -> None:
+        """Give stubs their traps back.
+
+        Args:
+            stale: (trap, function) -> whether its jump must not lead there any more.
+        """
+        for trap, (pointer, code) in list(self._jumps.items()):
+            if stale(trap, pointer):
+                del self._jumps[trap]
+                with suppress(GuestFault):  # its module is gone as well
+                    if self._cpu.memory.read(trap, len(code)) == code:
+                        self._cpu.memory.patch(trap, self._trap_bytes(len(code)))
+
+    def bind(self, name: str, function: Callable[[Regs], int | None]) -> None:
+        """Serve an import by a Python function, from now on.
+
+        Args:
+            name: of the import.
+            function: gets Regs as at function entry; its result goes to the caller.
+        """
+        self.bound[name] = function
+        self.trap_again(lambda trap, pointer: self.imports.get(trap) == name)
 
     def resolved(self, symbol: Symbol) -> int:
         """Return a function's address as pointers have it."""
