@@ -22,7 +22,7 @@ ROOT = Path(kprobes.__file__).resolve().parent
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 #: an architecture's contract, and those of its rows
 ROWS = ("arch._base", "arch._rows", "arch._linux", "arch._stub", "arch._detours", "arch._compiling", "arch._dwarf",
-        "arch._assembly")
+        "arch._assembly", "arch._comparing")
 FAMILIES = sorted(p.name for p in (ROOT / "arch").iterdir() if (p / "__init__.py").exists())
 
 #: module (prefix; the longest that fits counts) -> prefixes of our modules that it may import

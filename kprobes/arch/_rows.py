@@ -1,10 +1,10 @@
 """Rows: what only some parts of the library need to know of an architecture.
 
 Each kind of row is one class here in `arch`: `Linux`, `StubFacts`, `DetourCode`, `Compiling`,
-`DwarfFacts`, `AssemblyText`. An architecture's package has a module for each kind that is known,
-named by the class's MODULE, whose ROWS maps names of architectures to their rows. Such a module is
-imported when one of its rows is asked for first, so that loading an architecture loads its tables
-of instructions and nothing else.
+`DwarfFacts`, `AssemblyText`, `Comparing`. An architecture's package has a module for each kind that
+is known, named by the class's MODULE, whose ROWS maps names of architectures to their rows. Such a
+module is imported when one of its rows is asked for first, so that loading an architecture loads
+its tables of instructions and nothing else.
 """
 
 from __future__ import annotations

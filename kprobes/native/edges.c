@@ -51,12 +51,9 @@ EXPORT void edge(void *uc, u64 address, u32 size, struct edges *data)
     data->before = place >> 1;
 }
 
-/* A hook on every comparison: counts how many bytes are equal, from the highest one on; a counter for each number.
- * bits: of the operands. */
-EXPORT void compared(void *uc, u64 address, u64 one, u64 other, u32 bits, struct edges *data)
+/* Counts how many bytes of two values are equal, from the highest one on; a counter for each number. bits: of the values. */
+static void count_equal(u64 address, u64 one, u64 other, u32 bits, struct edges *data)
 {
-    if (bits < 16 || bits > 64 || !counts(address, data))
-        return;
     u64 differs = bits < 64 ? (one ^ other) & ((1ull << bits) - 1) : one ^ other;
     u64 place = mixed(~address);
     for (u32 left = bits; left > 8; left -= 8) {
@@ -64,4 +61,87 @@ EXPORT void compared(void *uc, u64 address, u64 one, u64 other, u32 bits, struct
             return;
         add(data->map + (++place & data->mask));
     }
+}
+
+/* A hook on every comparison that the engine reports. bits: of the operands. */
+EXPORT void compared(void *uc, u64 address, u64 one, u64 other, u32 bits, struct edges *data)
+{
+    if (bits >= 16 && bits <= 64 && counts(address, data))
+        count_equal(address, one, other, bits, data);
+}
+
+/* One side of a comparison: the sum of registers (addresses of their words; 0: none) and a constant; `memory` 1: what
+ * guest memory has there. */
+struct value { u64 base, index, constant, memory; };
+/* What an instruction compares. bits: 0 where it does not. A free row's address is all ones. */
+struct instruction { u64 address, bits; struct value one, other; };
+/* Instructions that were looked at. See comparisons.py.
+ *
+ *   multiplier, mask, table   rows, hashed by the address, with the next free row for who finds his taken
+ *   fresh       called for an instruction that is not in the table, as the hook was
+ *   wide        1: a register's word has 64 bits, else 32
+ *   swapped     1: guest memory has the other byte order than this processor
+ *   blocks      rows of guest memory, see blocktable.py: their number, and where they are
+ */
+struct instructions {
+    struct edges *edges;
+    u64 multiplier, mask;
+    struct instruction *table;
+    void (*fresh)(void *, u64, u32, struct instructions *);
+    u64 wide, swapped;
+    struct { u64 count; struct { u64 start, size, host; } *rows; } *blocks;
+};
+
+static u64 word_at(u64 place, u64 wide)
+{
+    if (!place)
+        return 0;
+    return wide ? *(u64 *)place : *(u32 *)place;
+}
+
+/* 1: `found` is the value; 0: memory is not known there. */
+static int value_of(struct value *value, u64 bits, struct instructions *data, u64 *found)
+{
+    u64 sum = word_at(value->base, data->wide) + word_at(value->index, data->wide) + value->constant;
+    *found = sum;
+    if (!value->memory)
+        return 1;
+    if (!data->wide)
+        sum = (u32)sum;
+    for (u64 n = 0; n < data->blocks->count; n++) {
+        u64 offset = sum - data->blocks->rows[n].start, size = data->blocks->rows[n].size;
+        if (offset >= size || size - offset < bits / 8)
+            continue;
+        u8 *bytes = (u8 *)data->blocks->rows[n].host + offset;
+        *found = 0;
+        for (u64 at = 0; at < bits / 8; at++)
+            *found = *found << 8 | bytes[data->swapped ? at : bits / 8 - 1 - at];
+        return 1;
+    }
+    return 0;
+}
+
+/* The row of an instruction, or the free one that it may get. */
+static struct instruction *row_of(u64 address, struct instructions *data)
+{
+    u64 place = address * data->multiplier >> 32;
+    while (data->table[place & data->mask].address != address && data->table[place & data->mask].address != ~0ull)
+        place++;
+    return data->table + (place & data->mask);
+}
+
+/* A hook on every instruction: counts equal bytes of those that compare. */
+EXPORT void compares(void *uc, u64 address, u32 size, struct instructions *data)
+{
+    struct instruction *row = row_of(address, data);
+    if (row->address != address) {
+        data->fresh(uc, address, size, data);
+        row = row_of(address, data);
+        if (row->address != address) /* Python has failed */
+            return;
+    }
+    u64 one, other;
+    if (row->bits && value_of(&row->one, row->bits, data, &one) && value_of(&row->other, row->bits, data, &other)
+        && counts(address, data->edges))
+        count_equal(address, one, other, (u32)row->bits, data->edges);
 }

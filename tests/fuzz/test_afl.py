@@ -82,8 +82,9 @@ def test_the_planted_bugs_are_found_within_a_minute(tmp_path: Path, machine: str
 
 @pytest.mark.parametrize("words", [["examples/fuzz_packets.py", "@@"], ["examples/fuzz_packets.py"],
                                    ["examples/fuzz_packets.py", "@@", "--map-size", "8192"],
-                                   ["examples/packets.arm", "--call", "parse(@@, @len)", "--comparisons"]],
-                         ids=["file", "stdin", "small map", "comparisons"])
+                                   ["examples/packets.arm", "--call", "parse(@@, @len)", "--comparisons"],
+                                   ["examples/packets.arm64", "--call", "parse(@@, @len)", "--comparisons"]],
+                         ids=["file", "stdin", "small map", "comparisons", "comparisons by instructions"])
 def test_ways_to_drive_it(tmp_path: Path, words: list[str]) -> None:
     out = tmp_path / "out"
     with fuzzing(out, words) as fuzzer:

@@ -3,7 +3,8 @@ memory of the caller's.
 
 The map is AFL's: the number of an edge is the place of the block it leads to, exclusive or half the
 place of the block it comes from, and at that number a counter of 8 bits. Host code fills it
-(kprobes/native/edges.c); where there is none, Python counts the same. Unlike BlockCounts this keeps
+(kprobes/native/edges.c); where there is none, Python counts the same. Comparisons are the engine's
+reports, or what an architecture's package knows of (comparisons.py). Unlike BlockCounts this keeps
 no table of blocks: a place is worked out of the address alone, so that every process finds the same
 number for the same edge.
 """
@@ -11,16 +12,20 @@ number for the same edge.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import index
 
 from unicorn import unicorn_const as const
 
+from ...arch._comparing import Comparing
+from ...arch._rows import row
 from ...arguments import shown
 from ...errors import BadArgument, Unsupported
+from .comparisons import InstructionComparisons
 from .engine import CODE
 from .host import hostcode
 from .memory import GuestMemory
+from .registers.cells import Cell
 
 #: bytes of a map; the largest that AFL++'s old handshake can name
 SMALLEST, LARGEST = 1 << 8, 1 << 23
@@ -52,10 +57,12 @@ class EdgeMap:
     A counter goes from 255 to 1. The library's own code is not counted.
     """
 
-    def __init__(self, memory: GuestMemory, counters: ctypes.Array[ctypes.c_uint8], spans: Spans,
-                 comparisons: bool) -> None:
+    def __init__(self, memory: GuestMemory, cells: Mapping[str, Cell],
+                 counters: ctypes.Array[ctypes.c_uint8], spans: Spans, comparisons: bool) -> None:
         """
         Args:
+            memory: the guest's.
+            cells: where the engine has registers.
             counters: the map, of a power of two bytes; the caller clears it.
             spans: guest code that is counted; empty: all of it.
             comparisons: True where equal bytes of comparisons are counted as well.
@@ -63,14 +70,15 @@ class EdgeMap:
         Raises:
             BadArgument: the map is no array of bytes, or its size no power of two, or too small or
                 too large; or spans are none.
-            Unsupported: the engine does not report this architecture's comparisons.
+            Unsupported: this architecture's comparisons cannot be seen.
         """
         if not isinstance(counters, ctypes.Array) or ctypes.sizeof(counters) != len(counters):
             raise BadArgument(
                 f"counters is {shown(counters)}", hint="pass an array of ctypes.c_uint8"
             )
-        if comparisons and not memory.guest.blocks.compares:
-            raise Unsupported(f"the engine does not report comparisons of {memory.arch.name} code",
+        comparing = row(memory.arch, Comparing) if comparisons else None
+        if comparisons and not memory.guest.blocks.compares and comparing is None:
+            raise Unsupported(f"comparisons of {memory.arch.name} code cannot be seen on this engine",
                               hint="leave them out, and give AFL++ a dictionary (-x)")
         size = len(counters)
         if size & size - 1 or not SMALLEST <= size <= LARGEST:
@@ -90,11 +98,23 @@ class EdgeMap:
             memory.engine.keep(kept)
         memory.own_code.on_change(self._look)
         self._look()
-        self._hooks = self._added(comparisons)
+        self._hooks = self._added(comparisons and comparing is None)
+        self._instructions = None
+        if comparing is not None:
+            self._instructions = InstructionComparisons(
+                memory, cells, comparing, ctypes.addressof(self._words), self._compare
+            )
         memory.engine.retranslate()
 
     def _added(self, comparisons: bool) -> list[int]:
-        """Return the hooks' handles."""
+        """Add the hooks.
+
+        Args:
+            comparisons: one of them is on the comparisons that the engine reports.
+
+        Returns:
+            Their handles.
+        """
         engine, words = self._memory.engine, ctypes.addressof(self._words)
         host = hostcode.available()
         hooks = [
@@ -123,6 +143,8 @@ class EdgeMap:
 
     def close(self) -> None:
         """Count no more; what was counted stays."""
+        if self._instructions is not None:
+            self._instructions.close()
         for hook in self._hooks:
             self._memory.engine.unhook(hook)
         if self._hooks:
@@ -160,7 +182,12 @@ class EdgeMap:
     def _compared(
         self, _uc: int, address: int, one: int, other: int, bits: int, _user: int
     ) -> None:
-        if not 16 <= bits <= 64 or not self._counts(address):
+        if 16 <= bits <= 64:
+            self._compare(address, one, other, bits)
+
+    def _compare(self, address: int, one: int, other: int, bits: int) -> None:
+        """Count equal bytes of two values, of a comparison at an address."""
+        if not self._counts(address):
             return
         differs = (one ^ other) & (1 << bits) - 1
         place = mixed(~address & _ALL)

@@ -162,7 +162,7 @@ class Parts:
         self, counters: ctypes.Array[ctypes.c_uint8], spans: Spans, comparisons: bool
     ) -> EdgeMap:
         """Count edges in `counters`; see UnicornMachine.map_edges() for the arguments."""
-        return EdgeMap(self.memory, counters, spans, comparisons)
+        return EdgeMap(self.memory, self.cpu.cells, counters, spans, comparisons)
 
     def last_blocks(self, most: int) -> LastBlocks:
         """Note the `most` blocks that were executed last."""

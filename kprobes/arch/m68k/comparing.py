@@ -1,0 +1,77 @@
+"""Comparisons of m68k: M68000 Family Programmer's Reference Manual, section 4."""
+
+from __future__ import annotations
+
+from .._base import signed
+from .._comparing import Comparing, Comparison, Value, constant, register
+from .addressing import LONG, PC_DISPLACED, SHORT, extension, half, mode
+
+A0 = 8  #: number of the first address register
+IMMEDIATE = 11
+BITS = (8, 16, 32)  #: by the field of the operand's size
+
+
+def _value(e: int, code: bytes, at: int, bits: int, addr: int) -> Value | None:
+    """The operand of an effective address; None: its address has more parts than can be said.
+
+    Args:
+        e: the field of the effective address.
+        code: the instruction.
+        at: where its extension words begin.
+        bits: of the operand.
+        addr: of the instruction.
+    """
+    number, base = mode(e), A0 + (e & 7)
+    displacement = signed(half(code, at), 16)
+    if number == 0:
+        return register(e & 7)
+    if number == 1:
+        return register(base)
+    if number in (2, 3):
+        return Value(base, memory=True)
+    if number == 4:
+        return Value(base, constant=-bits // 8, memory=True)
+    if number == 5:
+        return Value(base, constant=displacement, memory=True)
+    if number == SHORT:
+        return Value(constant=displacement, memory=True)
+    if number == LONG:
+        return Value(constant=int.from_bytes(code[at : at + 4], "big"), memory=True)
+    if number == PC_DISPLACED:
+        return Value(constant=addr + at + displacement, memory=True)
+    if number == IMMEDIATE:
+        return constant(int.from_bytes(code[at : at + bits // 8], "big"))
+    return None
+
+
+def find(code: bytes, addr: int) -> Comparison | None:
+    """CMP, CMPA of long words, CMPM, CMPI, TST."""
+    word = half(code, 0)
+    line, e = word >> 12, word & 63
+    size = word >> 6 & 3
+    if line == 0xB and word >> 6 & 7 == 7:  # CMPA.L
+        other = _value(e, code, 2, 32, addr)
+        return None if other is None else Comparison(32, register(A0 + (word >> 9 & 7)), other)
+    if size == 3:
+        return None
+    bits = BITS[size]
+    if line == 0xB and word >> 8 & 1:
+        if mode(e) != 1:  # EOR
+            return None
+        one, other = Value(A0 + (word >> 9 & 7), memory=True), Value(A0 + (e & 7), memory=True)
+        return Comparison(bits, one, other)
+    if line == 0xB:
+        other = _value(e, code, 2, bits, addr)
+        return None if other is None else Comparison(bits, register(word >> 9 & 7), other)
+    if word >> 8 == 0x0C:  # CMPI
+        given = extension(0o74, code, 2, max(bits // 8, 2))
+        compared = _value(e, code, 2 + given, bits, addr)
+        number = constant(int.from_bytes(code[2 : 2 + given], "big"))
+        return None if compared is None else Comparison(bits, compared, number)
+    if word >> 8 == 0x4A:  # TST
+        compared = _value(e, code, 2, bits, addr)
+        return None if compared is None else Comparison(bits, compared, constant(0))
+    return None
+
+
+ROWS = {"m68k": Comparing(find)}
