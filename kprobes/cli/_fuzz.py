@@ -70,7 +70,7 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
               help="Count edges in this code only; may be given again.")
 @click.option("--comparisons", is_flag=True,
               help="Count equal bytes of comparisons as well, so that the fuzzer sees how near it is; refused "
-                   "on SPARC.")
+                   "where they cannot be seen.")
 @click.option("--map-size", type=MapSize(), metavar="BYTES", help="Of the map of edges; AFL_MAP_SIZE, or 65536.")
 @click.option("--handshake", type=click.Choice(["old", "new"]), default="old",
               help="How to greet afl-fuzz: `new` is for 4.20 and newer, which know `old` as well.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from itertools import pairwise
 
 import pytest
 from arches import RUNNABLE
@@ -146,7 +147,7 @@ def counted(arch: str, text: str, other: int | str) -> list[int]:
 
 @pytest.mark.quick
 @pytest.mark.parametrize("way", ["host code", "python"])
-@pytest.mark.parametrize(("arch", "text", "encoding", "other"), CASES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("arch", "text", "encoding", "other"), CASES, ids=str)
 def test_equal_bytes(arch: str, text: str, encoding: str, other: int | str, way: str,
                      monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "python":
@@ -154,7 +155,7 @@ def test_equal_bytes(arch: str, text: str, encoding: str, other: int | str, way:
     elif not hostcode.available():
         pytest.skip("no host code here")
     found = counted(arch, encoding, other)
-    more = [after - before for before, after in zip(found, found[1:], strict=False)]
+    more = [after - before for before, after in pairwise(found)]
     assert more == ([0, 0, 1, 0] if "uxth" in text else [1, 1, 1, 0])
 
 
