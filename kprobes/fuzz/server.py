@@ -35,7 +35,7 @@ _ENABLED, _SIZED, _SHARED = 0x80000001, 0x40000000, 0x01000000
 # The handshake of AFL++ 4.20 and newer: a version, its complement from AFL++, options, their values, the version
 _VERSION, _NEW_SIZED, _NEW_SHARED = 0x41464C01, 1, 2
 
-_IDLE, _RUNS, _REPORTS = range(3)  # what the worker does
+_IDLE, _TAKES, _RUNS, _REPORTS = range(4)  # what the worker does
 _PATIENCE: Final = 0.1  # seconds in which AFL++ asks for the next run, if it has read the status
 _DEATH_SIGNAL: Final = 1  # prctl(): a signal for when the parent is gone
 _WORD: Final = struct.Struct("<I")
@@ -173,13 +173,15 @@ class _Server:
     def run(self) -> int:
         """Have workers serve AFL++ until that is gone. Returns the exit status."""
         parent = os.getpid()
+        asked = False
         while True:
             self._phase[0] = _IDLE
             worker = os.fork()
             if worker == 0:
-                _Worker(self._bench, self._inputs, self._phase).run(parent)
+                _Worker(self._bench, self._inputs, self._phase).run(parent, asked)
             _, status = os.waitpid(worker, 0)
-            if self._phase[0] == _IDLE:
+            asked = self._phase[0] == _TAKES and not select.select([CONTROL], [], [], 0)[0]
+            if self._phase[0] in (_IDLE, _TAKES):
                 if os.WIFSIGNALED(status):  # killed for its time when it had just reported, or by somebody else
                     continue
                 return os.waitstatus_to_exitcode(status)
@@ -204,11 +206,12 @@ class _Worker:
         self._inputs = inputs
         self._phase = phase
 
-    def run(self, parent: int) -> NoReturn:
+    def run(self, parent: int, asked: bool) -> NoReturn:
         """Run what AFL++ asks for, and end when that is gone.
 
         Args:
             parent: the server's process.
+            asked: AFL++ has asked for the first run already, from a worker that died of it.
         """
         _die_with_parent()
         if os.getppid() != parent:
@@ -217,7 +220,7 @@ class _Worker:
             signal.signal(number, signal.SIG_DFL)
         status = 0
         try:
-            self._serve()
+            self._serve(asked)
         except BrokenPipeError:
             pass
         except BaseException as error:
@@ -227,10 +230,13 @@ class _Worker:
             sys.stderr.flush()
         os._exit(status)
 
-    def _serve(self) -> None:
+    def _serve(self, asked: bool) -> None:
         bench, inputs, phase = self._bench, self._inputs, self._phase
         mine = _WORD.pack(os.getpid())
-        while len(os.read(CONTROL, 4)) == 4:
+        control = select.poll()
+        control.register(CONTROL, select.POLLIN)
+        while asked or self._is_asked(control):
+            asked = False
             phase[0] = _RUNS
             os.write(STATUS, mine)
             fate = bench.run(inputs.read())
@@ -239,6 +245,16 @@ class _Worker:
             phase[0] = _REPORTS
             os.write(STATUS, _WORD.pack(fate.signal))
             phase[0] = _IDLE
+
+    def _is_asked(self, control: select.poll) -> bool:
+        """Wait until AFL++ asks for a run. False: it is gone.
+
+        A process that waits in read() when it is killed may still take the word, which nobody would
+        know of: so it waits elsewhere, and says before it reads.
+        """
+        control.poll()
+        self._phase[0] = _TAKES
+        return len(os.read(CONTROL, 4)) == 4
 
 
 def die(number: int) -> NoReturn:

@@ -102,6 +102,42 @@ def test_a_worker_that_is_killed_between_runs(tmp_path: Path) -> None:
         assert fuzzer.run(CRASH) == signal.SIGSEGV
 
 
+#: words after the first are the command line's. The first worker dies of what it reads, as if a signal had waited.
+DYING = """
+import os, runpy, signal, sys
+from pathlib import Path
+
+from kprobes.fuzz import server
+
+mark, *words = sys.argv[1:]
+parent, read = os.getpid(), os.read
+
+
+def dying(descriptor, size):
+    taken = read(descriptor, size)
+    if descriptor == server.CONTROL and os.getpid() != parent and not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return taken
+
+
+os.read = dying
+sys.argv = ["kprobes", *words]
+runpy.run_module("kprobes", run_name="__main__")
+"""
+
+
+def test_a_worker_that_dies_when_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it was asked for is run by the next one: nobody else knows of it."""
+    script, mark = tmp_path / "dying.py", tmp_path / "mark"
+    script.write_text(DYING)
+    monkeypatch.setattr("afl.PREFIX", [sys.executable, str(script), str(mark), "fuzz"])
+    with afl(tmp_path, (packets("x86_64"), *CALL)) as fuzzer:
+        fuzzer.greet()
+        assert fuzzer.run(FINE) == 0 and mark.exists()
+        assert fuzzer.run(CRASH) == signal.SIGSEGV and fuzzer.run(FINE) == 0
+
+
 def test_a_bound_of_its_own_is_a_hang(tmp_path: Path) -> None:
     with afl(tmp_path, (packets("arm"), *CALL, "--max-insns", "20000")) as fuzzer:
         fuzzer.greet()

@@ -118,3 +118,15 @@ def test_a_snapshot_has_the_jumps(name: str) -> None:
         assert stubs._jumps == jumps
         if jumps:
             assert sum(stubs._served.values()) == 1  # the first call's
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_what_is_bound_after_a_snapshot_stays_bound(name: str) -> None:
+    with UnicornMachine.load(LIBRARIES[name]) as m:
+        m.load_module(OTHERS[name.replace("a.so", "b.so")], name="b.so")
+        m.call("tail", 1)
+        start = m.snapshot()
+        m.bind("ext", lambda regs: regs.arg(0) + 1000)
+        for _ in range(2):
+            m.restore(start)
+            assert m.call("tail", 1) == 1002

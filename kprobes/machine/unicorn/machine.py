@@ -457,6 +457,7 @@ class UnicornMachine(Described):
         library's own pages lie in the way.
         """
         self.parts.snapshots.restore(snapshot)
+        self.parts.stubs.after_restore()
 
     def mmio(
         self, start: int, size: int, read: Read | None = None, write: Write | None = None

@@ -52,6 +52,8 @@ class Stubs:
         self._served: dict[int, int] = {}  # trap -> calls since it has last got a jump
         #: trap -> the function that a jump has led to from there, and the jump
         self._jumps: dict[int, tuple[int, bytes]] = {}
+        #: trap -> the jump that must not be there any more; a restored snapshot may bring it back
+        self._stale: dict[int, bytes] = {}
 
     def stand_for(self, stub: int, name: str) -> None:
         """Make a stub stand for an import.
@@ -133,6 +135,7 @@ class Stubs:
             if memory.read(trap, len(code)) == self._trap_bytes(len(code)):
                 memory.patch(trap, code)
                 self._jumps[trap] = pointer, code
+                self._stale.pop(trap, None)
         except (OutOfReach, GuestFault):
             return
 
@@ -150,9 +153,16 @@ class Stubs:
         for trap, (pointer, code) in list(self._jumps.items()):
             if stale(trap, pointer):
                 del self._jumps[trap]
-                with suppress(GuestFault):  # its module is gone as well
-                    if self._cpu.memory.read(trap, len(code)) == code:
-                        self._cpu.memory.patch(trap, self._trap_bytes(len(code)))
+                self._stale[trap] = code
+        self.after_restore()
+
+    def after_restore(self) -> None:
+        """Take jumps out that were taken out when guest memory was otherwise."""
+        memory = self._cpu.memory
+        for trap, code in self._stale.items():
+            with suppress(GuestFault):  # its module is gone as well
+                if memory.read(trap, len(code)) == code:
+                    memory.patch(trap, self._trap_bytes(len(code)))
 
     def bind(self, name: str, function: Callable[[Regs], int | None]) -> None:
         """Serve an import by a Python function, from now on.
