@@ -14,7 +14,6 @@ import _thread
 import contextlib
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -54,6 +53,8 @@ class _Watcher:
     """
 
     def __init__(self) -> None:
+        import socket  # of 8 ms, when the first run begins rather than with the package
+
         self._read, self._write = socket.socketpair()
         self._write.setblocking(False)
         self.write = self._write.fileno()
