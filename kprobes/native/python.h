@@ -52,6 +52,7 @@ PyObject *PyList_GetItem(PyObject *, Py_ssize_t);
 int PyList_Append(PyObject *, PyObject *);
 int PyList_SetSlice(PyObject *, Py_ssize_t, Py_ssize_t, PyObject *);
 PyObject *PyTuple_New(Py_ssize_t);
+Py_ssize_t PyTuple_Size(PyObject *);
 PyObject *PyTuple_GetItem(PyObject *, Py_ssize_t);
 int PyTuple_SetItem(PyObject *, Py_ssize_t, PyObject *);
 PyObject *PyCFunction_NewEx(PyMethodDef *, PyObject *, PyObject *);

@@ -450,3 +450,20 @@ def test_simulated(scene: Scene) -> None:
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         scene.m.call("spin", timeout=60)
+
+
+@pytest.mark.host_code
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGALRM, signal.SIGRTMAX])
+def test_both_looks_notice_each_change_of_handlers(number: int) -> None:
+    def seen() -> tuple[Any, ...]:
+        return (*map(signals._getsignal, signals.NUMBERS),)
+
+    before = seen()
+    looks = signals._are_plainly, signals._looker()
+    assert looks[1] is not looks[0]
+    assert all(look(before) for look in looks)
+    with handling(lambda number, frame: None, number):
+        assert not any(look(before) for look in looks)
+        assert all(look(seen()) for look in looks)
+    assert all(look(before) for look in looks)
+    assert not any(look(()) for look in looks), "before the first run nothing was seen"

@@ -39,7 +39,10 @@ class FunctionCalls:
         self._furniture = furniture
         self._abandoned: Any = None  # the registers before a call that failed
         self._nothing = Passing(cpu.memory, ())
-        abi = cpu.arch.abi
+        abi, linkage = cpu.arch.abi, cpu.arch.linkage
+        self._callable = abi is not None and linkage is not None
+        self._settles = cpu.pair is not None or cpu.guest.runs.settle
+        self._introduces = abi is not None and abi.enter is not None
         #: of the registers that have arguments
         self._writers = [] if abi is None else [cpu.regs.accessors(name)[1] for name in abi.args]
 
@@ -88,9 +91,10 @@ class FunctionCalls:
             max_insns: instructions; None: no bound.
         """
         cpu, state = self._cpu, self._state
+        regs, engine = cpu.regs, cpu.engine
         pointer = self._pointer(function)
         target = self._functions.target(pointer)
-        if cpu.arch.abi is None or cpu.arch.linkage is None:
+        if not self._callable:
             raise Unsupported(
                 f"{cpu.arch.name} has no calling convention", python="set registers and use run()"
             )
@@ -98,20 +102,23 @@ class FunctionCalls:
             self._furniture.make_exit()
         if self._abandoned is not None:
             self.forget_failure()
-        outer = cpu.regs.reported, cpu.regs.target
-        saved = cpu.engine.save()
-        cpu.regs.at(None)
+        reported, sent = regs.reported, regs.target
+        saved = engine.save()
+        regs.reported = regs.target = None
         failed = True
         try:
-            self._delay_slots.settle(outer[0])
-            passing.set_up(cpu.regs)
-            for write, number in zip(self._writers, numbers, strict=False):
-                write(number)
+            if self._settles:
+                self._delay_slots.settle(reported)
+            passing.set_up(regs)
+            if numbers:
+                for write, number in zip(self._writers, numbers, strict=False):
+                    write(number)
             self._functions.return_to_exit()
-            self._functions.introduce(pointer)
+            if self._introduces:
+                self._functions.introduce(pointer)
             if self._runner.run(target, state.exit, timeout, max_insns):
                 raise GuestStopped(pc=cpu.read_pc())
-            result = cpu.regs.return_value
+            result = regs.return_value
             failed = False
             return result
         finally:
@@ -120,9 +127,10 @@ class FunctionCalls:
             if failed and state.depth == 0:
                 self._abandoned = saved
             else:
-                cpu.engine.restore(saved)
-                cpu.engine.discard(saved)
-                cpu.regs.reported, cpu.regs.target = outer
+                engine.restore(saved)
+                engine.discard(saved)
+                regs.reported = reported
+                regs.target = sent
 
     def forget_failure(self) -> None:
         """Put back the registers of before a call that failed: until now they were shown as it had

@@ -75,6 +75,7 @@ class Runner:
         self.bounds = bounds
         self.faults = faults
         self._devices = cpu.memory.devices
+        self._mode_bits = cpu.arch.pointers.mode_bits
         self.before_run: Callable[[], object] | None = None
         self.stopped_by = ""
         self.busy = RLock()
@@ -200,15 +201,22 @@ class Runner:
             GuestTimeout: a bound has come.
             ReentryError: too many runs are nested.
         """
-        if self._state.resting:
+        state = self._state
+        if state.depth == 0 and timeout is None and max_insns is None:
+            self.enter(target)
+            try:
+                if state.hooked:
+                    self.bounds.close()
+                return self._loop(target, until)
+            finally:
+                self.leave()
+        if state.resting:
             with self._by_itself():
                 return self.run(target, until, timeout, max_insns)
-        failed, end = self._state.failed, self._state.translated_end
+        failed, end = state.failed, state.translated_end
         self.enter(target)
         try:
             if timeout is None and max_insns is None:
-                if self._state.depth == 1:
-                    self.bounds.close()
                 return self._loop(target, until)
             deadline = self.bounds.begin(timeout, max_insns)
             try:
@@ -217,7 +225,7 @@ class Runner:
                 self.bounds.end(deadline, max_insns is not None)
         finally:
             self.leave()
-            if self._state.depth:
+            if state.depth:
                 self._resume(failed, end)
 
     def _resume(self, failed: tuple[int, int] | None, end: int) -> None:
@@ -268,12 +276,25 @@ class Runner:
             The address where to go on; or, where the run is over, whether stop() has ended it.
         """
         cpu, state = self._cpu, self._state
-        end = until & ~cpu.arch.pointers.mode_bits
+        end = until & ~self._mode_bits
         if self.signals.waiting:
             state.note_stop("signal")
-        if state.why_stopped and cpu.read_pc() != target:  # before it has begun
-            cpu.write_pc(target)
-        error = 0 if state.why_stopped else self._starts.start(target, end)
+        if state.why_stopped:  # before it has begun
+            error = 0
+            if cpu.read_pc() != target:
+                cpu.write_pc(target)
+        else:
+            error = self._starts.start(target, end)
+            if not (
+                error
+                or state.why_stopped
+                or cpu.engine.stopped
+                or state.interrupt is not None
+                or state.parked is not None
+                or cpu.regs.target is not None
+                or cpu.read_pc() != end
+            ):
+                return False
         if state.parked is not None:
             return self.displaced_or_raise()
         if (error or state.interrupt is not None) and (on := self._failed(error)) is not None:

@@ -32,6 +32,7 @@ class Starts:
         self.dead = False
         # address of a trap where runs start that go on in a delay slot; 0: no run has so far
         self._door = 0
+        self._to_trap = not cpu.guest.runs.until_stops
         self._under = b""  # what the trap at RunState.end stands on
 
     def aside(self, begin: int, until: int) -> int:
@@ -69,11 +70,16 @@ class Starts:
         state.unfinished = -1
         if until != state.translated_end:
             self.end_elsewhere(until)
-        error = (
-            self._start_until(begin, until)
-            if cpu.guest.runs.until_stops
-            else self._start_to_trap(begin, until)
-        )
+        if self._to_trap:
+            error = self._start_to_trap(begin, until)
+        else:
+            # or until an interrupt there: on s390x the first address of a page has one where the
+            # page before is not mapped
+            outer, state.end = state.end, until or -1
+            try:
+                error = self._run_engine(begin, until)
+            finally:
+                state.end = outer
         if error:
             if state.hooked and error in FAILED:
                 cpu.put_flags_right()
@@ -103,19 +109,6 @@ class Starts:
         if access == "fetch" and self._cpu.guest.blocks.fetch_fault_kills:
             self.aborted.forget()
             self.dead = not self.aborted.forgotten
-
-    def _start_until(self, begin: int, until: int) -> int:
-        """Run the engine until `until`, or until an interrupt there.
-
-        On s390x the first address of a page has one where the page before is not mapped.
-        """
-        state = self._state
-        outer = state.end
-        state.end = until or -1
-        try:
-            return self._run_engine(begin, until)
-        finally:
-            state.end = outer
 
     def _start_to_trap(self, begin: int, until: int) -> int:
         """Run the engine until a trap that is put at `until` (Runs.until_stops).
