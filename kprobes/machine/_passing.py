@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from operator import index
 from typing import Protocol
 
@@ -101,6 +102,27 @@ class Passing:
         self._copies.append((addr, value if isinstance(value, bytearray) else None, len(value)))
         self._memory.write(addr, bytes(value) + b"\0")
         return addr
+
+
+def room_maker(memory: ArgumentMemory, regs: Regs) -> Callable[[], None]:
+    """Return a function that moves the stack pointer as Passing.set_up() does without arguments.
+
+    Args:
+        memory: the guest's.
+        regs: its registers.
+    """
+    arch = regs.arch
+    abi, linkage, bias, mask = arch.abi, arch.linkage, arch.regs.sp_bias, arch.mask
+    if abi is None or linkage is None or abi.upwards or abi.reserve:
+        return partial(Passing(memory, ()).set_up, regs)
+    read, write = regs.accessors(arch.regs.sp)
+    room, align, pushed = BELOW + abi.stack_args, abi.stack_align, linkage.pushed
+
+    def make_room() -> None:
+        sp = read() + bias & mask
+        write((sp - room) // align * align - pushed - bias & mask)
+
+    return make_room
 
 
 def are_numbers(arguments: Sequence[Argument], mask: int) -> bool:

@@ -26,6 +26,7 @@ from kprobes import (
     UnicornMachine,
     Unsupported,
 )
+from kprobes.machine.unicorn import hostpages
 from kprobes.machine.unicorn.hostpages import HostPages, PageCopies
 
 WAYS = {"pages": HostPages, "copies": PageCopies}
@@ -220,6 +221,68 @@ def test_many_returns_to_one_snapshot(arch: str, way: Any) -> None:
                 assert m.read(0x2000000 + offset, page) == then[0x2000000][offset : offset + page]
     for at, data in then.items():
         assert m.read(at, len(data)) == data
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_code_that_is_written_between_two_of_many_returns(arch: str, way: Any) -> None:
+    """Whoever writes it: code that the guest cannot write is looked at when the library has written some."""
+    rng = random.Random(arch)
+    m = raw(arch, way)
+    m.map(0x900000, m.page_size, "rx")
+    m.map(0xA00000, m.page_size, "rwx")
+    m.map(0xB00000, m.page_size, "rw")
+    places = (BASE, 0x900000, 0xA00000, 0xB00000)
+    for at in places:
+        m.write(at, rng.randbytes(64))
+    then = {at: m.read(at, 64) for at in places}
+    snapshot = m.snapshot()
+    for _ in range(40):
+        for at in rng.sample(places, rng.randrange(3)):
+            rng.choice((m.write, m.parts.memory.patch))(at + rng.randrange(60), rng.randbytes(4))
+        m.restore(snapshot)
+        assert {at: m.read(at, 64) for at in places} == then
+
+
+@pytest.mark.quick
+def test_a_return_that_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that was mapped from another snapshot when a signal's handler raised is looked at the next time."""
+    m = raw("x86_64", HostPages)
+    m.map(0x900000, 2 * m.page_size, "rw")
+    m.write(0x900000, b"first")
+    first = m.snapshot()
+    for _ in range(3):  # from then on host code copies pages that were written
+        m.restore(first)
+    m.write(0x900000, b"other")
+    m.snapshot()
+    m.restore(first)
+    for _ in range(3):
+        m.restore(first)
+    m.write(0x900000, b"third")
+    third = m.snapshot()
+    m.restore(first)
+    for _ in range(3):
+        m.restore(first)
+    libc = hostpages._libc()
+
+    class Interrupted:
+        madvise = libc.madvise
+
+        @staticmethod
+        def mmap(*args: Any) -> Any:
+            if libc.mmap(*args) != args[0]:
+                raise AssertionError
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(hostpages, "_libc", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            while True:
+                m.restore(third)
+    m.restore(first)
+    assert m.read(0x900000, 5) == b"first"
+    m.restore(third)
+    assert m.read(0x900000, 5) == b"third"
 
 
 def hits(arch: str) -> tuple[UnicornMachine, str, int]:

@@ -8,6 +8,7 @@ import pytest
 from arches import RUNNABLE
 
 from kprobes import GuestFault, Kprobe, Kprobes, UnicornMachine, Unprobeable
+from kprobes.machine._passing import Passing, room_maker
 
 pytestmark = pytest.mark.quick
 
@@ -199,3 +200,35 @@ def test_segment_registers_of_i386() -> None:
     sp = m.regs.sp
     m.run(0x10000, until=0x10007)
     assert m.regs.sp == sp - 4
+
+
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_the_library_maps_nothing_in_front_of_the_page_where_runs_end(arch: str) -> None:
+    """The engine would translate the end of each run again."""
+    m = UnicornMachine.from_code(bytes(64), arch=arch, base=0x10000)
+    for size in (16, 4096, 1 << 16, 1 << 18):
+        m.alloc(size)
+    Kprobes(m)
+    if not m.parts.state.exit:
+        m.parts.furniture.make_exit()
+    for _ in range(20):
+        m.parts.memory.map_code()
+    end = m.parts.state.exit
+    assert not end % m.page_size
+    with pytest.raises(GuestFault):
+        m.read(end - 1, 1)
+
+
+@pytest.mark.parametrize("arch", [arch for arch in RUNNABLE if UnicornMachine.from_code(bytes(64), arch=arch).arch.abi])
+def test_a_call_without_arguments_finds_the_stack_as_one_with(arch: str) -> None:
+    m = UnicornMachine.from_code(bytes(64), arch=arch, base=0x10000)
+    passing = Passing(m.parts.memory, ())
+    make_room = room_maker(m.parts.memory, m.regs)
+    top = m.regs.sp
+    for sp in (top, top - 1, top - 24, top - 4096 + 7):
+        m.regs.sp = sp
+        passing.set_up(m.regs)
+        expected = m.regs.sp
+        m.regs.sp = sp
+        make_room()
+        assert m.regs.sp == expected != sp

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import GuestStopped, GuestTimeout, Unsupported
 from .._ends import ending_at
-from .._passing import Argument, Passing, are_numbers, check_bounds, code_pointer
+from .._passing import Argument, Passing, are_numbers, check_bounds, code_pointer, room_maker
 from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .functions import Functions
@@ -39,6 +39,7 @@ class FunctionCalls:
         self._furniture = furniture
         self._abandoned: Any = None  # the registers before a call that failed
         self._nothing = Passing(cpu.memory, ())
+        self._make_room = room_maker(cpu.memory, cpu.regs)
         abi, linkage = cpu.arch.abi, cpu.arch.linkage
         self._callable = abi is not None and linkage is not None
         self._settles = cpu.pair is not None or cpu.guest.runs.settle
@@ -109,7 +110,10 @@ class FunctionCalls:
         try:
             if self._settles:
                 self._delay_slots.settle(reported)
-            passing.set_up(regs)
+            if passing is self._nothing:
+                self._make_room()
+            else:
+                passing.set_up(regs)
             if numbers:
                 for write, number in zip(self._writers, numbers, strict=False):
                     write(number)

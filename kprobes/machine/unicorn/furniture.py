@@ -46,9 +46,16 @@ class Furniture:
             cpu.regs.set_word(self._thread_pointer, self._thread_pointer)
 
     def make_exit(self) -> None:
-        """Map the page where runs end."""
-        self._state.exit = self._cpu.memory.map_code()
-        self._cpu.memory.fill(self._state.exit, self._cpu.memory.page_size)
+        """Map the page where runs end.
+
+        The library maps nothing in front of it. After each run the engine drops its translation of
+        the end, and makes another one in the next run (2 us), unless the end is the first address
+        of a page and the page before is not mapped.
+        """
+        memory = self._cpu.memory
+        self._state.exit = memory.map_code()
+        memory.fill(self._state.exit, memory.page_size)
+        memory.reserve([(max(self._state.exit - memory.page_size, 0), memory.page_size)])
 
     def near_thread_pointer(self, addr: int) -> bool:
         """Return True for an address where thread-local storage may be."""

@@ -119,7 +119,7 @@ class HostPages:
 
     def __init__(self) -> None:
         self.file = _File()
-        self.mappings = 0  #: how often an image has been mapped
+        self.mappings = 0  #: how often an image was about to be mapped
         #: host memory -> address -> the image that is mapped there
         self._mapped: weakref.WeakKeyDictionary[Any, dict[int, PageImage]] = (
             weakref.WeakKeyDictionary()
@@ -198,6 +198,7 @@ class HostPages:
 
     def _map(self, kept: KeptBlock) -> None:
         host, size, image, known = kept.host, kept.size, kept.image, kept.mapped
+        self.mappings += 1  # before anything changes: this may be interrupted
         for at in [
             at
             for at, other in known.items()
@@ -208,7 +209,6 @@ class HostPages:
         if _libc().mmap(host, size, _READ_WRITE, _PRIVATE_FIXED, image.file.fd, image.at) != host:
             raise OSError(ctypes.get_errno(), "cannot map an image of guest memory")
         known[host] = image
-        self.mappings += 1
 
 
 #: Of kprobes/native/pages.c: kinds of a stretch, words of one, and which of them says that it has

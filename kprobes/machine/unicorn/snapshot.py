@@ -51,7 +51,10 @@ class Snapshot:
     _calls: Any
     _context: Any
     _sent: tuple[int | None, int | None]  # pc where somebody has written it since the last run
-    _books: dict[int, tuple[Books, Any]]  # id of books -> they, and what they held
+    _books: Mapping[int, tuple[Books, Any]]  # id of books -> they, and what they held
+    # the books that there were at the last restore, and (books, what they are to hold)
+    _known_books: list[Books]
+    _book_rows: list[tuple[Books, Any]]
     _devices: Any
 
     def __repr__(self) -> str:
@@ -110,10 +113,10 @@ class Snapshots:
 
     def keep_books(self, books: Books) -> Callable[[], None]:
         """Have books go back with the guest. Returns what ends it."""
-        self._books.append(books)
+        self._books = [*self._books, books]  # another list: snapshots look for that
 
         def remove() -> None:
-            self._books[:] = [book for book in self._books if book is not books]
+            self._books = [book for book in self._books if book is not books]
 
         return remove
 
@@ -179,6 +182,8 @@ class Snapshots:
             context,
             sent,
             books,
+            self._books,
+            [*books.values()],
             self._devices.there,
         )
         weakref.finalize(snapshot, cpu.engine.discard, context).atexit = False
@@ -225,9 +230,14 @@ class Snapshots:
         cpu.regs.reported, cpu.regs.target = snapshot._sent
         self._put_back(snapshot)
         self._dress(snapshot)
-        for book in self._books:
-            kept = snapshot._books.get(id(book))
-            book.books = None if kept is None else kept[1]
+        if snapshot._known_books is not self._books:
+            nothing = None, None
+            snapshot._book_rows = [
+                (book, snapshot._books.get(id(book), nothing)[1]) for book in self._books
+            ]
+            snapshot._known_books = self._books
+        for book, then in snapshot._book_rows:
+            book.books = then
         self._calls.drop_failure()
         self._state.skip = -1
         snapshot._written = self._memory.written
@@ -252,7 +262,7 @@ class Snapshots:
     def _put_back(self, snapshot: Snapshot) -> None:
         """Memory as it was."""
         cpu, pages, unwritten = self._cpu, self.pages, snapshot._written == self._memory.written
-        for kept in self._not_put_back(snapshot):
+        for kept in self._not_put_back(snapshot, unwritten):
             block = kept.block
             if not (unwritten and block.start in snapshot._fixed and pages.stands(kept)):
                 for start, end in pages.put_back(kept):
@@ -264,13 +274,19 @@ class Snapshots:
                 cpu.engine.write(at, then)
                 self._code_changed(at, len(then))
 
-    def _not_put_back(self, snapshot: Snapshot) -> list[KeptBlock]:
+    def _not_put_back(self, snapshot: Snapshot, unwritten: bool) -> list[KeptBlock]:
         """Put memory back by host code where that can do it, and return the blocks that are left.
+
+        Args:
+            snapshot: what to go back to.
+            unwritten: nobody but the guest has written code since the snapshot stood in memory.
         """
         way = snapshot._way
         if way is not None and way.fits():
             changed = way.written()
             if changed is not None:
+                if unwritten:  # no more has fixed code, which stands as long as `way` fits
+                    return changed
                 return [
                     *(kept for kept in snapshot._held if kept.block.start in snapshot._fixed),
                     *changed,
