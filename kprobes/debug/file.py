@@ -26,17 +26,24 @@ def dwarf(file: LoadedFile) -> Any:
     return cached(file, "dwarf", lambda: elf_of(file).get_dwarf_info(relocate_dwarf_sections=False, follow_links=False))
 
 
-def dwarf_of_source(file: LoadedFile) -> Any:
-    """pyelftools' DWARFInfo of a file, or of the one that has its debug information, where that is found as gdb finds
-    it; None where neither has any. Raises what is in DAMAGE."""
+def dwarf_of_source(file: LoadedFile) -> tuple[Any, str]:
+    """Return the debug information of a file, or of the one that has it for this file, where that
+    is found as gdb finds it.
+
+    Returns:
+        (pyelftools' DWARFInfo, path of the file that has it); (None, "") where neither has any.
+
+    Raises:
+        what is in DAMAGE.
+    """
     info = dwarf(file)
     if info is not None and info.has_debug_info:
-        return info
+        return info, file.path
     found = cached(file, "separate", lambda: find_separate(file.data, file.path))
     if found is None:
-        return None
+        return None, ""
     other = dwarf(LoadedFile(found[1], file.bias, file.module, found[0]))
-    return other if other is not None and other.has_debug_info else None
+    return (other, found[0]) if other is not None and other.has_debug_info else (None, "")
 
 
 def elf_of(file: LoadedFile) -> ELFFile:

@@ -26,6 +26,7 @@ from .passing import Arrival, arrivals, result_arrival, result_of
 from .places import SourceFrame, frames, told
 from .registers import register
 from .scopes import Variable, Whereabouts, entries
+from .signatures import type_entry
 from .sources import SourcePlace, copies, first_line, labels, line_places, lines_near
 from .types import CType, Derived
 from .units import (
@@ -149,7 +150,7 @@ class DebugInfo:
                 for die in units.variables(name):
                     address = static_address(die)
                     if address is not None:
-                        return address + file.bias, self._ctype(die.get_DIE_from_attribute("DW_AT_type"))
+                        return address + file.bias, self._ctype(type_entry(die))
             except DAMAGE:
                 continue
         return None
@@ -192,7 +193,7 @@ class DebugInfo:
         for die, origin, parameter in entries(function, address, own):
             try:
                 typed = die if "DW_AT_type" in die.attributes else origin  # a copy's array may have bounds of its own
-                type = self._ctype(typed.get_DIE_from_attribute("DW_AT_type"))
+                type = self._ctype(type_entry(typed))
             except DAMAGE:
                 continue
             name = text(origin, "DW_AT_name")

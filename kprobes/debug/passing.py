@@ -18,6 +18,7 @@ from .expression import Unknown
 from .file import DAMAGE
 from .registers import has_windows, register
 from .scopes import Variable
+from .signatures import type_entry
 from .types import CType, constant
 from .units import Function, location, named, takes_a_word, text
 
@@ -315,7 +316,7 @@ def result_of(function: Function, type_of: Callable[[Any], CType]) -> CType:
     """The type of a function's result. type_of: entry of a type -> the type; None is void. Raises what is in DAMAGE."""
     for die in (function.die, named(function.die)):
         if "DW_AT_type" in die.attributes:
-            return type_of(die.get_DIE_from_attribute("DW_AT_type"))
+            return type_of(type_entry(die))
     return type_of(None)
 
 

@@ -9,7 +9,8 @@ from attrs import frozen
 
 from ..symbols import CONTROLS
 from .file import DAMAGE, children
-from .units import Function, named, source_path, spans, text
+from .pieces import spans
+from .units import Function, named, source_path, text
 
 
 @frozen

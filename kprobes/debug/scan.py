@@ -23,7 +23,8 @@ _CODE: Final = {_SUBPROGRAM, 0x0B}  #: functions and blocks, in which types and 
 _SCOPES: Final = {0x39, 0x13, 0x02, 0x17, 0x1E}
 #: DW_AT: attributes that are looked at
 _SIBLING, _NAME, _LOW, _HIGH, _DECLARATION, _RANGES, _BYTES, _LINE = 0x01, 0x03, 0x11, 0x12, 0x3C, 0x55, 0x0B, 0x3B
-_WANTED: Final = {_SIBLING, _NAME, _LOW, _HIGH, _DECLARATION, _RANGES, _BYTES, _LINE}
+_SPECIFICATION: Final = 0x47
+_WANTED: Final = {_SIBLING, _NAME, _LOW, _HIGH, _DECLARATION, _RANGES, _BYTES, _LINE, _SPECIFICATION}
 _INDIRECT, _IMPLICIT = 0x16, 0x21
 #: DW_FORM: bytes of those that always have as many
 _FIXED: Final = {0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0C: 1, 0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8, 0x19: 0, 0x1C: 4,
@@ -161,7 +162,7 @@ class Scanner:
         return self._shapes[key]
 
 
-def _leb(data: bytes, at: int) -> tuple[int, int]:
+def leb(data: bytes, at: int) -> tuple[int, int]:
     """(unsigned number, offset behind it)."""
     value = shift = 0
     while True:
@@ -177,19 +178,19 @@ def _shapes(data: bytes, header: Header) -> Any:
     """(number, shape) of the abbreviations of a unit."""
     at = header.abbrev
     while True:
-        code, at = _leb(data, at)
+        code, at = leb(data, at)
         if not code:
             return
-        tag, at = _leb(data, at)
+        tag, at = leb(data, at)
         children = bool(data[at])
         at += 1
         attributes = []
         while True:
-            name, at = _leb(data, at)
-            form, at = _leb(data, at)
+            name, at = leb(data, at)
+            form, at = leb(data, at)
             constant = 0
             if form == _IMPLICIT:
-                constant, at = _leb(data, at)
+                constant, at = leb(data, at)
             if not name and not form:
                 break
             attributes.append((name, form, constant))
@@ -224,6 +225,7 @@ class _Walk:
         self._text = text
         self._deep = deep
         self._found = Found()
+        self._declared: dict[int, str] = {}  # offset of a type's declaration -> the scopes around it
 
     def run(self) -> Found:
         data, shapes, end = self._sections.info, self._shapes, self._header.end
@@ -236,7 +238,7 @@ class _Walk:
             code = data[at]
             at += 1
             if code >= 0x80:
-                code, at = _leb(data, start)
+                code, at = leb(data, start)
             if not code:
                 depth -= 1
                 if depth <= 0:
@@ -285,8 +287,13 @@ class _Walk:
                 high = self._located(form, high) if form == _ADDRESS or form in _ADDRX else low + high
                 self._found.functions.append((low, high, start))
         unwanted = self._deep and shape.tag == _VARIABLE  # functions' own are found by their blocks
-        if name and shape.tag in TYPES and _DECLARATION not in values and not unwanted:
+        if name and shape.tag in TYPES and not unwanted:
             around = "".join(f"{scope}::" for _, scope in scopes if scope)
+            if _DECLARATION in values:
+                self._declared[start] = around
+                return name
+            if _SPECIFICATION in values:  # in a unit of its own a type stands beside its namespace
+                around = self._declared.get(self._header.offset + values[_SPECIFICATION][1], around)
             size, line = (values.get(which, (0, 0))[1] for which in (_BYTES, _LINE))
             self._found.types.append(NamedType(TYPES[shape.tag], around, name, start, size, line))
         return name
@@ -318,7 +325,7 @@ class _Walk:
                 at += 1
             return at + 1
         if form in (_BLOCK, _EXPRLOC):
-            size, at = _leb(data, at)
+            size, at = leb(data, at)
             return at + size
         if form == _STRING:
             return data.index(0, at) + 1
@@ -326,7 +333,7 @@ class _Walk:
             wide = _BLOCKS[form]
             return at + wide + int.from_bytes(data[at:at + wide], self._sections.order)
         if form == _INDIRECT:
-            form, at = _leb(data, at)
+            form, at = leb(data, at)
             return self._skipped(at, form)
         raise ValueError(f"a form {form:#x} that DWARF does not have")
 
@@ -342,7 +349,7 @@ class _Walk:
                 elif form == _STRING:
                     found[name] = (form, data[at:behind - 1])
                 elif form in _LEB:
-                    found[name] = (form, _leb(data, at)[0])
+                    found[name] = (form, leb(data, at)[0])
                 else:
                     found[name] = (form, int.from_bytes(data[at:behind], order))
             at = behind

@@ -16,9 +16,11 @@ from ..regs import Regs
 from ..symbols import Symbols
 from .expression import BaseType, Piece, Place, Surroundings, Typed, Unknown, evaluate, evaluate_number
 from .file import DAMAGE, children
+from .pieces import ADDRESSES, spans
 from .registers import is_real, pairs_are_known, real_registers, register
+from .signatures import type_entry
 from .types import CType, Derived, constant
-from .units import Function, call_site, location, named, spans, tail_calls, text
+from .units import Function, call_site, location, named, tail_calls, text
 from .units import callee as callee_of
 from .unwind import Frame, Unwinder
 
@@ -310,7 +312,7 @@ class Whereabouts:
                 if named(told).offset == named(self._function.die).offset:
                     return True
                 low = told.attributes.get("DW_AT_low_pc")
-                if told.offset not in seen and low is not None and low.form == "DW_FORM_addr":
+                if told.offset not in seen and low is not None and low.form in ADDRESSES:
                     seen.add(told.offset)
                     further = self._find(low.value + self._bias)
                     todo += [further[1]] if further is not None and further[1].start != start else []
@@ -425,7 +427,7 @@ class Whereabouts:
         bits = self._arch.bits
         if form.startswith("DW_FORM_ref"):
             variable = die.get_DIE_from_attribute(attribute)
-            type = CType(variable.get_DIE_from_attribute("DW_AT_type"), bits // 8, self._arch.order.value,
+            type = CType(type_entry(variable), bits // 8, self._arch.order.value,
                          lambda die: None)
             bits = 8 * type.size
             value = self.raw(self.place(variable), type.size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,7 @@ from attrs import evolve, frozen
 
 from ..arch._base import Arch
 from .file import DAMAGE, children
+from .signatures import signed_entry, type_entry
 
 KINDS = {"base_type": "int", "pointer_type": "pointer", "reference_type": "pointer",
          "rvalue_reference_type": "pointer", "structure_type": "struct",
@@ -95,6 +97,9 @@ class CType:
         while self._die is not None and (tag := _tag(self._die)) in TRANSPARENT and depth < DEEPEST:
             self.alias = self.alias or (_text(self._die, "DW_AT_name") if tag == "typedef" else "")
             self._die, depth = _type_of(self._die), depth + 1
+        if self._die is not None and "DW_AT_signature" in self._die.attributes:
+            with suppress(*DAMAGE):  # where no unit has it, the declaration is what is known
+                self._die = signed_entry(self._die)
 
     def _other(self, die: Any) -> CType:
         return CType(die, self._word, self._order, self._find, self._depth + 1, self._budget)
@@ -393,7 +398,7 @@ def _type_of(die: Any) -> Any:
     if "DW_AT_type" not in die.attributes:
         return None
     try:
-        return die.get_DIE_from_attribute("DW_AT_type")
+        return type_entry(die)
     except DAMAGE:
         return None
 

@@ -14,7 +14,9 @@ from ..image import LoadedFile
 from .expression import Unknown
 from .file import DAMAGE, cached, children, dwarf_of_source
 from .kept import kept_types
+from .pieces import ADDRESSES, base_address, spans
 from .scan import VARIABLE, Found, NamedType, Scanner, Sections, aranges, headers
+from .split import join_split_units
 from .types import CType
 
 _SCOPES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type", "DW_TAG_module")
@@ -59,9 +61,12 @@ class Units:
     """
 
     def __init__(self, file: LoadedFile) -> None:
-        info = dwarf_of_source(file)
-        self.info: Any = info
-        self._sections = _sections(self.info, "little" if info is None or info.config.little_endian else "big")
+        self.info: Any
+        self.info, path = dwarf_of_source(file)
+        order = "little" if self.info is None or self.info.config.little_endian else "big"
+        if self.info is not None:
+            join_split_units(self.info, path, _sections(self.info, order))
+        self._sections = _sections(self.info, order)
         self.headers = headers(self._sections)
         self._scanner = Scanner(self._sections)
         self._found: dict[int, Found] = {}
@@ -103,6 +108,8 @@ class Units:
         known, starts = self._listed
         told = False
         at = max(bisect.bisect_right(starts, start) - 1, 0)
+        while at and starts[at - 1] == starts[at]:  # a skeleton unit, and the one that it stands for
+            at -= 1
         for first, last, n in known[at:bisect.bisect_left(starts, end)]:
             if first < end and start < last:
                 told = True
@@ -366,7 +373,7 @@ def _function(die: Any, unit: Any) -> Function | None:
     if not parts or not name:
         return None
     given = die.attributes.get("DW_AT_entry_pc")
-    start = given.value if given is not None and given.form == "DW_FORM_addr" else parts[0][0]
+    start = given.value if given is not None and given.form in ADDRESSES else parts[0][0]
     end = next((last for first, last in parts if first <= start < last), parts[0][1])
     return Function(name, start, end, die, unit)
 
@@ -406,27 +413,6 @@ def source_path(unit: Any, file: int) -> str:
     base = 0 if program["version"] >= 5 else 1
     files = program["file_entry"]
     return _path(program, files[file - base], base) if 0 <= file - base < len(files) else ""
-
-
-def spans(die: Any, unit: Any) -> Iterator[tuple[int, int]]:
-    """(start, end) of an entry's code, link addresses. Raises what is in DAMAGE."""
-    low, high, ranges = (die.attributes.get(f"DW_AT_{name}") for name in ("low_pc", "high_pc", "ranges"))
-    if ranges is None:
-        if low is not None and high is not None:
-            yield low.value, high.value if high.form == "DW_FORM_addr" else low.value + high.value
-        return
-    start = _base(unit)
-    for entry in unit.dwarfinfo.range_lists().get_range_list_at_offset(ranges.value, cu=unit):
-        if type(entry).__name__ == "BaseAddressEntry":
-            start = entry.base_address
-        else:
-            bias = 0 if entry.is_absolute else start
-            yield bias + entry.begin_offset, bias + entry.end_offset
-
-
-def _base(unit: Any) -> int:
-    base = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
-    return base.value if base is not None else 0
 
 
 def takes_a_word(type: CType, arch: Arch) -> bool:
@@ -496,7 +482,7 @@ def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_loca
     lists = unit.dwarfinfo.location_lists()
     found: Any = LocationParser(lists).parse_from_attribute(die.attributes[attribute], unit["version"], die)
     if isinstance(found, list):
-        start, chosen = _base(unit), None
+        start, chosen = base_address(unit), None
         for entry in found:
             if type(entry).__name__ == "BaseAddressEntry":
                 start = entry.base_address

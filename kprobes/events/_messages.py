@@ -57,8 +57,8 @@ MESSAGES = {
                      "return event",
     "DOUBLE_ARGS": "$arg* is there already; write it once",
     "BAD_VAR_ARGS": "$arg* stands alone; fetch $arg1, $arg2 ... here",
-    "NOSUP_BTFARG": "{!r} needs type information, and there is none of this function; build the guest with -g, not "
-                    "-gsplit-dwarf, or write $arg1, $arg2 ... or $retval",
+    "NOSUP_BTFARG": "{!r} needs type information, and there is none of this function; build the guest with -g, keep "
+                    "-gsplit-dwarf's .dwo files, or write $arg1, $arg2 ... or $retval",
     "NO_BTFARG": "there is no parameter or variable {!r} here; there are: {}",
     "NO_PTR_STRCT": "{!r} can be no member: {} is no structure, or no pointer to one; write -> behind pointers and . "
                     "behind structures",

@@ -1,0 +1,61 @@
+"""Types in units of their own, which others name by a signature (`-fdebug-types-section`).
+
+Source: DWARF 5, sections 3.1.4, 7.5.1.3. pyelftools finds those of DWARF 4, which have a section of
+their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from .scan import Sections, headers
+
+#: DW_UT: units of one type, in the program and in a .dwo file
+_TYPE_UNITS: Final = {0x02, 0x06}
+_known: WeakKeyDictionary[Any, dict[int, tuple[int, int]]] = WeakKeyDictionary()
+
+
+def type_entry(die: Any) -> Any:
+    """Return the entry of an entry's type: what DW_AT_type says.
+
+    Raises:
+        what is in DAMAGE: it says none, or nothing that is there.
+    """
+    found = die.attributes["DW_AT_type"]
+    if found.form == "DW_FORM_ref_sig8":
+        return _signed(die.cu.dwarfinfo, found.value)
+    return die.get_DIE_from_attribute("DW_AT_type")
+
+
+def signed_entry(die: Any) -> Any:
+    """Return the definition of a type that is declared with a signature.
+
+    Raises:
+        what is in DAMAGE: it has none, or no unit has this one.
+    """
+    return _signed(die.cu.dwarfinfo, die.attributes["DW_AT_signature"].value)
+
+
+def _signed(info: Any, signature: int) -> Any:
+    """Return the entry of a signature."""
+    if info not in _known:
+        _known[info] = _table(info)
+    if signature not in _known[info]:
+        return info.get_DIE_by_sig8(signature)  # of DWARF 4
+    unit, entry = _known[info][signature]
+    return info.get_CU_at(unit).get_DIE_from_refaddr(entry)
+
+
+def _table(info: Any) -> dict[int, tuple[int, int]]:
+    """Return signature -> (offset of the unit, offset of the type's entry)."""
+    order: Any = "little" if info.config.little_endian else "big"
+    data = info.debug_info_sec.stream.getvalue()
+    found = {}
+    for header in headers(Sections(data, b"", b"", b"", order)):
+        kind = data[header.offset + (6 if header.word == 4 else 14)]
+        if header.version == 5 and kind in _TYPE_UNITS:
+            entry = header.first - header.word
+            signature = int.from_bytes(data[entry - 8:entry], order)
+            found[signature] = header.offset, header.offset + int.from_bytes(data[entry:header.first], order)
+    return found

@@ -1,0 +1,143 @@
+"""Split DWARF: what .dwo files and a .dwp tell is what the same program tells that has it in itself."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from kprobes import EventError, Kprobes, UnicornMachine
+
+ARCHIVE = Path(__file__).resolve().parents[1] / "data" / "split.tar.xz"
+with tarfile.open(ARCHIVE) as archive:
+    FILES = {each.name: archive.extractfile(each).read() for each in archive.getmembers()}  # type: ignore[union-attr]
+ARCHES = sorted({name.partition("/")[0] for name in FILES} - {"types"})
+pytestmark = pytest.mark.quick
+
+
+def unpack(arch: str, folder: Path, *left_out: str) -> Path:
+    """Write an architecture's files into a folder, but for some. Return the folder."""
+    for name, data in FILES.items():
+        own, _, file = name.partition("/")
+        if own == arch and file not in left_out:
+            (folder / file).write_bytes(data)
+    return folder
+
+
+def told(path: Path) -> list[object]:
+    """What debug information tells of a program: its functions, lines, types, and values as it runs."""
+    with UnicornMachine.load(path) as m, Kprobes(m) as k:
+        found: list[object] = []
+        for name in ("work", "weigh", "main"):
+            symbol = m.symbols[name]
+            found += [(line.path, line.line) for line in m.debug.lines(symbol.address, symbol.address + symbol.size)]
+            found += [m.debug.names(symbol.address), m.debug.where(symbol.address + 8)]
+        point = m.type("struct point")
+        found += [(member.name, member.offset, member.type.name) for member in point.members.values()]
+        found += [m.type("enum color").values, m.type("enum color").size]
+        events = [k.event("p work n d x=p->x name=p->name:string"), k.event("p weigh c y=p->y"), k.event("r work $retval")]
+        returned = m.call("main")
+        records = [record.args for event in events for record in event]
+        return [*found, returned, records]
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_dwo_files_tell_what_the_program_itself_would(arch: str, tmp_path: Path) -> None:
+    unpack(arch, tmp_path, "split.dwp")
+    expected = told(tmp_path / "whole")
+    assert told(tmp_path / "split") == expected
+    assert expected[-2] == 107
+
+
+def test_a_dwp_does(tmp_path: Path) -> None:
+    unpack("x86_64", tmp_path, "shop.dwo", "item.dwo")
+    assert told(tmp_path / "split") == told(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["signed", "split"])
+def test_types_in_units_of_their_own(name: str, tmp_path: Path) -> None:
+    """They are named by signatures: `-fdebug-types-section`, without split DWARF and with it."""
+    unpack("types", tmp_path)
+
+    def seen(path: Path) -> list[object]:
+        with UnicornMachine.load(path) as m, Kprobes(m) as k:
+            start = next(symbol.address for symbol in m.symbols if "look" in symbol.name)
+            types = [m.debug.type_of(start, each) for each in m.debug.names(start)]
+            event = k.event(f"p {start:#x} side=b->side id=b->id c d")
+            found = [m.call("main"), [record.args for record in event]]
+            target = types[0] and types[0].target
+            return [*found, [each and each.size for each in types], target and target.size, m.type("struct geo::Square").size]
+
+    expected = seen(tmp_path / "whole")
+    assert seen(tmp_path / name) == expected
+    assert expected[3] == expected[4] == 16
+
+
+def test_a_debug_file_has_its_programs_dwp(tmp_path: Path) -> None:
+    """PROGRAM.debug, which the program names, and PROGRAM.dwp."""
+    unpack("x86_64", tmp_path, "shop.dwo", "item.dwo")
+    expected = told(tmp_path / "whole")
+    if shutil.which("objcopy") is None:
+        pytest.skip("there is no objcopy")
+
+    def run(*words: str) -> None:
+        subprocess.run(["objcopy", *words], cwd=tmp_path, check=True)
+    run("--only-keep-debug", "split", "split.debug")
+    run("--strip-debug", "--add-gnu-debuglink=split.debug", "split", "bare")
+    assert told(tmp_path / "bare") == expected
+
+
+def test_one_file_is_missing(tmp_path: Path) -> None:
+    """Of its unit only lines are known, and the message says what to keep; the other one's are whole."""
+    unpack("x86_64", tmp_path, "split.dwp", "item.dwo")
+    with UnicornMachine.load(tmp_path / "split") as m, Kprobes(m) as k:
+        assert m.debug.names(m.symbols["work"].address)[:2] == ["p", "n"]
+        assert m.debug.names(m.symbols["weigh"].address) == []
+        line = m.debug.line(m.symbols["weigh"].address)
+        assert line is not None and line.path.endswith("item.c")
+        with pytest.raises(EventError, match=r"\.dwo"):
+            k.event("p weigh c")
+
+
+def test_one_of_another_build(tmp_path: Path) -> None:
+    unpack("x86_64", tmp_path, "split.dwp")
+    (tmp_path / "item.dwo").write_bytes(FILES["x86_64/shop.dwo"])
+    with UnicornMachine.load(tmp_path / "split") as m:
+        assert m.debug.names(m.symbols["weigh"].address) == []
+        assert m.debug.names(m.symbols["work"].address)
+
+
+@pytest.mark.parametrize("name", ["shop.dwo", "split.dwp"])
+def test_damage(name: str, tmp_path: Path) -> None:
+    """A file with bytes turned or cut off tells what it tells, or nothing, and nobody falls over it."""
+    unpack("x86_64", tmp_path, *({"shop.dwo", "split.dwp"} - {name}))
+    whole = (tmp_path / name).read_bytes()
+    chance = random.Random(name)
+    for turn in range(60):
+        data = bytearray(whole)
+        if turn % 3 == 0:
+            del data[chance.randrange(len(data)):]
+        else:
+            for _ in range(chance.choice((1, 4, 40))):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+        (tmp_path / name).write_bytes(data)
+        with UnicornMachine.load(tmp_path / "split") as m:
+            start = m.symbols["work"].address
+            line = m.debug.line(start)
+            assert line is not None and line.path.endswith("shop.c")
+            assert isinstance(m.debug.names(start), list)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """The file's name is the guest's choice."""
+    unpack("x86_64", tmp_path, "split.dwp", "shop.dwo")
+    os.mkfifo(tmp_path / "shop.dwo")
+    with UnicornMachine.load(tmp_path / "split") as m:
+        assert m.debug.names(m.symbols["work"].address) == []
