@@ -248,7 +248,7 @@ def test_code_that_is_written_between_two_of_many_returns(arch: str, way: Any) -
 def test_a_return_that_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory that was mapped from another snapshot when a signal's handler raised is looked at the next time."""
     m = raw("x86_64", HostPages)
-    m.map(0x900000, 2 * m.page_size, "rw")
+    m.map(0x900000, 20 * m.page_size, "rw")  # more than are compared
     m.write(0x900000, b"first")
     first = m.snapshot()
     for _ in range(3):  # from then on host code copies pages that were written
