@@ -163,6 +163,8 @@ class Optimizer:
     def drain(self) -> list[Probepoint]:
         """Take out every jump that is not needed any more; return the probepoints whose they were.
         """
+        if not self._unqueue:
+            return []
         points = list(self._unqueue)
         self._unqueue.clear()
         for point in points:

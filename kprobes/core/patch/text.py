@@ -304,7 +304,7 @@ class Text:
                 for page in written
                 if page in self._on and page not in others and self._differs(page)
             ]
-        return sum(self._repair(page) for page in others)
+        return sum(self._repair(page) for page in others) if others else 0
 
     def _kept_pages(self) -> list[int]:
         """Return the pages where something of ours stands, or stood."""
@@ -350,6 +350,8 @@ class Text:
 
     def _other(self, pages: list[int]) -> list[int]:
         """Return those of the pages that are not what they were."""
+        if not pages:
+            return pages
         if len(pages) > AT_A_TIME:
             self._turn = (self._turn + AT_A_TIME) % len(pages)
             some = pages[self._turn : self._turn + AT_A_TIME]
