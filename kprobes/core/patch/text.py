@@ -351,7 +351,7 @@ class Text:
     def _other(self, pages: list[int]) -> list[int]:
         """Return those of the pages that are not what they were."""
         if not pages:
-            return pages
+            return []  # another list: check() adds to it
         if len(pages) > AT_A_TIME:
             self._turn = (self._turn + AT_A_TIME) % len(pages)
             some = pages[self._turn : self._turn + AT_A_TIME]
