@@ -137,8 +137,10 @@ class Heap:
 
     @books.setter
     def books(self, then: tuple[dict[int, list[int]], dict[int, int], int, int]) -> None:
-        self._free = {size: blocks.copy() for size, blocks in then[0].items()}
-        self._used = then[1].copy()
+        if self._free != then[0]:
+            self._free = {size: blocks.copy() for size, blocks in then[0].items()}
+        if self._used != then[1]:
+            self._used = then[1].copy()
         self._next = then[2]
         self._end = then[3]
 

@@ -138,8 +138,11 @@ class GuestMemory:
         if block is None and not self.devices.write(addr, data):
             self._check_mapped(addr, size, "write")
             self.engine.write(addr, bytes(data))
+        page = addr & -self.page_size
+        if addr + size <= page + self.page_size and self.executable_pages.get(page) is False:
+            return
         if any(
-            map(self.is_code, range(addr & -self.page_size, addr + size, self.page_size))
+            map(self.is_code, range(page, addr + size, self.page_size))
             if size
             else ()
         ):
