@@ -9,6 +9,8 @@ struct edges {
     struct span *ours;
     u64 chosen;         /* how many spans are counted; 0: all but those */
     struct span *theirs;
+    u64 block;          /* the block that is executed */
+    u64 order;          /* subtractions since it began */
 };
 
 static int within(u64 address, struct span *span, u64 spans)
@@ -44,6 +46,8 @@ static void add(u8 *counter)
 /* A hook on every block: counts the edge to it. */
 EXPORT void edge(void *uc, u64 address, u32 size, struct edges *data)
 {
+    data->block = address;
+    data->order = 0;
     if (!counts(address, data))
         return;
     u64 place = mixed(address) & data->mask;
@@ -68,6 +72,15 @@ EXPORT void compared(void *uc, u64 address, u64 one, u64 other, u32 bits, struct
 {
     if (bits >= 16 && bits <= 64 && counts(address, data))
         count_equal(address, one, other, bits, data);
+}
+
+/* A hook on every subtraction, where the engine does not say which instruction it is of: its number in its block does.
+ * It stands above the bits that addresses of guest code have. */
+EXPORT void subtracted(void *uc, u64 address, u64 one, u64 other, u32 bits, struct edges *data)
+{
+    data->order++;
+    if (bits >= 16 && bits <= 64 && counts(data->block, data))
+        count_equal(data->block ^ data->order << 48, one, other, bits, data);
 }
 
 /* One side of a comparison: the sum of registers (addresses of their words; 0: none) and a constant; `memory` 1: what

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from arches import RUNNABLE
 
-from kprobes import UnicornMachine, Unsupported, get_arch
+from kprobes import UnicornMachine, get_arch
 from kprobes.machine.unicorn.host import hostcode
 
 BASE, NUMBER = 0x10000, 0x11223344
-#: The engine destroys the jump of a delay slot that has a hook of instructions: comparisons cannot be seen there.
-REFUSED = {"sparc", "sparc64"}
 SECOND = "second"  #: compared with the second argument
 STORED = "stored"  #: compared with what the second argument points to
 BOTH = "both stored"
@@ -104,6 +102,12 @@ CASES: list[tuple[str, str, str, int | str]] = [
     ("m68k", "cmpm.l (%a0)+, (%a1)+", "206f0004 226f0008 b388", BOTH),
     ("m68k", "addq.l #4, %a0; cmp.l -(%a0), %d0", "206f0008 202f0004 5888 b0a0", STORED),
     ("m68k", "tst.l %d0", "202f0004 4a80", 0),
+    ("sparc", "cmp %o0, %o1", "80a20009", SECOND),
+    ("sparc", "cmp %o0, 0x123", "80a22123", 0x123),
+    ("sparc", "ba .+8; cmp %o0, %o1", "10800002 80a20009", SECOND),
+    ("sparc64", "cmp %o0, %o1", "80a20009", SECOND),
+    ("sparc64", "cmp %o0, -0x123", "80a23edd", -0x123),
+    ("sparc64", "ba %xcc, .+8; cmp %o0, %o1", "10680002 80a20009", SECOND),
     ("tricore", "eq %d2, %d4, %d5", "0b540021", SECOND),
     ("tricore", "lt.u %d2, %d4, %d5", "0b543021", SECOND),
     ("tricore", "jeq %d4, %d5, .+4", "5f540200", SECOND),
@@ -113,7 +117,7 @@ CASES: list[tuple[str, str, str, int | str]] = [
 ]
 #: how functions return that end in their comparison, by the beginning of the architecture's name; words of MIPS
 RETURNS = {"arm64": "c0035fd6", "riscv": "67800000", "ppc64le": "2000804e", "ppc": "4e800020", "s390x": "07fe",
-           "m68k": "4e75", "tricore": "0090", "mips": "", "": ""}
+           "m68k": "4e75", "sparc": "81c3e00801000000", "tricore": "0090", "mips": "", "": ""}
 
 
 def code(arch: str, text: str) -> bytes:
@@ -160,12 +164,50 @@ def test_equal_bytes(arch: str, text: str, encoding: str, other: int | str, way:
 
 
 def test_every_architecture_is_in_the_table() -> None:
-    assert {arch for arch, *_ in CASES} | REFUSED == set(RUNNABLE)
+    assert {arch for arch, *_ in CASES} == set(RUNNABLE)
 
 
-@pytest.mark.quick
-@pytest.mark.parametrize("arch", sorted(REFUSED))
-def test_where_they_cannot_be_seen(arch: str) -> None:
-    with (UnicornMachine.from_code(bytes(16), arch=arch) as m,
-          pytest.raises(Unsupported, match=r"comparisons of sparc.* cannot be seen.*a dictionary")):
-        m.map_edges((ctypes.c_uint8 * 256)(), comparisons=True)
+#: CMP, a branch, its delay slot, what is behind both, RETL; by what the delay slot compares or subtracts
+DELAYED = {"cmp": 0x80A28008, "sub": 0x94228009, "nop": 0x01000000}
+BRANCHES = {"be": 0x02800003, "bne": 0x12800003, "bl": 0x06800003, "bgu": 0x18800003, "ba": 0x10800003,
+            "bn": 0x00800003}
+
+
+@pytest.mark.parametrize("way", ["host code", "python"])
+@pytest.mark.parametrize("arch", ["sparc", "sparc64"])
+def test_delay_slots_of_sparc(arch: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A jump whose delay slot compares goes where it did; and each comparison of a block has counters of its own."""
+    if way == "python":
+        monkeypatch.setattr(hostcode, "available", lambda: False)
+    elif not hostcode.available():
+        pytest.skip("no host code here")
+    for branch, annulled, slot in product(BRANCHES.values(), (0, 1 << 29), DELAYED.values()):
+        words = (0x80A20009, branch | annulled, slot, 0x90022001, 0x81C3E008, 0x9002000A)
+        function = b"".join(word.to_bytes(4, "big") for word in words)
+        with UnicornMachine.from_code(function, arch=arch, symbols={"f": (BASE, len(function))}) as m:
+            calls = [(5, 5, 9), (5, 6, 9), (6, 5, 9), (NUMBER, NUMBER, NUMBER + 256)]
+            plain = [m.call("f", *values) for values in calls]
+            edges = m.map_edges((ctypes.c_uint8 * (1 << 12))(), comparisons=True)
+            assert [m.call("f", *values) for values in calls] == plain
+            edges.close()
+
+
+def test_subtractions_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Host code and Python tell them apart alike, and spans choose among their blocks."""
+    if not hostcode.available():
+        pytest.skip("no host code here")
+    words = (0x80A20009, 0x80A2000A, 0x80A2400A, 0x81C3E008, 0x01000000)
+    function = b"".join(word.to_bytes(4, "big") for word in words)
+
+    def run(*spans: tuple[int, int]) -> bytes:
+        counters = (ctypes.c_uint8 * (1 << 12))()
+        with UnicornMachine.from_code(function, arch="sparc", symbols={"f": (BASE, len(function))}) as m:
+            m.map_edges(counters, spans, comparisons=True)
+            m.call("f", NUMBER, NUMBER + 1, NUMBER + 256)
+        return bytes(counters)
+
+    found = run()
+    assert sum(map(bool, found)) == 1 + 3 + 2 + 2
+    assert run((BASE, BASE + 4)) == found and not any(run((BASE + 4, BASE + 8)))
+    monkeypatch.setattr(hostcode, "available", lambda: False)
+    assert run() == found

@@ -200,7 +200,6 @@ def test_chosen_functions(tmp_path: Path) -> None:
 
 
 REFUSED = [
-    (("tests/programs/bin/sparc64-O2.elf", "--call", "crc32(0, @@, @len)", "--comparisons"), "comparisons of sparc64 code cannot be seen on this engine"),
     ((packets("arm64"), *CALL, "--module", "libz"), "no module 'libz' is loaded"),
     ((packets("arm64"), *CALL, "--function", "no_such*"), "no function is called 'no_such*'"),
     ((packets("arm64"), *CALL, "--heap"), "no allocator functions"),

@@ -23,13 +23,16 @@ from ...arguments import shown
 from ...errors import BadArgument, Unsupported
 from .comparisons import InstructionComparisons
 from .engine import CODE
+from .guests.guest import Compares
 from .host import hostcode
 from .memory import GuestMemory
 from .registers.cells import Cell
 
 #: bytes of a map; the largest that AFL++'s old handshake can name
 SMALLEST, LARGEST = 1 << 8, 1 << 23
-_MAP, _MASK, _BEFORE, _OWN, _OURS, _CHOSEN, _THEIRS = range(7)  # words of struct edges
+#: words of struct edges
+_MAP, _MASK, _BEFORE, _OWN, _OURS, _CHOSEN, _THEIRS, _BLOCK, _ORDER = range(9)
+_NUMBERED = 48  #: the bit of a place's address at which a subtraction's number begins
 _ALL = (1 << 64) - 1
 _COMPARED = ctypes.CFUNCTYPE(
     None,
@@ -77,7 +80,7 @@ class EdgeMap:
                 f"counters is {shown(counters)}", hint="pass an array of ctypes.c_uint8"
             )
         comparing = row(memory.arch, Comparing) if comparisons else None
-        if comparisons and not memory.guest.blocks.compares and comparing is None:
+        if comparisons and memory.guest.blocks.compares is None and comparing is None:
             raise Unsupported(f"comparisons of {memory.arch.name} code cannot be seen on this engine",
                               hint="leave them out, and give AFL++ a dictionary (-x)")
         size = len(counters)
@@ -90,7 +93,7 @@ class EdgeMap:
         self._own: list[tuple[int, int]] = []
         self._spans = _checked(spans)
         self._tables: list[object] = []
-        self._words = (ctypes.c_uint64 * 7)()
+        self._words = (ctypes.c_uint64 * 9)()
         self._words[_MAP], self._words[_MASK] = ctypes.addressof(counters), size - 1
         chosen = _table(self._spans)
         self._words[_CHOSEN], self._words[_THEIRS] = len(self._spans), ctypes.addressof(chosen)
@@ -125,14 +128,17 @@ class EdgeMap:
             )
         ]
         if comparisons:
-            called = hostcode.address("compared") if host else _COMPARED(self._compared)
+            numbered = self._memory.guest.blocks.compares is Compares.SUBTRACTIONS
+            name = "subtracted" if numbered else "compared"
+            in_python = self._subtracted if numbered else self._compared
+            called = hostcode.address(name) if host else _COMPARED(in_python)
             hooks.append(
                 engine.hook(
                     const.UC_HOOK_TCG_OPCODE,
                     called,
                     data=words,
                     insn=const.UC_TCG_OP_SUB,
-                    flags=const.UC_TCG_OP_FLAG_CMP,
+                    flags=0 if numbered else const.UC_TCG_OP_FLAG_CMP,
                 )
             )
         return hooks
@@ -174,6 +180,7 @@ class EdgeMap:
         self._counters[number] = self._counters[number] % 255 + 1
 
     def _edge(self, _uc: int, address: int, _size: int, _user: int) -> None:
+        self._words[_BLOCK], self._words[_ORDER] = address, 0
         if self._counts(address):
             place = mixed(address) & self._words[_MASK]
             self._add(self._words[_BEFORE] ^ place)
@@ -185,10 +192,21 @@ class EdgeMap:
         if 16 <= bits <= 64:
             self._compare(address, one, other, bits)
 
+    def _subtracted(
+        self, _uc: int, _address: int, one: int, other: int, bits: int, _user: int
+    ) -> None:
+        self._words[_ORDER] += 1
+        block = self._words[_BLOCK]
+        if 16 <= bits <= 64 and self._counts(block):
+            place = block ^ (self._words[_ORDER] << _NUMBERED & _ALL)
+            self._count_equal(place, one, other, bits)
+
     def _compare(self, address: int, one: int, other: int, bits: int) -> None:
         """Count equal bytes of two values, of a comparison at an address."""
-        if not self._counts(address):
-            return
+        if self._counts(address):
+            self._count_equal(address, one, other, bits)
+
+    def _count_equal(self, address: int, one: int, other: int, bits: int) -> None:
         differs = (one ^ other) & (1 << bits) - 1
         place = mixed(~address & _ALL)
         for left in range(bits - 8, 0, -8):

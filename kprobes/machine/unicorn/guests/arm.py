@@ -15,6 +15,7 @@ from .guest import (
     INTR,
     Blocks,
     Breakpoint,
+    Compares,
     Cpu,
     Faults,
     Guest,
@@ -129,7 +130,7 @@ def _arm(mode: int) -> Guest:
             undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8})
         ),
         calls=SystemCalls(skip={2: 0, 13: 0}),
-        blocks=Blocks(compares=True),
+        blocks=Blocks(compares=Compares.COMPARISONS),
         memory=Mapped(
             mended=Mended(_leave_block, _block(profile_m)),
             devices_swapped=bool(mode & unicorn.UC_MODE_ARMBE8),

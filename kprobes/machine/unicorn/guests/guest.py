@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
 import unicorn
@@ -125,6 +126,13 @@ class Runs:
 FETCHED = 0x100  #: how much more an unaligned access's number is where it is an instruction's fetch
 
 
+class Compares(Enum):
+    """What the engine's hook on TCG's operations reports: edgemap.py."""
+
+    COMPARISONS = "comparisons, each with its instruction's address"
+    SUBTRACTIONS = "subtractions, comparisons among them, without addresses"
+
+
 @frozen(kw_only=True)
 class Blocks:
     """How the engine translates code, and what hooks on it do."""
@@ -145,7 +153,7 @@ class Blocks:
     #: after a failed instruction fetch the next translation kills the process, unless the one that
     #: failed is forgotten (aborted.py)
     fetch_fault_kills: bool = False
-    compares: bool = False  #: comparisons are reported (UC_HOOK_TCG_OPCODE): edgemap.py
+    compares: Compares | None = None  #: what UC_HOOK_TCG_OPCODE reports; None: nothing
 
 
 @frozen

@@ -23,6 +23,7 @@ from .guest import (
     Blocks,
     Breakpoint,
     Checks,
+    Compares,
     Contexts,
     Cpu,
     Faults,
@@ -112,7 +113,7 @@ def _sparc(bits: int) -> Guest:
         breakpoint=Breakpoint(channel=INVALID),
         pc=Pc(next=bytes.fromhex("01000000")),
         runs=Runs(until_stops=False),
-        blocks=Blocks(hooked_delay_slots=False),
+        blocks=Blocks(hooked_delay_slots=False, compares=Compares.SUBTRACTIONS),
         interrupts=Interrupts(lost_pc=True),
         faults=Faults(
             arithmetic=frozenset({division}), unaligned={unaligned: "read"}, writes=_stores

@@ -18,6 +18,7 @@ from .guest import (
     INTR,
     Blocks,
     Breakpoint,
+    Compares,
     Contexts,
     Cpu,
     Faults,
@@ -140,7 +141,7 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
         ),
         breakpoint=Breakpoint(channel=INTR, number=3, bias=1),
         pc=Pc(plain=True),
-        blocks=Blocks(served_in_place=True, compares=True),
+        blocks=Blocks(served_in_place=True, compares=Compares.COMPARISONS),
         interrupts=Interrupts(bias=dict.fromkeys(interrupts, 2), served=served),
         faults=Faults(
             arithmetic=frozenset({0, 16, 19}),
