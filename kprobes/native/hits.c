@@ -347,7 +347,7 @@ static PyObject *call_handler(struct usual *usual, PyObject *first)
     Py_IncRef(block);
     Py_IncRef(handler);
     put(&block_of(block)->state, OBJECT(hits->active));
-    PyObject *result = PyObject_Vectorcall(handler, args, 2, 0);
+    PyObject *result = call_with(handler, args, 2);
     put(&block_of(block)->state, OBJECT(hits->idle));
     Py_DecRef(handler);
     Py_DecRef(block);
@@ -715,7 +715,7 @@ static int slot_end(struct traps *traps, struct trap *trap, u64 address)
         put(&block->state, OBJECT(traps->settled));
         put(&block->child, probe);
         PyObject *args[3] = {probe, OBJECT(hits->regs), OBJECT(traps->flags)};
-        PyObject *result = PyObject_Vectorcall(handler, args, 3, 0);
+        PyObject *result = call_with(handler, args, 3);
         Py_DecRef(handler);
         put(&block->state, OBJECT(hits->idle));
         put(&block->point, Py_None);

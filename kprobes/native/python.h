@@ -35,7 +35,8 @@ int PyGILState_Ensure(void);
 void PyGILState_Release(int);
 void Py_IncRef(PyObject *);
 void Py_DecRef(PyObject *);
-PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, unsigned long, PyObject *);
+/* Python 3.10 has it in its headers only: there it is 0 */
+PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, unsigned long, PyObject *) __attribute__((weak));
 PyObject *PyObject_CallFunctionObjArgs(PyObject *, ...);
 PyObject *PyObject_CallMethodObjArgs(PyObject *, PyObject *, ...);
 PyObject *PyObject_GetAttrString(PyObject *, const char *);
@@ -63,5 +64,14 @@ void PyErr_NormalizeException(PyObject **, PyObject **, PyObject **);
 int PyException_SetTraceback(PyObject *, PyObject *);
 void PyErr_SetString(PyObject *, const char *);
 void PyErr_WriteUnraisable(PyObject *);
+
+/* Calls a function with one to three arguments. 0: it has raised. */
+static inline PyObject *call_with(PyObject *function, PyObject *const *args, unsigned long count)
+{
+    if (PyObject_Vectorcall)
+        return PyObject_Vectorcall(function, args, count, 0);
+    return PyObject_CallFunctionObjArgs(function, args[0], count > 1 ? args[1] : 0, count > 2 ? args[2] : 0,
+                                        (PyObject *)0);
+}
 
 #endif

@@ -19,7 +19,7 @@ static PyObject *same_handlers(PyObject *self, PyObject *seen)
         return 0;
     for (Py_ssize_t n = 0; n < count && result != Py_None; n++) {
         PyObject *number = PyTuple_GetItem(numbers, n);
-        PyObject *handler = PyObject_Vectorcall(look, &number, 1, 0);
+        PyObject *handler = call_with(look, &number, 1);
         if (!handler)
             return 0;
         if (handler != PyTuple_GetItem(seen, n))

@@ -7,10 +7,11 @@ import struct
 from importlib import metadata, util
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from kprobes import Program, UnicornMachine
 from kprobes.machine.unicorn.assembler import assemble
-from kprobes.native import HERE, build
+from kprobes.native import HERE, build, library_path
 from kprobes.programs import llvm, native, support
 from kprobes.programs.inline import Inlined
 from kprobes.programs.writer import CodeTarget
@@ -32,6 +33,17 @@ def needs_compiler() -> None:
 def test_it_is_what_the_source_compiles_to(output: build.Output) -> None:
     needs_compiler()
     assert (HERE / output.path).read_bytes() == build.made(output), "run python -m kprobes.native.build"
+
+
+@pytest.mark.parametrize("host", ["x86_64", "aarch64"])
+def test_what_the_library_needs_of_python(host: str) -> None:
+    """Python 3.10 exports no PyObject_Vectorcall: whoever needs it cannot be loaded there."""
+    with library_path(host).open("rb") as file:
+        symbols = [*ELFFile(file).get_section_by_name(".dynsym").iter_symbols()]
+    needed = {symbol.name for symbol in symbols
+              if symbol["st_shndx"] == "SHN_UNDEF" and symbol["st_info"]["bind"] == "STB_GLOBAL"}
+    assert "PyObject_CallFunctionObjArgs" in needed
+    assert "PyObject_Vectorcall" not in needed
 
 
 @pytest.mark.parametrize("host", ["x86_64", "aarch64"])
