@@ -17,9 +17,11 @@ from ._event import Event
 from ._filter import Filter, parse_filter
 from ._handler import Handler, handler
 from ._hist import Histogram
+from ._layout import Layout
 from ._place import Owner, Place, probe_of
-from ._program import EventProgram, compiled, needs_python, shape
+from ._program import EventProgram, RecordReader, compiled, needs_python, shape
 from ._record import Record
+from ._recording import recorder
 from ._syscalls import syscall_names
 from ._triggers import Triggers
 
@@ -254,7 +256,7 @@ class TraceEvent:
             if self.kind == "w":
                 self._watch(place)
             else:
-                probe = probe_of(definition, self._handler(place), disabled=not wanted)
+                probe = probe_of(definition, self._owner.machine, self._handler(place), disabled=not wanted)
                 self._owner.register(probe)
                 place.probe = probe
         except KprobeError as error:
@@ -320,8 +322,12 @@ class TraceEvent:
     # --- hits in Python
 
     def _handler(self, place: Place) -> Handler:
-        return handler(place.definition, self._owner.machine, self.buffer, place.cookie, self._filter, self._triggers,
-                       self, self._stack)
+        event, machine = place.definition, self._owner.machine
+        plain = handler(event, machine, self.buffer, place.cookie, self._filter, self._triggers, self, self._stack)
+        if self._triggers or self._stack:
+            return plain
+        place.reader = RecordReader(event, Layout(event), machine.symbols)
+        return recorder(event, machine, self.buffer, place.reader.layout, place.cookie, self._filter, None, plain)
 
     def _watch(self, place: Place) -> None:
         d = place.definition

@@ -15,8 +15,9 @@ from ..stacks import addresses_of, is_incomplete
 from ._buffer import Buffer, Row
 from ._event import Event
 from ._handler import Handler
-from ._program import EventProgram
+from ._program import EventProgram, RecordReader
 from ._record import Record
+from ._recording import saver
 from ._watchpoint import WatchHandler, Watchpoint
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Place:
         probe: what is registered; None: nothing now.
         looks: its marker's semaphore counts it.
         compiled: it runs a program.
-        program: what its records are read with.
+        reader: reads records that a program or the machine has made of its hits.
         why: of a place of a remote guest that a program cannot be reached from without a
             stop: why.
         hits, missed: of probes that are gone.
@@ -69,7 +70,7 @@ class Place:
     def __init__(self, definition: Event, buffer: Buffer) -> None:
         self.definition, self.cookie = definition, buffer.admit(self)
         self.probe: Probe | Watchpoint | None = None
-        self.program: EventProgram | None = None
+        self.reader: RecordReader | None = None
         self.compiled = self.looks = False
         self.hits = self.missed = 0
         self.why = ""
@@ -77,7 +78,7 @@ class Place:
     def attach(self, owner: Owner, program: EventProgram) -> bool:
         """Register the probe that runs the program; False, and a reason: a remote guest would stop here at every hit,
         as it does for Python."""
-        self.program, made = program, attached(owner, program, self.definition, self.cookie)
+        self.reader, made = program, attached(owner, program, self.definition, self.cookie)
         self.why = next(iter(made.why_python.values())) if owner.machine.guest_view is not None else ""
         self.compiled = not self.why
         if self.why:
@@ -105,7 +106,7 @@ class Place:
 
     def wrote(self, data: bytes) -> bool:
         """Whether its program may have written a record."""
-        return self.program is not None and len(data) == self.program.size
+        return self.reader is not None and len(data) == self.reader.size
 
     def record(self, row: Row) -> Record:
         """What a handler or a program has left."""
@@ -113,8 +114,8 @@ class Place:
         if rest:
             cpu, task, caller, stack = rest
         else:
-            assert self.program is not None
-            values, caller = self.program.decode(values)
+            assert self.reader is not None
+            values, caller = self.reader.decode(values)
             cpu, task, stack = 0, 0, ()
         args = {arg.name: value for arg, value in zip(self.definition.args, values, strict=True)}
         return Record(self.definition.name, number, cpu, task, args, addresses_of(stack), self.definition.address,
@@ -136,7 +137,7 @@ def unlook(owner: Owner, event: Event) -> None:
         look(owner, event, False)
 
 
-def probe_of(event: Event, hit: Handler, disabled: bool = False) -> Probe:
+def probe_of(event: Event, machine: Machine, hit: Handler, disabled: bool = False) -> Probe:
     """The probe that calls an event's handler; what is to be fetched at the function's entry is saved there."""
     place: dict[str, Any] = ({"symbol_name": event.symbol, "offset": event.offset} if event.symbol
                              else {"addr": event.target})
@@ -146,8 +147,8 @@ def probe_of(event: Event, hit: Handler, disabled: bool = False) -> Probe:
     def entered(ri: Any, regs: Regs) -> None:
         ri.data["saved"] = event.enter(regs)
 
-    made = Kretprobe(handler=hit, entry_handler=entered if event.saves else None, maxactive=event.maxactive,
-                     disabled=disabled, **place)
+    made = Kretprobe(handler=hit, entry_handler=saver(event, machine, entered) if event.saves else None,
+                     maxactive=event.maxactive, disabled=disabled, **place)
     made._late = 1
     return made
 

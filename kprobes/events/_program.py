@@ -96,24 +96,21 @@ def _walk(tree: Word) -> Iterator[Word]:
 
 
 @frozen
-class EventProgram:
-    """A program for an event, and what its records mean.
+class RecordReader:
+    """What records of an event mean.
 
     Attributes:
         event: the event.
-        program: what to attach, at the event's place.
-        ring: the records, of this event and of all others in the buffer.
+        layout: of the records.
     """
 
     event: Event
-    program: Program
-    ring: Map
-    _layout: Layout
+    layout: Layout
     _symbols: Symbols
 
     def decode(self, record: bytes) -> tuple[tuple[Value, ...], int]:
         """(the arguments' values, as Event.fetch() gives them; the return address, 0 for other events)."""
-        layout = self._layout
+        layout = self.layout
         faults = int.from_bytes(record[layout.faults:layout.faults + 8 * layout.words], sys.byteorder)
         places = zip(self.event.args, layout.places, strict=True)
         values = [self._value(arg, record, faults >> bit, at) for arg, (bit, at) in places]
@@ -122,16 +119,16 @@ class EventProgram:
     @property
     def size(self) -> int:
         """Bytes of a record."""
-        return self._layout.size
+        return self.layout.size
 
     @property
     def time(self) -> int:
         """Where in a record its time is; 0: nowhere."""
-        return self._layout.time
+        return self.layout.time
 
     def reader(self) -> Callable[[bytes], tuple[tuple[Value, ...], int]]:
         """decode(), made for many records."""
-        layout, args = self._layout, self.event.args
+        layout, args = self.layout, self.event.args
         if any(arg.source.literal is not None or arg.type.count or arg.type.style == "string" for arg in args):
             return self.decode
         returns, first = bool(layout.returns), bool(layout.returns) + layout.words
@@ -171,6 +168,19 @@ class EventProgram:
         return raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
 
+@frozen
+class EventProgram(RecordReader):
+    """A program for an event, and what its records mean.
+
+    Attributes:
+        program: what to attach, at the event's place.
+        ring: the records, of this event and of all others in the buffer.
+    """
+
+    program: Program
+    ring: Map
+
+
 def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter: Filter | None = None,
              timed: bool = False, counts: Counts | None = None, least: int = 0) -> EventProgram:
     """The program of an event; `timed`: its records have times. counts: its histograms. least: bytes of a record.
@@ -193,7 +203,7 @@ def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter:
                                       0 if entry is None else len(maps) - 1)
     program = Program.from_instructions(code, maps=maps, name=event.name, order=sys.byteorder)
     program.at_entry = entry
-    return EventProgram(event, program, buffer.ring, layout, symbols)
+    return EventProgram(event, layout, symbols, program, buffer.ring)
 
 
 def _at_entry(event: Event, arch: Arch) -> AtEntry | None:

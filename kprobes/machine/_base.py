@@ -419,6 +419,112 @@ class StackWalking(Protocol):
         """
 
 
+@frozen(kw_only=True)
+class RecordedNumber:
+    """A number that is fetched at a hit.
+
+    Attributes:
+        root: where a word comes from: "register", "sp", "pc", "value" or "saved".
+        name: of the register.
+        number: the value itself; which one of those that were saved at the function's entry.
+        steps: added one after the other to the word, after each of which the word there is loaded.
+        size: bytes of the number in memory, at the address to which the last step leads. 0 for a
+            number that is the word itself.
+        count: elements of an array, one behind the other in memory and in the record; of no array
+            1.
+        bits, shift, signed: what is kept of it.
+        at: its place in the record, in words of 64 bits.
+    """
+
+    root: str
+    name: str = ""
+    number: int = 0
+    steps: tuple[int, ...] = ()
+    size: int = 0
+    count: int = 1
+    bits: int = 64
+    shift: int = 0
+    signed: bool = False
+    at: int = 0
+
+
+@frozen(kw_only=True)
+class RecordedTest:
+    """A comparison of a filter.
+
+    Attributes:
+        of: what is compared.
+        how: "==", "<", "<=" or "&"; "in": from `constant` up to `end`, which is not in it.
+        constant, end: numbers that it is compared with.
+        yes, no: the next comparison, by its place in the filter; True, False: the hit is recorded,
+            or is not.
+    """
+
+    of: RecordedNumber
+    how: str
+    constant: int
+    end: int = 0
+    yes: int | bool
+    no: int | bool
+
+
+@frozen(kw_only=True)
+class RecordedHit:
+    """What a hit of an event becomes: a record of a ring (programs/maps/ring.py).
+
+    Attributes:
+        numbers: what is fetched.
+        tests: the filter. Empty, every hit is recorded.
+        state: address of two words: records so far, which is the record's first word; whether any
+            are made.
+        ring: address of the ring.
+        size: bytes of a record.
+        cookie: its second word.
+        time, returns: its words that are the time and the return address; 0: it has none.
+        faults, data: its first word of fault bits, and the first one behind them.
+        clock: gives the time; None: nothing does.
+        kept: objects that are used.
+    """
+
+    numbers: tuple[RecordedNumber, ...]
+    tests: tuple[RecordedTest, ...]
+    state: int
+    ring: int
+    size: int
+    cookie: int
+    time: int
+    returns: int
+    faults: int
+    data: int
+    clock: Callable[[], int] | None
+    kept: tuple[object, ...]
+
+
+class HitRecording(Protocol):
+    """Records hits of events without calling Python functions."""
+
+    def taker(
+        self, hit: RecordedHit, plain: Callable[[Any, Regs], None]
+    ) -> Callable[[Any, Regs], None] | None:
+        """Make a handler of hits, or of returns.
+
+        Args:
+            hit: what it records.
+            plain: a handler that does the same, for what is not usual: what cannot be read, guest
+                tasks.
+
+        Returns:
+            None: nothing but `plain` can do it.
+        """
+
+    def saver(
+        self, numbers: Sequence[RecordedNumber], plain: Callable[[Any, Regs], None]
+    ) -> Callable[[Any, Regs], None] | None:
+        """Make an entry handler of a return probe, which keeps numbers as data["saved"] of the
+        call, for "saved" numbers of a taker. See taker().
+        """
+
+
 class Clock(Protocol):
     """A number that grows by one with each instruction of the guest's own, from a start() to as
     many stop().
@@ -749,6 +855,10 @@ class Powers(Protocol):
     @property
     def stack_walking(self) -> StackWalking | None:
         """Walks stacks without the core."""
+
+    @property
+    def hit_recording(self) -> HitRecording | None:
+        """Records hits of events without Python."""
 
     @property
     def host_view(self) -> HostCodeView | None:

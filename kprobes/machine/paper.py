@@ -109,7 +109,8 @@ class PaperMachine:
     page_size = PAGE
     maps_runs = in_turn = False
     # powers of other engines
-    hits = following = stack_walking = host_view = guest_view = watching = blocks = marked_memory = clock = None
+    hits = following = stack_walking = hit_recording = host_view = guest_view = watching = blocks = None
+    marked_memory = clock = None
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""Events of a trace whose hits run programs: Python is not asked until somebody looks, and then their records go into
-the trace's ring."""
+"""Events of a trace whose hits run programs, or are recorded by the machine: Python is not asked until somebody looks,
+and then their records go into the trace's ring."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from ..core.probe import Probe
 from ..events._buffer import Buffer
 from ..events._event import Event
 from ..events._filter import Filter
+from ..events._handler import Handler
 from ..events._layout import Layout
 from ..events._place import Attached, Owner, attached, probe_at
-from ..events._program import EventProgram, compiled, needs_python, shape
+from ..events._program import EventProgram, RecordReader, compiled, needs_python, shape
+from ..events._recording import described, recorder
 from ..programs.inline import HOST, INSTRUCTIONS
 from .ring import HEAD, Put, Ring
 
@@ -30,6 +32,7 @@ class Programs:
     Attributes:
         buffer: where they record.
         made: event's number -> its program.
+        others: the same of those that have none, and that the machine records by itself -> what reads their records.
     """
 
     def __init__(self, k: Owner, ring: Ring, clock: str, events: Sequence[Event],
@@ -43,15 +46,19 @@ class Programs:
         room = ring.records * (8 + self._size)
         self.buffer = Buffer.of(k.machine, room if able and room <= MOST else 1)
         self.made: dict[int, EventProgram] = {}
+        self.others: dict[int, RecordReader] = {}
         self._known: dict[Any, EventProgram | None] = {}
         for n in able if room <= MOST else ():
             made = self._program(events[n], filters[n])
             if made is not None:
                 self.made[n] = made
-        self._copied = self._size == ring.size and not any(ring.layouts[n].texted for n in self.made)
+            elif described(events[n], k.machine, filters[n]) is not None:
+                layout = Layout(events[n], timed, self._size)
+                self.others[n] = RecordReader(events[n], layout, k.machine.symbols)
+        self._copied = self._size == ring.size and not any(ring.layouts[n].texted for n in (*self.made, *self.others))
         self._take: dict[int, Callable[[int, bytes], None]] = {n: self._taker(made, ring.writer(n))
-                                                               for n, made in self.made.items()}
-        if self.made:
+                                                               for n, made in (self.made | self.others).items()}
+        if self._take:
             ring.task(0)  # the only one: its number is 0, too
 
     def _program(self, event: Event, filter: Filter | None) -> EventProgram | None:
@@ -64,7 +71,14 @@ class Programs:
             self._known[key] = None if needs_python(machine, event, filter, make, self._ticks) else make()
         return self._known[key]
 
-    def _taker(self, made: EventProgram, put: Put) -> Callable[[int, bytes], None]:
+    def recorder(self, number: int, filter: Filter | None, plain: Handler) -> Handler:
+        """Return the machine's handler for an event that is in `others`, or `plain`. See events._recording.recorder().
+        """
+        reader = self.others[number]
+        return recorder(reader.event, self._k.machine, self.buffer, reader.layout, number << _EVENT, filter,
+                        self._ring.clock, plain)
+
+    def _taker(self, made: RecordReader, put: Put) -> Callable[[int, bytes], None]:
         read, at = made.reader(), made.time
 
         def take(seq: int, data: bytes) -> None:

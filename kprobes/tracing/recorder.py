@@ -149,7 +149,7 @@ class Recording:
         """Arm the events: all or none. Raises EventError (the place is refused)."""
         if self._programs is None and self._compilable and not self.told:
             programs = Programs(self._k, self._ring, self._clock, self.events, self._filters)
-            if programs.made:
+            if programs.made or programs.others:
                 self._programs, self._words = programs, programs.buffer.words
         try:
             self._count()
@@ -206,7 +206,7 @@ class Recording:
                     return made
             if event.kind == "w":
                 return self._k.watchpoint(event.address, event.size, event.access, self._handler(event, number))
-            probe = probe_of(event, self._handler(event, number))
+            probe = probe_of(event, self._k.machine, self._handler(event, number))
             self._k.register(probe)
         except MachineBusy:  # nothing is wrong with the event
             raise
@@ -223,7 +223,11 @@ class Recording:
 
     def _handler(self, event: Event, number: int) -> Handler:
         store = Told(self.told[number]) if self.told else IntoRing(self._ring, self._words, self._programs)
-        return handler(event, self._k.machine, store, number, self._filters[number], (), Walker(self._k), self._stack)
+        filter = self._filters[number]
+        plain = handler(event, self._k.machine, store, number, filter, (), Walker(self._k), self._stack)
+        if self._programs is not None and number in self._programs.others:
+            return self._programs.recorder(number, filter, plain)
+        return plain
 
 
 class Walker:

@@ -78,6 +78,7 @@ class RemoteMachine(Described):
     hits = None
     following = None
     stack_walking = None
+    hit_recording = None
     watching = None
     blocks = None
     marked_memory = None

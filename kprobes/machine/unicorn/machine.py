@@ -26,6 +26,7 @@ from .._base import (
     CallsInPlace,
     Clock,
     Following,
+    HitRecording,
     Hits,
     MarkedMemory,
     Sink,
@@ -127,6 +128,7 @@ class UnicornMachine(Described):
         self.hits: Hits | None = self.parts.hits
         self.following: Following | None = self.parts.following
         self.stack_walking: StackWalking | None = self.parts.stack_walking
+        self.hit_recording: HitRecording | None = self.parts.hit_recording
         self.delays_in_calls = self.guest.blocks.hooked_delay_slots
         self.program_at = areas.program_at
         self.count = areas.count

@@ -27,6 +27,7 @@ from .furniture import Furniture
 from .guests.guest import Guest
 from .host import hostcode
 from .host.callsites import FollowedCalls
+from .host.recording import HostHitRecording
 from .host.stackwalk import HostStackWalking
 from .host.usual import SharedHits
 from .inplace import HookedInstructions
@@ -138,6 +139,9 @@ class Parts:
         )
         self.stack_walking = (
             HostStackWalking(cpu, self.followed, state) if cpu.view_address else None
+        )
+        self.hit_recording = (
+            HostHitRecording(cpu, self.followed, self.clock) if cpu.view_address else None
         )
         if owned and guest.calls.decoded is not None:
             passed_over = PassedOver(

@@ -1,0 +1,188 @@
+"""Events whose hits the machine records by itself, where no program does: what it needs to know of them.
+
+Their records are those that a program would write; see _program.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..arch._base import Arch
+from ..machine._base import Machine, RecordedHit, RecordedNumber, RecordedTest
+from ..regs import Regs
+from ._buffer import Buffer
+from ._event import Argument, Event
+from ._filter import Field, Filter, Node, Not, Test
+from ._handler import Handler
+from ._layout import Layout
+from ._plans import Word
+
+#: styles of types whose values are made of numbers when somebody looks
+_STYLES: Final = ("u", "s", "x", "char", "symbol", "symstr", "f")
+#: what filters ask besides arguments, while there is one CPU and nobody says which task runs -> root
+_COMMON: Final = {"regs.cpu": "value", "pid(regs)": "value", "regs.pc": "pc", "back": "pc", "func": "func"}
+#: comparison -> the same with its results exchanged, where a machine has only that one
+_OPPOSITE: Final = {"!=": "==", ">": "<=", ">=": "<"}
+
+
+class _Refused(Exception):
+    """The machine cannot do it by itself."""
+
+
+def recorder(event: Event, machine: Machine, buffer: Buffer, layout: Layout, cookie: int, filter: Filter | None,
+             clock: Callable[[], int] | None, plain: Handler) -> Handler:
+    """Return a handler for one place of an event: the machine's, or `plain` where it has none for such events.
+
+    Args:
+        event: the event, at this place.
+        machine: whose hits they are.
+        buffer: where records go.
+        layout: theirs.
+        cookie: the place's number in the buffer, as it is in the second word of records.
+        filter: which hits are recorded; None: all.
+        clock: gives the time; None: records have none.
+        plain: does the same in Python, and takes what is not usual.
+    """
+    recording, found = machine.hit_recording, described(event, machine, filter, layout)
+    if recording is None or found is None:
+        return plain
+    numbers, tests = found
+    hit = RecordedHit(numbers=tuple(numbers), tests=tuple(tests), state=buffer.state.block.address,
+                      ring=buffer.ring.address, size=layout.size, cookie=cookie, time=layout.time // 8,
+                      returns=layout.returns // 8, faults=layout.faults // 8,
+                      data=layout.faults // 8 + layout.words, clock=clock, kept=(buffer,))
+    return recording.taker(hit, plain) or plain
+
+
+def described(event: Event, machine: Machine, filter: Filter | None, layout: Layout | None = None
+              ) -> tuple[list[RecordedNumber], list[RecordedTest]] | None:
+    """Return what a hit fetches, and the filter, for the machine. None: Python is to do it.
+
+    Args:
+        layout: of the records; None: it does not matter.
+    """
+    if machine.hit_recording is None or machine.cpus > 1 or machine.cpu_task is not None or event.kind == "w":
+        return None
+    places = (layout or Layout(event)).places
+    tests: list[RecordedTest] = []
+    try:
+        numbers = [_number(event, arg, machine.arch, at // 8)
+                   for arg, (_, at) in zip(event.args, places, strict=True) if arg.source.literal is None]
+        if filter is not None:
+            _compare(event, machine.arch, filter.tree, tests, True, False)
+    except _Refused:
+        return None
+    return numbers, tests
+
+
+def saver(event: Event, machine: Machine, plain: Callable[[Any, Regs], None]) -> Callable[[Any, Regs], None]:
+    """Return an entry handler that keeps what a return event wants of its function's entry: the machine's, or `plain`.
+    """
+    recording = machine.hit_recording
+    if recording is None or machine.cpus > 1:
+        return plain
+    numbers = []
+    for n in event.saves:
+        if not isinstance(n, int):
+            return plain
+        root = _root(event, Word("argument", n), machine.arch)
+        if root is None:
+            return plain
+        numbers.append(root)
+    return recording.saver(numbers, plain) or plain
+
+
+def _number(event: Event, arg: Argument, arch: Arch, at: int = 0) -> RecordedNumber:
+    """Return what an argument is. Raises _Refused where it is no number, or not fetched as one."""
+    kind, source = arg.type, arg.source
+    if kind.style not in _STYLES or source.value is not None or source.text is not None:
+        raise _Refused
+    steps: list[int] = []
+    tree = source.tree
+    while tree.kind == "memory":
+        steps.insert(0, tree.number)
+        assert tree.base is not None
+        tree = tree.base
+    root = _root(event, tree, arch)
+    if root is None or (kind.count and source.where is None):
+        raise _Refused
+    return RecordedNumber(root=root.root, name=root.name, number=root.number, steps=(*root.steps, *steps),
+                          size=kind.size if source.where is not None else 0, count=max(kind.count, 1),
+                          bits=kind.bits, shift=kind.shift, signed=kind.style == "s", at=at)
+
+
+def _root(event: Event, tree: Word, arch: Arch) -> RecordedNumber | None:
+    """Return a word that does not lie behind another one; None: Python knows it."""
+    abi, word = arch.abi, arch.bits // 8
+    kind, name, number = tree.kind, tree.name, tree.number
+    if kind == "register":
+        name = arch.regs.aliases.get(name, name)
+        return RecordedNumber(root="pc") if name == arch.regs.pc else RecordedNumber(root="register", name=name)
+    if kind == "result" and abi is not None:
+        return RecordedNumber(root="register", name=abi.returns[0])
+    if kind == "argument" and abi is not None:
+        if number < len(abi.args):
+            return RecordedNumber(root="register", name=abi.args[number])
+        return RecordedNumber(root="sp", steps=(abi.stack_args + (number - len(abi.args)) * word,))
+    if kind == "stack":
+        return RecordedNumber(root="sp", steps=(number * word * arch.callers,))
+    if kind == "sp":
+        return RecordedNumber(root="sp")
+    if kind == "value":
+        return RecordedNumber(root="value", number=number)
+    if kind == "saved" and number in event.saves:
+        return RecordedNumber(root="saved", number=event.saves.index(number))
+    return None
+
+
+def _compare(event: Event, arch: Arch, node: Node, tests: list[RecordedTest], yes: int | bool, no: int | bool) -> None:
+    """Append a filter's comparisons, in the order in which they are made.
+
+    Args:
+        node: the filter, or a part.
+        yes, no: what comes after it, as in RecordedTest.
+    """
+    if isinstance(node, Test):
+        tests.append(_test(event, arch, node, yes, no))
+    elif isinstance(node, Not):
+        _compare(event, arch, node.of, tests, no, yes)
+    else:
+        for n, part in enumerate(node.parts):
+            if n == len(node.parts) - 1:
+                _compare(event, arch, part, tests, yes, no)
+                return
+            after = len(tests) + _size(part)
+            if node.either:
+                _compare(event, arch, part, tests, yes, after)
+            else:
+                _compare(event, arch, part, tests, after, no)
+
+
+def _size(node: Node) -> int:
+    """Comparisons in a part of a filter."""
+    if isinstance(node, Test):
+        return 1
+    return sum(map(_size, (node.of,) if isinstance(node, Not) else node.parts))
+
+
+def _test(event: Event, arch: Arch, test: Test, yes: int | bool, no: int | bool) -> RecordedTest:
+    """Return a comparison. Raises _Refused where it is not one of numbers."""
+    if test.field.text or not isinstance(test.value, int):
+        raise _Refused
+    how = test.op
+    if how in _OPPOSITE:
+        how, yes, no = _OPPOSITE[how], no, yes
+    return RecordedTest(of=_compared(event, arch, test.field), how="in" if test.ends else how, constant=test.value,
+                        end=test.ends, yes=yes, no=no)
+
+
+def _compared(event: Event, arch: Arch, field: Field) -> RecordedNumber:
+    if field.number >= 0:
+        return _number(event, event.args[field.number], arch)
+    root = _COMMON.get(field.python)
+    if root is None:
+        raise _Refused
+    if root == "func":
+        return RecordedNumber(root="value", number=event.address)
+    return RecordedNumber(root=root)

@@ -1,0 +1,177 @@
+"""Hits of events that the host's library records: the words that it reads. See
+kprobes/native/events.c.
+
+Implements machine._base.HitRecording.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .... import native
+from ....regs import Regs
+from ..._base import RecordedHit, RecordedNumber, RecordedTest
+from ..clock import InstructionClock
+from ..cpu import UnicornCpu
+from ..registers.windows import Windowed
+from .callsites import FollowedCalls
+
+MOST = 512  # words of a record, as in events.c
+_ROOTS = {name: n for n, name in enumerate(("register", "sp", "pc", "value", "saved"))}
+_HOW = {name: n for n, name in enumerate(("==", "<", "<=", "&", "in"))}
+_MASK = (1 << 64) - 1
+_PASS, _FAIL = _MASK, _MASK - 1
+
+Handler = Callable[[Any, Regs], None]
+Words = Any  # an array of ctypes
+
+
+class HostHitRecording:
+    """Makes handlers that record hits of one CPU."""
+
+    def __init__(self, cpu: UnicornCpu, followed: FollowedCalls, clock: InstructionClock) -> None:
+        self._cpu = cpu
+        self._followed = followed
+        self._clock = clock
+        self._cells = cpu.cells | cpu.windowed
+        self._names = native.words("recorded")
+        self._number = native.words("number")
+        self._test = native.words("test")
+        self._place = len(native.words("place"))
+
+    def taker(self, hit: RecordedHit, plain: Handler) -> Handler | None:
+        """Make a handler of hits: see machine._base.HitRecording."""
+        if hit.size > 8 * MOST:
+            return None
+        numbers = self._numbers(hit.numbers)
+        tested = self._numbers([test.of for test in hit.tests])
+        if numbers is None or tested is None:
+            return None
+        tests = self._tests(hit.tests, ctypes.addressof(tested))
+        clock = None if hit.clock is self._clock else hit.clock
+        words = self._made(
+            numbers=ctypes.addressof(numbers),
+            many=len(hit.numbers),
+            tests=ctypes.addressof(tests),
+            first=0 if hit.tests else _PASS,
+            state=hit.state,
+            ring=hit.ring,
+            size=hit.size,
+            cookie=hit.cookie,
+            time=hit.time,
+            returns=hit.returns,
+            faults=hit.faults,
+            data=hit.data,
+            counts=self._clock.address,
+            clock=0 if clock is None else id(clock),
+        )
+        return _function("event_taker", words, plain, (numbers, tested, tests, hit, clock, self))
+
+    def saver(self, numbers: Sequence[RecordedNumber], plain: Handler) -> Handler | None:
+        """Make an entry handler: see machine._base.HitRecording."""
+        made = self._numbers(numbers)
+        if made is None or len(numbers) > MOST:
+            return None
+        words = self._made(numbers=ctypes.addressof(made), many=len(numbers))
+        return _function("event_saver", words, plain, (made, self))
+
+    def _made(self, **values: int) -> Words:
+        words = (ctypes.c_uint64 * len(self._names))()
+        values |= {
+            "view": self._cpu.view_address,
+            "regs": id(self._cpu.regs),
+            "gate": self._followed.address,
+            "kept": id(_KEPT),
+            "saved": id(_SAVED),
+        }
+        for name, value in values.items():
+            words[self._names[name]] = value & _MASK
+        return words
+
+    def _numbers(self, numbers: Sequence[RecordedNumber]) -> Words | None:
+        """Return the words of numbers, one behind the other. None: a register's place is not known.
+        """
+        width = len(self._number)
+        size = width + self._place
+        words = (ctypes.c_uint64 * (size * len(numbers) + sum(len(n.steps) for n in numbers)))()
+        start, end = ctypes.addressof(words), size * len(numbers)
+        for n, number in enumerate(numbers):
+            at = size * n
+            if number.root == "register":
+                place = self._place_of(number.name)
+                if place is None:
+                    return None
+                for k, value in enumerate(place):
+                    words[at + width + k] = value
+            values = {
+                "root": _ROOTS[number.root],
+                "number": number.number,
+                "deep": len(number.steps),
+                "steps": start + 8 * end,
+                "size": number.size,
+                "count": number.count,
+                "shift": number.shift,
+                "bits": number.bits,
+                "is_signed": number.signed,
+                "at": number.at,
+            }
+            for name, value in values.items():
+                words[at + self._number[name]] = value & _MASK
+            for step in number.steps:
+                words[end] = step & _MASK
+                end += 1
+        return words
+
+    def _place_of(self, name: str) -> list[int] | None:
+        """Return the words of a register's place; None: it is not known."""
+        table, bits = self._cpu.arch.regs, self._cpu.arch.bits
+        name = table.aliases.get(name, name)
+        found = self._cells.get(name)
+        if found is None or name == table.pc or table.widths.get(name, bits) != bits:
+            return None
+        size = bits // 8
+        if isinstance(found, Windowed):
+            return [found.address, found.index * size, 1, size]
+        return [found.address, 0, 0, size]
+
+    def _tests(self, tests: Sequence[RecordedTest], numbers: int) -> Words:
+        """Return the words of a filter.
+
+        Args:
+            tests: its comparisons.
+            numbers: address of the words of what they compare.
+        """
+        width, size = len(self._test), 8 * (len(self._number) + self._place)
+        words = (ctypes.c_uint64 * (width * len(tests)))()
+        for n, test in enumerate(tests):
+            values = {
+                "of": numbers + n * size,
+                "how": _HOW[test.how],
+                "is_signed": test.of.signed,
+                "constant": test.constant,
+                "end": test.end,
+                "yes": _next(test.yes),
+                "no": _next(test.no),
+            }
+            for name, value in values.items():
+                words[width * n + self._test[name]] = value & _MASK
+        return words
+
+
+_KEPT = "_data"  # attribute of a call's instance, of which `data` is made; used by its address
+_SAVED = "saved"
+
+
+def _next(after: int | bool) -> int:
+    if after is True:
+        return _PASS
+    return _FAIL if after is False else after
+
+
+def _function(name: str, words: Words, plain: Handler, kept: object) -> Handler:
+    """Return a function of the library's that keeps what it needs."""
+    make = native.function(name, ctypes.py_object, ctypes.py_object)
+    made: Handler = make((ctypes.addressof(words), plain, words, kept))
+    return made
