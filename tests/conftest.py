@@ -116,6 +116,12 @@ def _thins(config: pytest.Config) -> bool:
         config.getoption("markexpr") == "quick" and not config.getoption("keyword"))
 
 
+@pytest.fixture(scope="session")
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """True where every case was asked for, by --all or by name: then a test tries more of each, too."""
+    return not _thins(request.config)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse a test that is named by an address: every process of pytest-xdist would know it by another name. Skip tests

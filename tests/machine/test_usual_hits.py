@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import pickle
 import random
 import sys
@@ -30,7 +31,7 @@ import worlds
 from kprobes import DIVERTED, BadArgument, Kprobe, KprobeError, Kprobes, Kretprobe, Regs, native
 from kprobes.machine.unicorn.host import hostcode
 
-SEEDS = 10
+SEEDS = int(os.environ.get("KPROBES_SEEDS", "3"))  #: random scenes of each kind
 HITS = 40
 
 
