@@ -73,7 +73,8 @@ class Kprobes(Uncopied):
         self._points, self._driver = registry.points, registry.driver
         self._watchpoints: list[Watchpoint] = []
         self.optimizer, self.blacklist = registry.optimizer, registry.admission.blacklist
-        self._stacks = Stacks(self._calls, Unwinder(machine.arch, machine.symbols), machine)
+        self._stacks = Stacks(self._calls, Unwinder(machine.arch, machine.symbols), machine, self._points,
+                              lambda pc: self._entry(pc, machine.symbols.changes))
         #: regs -> a hit's stack as records keep it: pc and INCOMPLETE alone where stack_trace() raises Unsupported
         self.kept_stack = self._stacks.keeper(self._keep_stack)
         self._entry = lru_cache(1 << 12)(lambda pc, changes, text=self._text: locate(machine, text, None, pc, 0).entry)
@@ -505,10 +506,7 @@ class Kprobes(Uncopied):
         handlers, and elsewhere in code that keeps them. Unsupported where the architecture has no such convention
         either. Where the outermost caller was not reached the list's `incomplete` is True.
         """
-        def at_entry() -> bool:
-            return regs.pc in self._points and self._entry(regs.pc, self.machine.symbols.changes)
-
-        return self._stacks.of(regs, limit, at_entry)
+        return self._stacks.of(regs, limit)
 
     def _keep_stack(self, regs: Regs) -> tuple[int, ...]:
         """What kept_stack does, in every case."""

@@ -7,7 +7,7 @@ every engine has; `Powers` is what only some have, each a value or None. Begin t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -388,13 +388,17 @@ class StackWalk(Protocol):
                 others.
         """
 
-    def put(self, pc: int, step: Step | None, known: bool, outermost: bool) -> None:
+    def put(
+        self, pc: int, step: Step | None, known: bool, outermost: bool, entry: bool | None
+    ) -> None:
         """Give an address a row.
 
         Args:
             step: the way to the caller; None: it is none of the usual kind.
             known: there is call frame information.
             outermost: a function there has no caller.
+            entry: a function begins there; None: it was not looked at. Where there is call frame
+                information it does not matter.
         """
 
 
@@ -407,6 +411,7 @@ class StackWalking(Protocol):
         symbols: Symbols,
         look: Callable[[int], None],
         above: int,
+        points: Container[int],
     ) -> StackWalk:
         """Return what walks stacks.
 
@@ -416,6 +421,8 @@ class StackWalking(Protocol):
             look: called with an address that has no row, and before the first walk after the
                 symbols' files or changes have become others: gives it one, by put().
             above: bytes from a canonical frame address to the caller's stack pointer register.
+            points: addresses that are probed. Of these alone it is asked whether a function begins
+                there.
         """
 
 

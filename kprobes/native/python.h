@@ -46,6 +46,7 @@ PyObject *PyObject_GetItem(PyObject *, PyObject *);
 PyObject *PyDict_New(void);
 int PyDict_SetItem(PyObject *, PyObject *, PyObject *);
 int PyObject_IsTrue(PyObject *);
+int PySequence_Contains(PyObject *, PyObject *);
 PyObject *PyType_FromSpecWithBases(PyType_Spec *, PyObject *);
 int PyType_IsSubtype(PyObject *, PyObject *);
 PyObject *PyObject_Type(PyObject *);

@@ -28,9 +28,11 @@ struct step { STEP_WORDS(WORD) struct saved where[]; };
  *
  *   kind       what is to be done there
  *   outermost  1: the function has no caller
+ *   entry      whether a function begins there, of BY_POINTER
  */
 enum { FREE, STEP, BY_POINTER, BY_PYTHON };
-#define ROW_WORDS(X) X(pc) X(kind) X(step) X(outermost)
+enum { NOT_KNOWN, NO_ENTRY, ENTRY };
+#define ROW_WORDS(X) X(pc) X(kind) X(step) X(outermost) X(entry)
 EXPORT const char row_words[] = ROW_WORDS(NAME);
 struct row { ROW_WORDS(WORD) };
 
@@ -53,15 +55,19 @@ struct row { ROW_WORDS(WORD) };
  *   upwards          1: the stack grows upwards
  *   pointer          1: there are frame pointers, in the register `frame`: `next` bytes from where it points is that of
  *                    the caller, `address` bytes the return address; from the caller's if `outside`
+ *   points           object that contains addresses of probes
+ *   linked, link     where a return address is at a function's entry: see enum; number of the register
+ *   pushed           bytes that a call pushes
  *   mark             the number at the end of a stack that is not complete
  *   asked            address that has no row
  */
 #define WALK_WORDS(X) \
     X(view) X(regs) X(calls) X(own) X(followed) X(trampoline) X(symbols) X(files) X(changes) X(seen_files) \
     X(seen_changes) X(state) X(exit) X(look) X(rows) X(last) X(places) X(names) X(mask) X(mode_bits) X(above) X(bias) \
-    X(upwards) X(pointer) X(frame) X(next) X(address) X(outside) X(mark) X(asked)
+    X(upwards) X(pointer) X(frame) X(next) X(address) X(outside) X(points) X(linked) X(link) X(pushed) X(mark) X(asked)
 EXPORT const char walk_words[] = WALK_WORDS(NAME);
 struct walk { WALK_WORDS(WORD) };
+enum { BY_OTHERS, ON_STACK, IN_REGISTER }; /* of `linked` */
 
 /* What a walk comes to, if it is not a number of addresses: Python is to walk; `asked` is to get a row; Python has
  * raised something. */
@@ -204,6 +210,66 @@ static u64 attribute(u64 object, u64 name, int *wrong)
     return number;
 }
 
+/* Whether a function begins at pc: 1, 0; ROW, RAISED. Python takes every address without a probe for none. */
+static int at_entry(const struct walk *walk, const struct row *row)
+{
+    int wrong = 0;
+    if (row->entry == NO_ENTRY)
+        return 0;
+    PyObject *pc = PyLong_FromUnsignedLongLong(row->pc);
+    int probed = pc ? PySequence_Contains(OBJECT(walk->points), pc) : -1;
+    if (pc)
+        Py_DecRef(pc);
+    if (probed <= 0)
+        return probed ? RAISED : 0;
+    u64 changes = attribute(walk->symbols, walk->changes, &wrong);
+    if (wrong)
+        return RAISED;
+    return row->entry == ENTRY && changes == walk->seen_changes ? 1 : ROW;
+}
+
+/* Where the function returns to that begins at pc. */
+static int link_of(const struct frame *frame, u64 *link)
+{
+    const struct walk *walk = frame->walk;
+    int what;
+    if (walk->linked == ON_STACK)
+        return load(frame->view, stack_pointer(frame->view), link);
+    return walk->linked == IN_REGISTER && value_of(frame, walk->link, link, &what);
+}
+
+/* By frame pointers alone, where the code at pc has no call frame information, and no call is followed. Appends to
+ * `found`, of which there are *count. */
+static int go_along_pointers(const struct frame *frame, u64 limit, u64 *found, u64 *count)
+{
+    const struct walk *walk = frame->walk;
+    const struct view *view = frame->view;
+    u64 base, above, link, mask = walk->mask, sp = stack_pointer(view);
+    int what, seen = 0;
+    if (!walk->pointer)
+        return *count == 1 ? LEFT : CUT;
+    if (!value_of(frame, walk->frame, &base, &what))
+        return LEFT;
+    if (walk->upwards ? base > sp : base < sp) /* anything, or the frame of an outer caller */
+        return CUT;
+    while (base && *count < limit) {
+        if (!load(view, (base + walk->next) & mask, &above)
+            || !load(view, ((walk->outside ? above : base) + walk->address) & mask, &link))
+            return LEFT;
+        if (!link)
+            return seen ? ENDED : CUT;
+        u64 caller = link & ~walk->mode_bits;
+        if (link == frame->trampoline || !find(view, caller, 1))
+            return LEFT;
+        found[(*count)++] = caller;
+        seen = 1;
+        if (above <= base)
+            return above ? CUT : ENDED;
+        base = above;
+    }
+    return seen && !base ? ENDED : CUT;
+}
+
 /* A stack: how many addresses. *complete: the outermost caller is the last one. */
 static int walked(struct walk *walk, u64 limit, u64 *found, int *complete)
 {
@@ -231,14 +297,40 @@ static int walked(struct walk *walk, u64 limit, u64 *found, int *complete)
         frame.kind[name] = LIVE;
     frame.kind[0] = HERE;
     frame.word[0] = value_at((const struct place *)walk->places);
+    struct row *row = row_of(walk, lookup);
+    if (!row)
+        return ROW;
+    if (row->kind == BY_POINTER) {
+        int entry = at_entry(walk, row);
+        u64 link;
+        if (entry < 0)
+            return entry;
+        if (entry) {
+            if (limit == 1 || !link_of(&frame, &link) || see_through(&frame, &link) != ON)
+                return PYTHON;
+            found[count++] = link & ~walk->mode_bits;
+            walk->asked = lookup = found[1] - 1;
+            frame.word[0] += walk->pushed; /* as the caller has it */
+            row = row_of(walk, lookup);
+            if (!row)
+                return ROW;
+        }
+        if (row->kind == BY_POINTER) {
+            if (others(walk) || next_followed(&frame))
+                return PYTHON; /* they may be the next ones up */
+            how = go_along_pointers(&frame, limit, found, &count);
+            lookup = found[count - 1] - (count > 1);
+        }
+    }
+    u64 first = count; /* of which the function may have no stack of its own */
     while (how == ON && count < limit) {
-        struct row *row = row_of(walk, lookup);
+        row = row_of(walk, lookup);
         u64 link = 0, before = frame.word[0];
         walk->asked = lookup;
         if (!row)
             return ROW;
-        if (row->kind == BY_PYTHON || (row->kind == BY_POINTER && count == 1))
-            return PYTHON; /* of a function at pc without information there is more to be said */
+        if (row->kind == BY_PYTHON)
+            return PYTHON;
         how = row->kind == STEP ? go_up(&frame, (const struct step *)row->step, &link) : go_up_by_pointer(&frame, &link);
         if (how == ON)
             how = see_through(&frame, &link);
@@ -247,8 +339,7 @@ static int walked(struct walk *walk, u64 limit, u64 *found, int *complete)
         lookup = found[count++] = link & ~walk->mode_bits;
         if (lookup == end)
             how = ENDED;
-        /* only the innermost function may have no stack of its own */
-        else if (count > 2 && (walk->upwards ? frame.word[0] >= before : frame.word[0] <= before))
+        else if (count > first + 1 && (walk->upwards ? frame.word[0] >= before : frame.word[0] <= before))
             how = CUT;
         lookup--;
     }
@@ -260,7 +351,7 @@ static int walked(struct walk *walk, u64 limit, u64 *found, int *complete)
     if (others(walk) || next_followed(&frame))
         return PYTHON; /* they may be the next ones up */
     u64 changes = attribute(walk->symbols, walk->changes, &wrong);
-    struct row *row = row_of(walk, lookup);
+    row = row_of(walk, lookup);
     walk->asked = lookup;
     if (wrong)
         return RAISED;

@@ -12,7 +12,7 @@ from debug_guests import FILES, load
 from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine, Unsupported
 from kprobes.core.hit.trace import stack_trace
 from kprobes.debug.unwind import Unwinder
-from kprobes.stacks import addresses_of, is_incomplete
+from kprobes.stacks import INCOMPLETE, addresses_of, is_incomplete
 
 pytestmark = pytest.mark.host_code
 #: windows are Python's; on Arm returns by POP are, and with them all followed calls
@@ -40,9 +40,14 @@ class Comparison:
             if found is None:
                 continue
             self.served += 1
-            plain = stack_trace(k._calls, self._unwinder, k.machine, regs, limit, False)
+            entry = regs.pc in k._points and k._entry(regs.pc, k.machine.symbols.changes)
+            plain = stack_trace(k._calls, self._unwinder, k.machine, regs, limit, bool(entry))
             assert ([*addresses_of(found)], is_incomplete(found)) == ([*plain], plain.incomplete)
-        assert k.kept_stack(regs) == k.stack_trace(regs).kept()
+        try:
+            kept = k.stack_trace(regs).kept()
+        except Unsupported:
+            kept = regs.pc, INCOMPLETE
+        assert k.kept_stack(regs) == kept
 
 
 def probe_everywhere(k: Kprobes, names: tuple[str, ...], handler: Comparison) -> None:
@@ -236,3 +241,60 @@ def test_programs_without_information(arch: str) -> None:
         k.register(Kretprobe(symbol_name="fib", handler=both))
         m.call("fib", 4)
         assert stacks
+
+
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS])
+def test_stacks_of_code_without_frame_information(arch: str) -> None:
+    """At entries, inside, and in handlers of returns; frame pointers that lead along the stack, in circles, to nothing."""
+    rng = random.Random(arch)
+    with UnicornMachine.load(programs_of(arch)[-1]) as m, Kprobes(m) as k:
+        frame = m.arch.linkage.frame if m.arch.linkage is not None else None
+        word, order = m.arch.bits // 8, m.arch.order.value
+        compare = Comparison(k)
+
+        def chained(p: Any, regs: Any) -> None:
+            compare(p, regs)
+            if frame is None or frame.register not in regs:
+                return
+            before, sp = regs[frame.register], regs.sp
+            start = sp - 8 * word
+            kept = m.read(start, 64 * word)
+            for _ in range(6):
+                base = at = sp + word * rng.randrange(-2, 20)
+                for _ in range(rng.randrange(5)):
+                    above = at + word * rng.choice([3, 4, 4, 6, 0, -4])
+                    to = rng.choice([m.symbols["fib"].address + 4 * rng.randrange(9), m.exit_address, 0, 8])
+                    for where, value in ((at + frame.next, above),
+                                         ((above if frame.above else at) + frame.address, to)):
+                        if start <= where <= start + 63 * word:
+                            m.write(where, (value & m.arch.mask).to_bytes(word, order))
+                    at = above
+                if start <= at + frame.next <= start + 63 * word:
+                    m.write(at + frame.next, rng.choice([0, 0, at, sp]).to_bytes(word, order))
+                regs[frame.register] = rng.choice([base, base, base, 0, 8, sp, m.arch.mask])
+                compare(p, regs)
+                m.write(start, kept)
+                regs[frame.register] = before
+
+        mode = m.symbols["fib"].mode
+        for offset in (0, *range(2, 24, 2)):
+            if k.check(m.symbols["fib"].address + offset | mode).probeable:
+                k.register(Kprobe(symbol_name="fib", offset=offset, pre_handler=chained))
+        m.call("fib", 4)
+        k.register(Kretprobe(symbol_name="fib", handler=chained))
+        m.call("fib", 4)
+        if not arch.startswith("sparc"):  # windows are Python's
+            assert compare.served > (4 if frame is None else compare.all // 10), (compare.served, compare.all)
+
+
+@pytest.mark.quick
+def test_entries_that_are_probed_later() -> None:
+    """An address is one of those asked whether a function begins there, once it has a probe."""
+    with UnicornMachine.load(programs_of("x86_64")[-1]) as m, Kprobes(m) as k:
+        compare = Comparison(k)
+        m.symbols.add("elsewhere", m.symbols["fib"].address + 1)
+        with k.kretprobe("fib", handler=compare), k.kprobe("fib", pre_handler=compare):
+            m.call("fib", 3)
+            m.symbols.add("another", m.symbols["fib"].address + 2)
+            m.call("fib", 3)
+        assert compare.served

@@ -7,7 +7,7 @@ that they know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import cached_property
 
 from ...arch._base import Arch
@@ -48,29 +48,37 @@ def stack_trace(
 class Stacks:
     """The stacks of one Kprobes' hits, by the machine where it can walk them."""
 
-    def __init__(self, calls: CallsUnderWay, unwinder: Unwinder, machine: Machine) -> None:
+    def __init__(
+        self,
+        calls: CallsUnderWay,
+        unwinder: Unwinder,
+        machine: Machine,
+        points: Container[int],
+        begins: Callable[[int], bool],
+    ) -> None:
         """Begin.
 
         Args:
             calls: those that return probes follow.
             unwinder: has the call frame information.
             machine: the guest's.
+            points: addresses that are probed.
+            begins: tells whether a function begins at one of them.
         """
+        self._points = points
+        self._begins = begins
         self._calls = calls
         self._unwinder = unwinder
         self._machine = machine
         walking = machine.stack_walking if machine.cpus == 1 else None
         self._walk = None if walking is None else walking.begin(
-            calls, machine.symbols, self._look, unwinder.above
+            calls, machine.symbols, self._look, unwinder.above, points
         )
         self._files: object = None
         self._changes = -1
 
-    def of(self, regs: Regs, limit: int, at_entry: Callable[[], bool]) -> Stack:
+    def of(self, regs: Regs, limit: int) -> Stack:
         """Return the stack of a hit, at most `limit` addresses.
-
-        Args:
-            at_entry: tells whether pc is at a function's entry.
 
         Raises:
             Unsupported: see stack_trace().
@@ -78,7 +86,8 @@ class Stacks:
         kept = None if self._walk is None else self._walk.walk(regs, limit)
         if kept is not None:
             return Stack(addresses_of(kept), is_incomplete(kept))
-        return stack_trace(self._calls, self._unwinder, self._machine, regs, limit, at_entry())
+        at_entry = regs.pc in self._points and self._begins(regs.pc)
+        return stack_trace(self._calls, self._unwinder, self._machine, regs, limit, at_entry)
 
     def keeper(self, plain: Callable[[Regs], tuple[int, ...]]) -> Callable[[Regs], tuple[int, ...]]:
         """Return a function that gives stacks as records keep them.
@@ -96,11 +105,13 @@ class Stacks:
             self._files = symbols.files
             self._changes = symbols.changes
             self._walk.forget(self._files, self._changes)
+        known = self._unwinder.row(pc) is not None
         self._walk.put(
             pc,
             self._unwinder.step(pc),
-            self._unwinder.row(pc) is not None,
+            known,
             self._unwinder.begins_program(pc),
+            None if known or pc not in self._points else self._begins(pc),
         )
 
 

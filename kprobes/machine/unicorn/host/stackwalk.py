@@ -6,7 +6,7 @@ Implements machine._base.StackWalking.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from .... import native
@@ -21,6 +21,8 @@ from .callsites import FollowedCalls
 
 _REGISTERS = 128  # that have numbers, as in stacks.c
 _STEP, _BY_POINTER, _BY_PYTHON = 1, 2, 3  # kinds of a row, as there
+_ENTRY = {None: 0, False: 1, True: 2}  # of a row
+_ON_STACK, _IN_REGISTER = 1, 2  # where a return address is
 _ROWS = 256  # of a table at first
 _MOST = 1 << 16  # rows, before all are forgotten
 _MASK = (1 << 64) - 1
@@ -43,6 +45,7 @@ class HostStackWalking:
         symbols: Symbols,
         look: Callable[[int], None],
         above: int,
+        points: Container[int],
     ) -> HostStackWalk:
         """Walk stacks: see machine._base.StackWalking."""
         walk = HostStackWalk(self._cpu, look, above)
@@ -57,6 +60,7 @@ class HostStackWalking:
             followed=calls,
             trampoline="trampoline",
             symbols=symbols,
+            points=points,
             files="files",
             changes="changes",
             state=self._state,
@@ -101,6 +105,10 @@ class HostStackWalk:
             bias=linkage.bias if linkage is not None else 0,
             upwards=arch.callers < 0,
         )
+        if linkage is not None and linkage.pushed:
+            self.tell(linked=_ON_STACK, pushed=linkage.pushed)
+        elif linkage is not None and linkage.register and not linkage.bias:
+            self.tell(linked=_IN_REGISTER, link=self._number(linkage.register))
         frame = linkage.frame if linkage is not None else None
         if frame is not None:
             self.tell(
@@ -136,13 +144,15 @@ class HostStackWalk:
 
     def forget(self, files: object, changes: int) -> None:
         """Forget all rows: see machine._base.StackWalk."""
-        self._rows: dict[int, tuple[int, int, int]] = {}
+        self._rows: dict[int, tuple[int, int, int, int]] = {}
         self._steps.clear()
         self.keep(seen_files=files)
         self.tell(seen_changes=changes)
         self._write(_ROWS)
 
-    def put(self, pc: int, step: Step | None, known: bool, outermost: bool) -> None:
+    def put(
+        self, pc: int, step: Step | None, known: bool, outermost: bool, entry: bool | None
+    ) -> None:
         """Give an address its row: see machine._base.StackWalk."""
         if len(self._rows) >= _MOST:
             self.forget(self._kept["seen_files"], self._words[self._names["seen_changes"]])
@@ -151,7 +161,7 @@ class HostStackWalk:
             kind = _STEP
         else:
             kind = _BY_PYTHON if known else _BY_POINTER
-        row = kind, 0 if made is None else ctypes.addressof(made), int(outermost)
+        row = kind, 0 if made is None else ctypes.addressof(made), int(outermost), _ENTRY[entry]
         self._rows[pc] = row
         if 2 * len(self._rows) > self._last:
             self._write(4 * self._last)
@@ -167,7 +177,7 @@ class HostStackWalk:
         for pc, row in self._rows.items():
             self._place(pc, row)
 
-    def _place(self, pc: int, row: tuple[int, int, int]) -> None:
+    def _place(self, pc: int, row: tuple[int, int, int, int]) -> None:
         """Write a row, where the library looks for it."""
         at = (pc * 0x9E3779B97F4A7C15 & _MASK) >> 40 & self._last
         while self._table[self._row * at + 1] and self._table[self._row * at] != pc:
