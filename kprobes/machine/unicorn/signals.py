@@ -18,7 +18,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from functools import cache
 from threading import get_ident
 from types import FrameType
 from typing import Any
@@ -114,7 +113,6 @@ def _are_plainly(seen: tuple[Any, ...]) -> bool:
     return (*map(_getsignal, NUMBERS),) == seen
 
 
-@cache
 def _looker() -> Callable[[tuple[Any, ...]], Any]:
     """Return a function that tells whether all signals have the handlers in a tuple: host code's
     takes half the time.
