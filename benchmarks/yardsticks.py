@@ -93,7 +93,10 @@ def in_c(name: str, registers: tuple[int, int], above: int, size: int, handler: 
     about.read_register = address_of(unicorn_library().uc_reg_read)
     about.read_memory = address_of(unicorn_library().uc_mem_read)
     about.ensure, about.release = address_of(python.PyGILState_Ensure), address_of(python.PyGILState_Release)
-    about.call = address_of(python.PyObject_Vectorcall)
+    call = getattr(python, "PyObject_Vectorcall", None)
+    if call is None and handler is not None:
+        raise NoCompiler("Python 3.10 exports no PyObject_Vectorcall, which hooks through the C API call")
+    about.call = 0 if call is None else address_of(call)
     about.number, about.forget = address_of(python.PyLong_FromUnsignedLongLong), address_of(python.Py_DecRef)
     about.handler = id(handler)  # an object's address, in CPython
     about.first, about.second = registers

@@ -48,8 +48,9 @@ def test_rows(arch: str) -> None:
     """Each row runs; that the guest's result is right, every hit counted and of the kind that the row says, it checks
     itself."""
     found = rows.measure(arch, hits=20, rounds=1, others=[1, 30])
-    absent = [row["name"] for row in found["rows"] if "absent" in row and "compiler" not in row["absent"]]
-    assert absent == [] if hostcode.available() else ["c"]
+    reasons = {row["name"]: row["absent"] for row in found["rows"] if "absent" in row}
+    absent = [name for name, why in reasons.items() if "compiler" not in why and "Python 3.10" not in why]
+    assert absent == ([] if hostcode.available() else ["c"])
     assert len(found["rows"]) == 47
     assert [registering["probes"] for registering in found["registering"]] == [1, 30]
 

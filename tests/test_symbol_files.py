@@ -143,6 +143,14 @@ def test_files_without_names(tmp_path: Path, text: str) -> None:
         Symbols().load(tmp_path / "names")
 
 
+def test_a_cell_that_is_too_large(tmp_path: Path) -> None:
+    """A table is read up to there: Python's reader of CSV gives up."""
+    (tmp_path / "names").write_text(f'name,address\nmain,0x1000\n"{"a" * 200_000}",0x2000\n')
+    symbols = Symbols()
+    symbols.load(tmp_path / "names")
+    assert [(symbol.name, symbol.address) for symbol in symbols] == [("main", 0x1000)]
+
+
 def test_bad_formats_and_files(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="no format 'x'"):
         Symbols().load(tmp_path, format="x")

@@ -122,7 +122,7 @@ def _whole(value: object) -> int | None:
 def _table(lines: list[str]) -> Iterator[Symbol]:
     """Columns with a header that names them, or lines of an address and a name in either order."""
     delimiter = "\t" if any("\t" in line for line in lines[:20]) else ","
-    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
+    rows = _rows(lines, delimiter)
     header = [cell.lower() for cell in rows[0]] if rows else []
     columns = {key: next((header.index(name) for name in names if name in header), -1)
                for key, names in _COLUMNS.items()}
@@ -141,6 +141,16 @@ def _table(lines: list[str]) -> Iterator[Symbol]:
             value = _NUMBER.match(number)
             if value:
                 yield Symbol(name, int(value[1], 16))
+
+
+def _rows(lines: list[str], delimiter: str) -> list[list[str]]:
+    """Return the cells of a table; of a damaged one those in front of the damage."""
+    rows: list[list[str]] = []
+    # Python 3.10 takes no NUL, and every one no cell of more than 128 KiB
+    with contextlib.suppress(csv.Error):
+        for row in csv.reader((line.replace("\0", "\N{REPLACEMENT CHARACTER}") for line in lines), delimiter=delimiter):
+            rows.append([cell.strip() for cell in row])
+    return rows
 
 
 def _row(row: list[str], columns: dict[str, int]) -> Iterator[Symbol]:
