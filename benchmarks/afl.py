@@ -1,10 +1,12 @@
 """Runs a second under AFL++'s protocol, of one function of x86-64:
-`python benchmarks/afl.py [--unicornafl PYTHON] [--rounds 5]`. With `--bugs 10`: how many runs Debian's afl-fuzz takes
-to find each planted bug of examples/packets.c, in so many campaigns of half a minute, from the same seeds.
+`python benchmarks/afl.py [--unicornafl PYTHON] [--qemu FILE] [--rounds 5]`. With `--bugs 10`: how many runs Debian's
+afl-fuzz takes to find each planted bug of examples/packets.c, in so many campaigns of half a minute, from the same
+seeds.
 
 Every harness serves the same inputs, all of which return, with test cases in shared memory; what it takes for a few of
-them is taken off. Processor time of the harness alone; medians of rounds in which all have their turn. The driver is
-that of the tests, so that no afl-fuzz is needed. Prints the table of docs/fuzzing.md.
+them is taken off. Processor time of the harness alone; medians of rounds in which all have their turn, and the lowest
+and highest. The driver is that of the tests, so that no afl-fuzz is needed. Prints the table of docs/fuzzing.md with
+its date and machine; a peer that is not there has a row that says so.
 
     plain Unicorn                 no AFL, no map: context_restore, write and emu_start in a loop
     kprobes fuzz TARGET.py        restore, write, call, map
@@ -12,6 +14,9 @@ that of the tests, so that no afl-fuzz is needed. Prints the table of docs/fuzzi
     without host code             the same with KPROBES_HOST_CODE=0: Python fills the map
     unicornafl                    PyPI's 2.1.0 with the Python PYTHON: registers are put back, memory is not. Its hash
                                   is not cut to the map's size, so that it gets a map of 4 GiB here
+    AFL++'s QEMU mode             FILE, or the afl-qemu-trace on PATH, runs the image in persistent mode; memory is
+                                  put back with AFL_QEMU_PERSISTENT_MEM. No Debian package has it: it is built of
+                                  https://github.com/AFLplusplus/qemuafl, for x86_64-linux-user
 """
 
 from __future__ import annotations
@@ -19,7 +24,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import datetime
+import importlib.metadata
 import os
+import platform
 import random
 import re
 import resource
@@ -41,8 +49,9 @@ sys.path.insert(0, str(ROOT / "tests" / "fuzz"))
 import afl as driver  # noqa: E402
 
 IMAGE = ROOT / "examples" / "packets.x86_64"
-FEW, MANY = 500, 8500
+FEW, MANY = 500, 16500
 HUGE = 1 << 32
+STOPPED = signal.SIGSTOP << 8 | 0x7F  #: the status of a process that waits for its next run
 CAMPAIGN = 30  # seconds
 BUGS = {"take_name": "a name overwrites the return address", "take_number": "a number below its table",
         "follow": "two references to each other", "step": "a loop without an end"}
@@ -106,6 +115,26 @@ import distutils.sysconfig
 import unicornafl
 unicornafl.uc_afl_fuzz(uc, input_file=sys.argv[1], place_input_callback=place, exits=[EXIT], persistent_iters=100000)
 """
+#: Puts a test case below the guest's stack, and its address and size into the arguments. The registers are those of
+#: qemuafl's api.h: RAX, RBX, RCX, RDX, RDI, RSI, RBP, R8 to R15, RIP, RSP.
+QEMU_HOOK = """
+#include <stdint.h>
+#include <string.h>
+
+void afl_persistent_hook(uint64_t *regs, uint64_t guest_base, uint8_t *input, uint32_t size)
+{
+    regs[4] = (regs[16] & ~15ull) - 0x8000;
+    regs[5] = size;
+    memcpy((void *)(guest_base + regs[4]), input, size);
+}
+
+int afl_persistent_hook_init(void)
+{
+    return 1;
+}
+"""
+PLAIN_ROW = "plain Unicorn in a loop, no map, memory not put back"
+Row = tuple[list[str], int, dict[str, str]]  # command, bytes of the map, environment
 
 
 def inputs(count: int) -> list[bytes]:
@@ -133,12 +162,14 @@ def served(command: list[str], given: list[bytes], work: Path, size: int, enviro
     before = children()
     with (mock.patch.object(driver, "PREFIX", []),
           driver.afl(work, command, size=size, environment=environment) as fuzzer):
-        fuzzer.greet()
+        fuzzer.greet_new() if fuzzer.speaks_new() else fuzzer.greet()
         for data in given:
-            if fuzzer.run(data):
+            if fuzzer.run(data) not in (0, STOPPED):
                 sys.exit(f"{command}: a run has not returned")
-    with contextlib.suppress(OSError):  # unicornafl leaves its child stopped: its time counts when it was waited for
-        os.kill(fuzzer.pid, signal.SIGKILL)
+        # peers leave their child stopped, and it keeps the pipe of messages open: it goes before its server
+        with contextlib.suppress(OSError):
+            os.kill(fuzzer.pid, signal.SIGKILL)
+    with contextlib.suppress(OSError):  # its time counts when it was waited for
         os.waitpid(fuzzer.pid, 0)
     return children() - before
 
@@ -147,6 +178,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--unicornafl", metavar="PYTHON", help="an interpreter that has unicornafl")
+    parser.add_argument("--qemu", metavar="FILE", default=shutil.which("afl-qemu-trace"), help="an afl-qemu-trace")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--bugs", type=int, metavar="N", help="count runs until each bug is found, N times")
     options = parser.parse_args()
@@ -165,23 +197,71 @@ def main() -> None:
             (work / f"{n:05}").write_bytes(data)
         start = [sys.executable, "-m", "kprobes", "fuzz"]
         call = [*start, str(IMAGE), "--call", "parse(@@, @len)"]
-        rows: dict[str, tuple[list[str], int, dict[str, str]]] = {
+        rows: dict[str, Row] = {
             "`kprobes fuzz TARGET.py`": ([*start, str(work / "target.py"), "@@"], 1 << 16, {}),
             "`kprobes fuzz FILE --call`": (call, 1 << 16, {}),
             "the same without host code": (call, 1 << 16, {"KPROBES_HOST_CODE": "0"}),
         }
+        missing: dict[str, str] = {}
         if options.unicornafl:
-            rows["unicornafl 2.1.0"] = ([options.unicornafl, str(work / "harness.py"), "@@"], HUGE, {})
-        found: dict[str, list[float]] = {"plain Unicorn in a loop, no map": []} | {name: [] for name in rows}
+            rows[f"unicornafl {version_of(options.unicornafl)}, memory not put back"] = (
+                [options.unicornafl, str(work / "harness.py"), "@@"], HUGE, {})
+        else:
+            missing["unicornafl"] = "not measured: pip install unicornafl, and --unicornafl PYTHON"
+        if options.qemu:
+            rows |= qemu_rows(options.qemu, work, parse)
+        else:
+            missing["AFL++'s QEMU mode"] = "not measured: there is no afl-qemu-trace"
+        found: dict[str, list[float]] = {PLAIN_ROW: []} | {name: [] for name in rows}
         for _ in range(options.rounds):
             for name, (command, size, environment) in rows.items():
                 spent = served(command, many, work, size, environment) - served(command, few, work, size, environment)
                 found[name].append((MANY - FEW) / max(spent, 1e-6))
             spent = plain(work, MANY) - plain(work, FEW)
-            found["plain Unicorn in a loop, no map"].append((MANY - FEW) / max(spent, 1e-6))
-    print("| | runs a second |\n|---|---:|")
+            found[PLAIN_ROW].append((MANY - FEW) / max(spent, 1e-6))
+    print(f"{datetime.datetime.now(tz=datetime.timezone.utc):%Y-%m-%d}, {processor()}, {os.cpu_count()} processors, "
+          f"load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}, "
+          f"Unicorn {importlib.metadata.version('unicorn')}, medians of {options.rounds}\n")
+    print("| | runs a second | lowest to highest |\n|---|---:|---:|")
     for name, values in found.items():
-        print(f"| {name} | {statistics.median(values):,.0f} |")
+        print(f"| {name} | {statistics.median(values):,.0f} | {min(values):,.0f} to {max(values):,.0f} |")
+    for name, reason in missing.items():
+        print(f"| {name} | | {reason} |")
+
+
+def qemu_rows(trace: str, work: Path, parse: int) -> dict[str, Row]:
+    """Rows of AFL++'s QEMU mode: the function is run again and again in one process.
+
+    Args:
+        trace: an afl-qemu-trace.
+        work: where its hook is built.
+        parse: address of the function.
+    """
+    (work / "hook.c").write_text(QEMU_HOOK)
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(work / "hook.so"), str(work / "hook.c")], check=True)
+    image = shutil.copy(IMAGE, work / "packets")
+    image.chmod(0o755)  # it loads executable files only
+    command = [trace, str(image)]
+    environment = {"AFL_QEMU_PERSISTENT_ADDR": hex(parse), "AFL_QEMU_PERSISTENT_GPR": "1",
+                   "AFL_QEMU_PERSISTENT_HOOK": str(work / "hook.so"), "AFL_QEMU_PERSISTENT_CNT": "100000"}
+    return {
+        "AFL++'s QEMU mode, persistent, memory not put back": (command, 1 << 16, environment),
+        "AFL++'s QEMU mode, persistent, memory put back": (
+            command, 1 << 16, {**environment, "AFL_QEMU_PERSISTENT_MEM": "1"}),
+    }
+
+
+def version_of(python: str) -> str:
+    """The release of unicornafl that an interpreter has."""
+    said = subprocess.run([python, "-c", "import importlib.metadata as m; print(m.version('unicornafl'))"],
+                          check=True, capture_output=True, text=True)
+    return said.stdout.strip()
+
+
+def processor() -> str:
+    """The processor's name."""
+    found = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return found[1] if found is not None else platform.machine()
 
 
 def bugs(campaigns: int) -> None:

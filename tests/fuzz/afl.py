@@ -43,12 +43,21 @@ class Afl:
         self.server, self._control, self._status = server, control, status
         self.edges, self._shared, self._file = edges, shared, file
         self.size = 0
+        self._ahead: int | None = None  # a word that has been looked at
         self.killed = 0
         self.pid = 0
         self.said = ""  #: what the server has written to stderr, when it is gone
 
+    def speaks_new(self) -> bool:
+        """Whether the server begins the new handshake; the word that says so is read again."""
+        self._ahead = self.word()
+        return self._ahead == VERSION
+
     def word(self, seconds: float = PATIENCE) -> int | None:
         """The next word of the server's; None: none came in time. EOFError: the server is gone."""
+        if self._ahead is not None:
+            ahead, self._ahead = self._ahead, None
+            return ahead
         if not select.select([self._status], [], [], seconds)[0]:
             return None
         said = os.read(self._status, 4)
