@@ -73,7 +73,7 @@ class Findings:
         place.mkdir(parents=True, exist_ok=True)
         write(place / _INPUT, Path(known.input).read_bytes())
         kept = self._kept(known)
-        write(place / "report.txt", text_of(kept).encode())
+        write(place / "report.txt", encoded(text_of(kept)))
         write(place / "report.json", json_of([kept], self.words).encode())
 
     def _kept(self, known: _Known) -> Kept:
@@ -96,9 +96,17 @@ class Findings:
         for one in self._known.values():  # their numbers have grown
             self._write(one)
         found = self.all
-        write(self.folder / "report.txt", "\n".join(map(text_of, found)).encode())
+        write(self.folder / "report.txt", encoded("\n".join(map(text_of, found))))
         write(self.folder / "report.json", json_of(found, self.words).encode())
         write(self.folder / "report.sarif", sarif_of(found).encode())
+
+
+def encoded(text: str) -> bytes:
+    """Return a text as a file has it. Paths in it may hold bytes that are no text, which stay as they are."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:  # a name of the guest's, which is no path
+        return text.encode(errors="backslashreplace")
 
 
 def write(path: Path, content: bytes) -> None:

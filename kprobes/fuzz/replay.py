@@ -63,8 +63,16 @@ def _walk(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path))
-        elif entry.is_file() and entry.name not in _BESIDE:
+        elif _is_file(entry) and entry.name not in _BESIDE:
             yield Path(entry.path)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry leads to a regular file; links that lead to each other do not."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
 
 
 @frozen

@@ -366,6 +366,29 @@ def test_inputs_of_a_fuzzer(tmp_path: Path) -> None:
         inputs_of(main_ / "hangs")
 
 
+def test_a_corpus_with_anything_in_it(tmp_path: Path) -> None:
+    """Links that lead nowhere or to each other, pipes and devices are no inputs; names need not be text."""
+    corpus, out = tmp_path / "corpus", tmp_path / "out"
+    (corpus / "sub").mkdir(parents=True)
+    (corpus / "loop").symlink_to("loop")
+    (corpus / "nowhere").symlink_to("gone")
+    (corpus / "sub" / "up").symlink_to("..")
+    (corpus / "zero").symlink_to("/dev/zero")
+    os.mkfifo(corpus / "pipe")
+    (corpus / "empty").touch()
+    name = os.fsdecode(b"b\xff\nd")
+    (corpus / name).write_bytes(b"KPT\3\200\0\0")
+    command = [sys.executable, "-m", "kprobes", "fuzz", packets("arm64"), *CALL, "--replay", str(corpus), "-o", str(out),
+               "--jobs", "1", "--sarif", str(tmp_path / "found.sarif")]
+    for more in ((), ("--json",)):  # the second time all comes of the journal
+        ran = subprocess.run([*command, *more], capture_output=True, check=False)
+        assert ran.returncode == 1 and b"defect" not in ran.stderr + ran.stdout, ran.stderr
+    assert [one["input"] for one in json.loads(ran.stdout)["findings"]] == [str(corpus / name)]
+    report = (out / "report.txt").read_bytes()
+    assert b"take_number" in report and json.loads((out / "report.json").read_text())
+    assert len(list((out / "crashes").iterdir())) == 1
+
+
 @pytest.mark.quick
 def test_smallest() -> None:
     """All edges, by few and small inputs."""
