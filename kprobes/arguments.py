@@ -1,5 +1,4 @@
-"""What public functions are given: looked at by their annotations before anything happens, and named where it is
-wrong."""
+"""Checks of public functions' arguments by their annotations, before anything happens; the wrong one is named."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ SORTS = {
 
 
 def sort_of(annotation: str) -> Sort | None:
-    """What an annotation admits; None where one of its alternatives is not in SORTS."""
+    """The sort of values that an annotation admits; None where one of its alternatives is not in SORTS."""
     found = [SORTS.get(one.strip().partition("[")[0].removeprefix("unicorn.")) for one in _alternatives(annotation)]
     sorts = [one for one in found if one is not None]
     if not found or len(sorts) < len(found):
@@ -116,7 +115,7 @@ def place(name: str, value: int) -> int:
 
 
 def key(name: str, value: T) -> T:
-    """What is to be found by: BadArgument unless it can be hashed."""
+    """Check a key to be found by: BadArgument unless it can be hashed."""
     try:
         hash(value)
     except TypeError:

@@ -30,25 +30,26 @@ _ABSENT = "kprobes-conformance-absent"
 
 
 class Conformance:
-    """What one test proves. Call it with an architecture, a capability and how many cases."""
+    """The proofs of one test. Call it with an architecture, a capability and how many cases."""
 
     def __init__(self, record: Callable[[str, Any], None], title: str = "") -> None:
         self._record, self._title = record, title
 
     def __call__(self, arch: str, capability: str, count: int = 1) -> None:
-        """This test proves `count` cases of a capability, if it passes."""
+        """Report that this test proves `count` cases of a capability, if it passes."""
         self._record(_PROPERTY, [self._title, arch, capability, count])
 
     def blank(self, arch: str, capability: str, reason: str) -> None:
-        """There is nothing to prove, for this reason."""
+        """Report that there is nothing to prove, for this reason."""
         self._record(_BLANK, [self._title, arch, capability, reason])
 
     def note(self, arch: str, text: str) -> None:
-        """What is to be known of this architecture's numbers."""
+        """Report what is to be known of this architecture's numbers."""
         self._record(_NOTE, [self._title, arch, text])
 
     def absent(self, arch: str, reason: str) -> None:
-        """Its tests are skipped: what they need is not here. Cells without a reason of their own give this one."""
+        """Report that an architecture's tests are skipped: what they need is not here. Cells without a
+        reason of their own give this one."""
         self._record(_ABSENT, [self._title, arch, reason])
 
     def under(self, title: str) -> Conformance:
@@ -57,7 +58,7 @@ class Conformance:
 
 
 class Found:
-    """What the tests have said for one table."""
+    """The reports of the tests for one table."""
 
     def __init__(self) -> None:
         self.proved: dict[str, dict[str, int]] = {}

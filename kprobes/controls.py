@@ -1,4 +1,4 @@
-"""What would reach a terminal as more than text."""
+"""Characters that would reach a terminal as more than text."""
 
 from __future__ import annotations
 

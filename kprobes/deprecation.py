@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 
 class Renamed(NamedTuple):
-    """Where a former name leads.
+    """The name that a former name leads to.
 
     Attributes:
         now: the present name.

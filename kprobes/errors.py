@@ -96,7 +96,7 @@ class Unprobeable(KprobeError):
 
 
 class AlreadyRegistered(KprobeError):
-    """This very probe object is registered already (EINVAL)."""
+    """The very probe object is registered already (EINVAL)."""
 
 
 class NotRegistered(KprobeError):
@@ -112,7 +112,7 @@ class NotFunctionEntry(KprobeError):
 
 
 class JprobeExists(KprobeError):
-    """There is a jprobe on this function already (EEXIST)."""
+    """A jprobe is on this function already (EEXIST)."""
 
     code = E.EEXIST
 
@@ -136,7 +136,8 @@ class Unsupported(KprobeError):
 
 
 class Uncopied:
-    """What stands for something outside of Python: copy.copy(), copy.deepcopy() and pickle of it are refused."""
+    """An object that stands for something outside of Python: copy.copy(), copy.deepcopy() and pickle of it
+    are refused."""
 
     __slots__ = ()
 
@@ -198,7 +199,7 @@ class EventBusy(KprobeError):
 
 
 class BadArgument(KprobeError, TypeError, ValueError):
-    """What a call or a setting cannot take (EINVAL): an argument that is no integer or wider than the guest's
+    """A value that a call or a setting cannot take (EINVAL): an argument that is no integer or wider than the guest's
     registers, a handler that cannot be called, a switch that is neither on nor off."""
 
 

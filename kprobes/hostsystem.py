@@ -1,4 +1,4 @@
-"""What this computer's operating system lacks, and what is done there instead."""
+"""Services that this computer's operating system may lack, and what is done there instead."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ class Kprobes(Uncopied):
         return point if point is not None and point.probes else None
 
     def check(self, where: str | int) -> Verdict:
-        """What would happen to a kprobe at a symbol ("f", "f+0x10") or address; registers nothing.
+        """Return what would happen to a kprobe at a symbol ("f", "f+0x10") or address; registers nothing.
 
         Raises BadLocation, UnknownSymbol and AmbiguousSymbol; every other refusal is in the verdict.
         """
@@ -241,7 +241,7 @@ class Kprobes(Uncopied):
         return DebugInfo(self.machine)
 
     def list(self) -> Records:
-        """One record per registered probe, by address."""
+        """Return one record per registered probe, by address."""
         return listing.records(self._points.values())
 
     def format_list(self) -> str:
@@ -509,7 +509,7 @@ class Kprobes(Uncopied):
         return self._stacks.of(regs, limit)
 
     def _keep_stack(self, regs: Regs) -> tuple[int, ...]:
-        """What kept_stack does, in every case."""
+        """Return the stack that kept_stack promises, in every case."""
         try:
             return self.stack_trace(regs).kept()
         except Unsupported:

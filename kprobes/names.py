@@ -155,7 +155,7 @@ def spellings(name: str) -> tuple[str, ...]:
 
 
 def _behind_type(name: str) -> int:
-    """Where a function's name begins, without its parameters, behind the type of its result."""
+    """Return where a function's name begins, without its parameters, behind the type of its result."""
     depth = 0
     begin = 0
     for at, char in enumerate(name):

@@ -24,15 +24,15 @@ HOT = ("__init__", "at", "go", "pc", "sp", "flags", "return_value", "arg", "set_
 
 
 class Memory(Protocol):
-    """What Regs needs of memory. With store(addr, data), load_word(addr), store_word and swap_word(addr, word), those
-    serve the stack."""
+    """The part of memory that Regs needs. With store(addr, data), load_word(addr), store_word and
+    swap_word(addr, word), those serve the stack."""
 
     def read(self, addr: int, size: int) -> bytes: ...
     def write(self, addr: int, data: bytes) -> None: ...
 
 
 class Machine(Memory, Protocol):
-    """What it needs of a machine."""
+    """The part of a machine that Regs needs."""
 
     arch: Any
     cpu_task: Callable[[Regs], Any] | None
@@ -215,7 +215,8 @@ class Regs:
 
     @property
     def return_address(self) -> int:
-        """Where the function just entered returns to, seen through return probes. Valid at function entry."""
+        """The address that the function just entered returns to, seen through return probes. Valid at
+        function entry."""
         linkage = self.arch.linkage
         if linkage is None:
             raise Unsupported(f"{self.arch.name} has no linkage",
@@ -232,7 +233,7 @@ class Regs:
 
     @property
     def debug(self) -> Any:
-        """What the guest's files say of its source: m.debug. Raises Unsupported: this machine knows nothing of
+        """The debug information of the guest's files: m.debug. Raises Unsupported: this machine knows nothing of
         files."""
         found = getattr(self.machine, "debug", None)
         if found is None:
@@ -369,7 +370,7 @@ class _Copies(dict[str, "Writer"]):
         self.store_word(addr, value)
 
     def put_back(self) -> None:
-        """What was there first."""
+        """Put back what was there first."""
         for name, value in self.old.items():
             self.write[name](value)
         for addr, value in self.words.items():

@@ -173,14 +173,14 @@ class Symbols:
             self.files = (*self.files, LoadedFile(data, bias, module, path))
 
     def add_layout(self, layout: CodeLayout) -> None:
-        """Where an image has code, at its addresses in guest memory. Raises BadArgument: it is no CodeLayout."""
+        """Note where an image has code, at its addresses in guest memory. Raises BadArgument: it is no CodeLayout."""
         if not isinstance(layout, CodeLayout):
             raise BadArgument(f"layout is {shown(layout)}", hint="pass a CodeLayout, as Image.layout.moved() gives one")
         self.layouts = (*self.layouts, layout)
 
     def add_loaded(self, parts: Iterable[tuple[int, int, int]], bias: int, module: str = "") -> None:
-        """Where parts of a file were loaded to: (offset in it, link address, bytes), in the order in which they are
-        asked."""
+        """Note where parts of a file were loaded to: (offset in it, link address, bytes), in the order in
+        which they are asked."""
         try:
             self._loaded[module] = [(offset, address + bias, size) for offset, address, size in parts]
         except (TypeError, ValueError):
@@ -209,7 +209,8 @@ class Symbols:
         self.changes += 1
 
     def _reach(self, symbol: Symbol) -> int:
-        """Where a symbol ends at the latest; one without a size goes to the next symbol, which may come before."""
+        """Return where a symbol ends at the latest; one without a size goes to the next symbol, which may
+        come before."""
         if symbol.size:
             return symbol.address + symbol.size
         own = [part for part in self._images if part[2] == symbol.module]
@@ -287,7 +288,7 @@ class Symbols:
         return Symbol(name, address, mode=number & self.mode_bits) if here is None else here
 
     def _elsewhere(self, name: str) -> list[Symbol]:
-        """Those that a `module:name` means, or a name as people write it."""
+        """Return the symbols that a `module:name` means, or a name as people write it."""
         module, colon, base = name.rpartition(":")
         wanted = "" if module == self.main else module
         found = [s for s in self._by_name.get(base, ()) if s.module == wanted] if colon else []
@@ -306,7 +307,7 @@ class Symbols:
         return self._read
 
     def find(self, name: str) -> Symbol | None:
-        """One of the symbols of this name, or None."""
+        """Return one of the symbols of this name, or None."""
         found = self._by_name.get(name)
         return found[0] if found else None
 

@@ -229,7 +229,7 @@ class Executing:
 
 @frozen(kw_only=True)
 class Files:
-    """Which files hold such code."""
+    """The kinds of files that hold such code."""
 
     #: (e_machine, ELF class 32/64, "little"/"big") it runs
     machines: tuple[tuple[int, int, str], ...] = ()

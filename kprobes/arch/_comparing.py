@@ -18,7 +18,7 @@ __all__ = ["Comparing", "Comparison", "Value", "constant", "register"]
 
 @frozen
 class Value:
-    """One side of a comparison: the sum of its parts, or what memory holds at that address.
+    """A side of a comparison: the sum of its parts, or what memory holds at that address.
 
     Attributes:
         base: number in `Registers.names` of a register; None: there is none.
@@ -45,7 +45,7 @@ def constant(value: int) -> Value:
 
 @frozen
 class Comparison:
-    """What an instruction compares.
+    """The operands that an instruction compares.
 
     Attributes:
         bits: of both values: 16, 32 or 64; in memory they have as many.
@@ -60,7 +60,7 @@ class Comparison:
 
 @frozen
 class Comparing:
-    """Which instructions compare.
+    """The instructions that compare.
 
     Attributes:
         find: (bytes of an instruction and of what follows it, its address) -> what it compares;

@@ -233,7 +233,7 @@ class Fitted:
 
     @property
     def uarts(self) -> list[Uart]:
-        """Its serial ports, by address."""
+        """The board's serial ports, by address."""
         return [device for device in self.bus.devices if isinstance(device, Uart)]
 
     def accesses(self) -> list[tuple[str, int, int]]:

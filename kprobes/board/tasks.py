@@ -1,4 +1,4 @@
-"""Which task of an operating system's runs: told by a pointer to its control block."""
+"""The task of an operating system that is running: told by a pointer to its control block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEFORE = "none"  #: the name while no task runs
 
 @frozen
 class TaskPointer:
-    """Where an operating system keeps which task runs.
+    """The place where an operating system keeps which task runs.
 
     Attributes:
         pointer: symbol or address of the pointer to the control block (FreeRTOS: "pxCurrentTCB").
@@ -46,8 +46,9 @@ class TaskPointer:
                               hint="write POINTER:OFFSET, as in pxCurrentTCB:52") from None
 
     def follow(self, machine: UnicornMachine) -> Callable[[Regs], str]:
-        """What machine.cpu_task is to be: the running task's name, the same for the same control block. A name that
-        another one has already, or none, is followed by the block's address. Raises UnknownSymbol."""
+        """Return the value for machine.cpu_task: the running task's name, the same for the same control
+        block. A name that another one has already, or none, is followed by the block's address.
+        Raises UnknownSymbol."""
         place = self.pointer if isinstance(self.pointer, int) else machine.symbols[self.pointer].address
         size, order = machine.arch.bits // 8, machine.arch.order
         known: dict[tuple[int, str], str] = {}

@@ -16,7 +16,7 @@ IDENTITY = bytes.fromhex("041814000df005b1")
 
 
 class _Counter:
-    """One of the two timers: a count down to 0, then from the top or from the load register again.
+    """A timer of the two: a count down to 0, then from the top or from the load register again.
 
     Attributes:
         raised: the count has reached 0 since that was cleared last, masked or not.

@@ -11,7 +11,7 @@ from .wires import Wires
 
 
 class Uart(Device):
-    """What serial ports have in common.
+    """The common part of serial ports.
 
     Attributes:
         received: bytes that the guest has not read yet.

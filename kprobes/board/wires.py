@@ -1,4 +1,4 @@
-"""What a device may ask of the machine around it."""
+"""The services that a device may ask of the machine around it."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class DeviceAt(click.ParamType):  # type: ignore[type-arg]  # of some versions o
 
 @frozen(kw_only=True)
 class Around:
-    """What the options say.
+    """The surroundings of a guest, as the options say.
 
     Attributes:
         board: as it is; None: none of the options was given.

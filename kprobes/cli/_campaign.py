@@ -142,7 +142,7 @@ def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any]
 
 
 def cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManager[tuple[Executor, int]]:
-    """Its executor, and how many workers that has unless `jobs` says."""
+    """Return a cluster's executor, and how many workers that has unless `jobs` says."""
     try:
         from distributed import Client
     except ImportError:

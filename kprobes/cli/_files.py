@@ -30,7 +30,7 @@ sysroot_option = click.option("--sysroot", type=click.Path(exists=True, file_oka
 
 @frozen
 class File:
-    """What on_file() gives: a file, to be looked at."""
+    """A file to be looked at, as on_file() gives it."""
 
     name: str
     arch: str | None
@@ -95,6 +95,6 @@ def _standard_input() -> int | None:
 
 
 def check_sysroot(sysroot: str | None) -> None:
-    """There is none where nothing runs under QEMU."""
+    """Refuse a sysroot where nothing runs under QEMU."""
     if sysroot is not None:
         raise click.UsageError("--sysroot is where QEMU finds libraries: give --qemu as well")

@@ -289,13 +289,13 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
 
 
 def _stamp(named: PythonTarget | CallTarget) -> str:
-    """What the target's file is now. Raises OSError: it cannot be read."""
+    """Return a stamp of the target's file as it is now. Raises OSError: it cannot be read."""
     content = Path(named.words[0]).read_bytes()
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _entries(journal: Journal | None, items: Sequence[Path], found: Findings, path: Path | None) -> list[JournalEntry]:
-    """What the journal at `path` has of these inputs; its findings are noted."""
+    """Return what the journal at `path` has of these inputs; its findings are noted."""
     from ..fuzz.replay import smallest
 
     if journal is None:

@@ -1,4 +1,4 @@
-"""What every command that runs a guest shares: the file, how it is loaded, what is run of it."""
+"""The common part of commands that run a guest: the file, how it is loaded, what is run of it."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Guest:
 
 
 def _show_output(calls: Any) -> None:
-    """What the guest has written, on stderr: stdout is the command's own."""
+    """Show what the guest has written, on stderr: stdout is the command's own."""
     for descriptor in (1, 2):
         text = bytes(calls.output[descriptor]).decode("utf-8", "replace")
         for line in text.splitlines():

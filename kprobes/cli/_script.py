@@ -150,7 +150,8 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
 
 def _sorted_out(names: tuple[str, ...], text: str | None, listed: bool,
                 command: str | None) -> tuple[str | None, str, str | None, list[str]]:
-    """Which of the words is the guest and which the script: (guest, script's name, its text, words that are left)."""
+    """Sort out which of the words is the guest and which the script: (guest, script's name, its text, words
+    that are left)."""
     rest = list(names)
     file: str | None = None
     name = "stdin"
@@ -208,7 +209,7 @@ def _dashed(names: Iterable[str]) -> str:
 
 
 def _options_of(parameters: Any) -> None:
-    """What `-- --help` says."""
+    """Return the text of `-- --help`."""
     lines = ["HINT: expected program options:"]
     for name, (_, about) in parameters.asked.items():
         lines.append(f"  --{name}: {about}" if about else f"  --{name}")

@@ -120,7 +120,7 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) ->
 
 
 def _stamper(machine: Any, now: Any) -> Callable[[], str]:
-    """What a line begins with: its time, if there is one."""
+    """Return what a line begins with: its time, if there is one."""
     from ..programs.inline import HOST, INSTRUCTIONS
     from ..tracing.clocks import stamp
 

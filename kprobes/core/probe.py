@@ -214,7 +214,7 @@ Mirror = Callable[..., Any] | int | str | None
 
 @define(eq=False)
 class KretprobeInstance:
-    """One call of a probed function, from entry to return (Linux: struct kretprobe_instance).
+    """A call of a probed function, from entry to return (Linux: struct kretprobe_instance).
 
     Attributes:
         rp: its Kretprobe.
@@ -247,7 +247,7 @@ class KretprobeInstance:
 
     @property
     def data(self) -> Any:
-        """This call's private data; made when it is first asked for."""
+        """The call's private data; made when it is first asked for."""
         if self._data is None:
             self._data = bytearray(size) if (size := self.rp._data_size) else {}
         return self._data

@@ -1,1 +1,1 @@
-"""What the guest's files say of its source: frames of functions, types, variables, lines (DWARF 2 to 5)."""
+"""Debug information of the guest's files: frames of functions, types, variables, lines (DWARF 2 to 5)."""

@@ -58,7 +58,7 @@ def keep_arguments(ri: Any, regs: Regs) -> int:
 
 
 class Info(Protocol):
-    """What is known of functions."""
+    """The source of what is known of functions."""
 
     @property
     def files(self) -> tuple[Any, ...]: ...

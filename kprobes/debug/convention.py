@@ -1,4 +1,5 @@
-"""Where C functions find their parameters: whole lists of them, floating-point numbers and structures among them.
+"""The places where C functions find their parameters: whole lists of them, floating-point numbers and
+structures among them.
 
 Two conventions are here: the System V ABI of x86-64 (3.2.3) and the Procedure Call Standard of AArch64 (6.4, 6.8).
 Elsewhere a parameter behind one that takes more than a word is not known.
@@ -20,7 +21,7 @@ _MOST_MEMBERS: Final = 64
 
 
 class NotKnown(Exception):
-    """Where a parameter is cannot be told; its text says why, as one clause."""
+    """Raised where a parameter's place cannot be told; its text says why, as one clause."""
 
 
 @frozen
@@ -52,7 +53,7 @@ def convention(arch: Arch) -> Convention | None:
 
 
 def result_parts(arch: Arch, type: CType, by_reference: Callable[[CType], bool]) -> tuple[Part, ...]:
-    """Where a function's result is when it returns. Raises NotKnown.
+    """Return where a function's result is when it returns. Raises NotKnown.
 
     Args:
         arch: the guest's.

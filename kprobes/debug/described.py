@@ -1,4 +1,4 @@
-"""What machines know of their guests' source, and how they show themselves."""
+"""Machines' knowledge of their guests' source, and how they show themselves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Described(Uncopied):
 
     @cached_property
     def debug(self) -> DebugInfo:
-        """What the guest's files say of its source: types, variables, lines."""
+        """The debug information of the guest's files: types, variables, lines."""
         machine: Any = self
         return DebugInfo(machine)
 

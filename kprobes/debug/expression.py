@@ -89,7 +89,7 @@ class Typed:
 
 @frozen(kw_only=True)
 class Surroundings:
-    """What an expression may ask for.
+    """The surroundings that an expression may ask.
 
     Attributes:
         register: number -> value.
@@ -125,7 +125,7 @@ class Surroundings:
 
 @frozen
 class Place:
-    """Where something is.
+    """The place of a value.
 
     Attributes:
         kind: "memory", "register", "value" (the thing itself: a number), "bytes" (the thing itself), "pieces",

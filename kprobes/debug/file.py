@@ -52,7 +52,7 @@ def elf_of(file: LoadedFile) -> ELFFile:
 
 
 def children(die: Any) -> list[Any]:
-    """What an entry has in it; nothing where that is damaged."""
+    """Return the entries within an entry; nothing where that is damaged."""
     try:
         return [*die.iter_children()]
     except DAMAGE:
@@ -60,7 +60,7 @@ def children(die: Any) -> list[Any]:
 
 
 def cached(file: LoadedFile, key: str, make: Callable[[], T]) -> T:
-    """What was made of a file before, or now. A failure is remembered as well."""
+    """Return what was made of a file before, or make it now. A failure is remembered as well."""
     if key not in file.cache:
         try:
             file.cache[key] = make()

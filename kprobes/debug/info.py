@@ -52,7 +52,7 @@ _DIMENSIONS = re.compile(r"(\s*\[\s*\d+\s*\])+\s*$")  #: of an array
 
 
 class Machine(Protocol):
-    """What this needs of a machine."""
+    """The part of a machine that debug information needs."""
 
     arch: Arch
     symbols: Symbols
@@ -83,7 +83,7 @@ class DebugInfo:
 
     @property
     def files(self) -> tuple[LoadedFile, ...]:
-        """What is known comes from these."""
+        """The files that debug information comes from."""
         return self._machine.symbols.files
 
     def _units(self) -> Iterator[tuple[LoadedFile, Units]]:
@@ -232,8 +232,8 @@ class DebugInfo:
             return None
 
     def result_arrival(self, address: int) -> Arrival | None:
-        """Where the result of the function at an address is when it returns, of one that takes more than a word or is
-        no integer; None where nothing is known of the function."""
+        """Return where the result of the function at an address is when it returns, of one that takes more
+        than a word or is no integer; None where nothing is known of the function."""
         found, type = self.function(address), self.result(address)
         return None if found is None or type is None else result_arrival(self.arch, found[1], type)
 
@@ -259,7 +259,8 @@ class DebugInfo:
         return {v.name: value for v, value in self._values(regs)}
 
     def local(self, regs: Regs, name: str) -> Any:
-        """One of them. Raises UnknownSymbol: there is none of this name, or nothing is known of the function."""
+        """Return the value of a variable in scope. Raises UnknownSymbol: there is none of this name, or
+        nothing is known of the function."""
         names = []
         for variable, value in self._values(regs):
             names.append(variable.name)
@@ -536,7 +537,7 @@ class DebugInfo:
         return {name: at + found[0].bias for name, at in labels(found[1]).items()}
 
     def copies(self, name: str) -> list[SourcePlace]:
-        """Where a function stands inlined in others, by address."""
+        """Return where a function stands inlined in others, by address."""
         found: list[SourcePlace] = []
         for file, units in self._units():
             try:
@@ -561,6 +562,6 @@ class DebugInfo:
 
 
 def _shape(type: CType) -> tuple[Any, ...]:
-    """What two definitions of a type have in common where it does not matter which of them is taken."""
+    """Return what two definitions of a type have in common where it does not matter which of them is taken."""
     members = tuple((m.name, m.offset, m.bits, m.shift, m.type.name) for m in type.members.values())
     return type.kind, type.size, type.signed, members, tuple(type.values.items())

@@ -20,7 +20,7 @@ _VERSION: Final = 3  #: of what is kept
 
 
 def directory() -> Path | None:
-    """Where it is kept: kprobes/debug in $XDG_CACHE_HOME, or in ~/.cache. None: there is no home."""
+    """Return the folder of the cache: kprobes/debug in $XDG_CACHE_HOME, or in ~/.cache. None: there is no home."""
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kprobes" / "debug"
     except RuntimeError:
@@ -49,7 +49,8 @@ def kept_types(sections: Sections, make: Callable[[], list[NamedType]]) -> list[
 
 
 def _read(path: Path, size: int) -> list[NamedType] | None:
-    """What a file of ours says; None where there is none, or it is damaged, or somebody else may have written it."""
+    """Return what a file of ours says; None where there is none, or it is damaged, or somebody else may have
+    written it."""
     try:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())

@@ -59,7 +59,7 @@ def _read(file: LoadedFile) -> Iterator[Marker]:
 
 
 def _notes(data: bytes, order: Any) -> Iterator[bytes]:
-    """What the section's notes say; each is of multiples of 4 bytes."""
+    """Yield the contents of the section's notes; each is of multiples of 4 bytes."""
     at = 0
     while at + 12 <= len(data):
         name, size, kind = (int.from_bytes(data[at + n:at + n + 4], order) for n in (0, 4, 8))
@@ -70,8 +70,8 @@ def _notes(data: bytes, order: Any) -> Iterator[bytes]:
 
 
 def _marker(desc: bytes, word: int, order: Any, base: int, file: LoadedFile) -> Marker | None:
-    """One note: three words, then three texts. base: where the section of that name is now: who moved the file's
-    sections has not changed notes."""
+    """Return the marker of a note: three words, then three texts. base: where the section of that name is
+    now: who moved the file's sections has not changed notes."""
     texts = desc[3 * word:].split(b"\0")
     if len(texts) < 4:
         return None

@@ -1,4 +1,4 @@
-"""Where parameters are at a function's entry.
+"""The places of parameters at a function's entry.
 
 Debug information says it, except where a parameter lives in a frame that the function has not made yet. There the
 calling convention says it, unless the compiler may have changed that: then the parameter is refused.
@@ -43,7 +43,7 @@ NOT_KEPT: Final = "the compiler has not kept it at the entry"
 
 @frozen
 class Arrival:
-    """Where a parameter is at a function's entry.
+    """The place of a parameter at a function's entry.
 
     Attributes:
         kind: "argument" (one of the calling convention's), "register", "frame" (memory at the canonical frame address
@@ -68,7 +68,7 @@ def refused(reason: str) -> Arrival:
 
 def arrivals(arch: Arch, function: Function, pc: int, variables: Sequence[Variable], type_of: Callable[[Any], CType],
              symbol: str) -> list[Arrival]:
-    """Where each parameter of a function is at its entry.
+    """Return where each parameter of a function is at its entry.
 
     Args:
         arch: the guest's.
@@ -83,7 +83,7 @@ def arrivals(arch: Arch, function: Function, pc: int, variables: Sequence[Variab
 
 
 def result_arrival(arch: Arch, function: Function, type: CType) -> Arrival:
-    """Where a function's result is when it returns, of one that takes more than a word or is no integer.
+    """Return where a function's result is when it returns, of one that takes more than a word or is no integer.
 
     Args:
         arch: the guest's.
@@ -112,7 +112,7 @@ def _is_copied(type: CType, language: int) -> bool:
 
 
 class _Entry:
-    """One function's entry."""
+    """The entry of a function."""
 
     def __init__(self, arch: Arch, function: Function, pc: int, variables: Sequence[Variable],
                  type_of: Callable[[Any], CType], symbol: str) -> None:
@@ -133,7 +133,7 @@ class _Entry:
             return refused("its debug information is damaged")
 
     def _told(self, n: int) -> Arrival:
-        """What debug information says of the n-th parameter."""
+        """Return what debug information says of the n-th parameter."""
         die, type = self._variables[n].die, self._variables[n].type
         if "DW_AT_const_value" in die.attributes:
             value = constant(die, "DW_AT_const_value")
@@ -230,7 +230,7 @@ class _Entry:
         return _is_copied(type, self._language())
 
     def _counted_apart(self, n: int, hidden: int) -> Arrival:
-        """Where pointers and integers have registers of their own."""
+        """Count parameters where pointers and integers have registers of their own."""
         abi = self._arch.abi
         assert abi is not None
         pointer = self._variables[n].type.kind == "pointer"

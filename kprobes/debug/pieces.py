@@ -1,4 +1,4 @@
-"""Where the code of an entry is: one piece, or a list of them."""
+"""The code of an entry: one piece, or a list of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a code address is part of: the function, and those that the compiler has put inline around it."""
+"""The functions that a code address is part of: the function, and those that the compiler has put inline around it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _MOST_DEEP: Final = 1 << 16
 
 @frozen
 class Sections:
-    """What scanning reads of a file.
+    """The sections of a file that scanning reads.
 
     Attributes:
         info, abbrev, strings, line_strings: the sections' bytes.
@@ -103,7 +103,7 @@ class NamedType:
 
 @define
 class Found:
-    """What a unit has.
+    """The functions and types of a unit.
 
     Attributes:
         functions: (start, end, offset of the entry); end 0: it has ranges.
@@ -142,7 +142,7 @@ class Scanner:
 
     def scan(self, header: Header, address: Callable[[int], int], text: Callable[[int], bytes], deep: bool = False
              ) -> Found:
-        """What a unit has.
+        """Return the functions and types of a unit.
 
         Args:
             header: the unit's.
@@ -214,7 +214,7 @@ def _size(form: int, header: Header) -> int | None:
 
 
 class _Walk:
-    """One unit."""
+    """A walk through one unit."""
 
     def __init__(self, sections: Sections, header: Header, shapes: dict[int, _Shape], address: Callable[[int], int],
                  text: Callable[[int], bytes], deep: bool) -> None:

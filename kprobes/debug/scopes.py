@@ -138,7 +138,7 @@ def _register_of(op: Any) -> int | None:
 
 
 class Whereabouts:
-    """Where variables of a function are at a hit, or in a caller above it.
+    """The places of a function's variables at a hit, or in a caller above it.
 
     Args:
         arch: the guest's.
@@ -167,7 +167,7 @@ class Whereabouts:
         self.frame = Frame(arch, regs) if frame is None else frame
 
     def place(self, die: Any) -> Place:
-        """Where a variable is. Raises Unknown, GuestFault, and what is in DAMAGE."""
+        """Return where a variable is. Raises Unknown, GuestFault, and what is in DAMAGE."""
         return self.evaluated(location(die, self._function, self._pc))
 
     def evaluated(self, ops: Any) -> Place:

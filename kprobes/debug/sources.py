@@ -105,7 +105,7 @@ def labels(function: Function) -> dict[str, int]:
 
 
 def copies(units: Units, name: str) -> list[SourcePlace]:
-    """Where a function stands inlined in others: the first instruction of each copy."""
+    """Return where a function stands inlined in others: the first instruction of each copy."""
     found = []
     for function in units.functions:
         try:

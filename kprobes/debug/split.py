@@ -46,7 +46,7 @@ _NAMES: Final = (*_COLUMNS.values(), "str")
 
 @frozen
 class _Contribution:
-    """What one .dwo file has, or the part of a .dwp that came from it.
+    """The contents of a .dwo file, or the part of a .dwp that came from it.
 
     Attributes:
         sections: name without `.debug_` and `.dwo` -> contents.

@@ -173,7 +173,7 @@ class CType:
 
     @cached_property
     def _full(self) -> Any:
-        """Its definition, where it is only declared here."""
+        """The type's definition, where it is only declared here."""
         if self._die is not None and "DW_AT_declaration" in self._die.attributes and self._depth < DEEPEST:
             found = self._find(self._die)
             return found._die if found is not None else self._die
@@ -190,14 +190,15 @@ class CType:
 
     @cached_property
     def target(self) -> CType | None:
-        """What a pointer points at, what an array is of (of one of two dimensions: its rows); None for other types."""
+        """The type that a pointer points at, or that an array is of (of one of two dimensions: its rows);
+        None for other types."""
         if self.kind == "array" and len(self.dims) > 1:
             return Derived.array(self.element, self.dims[1:])
         return self._other(_type_of(self._die)) if self.kind in ("pointer", "array") else None
 
     @cached_property
     def element(self) -> CType:
-        """What an array of any dimensions is of in the end."""
+        """The type of the numbers of an array of any dimensions."""
         return self._other(_type_of(self._die))
 
     @cached_property

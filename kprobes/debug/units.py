@@ -1,4 +1,4 @@
-"""What a file's compilation units have: functions by name and address, types by name, lines."""
+"""The contents of a file's compilation units: functions by name and address, types by name, lines."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Units:
     # --- functions
 
     def _scanned(self, n: int) -> Found:
-        """What the n-th unit has; nothing where it is damaged."""
+        """Return what the n-th unit has; nothing where it is damaged."""
         if n not in self._found:
             try:
                 unit = self.unit(n)
@@ -134,7 +134,7 @@ class Units:
         return self._found[n]
 
     def _scanned_deep(self, n: int) -> Found:
-        """What the n-th unit has, within functions as well; nothing where it is damaged."""
+        """Return what the n-th unit has, within functions as well; nothing where it is damaged."""
         if n not in self._deep:
             try:
                 unit = self.unit(n)

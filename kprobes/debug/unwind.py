@@ -104,7 +104,7 @@ def _window_saved(entry: Any) -> float:
 
 
 def entry_of(file: LoadedFile) -> int:
-    """Where a file's program begins, as a guest address without mode bits; 0 where it has no entry."""
+    """Return where a file's program begins, as a guest address without mode bits; 0 where it has no entry."""
     head = file.data[:32]
     if len(head) < 32 or head[:4] != b"\x7fELF":
         return 0

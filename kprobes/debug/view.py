@@ -81,8 +81,8 @@ class View:
 
     @property
     def variant(self) -> Member | None:
-        """Which variant an enumeration of Rust's is; None for everything else, and where none fits. Raises GuestFault:
-        it cannot be read."""
+        """The variant that an enumeration of Rust's is; None for everything else, and where none fits.
+        Raises GuestFault: it cannot be read."""
         variants = _struct(self._type).variants
         if variants is None:
             return None
@@ -241,7 +241,7 @@ def _order(type: CType) -> Any:
 
 
 def load(machine: Memory, type: CType, address: int) -> Any:
-    """What lies at an address: a number, or a view of it.
+    """Return what lies at an address: a number, or a view of it.
 
     Raises:
         GuestFault: the memory cannot be read.

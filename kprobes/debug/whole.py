@@ -100,7 +100,7 @@ class _Reader:
         return value._machine.read(at, min(size, _TEXT)).decode("utf-8", "backslashreplace") if size else ""
 
     def elements(self, value: View, element: CType, at: int, count: int, depth: int) -> Any:
-        """So many elements at an address, as a tuple of at most _LISTED."""
+        """Return so many elements at an address, as a tuple of at most _LISTED."""
         if not 0 <= count <= 1 << 40 or not element.size:
             return None
         return tuple([self.whole(load(value._machine, element, at + n * element.size), depth + 1)
@@ -111,7 +111,7 @@ _Made = Callable[[_Reader, View, int], Any]
 
 
 def _library(type: CType) -> _Made | None:
-    """What reads a type of a library as text or a list; None for other types."""
+    """Return what reads a type of a library as text or a list; None for other types."""
     name, members = type.base_name, type.members
     if name.startswith("basic_string<char") and {"_M_dataplus", "_M_string_length"} <= members.keys():
         return _cpp_string

@@ -92,7 +92,7 @@ def _encoding(common: bytes, bits: int) -> _Encoding | None:
 
 
 def _leb128(data: bytes, at: int) -> int:
-    """Where what follows a number begins."""
+    """Return the offset behind a number."""
     while at < len(data) and data[at] & 0x80:
         at += 1
     return at + 1

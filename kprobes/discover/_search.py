@@ -141,7 +141,7 @@ class _Search:
             self._vectors()
 
     def _vectors(self) -> None:
-        """Where a raw image starts: pc, and the vectors in front of the code where it has some."""
+        """Return where a raw image starts: pc, and the vectors in front of the code where it has some."""
         arch, first = self._arch, self._text[0]
         pc = self._machine.regs.pc
         mode = self._mode_of_raw()
@@ -228,7 +228,8 @@ class _Search:
                 return
 
     def _before_local(self, address: int) -> int:
-        """Where the function begins that is called at an address: in front of it, where that is its local entry."""
+        """Return where the function begins that is called at an address: in front of it, where that is its
+        local entry."""
         entry = self._arch.pointers.code_address
         for before in (8, 4):
             if entry is not plain_address and self._stretch(address - before) is not None:

@@ -14,7 +14,7 @@ _PLAIN = 4  # bytes at most of instructions that are remembered
 
 @define
 class Sweep:
-    """What was found, by address.
+    """The findings of a sweep, by address.
 
     Attributes:
         calls: target -> how many direct calls lead there. Targets have their mode bits.

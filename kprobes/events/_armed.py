@@ -70,7 +70,7 @@ class TraceEvent:
 
     @property
     def number(self) -> int:
-        """Its number among the events of its buffer, which no other has: ID in its `format`."""
+        """The event's number among the events of its buffer, which no other has: ID in its `format`."""
         return self._all[0].cookie + 1
 
     @property
@@ -104,8 +104,8 @@ class TraceEvent:
 
     @property
     def filter(self) -> str:
-        """Which hits are recorded, in ftrace's language; "" or "0" for all. EventError where it is wrong: then it stays
-        as it was."""
+        """The hits that are recorded, in ftrace's language; "" or "0" for all. EventError where it is wrong:
+        then it stays as it was."""
         return "" if self._filter is None else self._filter.text
 
     @filter.setter
@@ -151,11 +151,11 @@ class TraceEvent:
         return self._owner.machine.symbols
 
     def syscalls(self) -> Callable[[int], str] | None:
-        """What names system calls; None: nothing does."""
+        """The names of system calls; None: nothing does."""
         return syscall_names(self._owner.machine)
 
     def remove(self) -> None:
-        """Its probes go; its records and counters stay. No effect on one that is gone."""
+        """Remove the event's probes; its records and counters stay. No effect on one that is gone."""
         for place in self.places:
             self._drop(place)
         if not self._removed:
@@ -295,7 +295,7 @@ class TraceEvent:
             raise refused
 
     def _counting(self, programs: bool) -> None:
-        """Its histograms are where programs count them, or where Python does."""
+        """Have the event's histograms counted by programs, or by Python."""
         if self._counts is not None:
             self._counts.give_back()
         self._counts = Counts(self.hists) if programs and self.hists else None

@@ -1,4 +1,4 @@
-"""Where records wait to be read: of events whose hits run programs, and of those whose hits run Python."""
+"""The buffer where records wait to be read: of events whose hits run programs, and of those whose hits run Python."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Row = tuple[Any, ...]
 
 
 class Member(Protocol):
-    """One place of an event."""
+    """A place of an event."""
 
     def wrote(self, data: bytes) -> bool:
         """Whether its program may have written a record."""
@@ -60,7 +60,7 @@ class Buffer:
 
     @classmethod
     def of(cls, machine: Machine, size: int = BYTES) -> Buffer:
-        """One of a size that the guest has room for, where programs run there."""
+        """Make a buffer of a size that the guest has room for, where programs run there."""
         view = machine.guest_view
         return cls(size=size if view is None or view.reads else min(size, KERNEL))
 
@@ -123,7 +123,7 @@ class Buffer:
             yield self.members[row[1]].record(row)
 
     def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> list[str]:
-        """What makes a row of a hit (see Store)."""
+        """Return the lines that make a row of a hit (see Store)."""
         names |= {"rows": self.rows, "buffer": self}
         return ["if len(rows) >= buffer.limit:", "    buffer.dropped += 1", "    rows.popleft()",
                 f"rows.append((number, {cookie}, ({values}), {cpu}, who, back, {stack}))"]

@@ -1,4 +1,4 @@
-"""What a histogram does in an event's program."""
+"""Histograms in an event's program."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Counts:
         self._switch[0] = int(on)
 
     def parts(self, event: Event, first: int) -> list[Part]:
-        """What writes them. first: number of the first histogram's first map."""
+        """Return what writes the histograms. first: number of the first histogram's first map."""
         return [Counting(event, hist, n, first + 2 * n) for n, hist in enumerate(self._hists)]
 
     def give_back(self) -> None:
@@ -63,7 +63,7 @@ class Counts:
 
 
 class Counting:
-    """What one histogram does at a hit (a writer's part). r6: context, r7: the entry, r8: the state.
+    """The work of a histogram at a hit (a writer's part). r6: context, r7: the entry, r8: the state.
 
     number: of the histogram in the program. state: number of its first map.
     """

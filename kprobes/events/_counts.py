@@ -32,7 +32,7 @@ class Words:
 
 
 class Counted:
-    """What is counted of a histogram, and of all that share it by name.
+    """The counts of a histogram, and of all that share it by name.
 
     Attributes:
         entries: key -> hit count and sums.
@@ -63,7 +63,7 @@ class Counted:
 
 
 class Table:
-    """What programs count a histogram in.
+    """The table that programs count a histogram in.
 
     keys: for each column, what makes a number of a word. values: sums.
 
@@ -90,7 +90,7 @@ class Table:
             self.entries.lost = 0
 
     def rows(self) -> dict[tuple[Any, ...], list[int]]:
-        """What is counted: key -> hit count and sums, as Histogram has them."""
+        """The counts: key -> hit count and sums, as Histogram has them."""
         return {tuple([None if faults >> n & 1 else wrap(word)
                        for n, (wrap, word) in enumerate(zip(self._keys, words, strict=True))]): list(counts)
                 for (faults, *words), counts in self.entries.items()}

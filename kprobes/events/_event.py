@@ -24,7 +24,7 @@ Plan = Callable[[Regs, Saved], Value]
 
 @frozen
 class AtEntry:
-    """What a return event keeps of its function's entry, besides arguments by number. name: of the variable."""
+    """A value that a return event keeps of its function's entry, besides arguments by number. name: of the variable."""
 
     name: str
     read: Plan = field(eq=False, repr=False)
@@ -85,8 +85,8 @@ def shown_float(value: float, bits: int) -> str:
 
 @frozen(kw_only=True)
 class Argument:
-    """One `name=fetch[:type]`: `text` is what stands behind the equals sign, `position` the word's column, `read` its
-    plan."""
+    """An argument `name=fetch[:type]`: `text` is what stands behind the equals sign, `position` the word's
+    column, `read` its plan."""
 
     name: str
     text: str

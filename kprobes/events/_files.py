@@ -92,7 +92,7 @@ class EventFiles:
         return names
 
     def read(self, name: str) -> str:
-        """What a file says.
+        """Return the text of a file.
 
         Args:
             name: the file's.
@@ -232,7 +232,7 @@ def _failure(message: str, hint: str, number: int) -> BadArgument:
 
 
 def _reporter(name: str) -> str:
-    """What the errors of a file are reported by in error_log."""
+    """Return the name by which error_log reports the errors of a file."""
     words = name.split("/")
     if words[-1] == "trigger":
         return ":".join(["hist", *words[1:3]])

@@ -146,7 +146,7 @@ def fields(event: Event) -> dict[str, Field]:
 
 
 class _Parser:
-    """One filter. Tokens are (kind, text, column)."""
+    """The parser of a filter. Tokens are (kind, text, column)."""
 
     def __init__(self, text: str, known: dict[str, Field], symbols: Symbols) -> None:
         self.text, self.known, self.symbols = text, known, symbols

@@ -126,7 +126,7 @@ def _is_pattern(place: str) -> bool:
 
 
 def _rest(words: list[str]) -> str:
-    """What stands behind the address in each definition."""
+    """Return what stands behind the address in each definition."""
     returns = words[0][:1] == "f" and words[1].endswith("%return")
     return "%return" * returns + "".join(f" {word}" for word in words[2:])
 

@@ -25,13 +25,13 @@ _LETTERS: Final = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 class Trigger(Protocol):
-    """What is asked at each hit; True: the record is to have a stack."""
+    """A trigger, which is asked at each hit; True: the record is to have a stack."""
 
     def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool: ...
 
 
 class Store(Protocol):
-    """Where a hit goes. words: state, as of a Buffer."""
+    """The store that a hit goes to. words: state, as of a Buffer."""
 
     words: Any
 
@@ -130,7 +130,7 @@ def _register(arg: Argument, machine: Machine) -> str:
 
 
 class AtOnce:
-    """Those of an event's arguments that are words of the same memory: one call fetches all, cut and extended as their
+    """The arguments of an event that are words of the same memory: one call fetches all, cut and extended as their
     types say."""
 
     def __init__(self, args: Sequence[Argument], machine: Machine) -> None:
@@ -158,7 +158,7 @@ class AtOnce:
         return n in self._taken
 
     def lines(self, names: dict[str, Any]) -> list[str]:
-        """What fetches them, and what it names."""
+        """Return the lines that fetch the arguments, and add to the names."""
         if not self._taken:
             return []
         names |= {"fetch": struct.Struct(self._format).unpack_from, "cells": self._words}

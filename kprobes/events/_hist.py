@@ -67,7 +67,7 @@ class Column:
 
 @frozen
 class Sort:
-    """One of the keys that rows are sorted by; None: the hit count."""
+    """A key that rows are sorted by; None: the hit count."""
 
     column: Column | None
     descending: bool = False
@@ -152,7 +152,7 @@ class Histogram:
         self._counted.words[PAUSED] = int(on)
 
     def lend(self) -> Table:
-        """What is counted is from now on in a table for programs: give_back() it, each."""
+        """Have hits counted from now on in a table for programs: give_back() it, each."""
         counted = self._counted
         if counted.table is None:
             table = Table([key.wrap for key in self.keys], len(self.values), self.size)
@@ -280,7 +280,7 @@ def _percentage(value: int, total: int) -> int | None:
 
 
 def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
-    """What gives a column's value at a hit; of keys already the bucket."""
+    """Return what gives a column's value at a hit; of keys already the bucket."""
     if column.field is None:
         return ((lambda v, regs, back, func: 1) if column.name == "hitcount"
                 else (lambda v, regs, back, func: stack(regs)))

@@ -14,7 +14,7 @@ STRING: Final = 512
 
 
 class Layout:
-    """Where things are in a record. places: for each argument (its first fault bit, its first byte). time: of the
+    """The layout of a record. places: for each argument (its first fault bit, its first byte). time: of the
     clock, 0: not there. returns: of the return address, 0: not there."""
 
     def __init__(self, event: Event, timed: bool = False, least: int = 0) -> None:

@@ -100,7 +100,7 @@ class _Places:
         return found
 
     def _file(self, path: str) -> str:
-        """Where a source file is on this computer; "" where it is not."""
+        """Return where a source file is on this computer; "" where it is not."""
         folders = [] if os.path.isabs(path) else self._info.source_folders(path)
         for where in (*(os.path.join(folder, path) for folder in folders if folder), path, os.path.basename(path)):
             if os.path.isfile(where) and os.path.getsize(where) <= _LARGEST:

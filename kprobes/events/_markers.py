@@ -57,7 +57,7 @@ def _first(marker: Marker) -> str:
 
 
 class _Place:
-    """One of a marker's places."""
+    """A place of a marker."""
 
     def __init__(self, marker: Marker, machine: Machine, text: str) -> None:
         self._marker, self._arch, self._symbols, self._text = marker, machine.arch, machine.symbols, text
@@ -109,7 +109,7 @@ class _Place:
 
 
 def fetched(written: str, arch: Arch, symbols: Symbols) -> Fetched:
-    """What fetches an operand: `-4@%eax`. Unfetchable: nothing does."""
+    """Return what fetches an operand: `-4@%eax`. Unfetchable: nothing does."""
     found, bits = operand_of(written, arch, symbols), arch.bits
     if found.symbol:
         fetch = f"@{found.symbol}"

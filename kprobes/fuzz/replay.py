@@ -1,4 +1,4 @@
-"""What a fuzzer leaves to do: all inputs of a folder run again, and of each what it covers and what went wrong.
+"""The work that a fuzzer leaves: all inputs of a folder run again, and of each what it covers and what went wrong.
 
 Replay is a campaign's job. Its results are what a journal can keep, so that a campaign that was killed goes on.
 """
@@ -125,7 +125,7 @@ def _bench(job: Replay) -> tuple[Bench, Map]:
 
 
 def edges_of(counters: Map) -> array[int]:
-    """What a run has covered: for each edge its number times 16, and AFL's class of its counter."""
+    """Return what a run has covered: for each edge its number times 16, and AFL's class of its counter."""
     classes = bytes(counters).translate(_TABLE)
     return array("I", [number << 4 | kind for number, kind in enumerate(classes) if kind])
 
@@ -139,7 +139,7 @@ def packed(edges: array[int]) -> str:
 
 
 def unpacked(text: str) -> array[int]:
-    """What packed() gave. Raises ValueError: something else."""
+    """Return what packed() was given. Raises ValueError: something else."""
     edges = array("I")
     try:
         edges.frombytes(zlib.decompress(base64.b64decode(text, validate=True)))

@@ -41,7 +41,7 @@ class Kept:
 
 
 def headline(finding: Finding) -> str:
-    """What happened, and where, in a line."""
+    """Return what happened, and where, in a line."""
     top = finding.stack[0]
     where = f"{top.name}{f' ({top.line})' if top.line else ''}"
     return f"{finding.signal} in {where}: {finding.reason}".translate(CONTROLS)
@@ -121,7 +121,7 @@ def _result(kept: Kept) -> dict[str, Any]:
 
 
 def _location(place: Place) -> dict[str, Any]:
-    """Where, as SARIF has it: the source line where that is known, the address always."""
+    """Return a place as SARIF has it: the source line where that is known, the address always."""
     found: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": place.name}],
                              "message": {"text": f"{place.address:#x} {place.name}"}}
     file, _, line = place.line.rpartition(":")

@@ -90,7 +90,7 @@ def map_of_afl(size: int) -> Map:
 
 @frozen(eq=False)
 class Inputs:
-    """Where test cases come from.
+    """The source of test cases.
 
     Attributes:
         path: of the file that AFL writes; None: it is standard input.

@@ -1,4 +1,4 @@
-"""What is fuzzed: a file of Python, or a call of a function of an image."""
+"""The target of fuzzing: a file of Python, or a call of a function of an image."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class PythonTarget:
 
 
 def _line(error: BaseException, path: str) -> str:
-    """Where in a file an exception comes from, as `:LINE`; "" where that is not known."""
+    """Return where in a file an exception comes from, as `:LINE`; "" where that is not known."""
     if isinstance(error, SyntaxError) and error.lineno is not None:
         return f":{error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]

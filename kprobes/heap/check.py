@@ -50,7 +50,7 @@ ENOMEM, EINVAL = 12, 22
 
 
 class Probing(Protocol):
-    """What a heap check needs of a Kprobes."""
+    """The part of a Kprobes that a heap check needs."""
 
     machine: Machine
 
@@ -515,7 +515,7 @@ class HeapCheck:
         return finding
 
     def new(self) -> list[HeapFinding]:
-        """What was found since this was called last."""
+        """Return what was found since this was called last."""
         told, self._told = self._told, len(self.findings)
         return self.findings[told:]
 
@@ -635,7 +635,7 @@ class HeapCheck:
 
 
 class _Pointers:
-    """Which blocks words lead to, be it to their midst or to the byte behind their last one."""
+    """The blocks that words lead to, be it to their midst or to the byte behind their last one."""
 
     def __init__(self, blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]) -> None:
         """

@@ -1,4 +1,4 @@
-"""What a heap check has found."""
+"""The findings of a heap check."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ACCESSES: Final = {"r": "read of", "w": "write of"}
 
 @define(eq=False, kw_only=True)
 class HeapFinding:
-    """One mistake of the guest's.
+    """A mistake of the guest's.
 
     Attributes:
         kind: one of "overflow", "underflow", "use-after-free", "wild-access", "uninitialized-read",
@@ -63,7 +63,7 @@ class HeapFinding:
 
     @property
     def headline(self) -> str:
-        """One line without the stacks."""
+        """The finding in one line, without the stacks."""
         what = f"{KINDS[self.kind]}"
         if self.access:
             what += f": {_ACCESSES[self.access]} {self.size} byte{'s' * (self.size != 1)} at {self.address:#x}"

@@ -1,4 +1,4 @@
-"""Which functions of a guest allocate and free memory, and what their arguments are."""
+"""The functions of a guest that allocate and free memory, and what their arguments are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..symbols import Symbol, Symbols
 
 @frozen
 class Allocator:
-    """What a function of the guest's does with the heap.
+    """A function of the guest's that allocates or frees.
 
     Attributes:
         does: "allocate", "resize", "free" or "size".
@@ -91,7 +91,7 @@ def shown(name: str) -> str:
 
 
 def named(role: str | Allocator) -> Allocator:
-    """What a function does, by the name of one that does the same.
+    """Return what a function does, by the name of one that does the same.
 
     Raises:
         BadArgument: there is no such function.

@@ -98,7 +98,7 @@ class Segment:
 
 @frozen
 class HeapState:
-    """What there was at a snapshot: see HeapMemory.books."""
+    """The heap at a snapshot: see HeapMemory.books."""
 
     segments: list[tuple[int, int, bytes]]
     alive: dict[int, HeapBlock]
@@ -269,7 +269,7 @@ class HeapMemory:
         return [(segment.start, segment.start + segment.size) for segment in self._segments]
 
     def damage(self, block: HeapBlock) -> tuple[int, bool] | None:
-        """Where a block's red zones hold something else than they should.
+        """Return where a block's red zones hold something else than they should.
 
         Returns:
             (address of the byte that is nearest to the block, whether it lies behind the block), or
@@ -338,7 +338,7 @@ class HeapMemory:
 
     @property
     def books(self) -> HeapState:
-        """What there is now; the same is there again when it is set. None: nothing was allocated."""
+        """The heap as it is now; the same is there again when it is set. None: nothing was allocated."""
         segments = [(one.start, one.size, bytes(one.marks[:one.used])) for one in self._segments]
         return HeapState(segments, self.alive.copy(), self.freed.copy(),
                          {room: starts.copy() for room, starts in self._free.items()}, self._number,

@@ -90,7 +90,7 @@ def _text(data: bytes) -> tuple[int, int] | None:
 
 
 def candidates(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> Iterator[str]:
-    """Where a file's debug information may be, as gdb looks for it.
+    """Yield where a file's debug information may be, as gdb looks for it.
 
     Args:
         data: the file.

@@ -477,7 +477,7 @@ class RecordedTest:
 
 @frozen(kw_only=True)
 class RecordedHit:
-    """What a hit of an event becomes: a record of a ring (programs/maps/ring.py).
+    """The form that a hit of an event is recorded in: a record of a ring (programs/maps/ring.py).
 
     Attributes:
         numbers: what is fetched.

@@ -26,7 +26,7 @@ Class = TypeVar("Class", bound=type)
 
 
 class SlowHost(RuntimeWarning):
-    """There is no host code on this host: everything works, and hits cost eight to thirty times as much."""
+    """No host code is there for this host: everything works, and hits cost eight to thirty times as much."""
 
 
 @cache
@@ -82,7 +82,7 @@ def support_path(bits: int, guest: bool, swapped: bool) -> Path:
 
 @cache
 def address(name: str) -> int:
-    """Where a function or an object of the library is. Only where available()."""
+    """Return where a function or an object of the library is. Only where available()."""
     return ctypes.addressof(ctypes.c_char.in_dll(_library(), name))
 
 

@@ -29,7 +29,7 @@ from . import HERE, library_path, support_path
 
 @frozen
 class Output:
-    """One file to make.
+    """A file to make.
 
     Attributes:
         path: where it goes, from this folder.
@@ -151,7 +151,7 @@ _OF_ELF: Final = "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,-s", "-Wl,-z,undefs"
 
 
 def _as_it_is(written: bytes) -> bytes:
-    """What clang has written."""
+    """Return what clang has written."""
     return written
 
 

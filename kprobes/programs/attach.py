@@ -255,7 +255,7 @@ def _places(owner: ProgramOwner, program: Program, where: str | int | None, offs
 
 
 def _said(code: Code) -> Target | None:
-    """Where a program's section says that it belongs; None: nowhere, or where it cannot be."""
+    """Return where a program's section says that it belongs; None: nowhere, or where it cannot be."""
     try:
         return target_of(code)
     except ProgramError:

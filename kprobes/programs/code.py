@@ -34,7 +34,7 @@ class CodeLine:
 
 
 class Asked(IntEnum):
-    """Which number of the guest's types an instruction depends on, as objects count them."""
+    """The number of the guest's types that an instruction depends on, as objects count them."""
 
     OFFSET = 0
     SIZE = 1

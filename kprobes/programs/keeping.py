@@ -47,7 +47,7 @@ class Keeping:
         self._base = view.words["followed_base"]
 
     def kept(self, slot: int) -> bytes:
-        """What was kept of a followed call.
+        """Return what was kept of a followed call.
 
         Args:
             slot: how many calls were being followed when it began.

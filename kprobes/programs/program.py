@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @frozen(eq=False)  # its map would be compared entry by entry
 class AtEntry:
-    """What runs at a function's entry for a program at its return.
+    """The part of a program that runs at a function's entry for a program at its return.
 
     Attributes:
         program: writes `kept`, at call_slot().

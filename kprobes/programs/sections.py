@@ -1,4 +1,4 @@
-"""Where programs belong: the names of an object's sections, as libbpf has them, and what they mean
+"""The places that programs belong to: the names of an object's sections, as libbpf has them, and what they mean
 in a guest.
 """
 
@@ -46,7 +46,7 @@ _GLOB: Final = re.compile(r"[*?\[]")
 
 @frozen
 class Target:
-    """Where a section says that its program belongs.
+    """The place where a section says that its program belongs.
 
     Attributes:
         on: "entry", "return", "session" (both), "syscall" and "sysreturn" (a function that serves a
@@ -73,7 +73,7 @@ class Target:
 
 
 def target_of(code: Code) -> Target | None:
-    """Where a program's section says that it belongs.
+    """Return where a program's section says that it belongs.
 
     Returns:
         None: nowhere by itself; it is attached by hand.

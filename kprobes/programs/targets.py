@@ -26,7 +26,7 @@ class Named(Protocol):
 
 @frozen
 class Aim:
-    """One place that a target means.
+    """A place that a target means.
 
     Attributes:
         symbol: name or address of the function; address of a marker.

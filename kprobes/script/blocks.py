@@ -253,7 +253,7 @@ class BlockWriter(ABC):
         return any(isinstance(one, tree.Variable) and one.name == name for one in tree.walk(node))
 
     def facts(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
-        """What is known of the map that is meant."""
+        """Return what is known of the map that is meant."""
         return self.typing.maps[target.name if isinstance(target, tree.MapName) else target.map.name]
 
     def _assign_map(self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression) -> None:
@@ -316,7 +316,7 @@ class BlockWriter(ABC):
         asm.place(out)
 
     def _top(self, top: str, out: str) -> None:
-        """Where a loop begins a round: engines count them."""
+        """Write the begin of a loop's round: engines count them."""
         self.asm.place(top)
         self.asm.call("may_loop")
         self.asm.jump_if_number("==", 0, 0, out)
@@ -978,7 +978,7 @@ class BlockWriter(ABC):
     # --- values that lie in memory
 
     def place(self, node: Expression) -> Area:
-        """Where an expression's value lies; its type is the expression's own."""
+        """Return where an expression's value lies; its type is the expression's own."""
         kind = self.type(node)
         if isinstance(node, tree.Variable):
             slot = self.typing.slots[node]
@@ -995,7 +995,7 @@ class BlockWriter(ABC):
         return area
 
     def _element(self, node: tree.Index) -> Area:
-        """Where an element of an array in the program's own memory lies."""
+        """Return where an element of an array in the program's own memory lies."""
         of = self.type(node.of)
         if not isinstance(of, types.Array) or not isinstance(node.index, tree.Number):
             raise ProgramError("an element that is no number is found by a constant index only",

@@ -25,7 +25,7 @@ _QUALIFIERS: Final = frozenset({"const", "volatile", "static", "inline", "__rest
 
 
 class Definitions:
-    """What a script's C definitions say.
+    """The C definitions of a script.
 
     Attributes:
         constants: names of `#define` and of enumerators -> their numbers.

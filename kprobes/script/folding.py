@@ -20,7 +20,7 @@ _LEAST: Final = -(1 << 63)
 
 @define
 class Parameters:
-    """What was given behind a script.
+    """The parameters that were given behind a script.
 
     Attributes:
         positional: texts of `$1`, `$2` ...

@@ -134,7 +134,7 @@ def _override(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _ignore(g: BlockWriter, node: tree.Call) -> None:
-    """What was settled at compile time."""
+    """Do nothing: it was settled at compile time."""
 
 
 _EFFECTS: Final[dict[str, Callable[..., None]]] = {

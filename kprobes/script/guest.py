@@ -29,7 +29,7 @@ _I32 = range(-(1 << 31), 1 << 31)
 
 
 class GuestWorld:
-    """What a script can know of a machine (a World).
+    """The knowledge that a script can have of a machine (a World).
 
     Attributes:
         bits, order, cpus, stacked: see `World`.

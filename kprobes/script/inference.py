@@ -70,7 +70,7 @@ class MapFacts:
 
 @define(eq=False)
 class ArgumentSource:
-    """Where a named argument of a probe is.
+    """The place of a named argument of a probe.
 
     Attributes:
         word: of the context, that has it, or the address of where it lies.
@@ -123,7 +123,7 @@ class TypedProbe:
 
 @define(eq=False)
 class Typing:
-    """What is known about a script's types.
+    """The known types of a script.
 
     Attributes:
         of: expression -> type.
@@ -143,7 +143,7 @@ class Typing:
 
 
 class Inference(ABC):
-    """One walk after the other through a script.
+    """The inference of types, one walk after the other through a script.
 
     Attributes:
         typing: what is found out.
@@ -180,7 +180,7 @@ class Inference(ABC):
 
     @abstractmethod
     def constant(self, node: Expression) -> str | int | None:
-        """What an expression is at compile time; None: it is known only when the script runs."""
+        """Return what an expression is at compile time; None: it is known only when the script runs."""
 
     # --- messages
 
@@ -756,7 +756,7 @@ class Inference(ABC):
         return together
 
     def known(self, node: Expression) -> bool | None:
-        """What a condition is at compile time; None: it is not known."""
+        """Return what a condition is at compile time; None: it is not known."""
         if isinstance(node, tree.Number | tree.Truth):
             return bool(node.value)
         if isinstance(node, tree.Unary) and node.operator == "!":

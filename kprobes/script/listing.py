@@ -29,7 +29,7 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 class ProgramNames(Protocol):
-    """What a program's file says of its functions."""
+    """The functions of a program, as its file names them."""
 
     def functions(self) -> Sequence[tuple[str, int]]:
         """Return name and address of each function."""
@@ -81,7 +81,7 @@ class Program:
 
 @attrs.frozen
 class ListedProbe:
-    """One line of a list, and those under it.
+    """A line of a list, and those under it.
 
     Attributes:
         text: the probe, ready to be used in a script.

@@ -1,4 +1,4 @@
-"""What a script prints: messages as text or as JSON, byte for byte as bpftrace writes them.
+"""The output of a script: messages as text or as JSON, byte for byte as bpftrace writes them.
 
 Text goes out through functions that take `str`; see `printing` for bytes that are not UTF-8.
 """

@@ -1,4 +1,4 @@
-"""Where a script's probes go: attach points to addresses of the guest."""
+"""The places of a script's probes: attach points to addresses of the guest."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
 
 
 def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
-    """Where the code of a source line begins."""
+    """Return where the code of a source line begins."""
     assert point.line is not None
     file, number = point.line
     for symbol in world.functions("*", point.image):

@@ -37,7 +37,7 @@ _DURATION: Final = re.compile(r"([0-9]+)(ns|us|ms|s|m|h|d)")
 
 @frozen(kw_only=True)
 class Point:
-    """One attach point.
+    """An attach point.
 
     Attributes:
         kind: `kprobe`, `begin`, ...

@@ -42,7 +42,7 @@ _TAKES: dict[str, tuple[type[ValueType], ...] | None] = {
 
 @attrs.frozen
 class Conversion:
-    """One conversion of a format: `%-5lx`.
+    """A conversion of a format: `%-5lx`.
 
     Attributes:
         letter: what follows the length: `d`, `s`, `rx` ...

@@ -1,4 +1,4 @@
-"""Which type holds values of two types, and how types are called in messages."""
+"""The type that holds values of two types, and how types are called in messages."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _LEAST: Final = 0.001
 
 
 class Outside:
-    """Where begin, end and interval probes run: at no place of the guest (a call.RunPlace).
+    """The place where begin, end and interval probes run: at no place of the guest (a call.RunPlace).
 
     Attributes:
         cpu: always 0.
@@ -63,7 +63,7 @@ class Outside:
         return self._read(addr, size)
 
     def pid_tgid(self) -> int:
-        """This process."""
+        """Return this process's number, twice."""
         return os.getpid() << 32 | os.getpid()
 
     def comm(self) -> bytes:
@@ -75,7 +75,7 @@ class Outside:
         return []
 
     def override(self, value: int) -> None:
-        """There is no function to skip."""
+        """Refuse: there is no function to skip."""
         raise ProgramError("there is no function to skip outside of the guest")
 
     def func_ip(self) -> int:
@@ -227,7 +227,7 @@ class Script:
 
     @property
     def status(self) -> int:
-        """What exit() was given."""
+        """The status that exit() was given."""
         return self._performer.status
 
     @property
@@ -406,14 +406,14 @@ class Script:
 
     @property
     def output(self) -> str:
-        """What it has printed so far, where no other output was given."""
+        """The text that the script has printed so far, where no other output was given."""
         if not self._drained:
             self.poll()
         return self._kept.getvalue()
 
     @property
     def errors(self) -> str:
-        """What it has said on standard error, where no other output was given."""
+        """The text that the script has written to standard error, where no other output was given."""
         return self._errors.getvalue()
 
     @property
@@ -434,7 +434,7 @@ class Script:
 
     @property
     def programs(self) -> list[Program]:
-        """Its programs, in the order of the text."""
+        """The script's programs, in the order of the text."""
         return [program for _, program in self._compiled.programs]
 
     def __repr__(self) -> str:

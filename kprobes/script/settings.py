@@ -1,4 +1,4 @@
-"""What a script or the environment configures: bpftrace's config variables."""
+"""The settings of a script or the environment: bpftrace's config variables."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def call(inference: Inference, node: tree.Call, at: tree.Node | None = None) -> 
 
 
 def constant(inference: Inference, node: tree.Expression) -> str | int | None:
-    """What an expression is at compile time; None: it is known only when the script runs."""
+    """Return what an expression is at compile time; None: it is known only when the script runs."""
     if isinstance(node, tree.Number | tree.Truth):
         return int(node.value)
     if isinstance(node, tree.Text):
@@ -143,7 +143,7 @@ def constant(inference: Inference, node: tree.Expression) -> str | int | None:
 
 
 def probe_type(kind: str) -> str:
-    """What `probetype` says of a kind of probe."""
+    """Return what `probetype` says of a kind of probe."""
     return "special" if kind in ("begin", "end", "self") else kind
 
 

@@ -1,4 +1,4 @@
-"""Where a script's programs keep things: areas of memory, constants, maps; and actions that Python does for them."""
+"""The storage of a script's programs: areas of memory, constants, maps; and actions that Python does for them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Area:
 
 @frozen
 class Action:
-    """What Python does when it finds a record in the ring.
+    """The work of Python when it finds a record in the ring.
 
     A record is the action's number in 8 bytes, then its values.
 

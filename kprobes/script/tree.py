@@ -317,7 +317,7 @@ class Jump(Statement):
 
 @define(eq=False, kw_only=True)
 class AttachPoint(Node):
-    """Where a probe goes, as written."""
+    """The place of a probe, as written."""
 
     text: str
 

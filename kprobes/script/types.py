@@ -183,7 +183,7 @@ class Symbol(ValueType):
 
 @attrs.frozen
 class StackFrame:
-    """One frame in the value of a `Stack`.
+    """A frame in the value of a `Stack`.
 
     Attributes:
         address: the pc.

@@ -15,7 +15,7 @@ Row = tuple[int, int, int, int, int, int, "tuple[Any, ...]", "tuple[int, ...]"]
 
 @frozen
 class Part:
-    """What only records of one event have, in columns.
+    """The columns that only records of one event have.
 
     Attributes:
         event: the event's number.

@@ -1,4 +1,4 @@
-"""What scripts of pages draw, of stacks and of calls."""
+"""The data that scripts of pages draw, of stacks and of calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells the times of records."""
+"""Clocks that tell the times of records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ COUNTS: Final = (COUNTER, INSTRUCTIONS)
 
 
 def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], int] | None:
-    """What tells a record's time; None: nobody. BadArgument; Unsupported: this machine counts no instructions."""
+    """Return what tells a record's time; None: nobody. BadArgument; Unsupported: this machine counts no
+    instructions."""
     if callable(clock):
         return _own(clock)
     if clock == INSTRUCTIONS:

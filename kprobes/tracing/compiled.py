@@ -102,7 +102,7 @@ class Programs:
         return INSTRUCTIONS if self._clock == INSTRUCTIONS else HOST
 
     def detach(self) -> None:
-        """They run no more."""
+        """Detach the programs: they run no more."""
         attached, self._attached = self._attached, []
         for each in attached:
             each.detach()
@@ -112,7 +112,7 @@ class Programs:
         return len(data) == self._size and _HEAD.unpack_from(data)[1] in self._take
 
     def drain(self) -> None:
-        """What was recorded goes into the trace's ring."""
+        """Put what was recorded into the trace's ring."""
         self.buffer.settle()
         if self._copied and not self.buffer.ring.copies:
             self._ring.extend(self.buffer.ring.take(self._size))

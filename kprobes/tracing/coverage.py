@@ -1,4 +1,4 @@
-"""Which code was executed: blocks and edges as the machine counts them, and the files that other tools read coverage
+"""The code that was executed: blocks and edges as the machine counts them, and the files that other tools read coverage
 from."""
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ class Coverage:
             new.file.write(data)
 
     def contents(self, format: str, sources: str | os.PathLike[str] = ".") -> bytes:
-        """What save() writes: "drcov", "lcov", "html" or "afl". Raises BadArgument, Unsupported where no file has
-        lines."""
+        """Return what save() writes: "drcov", "lcov", "html" or "afl". Raises BadArgument, Unsupported where
+        no file has lines."""
         if format not in FORMATS.values():
             raise BadArgument(f"format is {shown(format)}", hint=PASS)
         if format == "drcov":

@@ -127,7 +127,7 @@ def _modules(blocks: Iterable[Block], images: list[Module], regions: Sequence[tu
 
 @define
 class SourceCoverage:
-    """What was executed of a source file.
+    """The executed lines of a source file.
 
     Attributes:
         lines: line -> how often it was executed, at most.

@@ -40,7 +40,7 @@ class Owner(Protocol):
 
 @define
 class Call:
-    """One call.
+    """A call.
 
     Attributes:
         name: the function's.
@@ -66,7 +66,7 @@ class Call:
         return max((self.instructions or 0) - sum(call.instructions or 0 for call in self.calls), 0)
 
     def __iter__(self) -> Iterator[Call]:
-        """This call and all below it, in the order in which they began."""
+        """Yield this call and all below it, in the order in which they began."""
         todo = [self]
         while todo:
             call = todo.pop()
@@ -76,7 +76,7 @@ class Call:
 
 @checked()
 class CallTree:
-    """What was called below a function; str() shows it as ftrace's function graph does.
+    """The calls below a function; str() shows it as ftrace's function graph does.
 
     Attributes:
         calls: of the function itself.

@@ -140,7 +140,7 @@ def _arguments(batch: Batch) -> list[tuple[int, int]]:
 
 
 class _Calls:
-    """What the records of a trace say of calls.
+    """The calls that the records of a trace tell of.
 
     Attributes:
         edges: (caller, function) -> calls.
@@ -398,7 +398,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _edges(values: Sequence[int], unit: str) -> list[int]:
-    """Where bars begin, and behind the last one where it ends. values: in order."""
+    """Return where bars begin, and behind the last one where it ends. values: in order."""
     least, most = values[0], values[-1]
     if most - least < MOST_BARS:
         return list(range(least, most + 2))

@@ -1,4 +1,4 @@
-"""What a trace keeps of an event: enough to show its hits where there is no machine any more."""
+"""The part of an event that a trace keeps: enough to show its hits where there is no machine any more."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EventInfo:
 
     @classmethod
     def of(cls, event: Event) -> EventInfo:
-        """What there is to keep of an event."""
+        """Return what there is to keep of an event."""
         fields = tuple(Field(name=arg.name, type=arg.type) for arg in event.args)
         return cls(name=event.name, group=event.group, kind=event.kind, symbol=event.symbol, offset=event.offset,
                    address=event.address, where=event._where or event.watched, text=str(event), fields=fields)
@@ -70,7 +70,7 @@ class EventInfo:
         return self.where if self.kind == "w" else self.where.partition("+")[0]
 
     def place(self, caller: str) -> str:
-        """What ftrace shows in brackets. caller: where a function returns to, who accessed memory."""
+        """Return what ftrace shows in brackets. caller: where a function returns to, who accessed memory."""
         return {"p": self.where, "w": caller}.get(self.kind, f"{caller} <- {self.where}")
 
     def arguments(self, values: Sequence[Value]) -> str:

@@ -106,7 +106,7 @@ class _Interned(dict[Any, int]):
         return number
 
     def data(self, field: int, text: Callable[[Any], str]) -> bytes:
-        """What tells readers of them. text: of what is interned."""
+        """Return the packets that tell readers of the interned texts. text: of what is interned."""
         texts = [(number, text(key).encode(errors="backslashreplace")) for key, number in self.items()]
         return b"".join([_message(field, _number(IID, number) + _message(TEXT, raw)) for number, raw in texts])
 
@@ -277,7 +277,7 @@ def _at(column: Sequence[Any], which: Sequence[int]) -> Sequence[Any]:
 
 
 def _sign(value: Any) -> Any:
-    """What of a value tells how many bytes it takes."""
+    """Return the part of a value that tells how many bytes it takes."""
     if isinstance(value, bytes):
         return len(value)
     return tuple([each is None for each in value]) if isinstance(value, tuple) else value is None

@@ -1,4 +1,4 @@
-"""Where hits come from: folded stacks, speedscope's JSON, a flame graph."""
+"""The stacks that hits come from: folded stacks, speedscope's JSON, a flame graph."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Put(Protocol):
 
 
 class Layout:
-    """Where things are in an event's records.
+    """The layout of an event's records.
 
     Attributes:
         format: of struct, unpadded.
@@ -119,7 +119,7 @@ class Ring:
     # --- writing
 
     def turn(self) -> int:
-        """There is no room at the end: more room, or the beginning again. Where the next record goes."""
+        """Make more room, or begin again, as there is none at the end. Return where the next record goes."""
         have = self.end // self.size
         if have < self.records:
             more = min(max(have, FIRST), self.records - have)
@@ -159,7 +159,7 @@ class Ring:
         return self._same.setdefault(repr(value) if mixed else value, value)
 
     def writer(self, event: int) -> Put:
-        """What puts records of one event here."""
+        """Return what puts records of one event here."""
         layout, pack, size, clock = self.layouts[event], self.formats[event].pack_into, self.size, self.clock
         known, returns, plain, worded, stacked = self.known, layout.returns, layout.plain, self.worded, self.stacked
         zeros, beside, numbers = (0,) * layout.words, worded or stacked, layout.numbers
@@ -193,7 +193,7 @@ class Ring:
             self.at, rest = at + many, rest[many:]
 
     def aside(self, place: int, values: Sequence[Value], stack: Sequence[int]) -> None:
-        """What a record has beside it."""
+        """Keep what a record has beside it."""
         if self.worded:
             self.texts[place] = self.same(tuple(values), self._mixed)
         if self.stacked:
@@ -218,7 +218,7 @@ class Ring:
         return min(self.written, self.records)
 
     def place(self, n: int) -> int:
-        """Where the n-th oldest record lies, in records."""
+        """Return where the n-th oldest record lies, in records."""
         first = self.at // self.size if self.laps else 0
         return (first + n) % max(len(self), 1)
 

@@ -1,4 +1,4 @@
-"""Where handlers of a trace's events put what a hit was: into the ring, or to whoever is told at once."""
+"""The stores where handlers of a trace's events put what a hit was: into the ring, or to whoever is told at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class IntoRing:
             self._programs.buffer.settle()
 
     def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> list[str]:
-        """What puts a record of event number `cookie` there: an event of numbers only is packed at once."""
+        """Return the lines that put a record of event number `cookie` there: an event of numbers only is
+        packed at once."""
         ring, layout = self._ring, self._ring.layouts[cookie]
         names |= {"ring": ring, "put": ring.writer(cookie), "pack": ring.formats[cookie].pack_into, "known": ring.known,
                   "clock": ring.clock, "error": struct.error}
@@ -58,6 +59,6 @@ class Told:
         """Nothing is kept."""
 
     def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> list[str]:
-        """What tells of a hit."""
+        """Return the lines that tell of a hit."""
         names["tell"] = self._tell
         return [f"tell(({values}), back, {stack})"]

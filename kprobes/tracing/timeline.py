@@ -31,7 +31,7 @@ BEGIN, END, INSTANT = "B", "E", "i"
 
 @frozen
 class Marks:
-    """What the records of a batch are on the line of time.
+    """The marks of a batch's records on the line of time.
 
     Attributes:
         batch: the records.
@@ -130,7 +130,7 @@ class Spans:
 
 
 def task_name(task: Any) -> str:
-    """What a thread is called; never nothing, which readers refuse."""
+    """Return a thread's name; never nothing, which readers refuse."""
     return f"task {task}" if isinstance(task, int) else task_text(task).translate(CONTROLS) or "task"
 
 
@@ -244,7 +244,7 @@ class _Callers(dict[int, str]):
 
 
 def _template(info: EventInfo, phase: str, arguments: str) -> str:
-    """What `(microseconds, nanoseconds beyond, thread, *arguments)` fill."""
+    """Return the template that `(microseconds, nanoseconds beyond, thread, *arguments)` fill."""
     name = _quoted(info.name if phase == INSTANT else info.function)
     args = f'{{"return": {{{arguments}}}}}' if phase == END else f"{{{arguments}}}"
     scope = ', "s": "t"' if phase == INSTANT else ""

@@ -58,7 +58,7 @@ def write(trace: Trace, file: IO[Any], format: str) -> None:
 
 
 class Source(Protocol):
-    """Where a trace's records are: a ring, or a file's table.
+    """The source of a trace's records: a ring, or a file's table.
 
     Attributes:
         infos: the events, by the numbers in rows.
@@ -99,7 +99,7 @@ class Trace:
 
     @property
     def events(self) -> tuple[EventInfo, ...]:
-        """What was recorded."""
+        """The events that were recorded."""
         return tuple(self._source.infos)
 
     @property
@@ -114,7 +114,8 @@ class Trace:
 
     @property
     def clock(self) -> str:
-        """Whose times records have: "counter" (none), "host" (ns), "instructions" (of the guest, so far) or "own"."""
+        """The clock whose times records have: "counter" (none), "host" (ns), "instructions" (of the guest,
+        so far) or "own"."""
         return self._source.clock
 
     @property
@@ -174,7 +175,7 @@ class Trace:
 
     @property
     def source(self) -> Source:
-        """Where the records are."""
+        """The source of the records."""
         return self._source
 
     def __repr__(self) -> str:
@@ -238,7 +239,7 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
-        """What save() wrote. Raises ImageError: unreadable, damaged, another program's; Unsupported."""
+        """Load what save() wrote. Raises ImageError: unreadable, damaged, another program's; Unsupported."""
         from .columns import load
 
         source, names, lines = load(path)

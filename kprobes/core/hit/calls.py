@@ -337,7 +337,7 @@ class CallsUnderWay:
         return any(regs[name] in near for name in regs.names)
 
     def _set_aside(self, calls: Instances, gone: Callable[[int, KretprobeInstance], bool]) -> None:
-        """Their probes get other instances; they come first, and the oldest of too many are
+        """Set calls aside: their probes get other instances, and the oldest of too many are
         forgotten.
         """
         left = [ri for i, ri in enumerate(calls) if not ri.aside and gone(i, ri)]

@@ -1,4 +1,4 @@
-"""Which encodings the model knows, unit by unit ("Instruction Formats", volume 3, chapter 4)."""
+"""The encodings that the model knows, unit by unit ("Instruction Formats", volume 3, chapter 4)."""
 
 from __future__ import annotations
 

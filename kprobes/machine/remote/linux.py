@@ -1,4 +1,4 @@
-"""Which system calls of a process QEMU's user mode tells a stub's client of.
+"""The system calls of a process that QEMU's user mode tells a stub's client of.
 
 QEMU 10 tells of a call by its number where that is below 1024; of others it tells of all or of none
 (MIPS's begin at 4000 and 5000), and each call then costs two stops. It has no clone3().

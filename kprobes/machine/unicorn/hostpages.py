@@ -88,7 +88,7 @@ class _File:
 
 @cache
 def _pagemap(_pid: int) -> int:
-    """This process's file that tells of its pages. One that is forked has its own."""
+    """Return this process's file that tells of its pages. One that is forked has its own."""
     return os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
 
 

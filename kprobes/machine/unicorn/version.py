@@ -1,4 +1,4 @@
-"""Which Unicorn this is, by its library: a binding may say otherwise, and its modules differ."""
+"""The version of Unicorn, by its library: a binding may say otherwise, and its modules differ."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Programs(Map, MutableMapping[int, Any]):
             self._ready[number] = make(program)
 
     def ready(self, number: int) -> Any:
-        """What runs the program at an index; None: there is none."""
+        """Return what runs the program at an index; None: there is none."""
         if number not in self._ready and number in self._held:
             self._ready[number] = self._held[number].engine("interpreter")
         return self._ready.get(number)

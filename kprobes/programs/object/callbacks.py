@@ -32,7 +32,7 @@ _ARRAYS: Final = (MapType.ARRAY, MapType.PERCPU_ARRAY)
 
 @frozen
 class Known:
-    """What a register holds for certain. kind: "function" or "map". number: first slot, or number of the map."""
+    """The known contents of a register. kind: "function" or "map". number: first slot, or number of the map."""
 
     kind: str
     number: int
@@ -217,7 +217,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[], Assembler]]] = {
 
 def registers_at(code: Sequence[Instruction], start: int, end: int, entry: Mapping[int, Known]) -> Mapping[
         int, Mapping[int, Known]]:
-    """What registers hold for certain, before each instruction of a function.
+    """Return what registers hold for certain, before each instruction of a function.
 
     Args:
         code: the program.

@@ -68,7 +68,7 @@ def _described(symbol: ObjectSymbol, btf: Btf, values: Values) -> Spec:
 
 
 def _of_structure(map_name: str, number: int, btf: Btf, values: Values) -> Spec:
-    """What a structure that describes a map says.
+    """Return what a structure that describes a map says.
 
     Args:
         map_name: for messages.

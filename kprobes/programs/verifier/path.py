@@ -74,7 +74,7 @@ _Pending = tuple[int, PathState, Checkpoint | None, int, int, frozenset[int], fr
 
 
 class Path:
-    """One path.
+    """A path through a program.
 
     Attributes:
         state: what is known here.

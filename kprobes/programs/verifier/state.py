@@ -214,7 +214,7 @@ def halves(cell: Cell | None, order: str) -> tuple[Half, Half]:
 
 
 def bits(half: Half) -> int:
-    """Which bytes of a half are initialised, and which were a pointer's: as in Half."""
+    """Return which bytes of a half are initialised, and which were a pointer's: as in Half."""
     return half if isinstance(half, int) else WRITTEN
 
 

@@ -25,7 +25,7 @@ UNIT = 8  # bytes of guest code that a call site takes at least
 
 
 class CallSite:
-    """One call site, as host code sees it.
+    """A call site, as host code sees it.
 
     Attributes:
         address: of its words, see kprobes/native/words.h.

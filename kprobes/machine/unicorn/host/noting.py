@@ -19,7 +19,7 @@ AT_ONCE = 256  # NOTES of engine.c
 
 @frozen(eq=False)
 class Noting:
-    """One function that notes a word before the engine's own function runs.
+    """A function that notes a word before the engine's own function runs.
 
     Attributes:
         function: its address.

@@ -52,7 +52,7 @@ class Cell:
         )
 
     def onward(self, words: int) -> memoryview:
-        """This word and those behind it, in the shape of a view."""
+        """Return this word and those behind it, in the shape of a view."""
         size = self.view.itemsize
         return (
             memoryview((ctypes.c_char * (words * size)).from_address(self.address))
