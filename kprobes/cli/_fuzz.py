@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import shlex
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -224,7 +224,8 @@ def _run_one(named: PythonTarget | CallTarget, path: str, timeout: float, as_jso
 
     data = Path(path).read_bytes()
     words = ["kprobes", "fuzz", *named.words]
-    fate, finding = examine(Bench(named.load()), data, timeout)
+    with _apart(as_json):
+        fate, finding = examine(Bench(named.load()), data, timeout)
     if finding is not None:
         kept = Kept(finding, path, 1, [*words, path])
         click.echo(json_of([kept], words) if as_json else text_of(kept), nl=False)
@@ -234,6 +235,24 @@ def _run_one(named: PythonTarget | CallTarget, path: str, timeout: float, as_jso
         click.echo(f"{path}: {f'hangs: {_said(fate.error)}' if fate.timeout else 'nothing went wrong'}")
     if fate.signal:
         click.get_current_context().exit(GUEST_FAILED)
+
+
+@contextlib.contextmanager
+def _apart(as_json: bool) -> Iterator[None]:
+    """Have what a target prints in stderr, its processes' included, where stdout is one JSON object."""
+    if not as_json or sys.stdout is None:
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _said(error: BaseException | None) -> str:
@@ -258,13 +277,15 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
     if output is not None:
         check_folder(output, folder)
         output.mkdir(parents=True, exist_ok=True)
-    named.load().machine.close()  # what is wrong with it is said once, and here
+    with _apart(as_json):
+        named.load().machine.close()  # what is wrong with it is said once, and here
     most = memory << 20 if sys.platform.startswith("linux") else None  # elsewhere there is no such limit
     job = Replay(named, _stamp(named), timeout, most, map_size or SIZE)
     found = Findings(["kprobes", "fuzz", *named.words], output)
     entries: list[JournalEntry] = []
     stopped = False
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_apart(as_json))
         executor, jobs = stack.enter_context(cluster(dask, jobs)) if dask else (None, jobs)
         journal = stack.enter_context(Journal(output / JOURNAL, repr(job))) if output is not None else None
         entries = _entries(journal, items, found, output)
@@ -322,7 +343,7 @@ def _sum_up(entries: Sequence[JournalEntry], found: Findings, output: Path | Non
     """Write reports, and say what was found. Returns the minimal corpus."""
     from ..fuzz.findings import write, write_corpus
     from ..fuzz.replay import edges_in, smallest
-    from ..fuzz.reports import headline, sarif_of
+    from ..fuzz.reports import headline, sarif_of, typed
 
     entries = sorted(entries, key=lambda entry: entry.item)  # they came in any order
     results = {entry.item: entry.result for entry in entries if isinstance(entry.result, dict)}
@@ -343,7 +364,7 @@ def _sum_up(entries: Sequence[JournalEntry], found: Findings, output: Path | Non
         return chosen
     if kept:
         table(("crash", "inputs", "what", "again"),
-              [(one.finding.hash, one.count, headline(one.finding), shlex.join(one.again)) for one in kept])
+              [(one.finding.hash, one.count, headline(one.finding), typed(one.again)) for one in kept])
     click.echo(f"{len(entries)} inputs cover {edges} edges; {len(chosen)} of them do as well; {len(kept)} crashes, "
                f"{len(failed)} inputs hang or fail", err=True)
     if failed:

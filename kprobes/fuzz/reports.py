@@ -37,7 +37,21 @@ class Kept:
 
     def to_json(self) -> dict[str, Any]:
         """As a value that JSON can say."""
-        return {"input": self.input, "count": self.count, "again": shlex.join(self.again), **self.finding.to_json()}
+        return {"input": self.input, "count": self.count, "again": typed(self.again), **self.finding.to_json()}
+
+
+def typed(words: Sequence[str]) -> str:
+    """Return the words of a command as one types them.
+
+    A word that is no text, or is not on one line, is quoted as $'...'.
+    """
+    return " ".join(shlex.quote(word) if word.isprintable() else _escaped(word) for word in words)
+
+
+def _escaped(word: str) -> str:
+    shown = [chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\{byte:03o}"
+             for byte in word.encode(errors="surrogateescape")]
+    return f"$'{''.join(shown)}'"
 
 
 def headline(finding: Finding) -> str:
@@ -63,7 +77,7 @@ def text_of(kept: Kept) -> str:
     lines.append("  registers:")
     cells = [f"{name}={value:#x}" for name, value in finding.registers.items()]
     lines += [f"    {'  '.join(cells[n:n + _IN_A_LINE])}" for n in range(0, len(cells), _IN_A_LINE)]
-    lines.append(f"  again: {shlex.join(kept.again)}")
+    lines.append(f"  again: {typed(kept.again)}")
     return "".join(f"{line.translate(CONTROLS)}\n" for line in lines)
 
 
@@ -112,7 +126,7 @@ def _result(kept: Kept) -> dict[str, Any]:
     return {
         "ruleId": _rule(finding),
         "level": "error",
-        "message": {"text": f"{headline(finding)}\nagain: {shlex.join(kept.again)}"},
+        "message": {"text": f"{headline(finding)}\nagain: {typed(kept.again)}"},
         "locations": places[:1],
         "stacks": [{"frames": [{"location": place} for place in places]}],
         "partialFingerprints": {"stackHash/v1": finding.hash},

@@ -389,6 +389,35 @@ def test_a_corpus_with_anything_in_it(tmp_path: Path) -> None:
     assert len(list((out / "crashes").iterdir())) == 1
 
 
+def test_targets_that_print(tmp_path: Path, corpus: Path) -> None:
+    """With --json stdout is one object, whatever a target prints, here or in its processes."""
+    path = target(tmp_path, f"""
+from kprobes import UnicornMachine
+machine = UnicornMachine.load({packets('arm64')!r})
+print("loaded")
+def fuzz(data):
+    print("running", flush=True)
+""")
+    for words in (["--replay", str(corpus), "-j", "1"], [str(next(corpus.glob("*")))]):
+        ran = subprocess.run([sys.executable, "-m", "kprobes", "fuzz", path, *words, "--json"], capture_output=True,
+                             text=True, check=True)
+        assert json.loads(ran.stdout)["findings"] == [] and "loaded" in ran.stderr and "running" in ran.stderr
+
+
+@pytest.mark.parametrize("name", [b"plain", b"two words", b"b\xffd", b"two\nlines", b"it's \\ \xc3\xa4"])
+def test_the_command_that_repeats_a_crash(tmp_path: Path, name: bytes) -> None:
+    """A shell runs it as it is printed, whatever the input's name."""
+    path = os.fsencode(tmp_path) + b"/" + name
+    Path(os.fsdecode(path)).write_bytes(b"KPT\3\200\0\0")
+    first = subprocess.run([sys.executable, "-m", "kprobes", "fuzz", packets("arm64"), *CALL, path], capture_output=True,
+                           check=False)
+    again = next(line for line in first.stdout.splitlines() if line.startswith(b"  again: kprobes "))
+    command = again.removeprefix(b"  again: kprobes ")
+    typed = subprocess.run([b"bash", b"-c", os.fsencode(sys.executable) + b" -m kprobes " + command],
+                           capture_output=True, check=False)
+    assert typed.returncode == 1 and typed.stdout == first.stdout, typed.stderr
+
+
 @pytest.mark.quick
 def test_smallest() -> None:
     """All edges, by few and small inputs."""
