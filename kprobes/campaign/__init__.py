@@ -1,4 +1,4 @@
-"""One job for many items: files, inputs, architectures; on all processors of a machine, or on a
+"""Campaigns: one job for many items: files, inputs, architectures; on all processors of a machine, or on a
 cluster.
 
     from kprobes.campaign import Calls, run

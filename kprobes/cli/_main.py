@@ -38,8 +38,8 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """What Ctrl-C does, SIGTERM (`timeout`, CI) and SIGHUP (the terminal is gone) do meanwhile: what has been recorded
-    is written. Signals that are ignored (`nohup`), or are somebody else's, stay so."""
+    """Have SIGTERM (`timeout`, CI) and SIGHUP (the terminal is gone) do what Ctrl-C does meanwhile: what has been
+    recorded is written. Signals that are ignored (`nohup`), or are somebody else's, stay so."""
     mine = os.getpid()
 
     def end(number: int, frame: object) -> None:

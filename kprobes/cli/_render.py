@@ -89,7 +89,7 @@ def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bo
 
 @contextlib.contextmanager
 def patience(text: str) -> Iterator[None]:
-    """What takes longer than a second says on a terminal that it goes on; then the line is gone again."""
+    """Say on a terminal that work goes on which takes longer than a second; then the line is gone again."""
     if not sys.stderr.isatty():
         yield
         return

@@ -69,7 +69,7 @@ class _Place:
         return f"{self._marker.address | mode:#x}{semaphore}"
 
     def definition(self, first: str, words: list[str], at: int) -> str:
-        """What is to be parsed."""
+        """Return the definition that is to be parsed."""
         at += len(words[1]) + 1
         out = [first, str(self)]
         for word in words[2:] or [f"arg{n + 1}=$arg{n + 1}" for n in range(len(self._marker.arguments))]:

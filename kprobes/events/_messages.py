@@ -1,4 +1,4 @@
-"""What is wrong with a definition, by Linux's error names."""
+"""Messages for errors in a definition, by Linux's error names."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Around(Protocol):
 
 @frozen
 class _Found:
-    """Where a name begins.
+    """The value that a name begins with.
 
     Attributes:
         type: of it.
@@ -85,11 +85,11 @@ class Named:
 
     @property
     def parameters(self) -> list[str]:
-        """Their names."""
+        """The parameters' names."""
         return [variable.name for variable, _ in self._arrivals]
 
     def fetch(self, text: str, at: int, suffix: str | None) -> tuple[Source, Type | None]:
-        """What fetches a variable, member or element.
+        """Return what fetches a variable, member or element.
 
         Args:
             text: its name, and the way to a member or element.
@@ -133,7 +133,7 @@ class Named:
         return source, shown
 
     def result(self, text: str, at: int, suffix: str | None) -> tuple[Source, Type | None] | None:
-        """What fetches `$retval`, `$retval->member` or `$retval[1]`; None where it is a word as it stands.
+        """Return what fetches `$retval`, `$retval->member` or `$retval[1]`; None where it is a word as it stands.
 
         Args:
             text: as written.
@@ -208,7 +208,7 @@ class Named:
         return self._kept(name, type, read)
 
     def _kept(self, name: str, type: CType, read: Plan) -> _Found:
-        """What a return event keeps of the function's entry."""
+        """Return what a return event keeps of the function's entry."""
         if type.kind in (*_NUMBERS, "pointer") and 8 * type.size <= 64:
             return _Found(type, self._around.kept(AtEntry(name, _word(read))))
         kept = self._around.kept(AtEntry(name, read))
@@ -228,7 +228,7 @@ class Named:
         return _Found(type, view=read)
 
     def _result(self, at: int) -> _Found:
-        """What a function returns."""
+        """Return the type of what a function returns."""
         info, type = self._info, self._info.result(self._address)
         assert type is not None
         if type.kind in (*_NUMBERS, "pointer") and 8 * type.size <= self._bits:
@@ -287,7 +287,14 @@ class Named:
         return source, None
 
     def _as_value(self, holder: CType, where: Read, field: str, type: CType) -> tuple[Source, Type]:
-        """What Python reads of memory as a whole. where: gives the address. field: a member of `holder`; "": all."""
+        """Return what Python reads of memory as a whole.
+
+        Args:
+            holder: the type that lies there.
+            where: gives the address.
+            field: a member of `holder`; "": all of it.
+            type: of what is read.
+        """
         machine = self._around.machine
 
         def read(regs: Regs, saved: Saved) -> Value:
@@ -297,7 +304,7 @@ class Named:
         return Source(word=where, tree=Word("variable", name=field), value=read), _typed(type)
 
     def _whereabouts(self, source: Source, op: str) -> Read:
-        """What gives the address of the structure that a member is in."""
+        """Return what gives the address of the structure that a member is in."""
         if op == "->":
             return source.word
         assert source.where is not None
@@ -338,7 +345,7 @@ class Named:
         return self._behind(source, type, member, at), member
 
     def _behind(self, source: Source, type: CType, member: Member, at: int) -> Source:
-        """What fetches a member of what is fetched. type: of the latter."""
+        """Return what fetches a member of what is fetched. type: of the latter."""
         if type.kind == "pointer":
             return self._dereferenced(source, member.offset)
         if source.base is None:

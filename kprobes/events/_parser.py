@@ -32,7 +32,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class Parser:
-    """One definition. `at` is always the column of the text beside it."""
+    """The parser of a definition. `at` is always the column of the text beside it."""
 
     def __init__(self, text: str, machine: Machine, read: Callable[[int, int], bytes] | None = None) -> None:
         """read: gives text (address, bytes) as it is without probes, by which a function's entry is known; None:
@@ -48,7 +48,7 @@ class Parser:
 
     @cached_property
     def typed(self) -> Named:
-        """What names mean at this place."""
+        """The meaning of names at this place."""
         return Named(self, self.target & ~self.arch.pointers.mode_bits)
 
     def fail(self, kind: str, at: int, *facts: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""One place of an event: its probe, and what a hit there left."""
+"""A place of an event: its probe, and what a hit there left."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Attached(Protocol):
-    """What attach() gives."""
+    """The result of attach()."""
 
     probes: dict[str, Probe]
     why_python: dict[str, str]
@@ -53,7 +53,7 @@ class Owner(Protocol):
 
 
 class Place:
-    """One probe of an event, and what its hits leave (a buffer's Member).
+    """A probe of an event, and what its hits leave (a buffer's Member).
 
     Attributes:
         definition: of this place.
@@ -109,7 +109,7 @@ class Place:
         return self.reader is not None and len(data) == self.reader.size
 
     def record(self, row: Row) -> Record:
-        """What a handler or a program has left."""
+        """Return the record of what a handler or a program has left."""
         number, _, values, *rest = row
         if rest:
             cpu, task, caller, stack = rest
@@ -123,7 +123,7 @@ class Place:
 
 
 def look(owner: Owner, event: Event, on: bool) -> None:
-    """One more looks at an event's marker, or one less. GuestFault: its semaphore is not there."""
+    """Raise the semaphore of an event's marker, or lower it again. GuestFault: its semaphore is not there."""
     if event.semaphore:
         machine = owner.machine
         order: Any = machine.arch.order.value
@@ -132,7 +132,7 @@ def look(owner: Owner, event: Event, on: bool) -> None:
 
 
 def unlook(owner: Owner, event: Event) -> None:
-    """One less looks; of no effect where the guest has unmapped the semaphore, or the machine is closed."""
+    """Lower the semaphore; of no effect where the guest has unmapped the semaphore, or the machine is closed."""
     with suppress(GuestFault, MachineClosed):
         look(owner, event, False)
 

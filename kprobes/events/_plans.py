@@ -17,7 +17,7 @@ from ._event import Plan, Read, Saved, Scalar, Type, Value
 
 @frozen
 class Word:
-    """Where a word comes from, for whoever makes something else of it than a closure.
+    """The source of a word, for whoever makes something else of it than a closure.
 
     kind: "register" (name), "argument" (number, from 0), "saved" (argument at entry), "result", "sp", "stack" (number),
     "value" (number), "memory" (at the word `base` plus number).

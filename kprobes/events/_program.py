@@ -97,7 +97,7 @@ def _walk(tree: Word) -> Iterator[Word]:
 
 @frozen
 class RecordReader:
-    """What records of an event mean.
+    """The meaning of an event's records.
 
     Attributes:
         event: the event.
@@ -123,7 +123,7 @@ class RecordReader:
 
     @property
     def time(self) -> int:
-        """Where in a record its time is; 0: nowhere."""
+        """The offset of the time in a record; 0: nowhere."""
         return self.layout.time
 
     def reader(self) -> Callable[[bytes], tuple[tuple[Value, ...], int]]:
@@ -156,7 +156,7 @@ class RecordReader:
         return tuple([None if faults >> 1 + n & 1 else show(piece) for n, piece in enumerate(pieces)])
 
     def _shown(self, arg: Argument) -> Callable[[int], Scalar]:
-        """What a number in a record, which is shifted already, stands for."""
+        """Return what a number in a record, which is shifted already, stands for."""
         return converter(evolve(arg.type, shift=0), self._symbols)
 
     def _number(self, arg: Argument) -> Callable[[bytes], Scalar]:

@@ -1,4 +1,4 @@
-"""What one hit of an event left behind."""
+"""The record of one hit of an event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._event import Value
 
 @frozen
 class Record:
-    """One hit of an event.
+    """A hit of an event.
 
     Attributes:
         event: the event's name, without its group.

@@ -148,7 +148,7 @@ class Events(Mapping[str, TraceEvent]):
 
     @staticmethod
     def _matching(event: TraceEvent, words: list[str]) -> list[Place]:
-        """Its places, or those that words as in a definition mean."""
+        """Return the places of an event, or those that words as in a definition mean."""
         if not words:
             return list(event.places)
         wanted = [str(place.definition).split(" ", 1)[1].split() for place in event.places]

@@ -133,7 +133,7 @@ def _form(type: Type) -> str:
 
 
 def _values(argument: Argument) -> list[str]:
-    """What printf is given."""
+    """Return the arguments of printf."""
     name, type = argument.name, argument.type
     if _is_text(type):
         get = f"__get_str({name}"

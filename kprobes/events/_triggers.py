@@ -27,7 +27,7 @@ class Switched(Protocol):
 
 
 class Context(Protocol):
-    """What triggers act upon.
+    """The event and kprobes that triggers act upon.
 
     Attributes:
         definition: of the event.
@@ -80,7 +80,7 @@ Trigger = Command | Histogram
 
 
 class TriggerParser:
-    """One trigger's text, without the `!` of a removal."""
+    """The parser of a trigger's text, without the `!` of a removal."""
 
     def __init__(self, text: str, context: Context) -> None:
         self.text, self.context = text, context

@@ -268,7 +268,7 @@ class Writer:
         self.op(opcode, dst, src)
 
     def _argument(self, arg: Argument, number: int, bit: int, at: int) -> None:
-        """One argument into the record, or its fault bits."""
+        """Write one argument into the record, or its fault bits."""
         failed = f"argument {number}"
         if arg.source.where is None:
             self._fetch(arg.source.tree, failed)
@@ -282,7 +282,7 @@ class Writer:
         self._failing(failed, bit)
 
     def _element(self, arg: Argument, name: str, n: int, bit: int, at: int) -> None:
-        """One element at r9, or its fault bit."""
+        """Write one element at r9, or its fault bit."""
         failed, kind = f"element {name}", arg.type
         self.op(isa.MOV | isa.X | isa.ALU64, 3, 9)
         self._add(n * arg.type.size)
@@ -299,7 +299,7 @@ class Writer:
         self._failing(failed, bit)
 
     def _failing(self, failed: str, bit: int) -> None:
-        """What is done where something jumps to `failed`, and not otherwise: a fault bit."""
+        """Write what is done where something jumps to `failed`, and not otherwise: a fault bit."""
         if self.jumps_to(failed):
             self.jump(isa.JA | isa.JMP, f"{failed} done")
             self.label(failed)

@@ -1,4 +1,4 @@
-"""One run after the other from the same state, and what becomes of each."""
+"""Runs from the same state, one after the other, and what becomes of each."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Map = ctypes.Array[ctypes.c_uint8]
 
 @frozen
 class Fate:
-    """What became of a run.
+    """The end of a run.
 
     Attributes:
         signal: number of the signal that a process would have died of; 0: the run returned.

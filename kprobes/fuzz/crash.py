@@ -1,4 +1,4 @@
-"""What went wrong in a run: where the guest stood, how it came there, and which other runs did so in the same way."""
+"""Crashes of runs: where the guest stood, how it came there, and which other runs did so in the same way."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Finding:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Finding:
-        """What to_json() gave."""
+        """Make a finding of what to_json() gave."""
         known = dict(value)
         known["stack"] = [Place(**place) for place in known["stack"]]
         known["path"] = [Place(**place) for place in known["path"]]
@@ -117,7 +117,7 @@ def examine(bench: Bench, data: bytes, seconds: float | None = None) -> tuple[Fa
 
 
 def _told(error: Exception) -> tuple[str, list[str]]:
-    """What an error is, and what it says beyond its message.
+    """Return what an error is, and what it says beyond its message.
 
     An oracle's error may have a `finding`, as those of a heap check have: an object with a `kind`, whose text has more
     lines than the message, other stacks for instance.
@@ -168,7 +168,7 @@ def _place(machine: UnicornMachine, address: int, returns: bool = False) -> Plac
 
 
 def _hash(machine: UnicornMachine, kind: Sequence[str], stack: Sequence[int], path: Sequence[int]) -> str:
-    """What is the same for crashes of one origin.
+    """Return a hash that is the same for crashes of one origin.
 
     Where pc is in no image, as behind a return address that was overwritten, the block that led there stands for it.
     """

@@ -1,4 +1,4 @@
-"""What a replay has found, in a folder that is complete at any moment."""
+"""The findings of a replay, in a folder that is complete at any moment."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class BlockWriter(ABC):
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """What is taken of temporary room meanwhile is free again behind it."""
+        """Give back what is taken of temporary room meanwhile."""
         before = self._temporary
         yield
         self._temporary = before

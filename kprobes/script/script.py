@@ -67,7 +67,7 @@ class Outside:
         return os.getpid() << 32 | os.getpid()
 
     def comm(self) -> bytes:
-        """What scripts expect there."""
+        """Return the name that scripts expect there."""
         return b"bpftrace"
 
     def stack(self, skip: int, depth: int) -> list[int]:

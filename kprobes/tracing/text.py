@@ -169,7 +169,7 @@ def for_json(value: Any) -> Any:
 
 
 def _csv(trace: Trace, file: IO[str]) -> None:
-    """One table: a column for each argument, as in Trace.to_arrow(); what an event has not is empty."""
+    """Write one table: a column for each argument, as in Trace.to_arrow(); what an event has not is empty."""
     from .columns import names_of
 
     rows = names_of(trace.events)

@@ -88,7 +88,7 @@ def jirl(insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
 
 
 def _skip(insn: Insn, opposite: int, kept: int) -> bytes:
-    """This branch, with the other condition, over the next instruction: `kept` is all but its
+    """Return this branch, with the other condition, over the next instruction: `kept` is all but its
     offset.
     """
     return word(int.from_bytes(insn.raw, "little") & kept ^ opposite | 8 >> 2 << 10)

@@ -15,7 +15,7 @@ from .rooms import Rooms
 
 
 class InPlace:
-    """Which those are.
+    """The probes that stay in place.
 
     Attributes:
         points: and what ends it.

@@ -127,7 +127,7 @@ FETCHED = 0x100  #: how much more an unaligned access's number is where it is an
 
 
 class Compares(Enum):
-    """What the engine's hook on TCG's operations reports: edgemap.py."""
+    """The operands that the engine's hook on TCG's operations reports: edgemap.py."""
 
     COMPARISONS = "comparisons, each with its instruction's address"
     SUBTRACTIONS = "subtractions, comparisons among them, without addresses"
