@@ -4,6 +4,8 @@ rows have their turn.
     snapshot, restore   after four pages were written, with 1,000 probes armed (libz); and by comparing everything
     fuzz                runs of examples/fuzz.py a second: restore, 64 bytes of input, call, coverage
     coverage            the demo's time with every block counted, by its time bare
+    heap                a run of examples/tags.x86_64 from a snapshot under a heap check, by its time with malloc() and
+                        free() as functions of Python; and what each of its six allocations and frees takes more
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "examples"))
 DEMO = str(HERE.parent / "examples" / "demo.x86_64")
 PROBES, PAGES, IN_A_ROW = 1000, 4, 20
+TAGS = b"TG" + b"T\x04nameH\x05hello" * 3 + b"D\x00" * 3
+UNITS = {"fuzz": "runs/s", "coverage": "of bare", "heap": "of bare"}  # of rows that are no microseconds
+RUNS, CALLS = 200, 6  # of that input in a row; of malloc() and free() in each
 
 
 def probed(file: str, plain: bool = False) -> tuple[UnicornMachine, Kprobes, int]:
@@ -88,16 +93,45 @@ def demo() -> tuple[Callable[[], float], Callable[[], float]]:
     return lambda: timed(bare, texts[0]), lambda: timed(counted, texts[1])
 
 
+def heap() -> tuple[Callable[[], float], Callable[[], float]]:
+    """Runs of an allocating function with malloc() and free() in Python, and under a heap check: seconds of some."""
+    def runs(m: UnicornMachine) -> Callable[[], float]:
+        text = m.alloc(4096)
+        start = m.snapshot()
+
+        def timed() -> float:
+            begin = process_time()
+            for _ in range(RUNS):
+                m.restore(start)
+                m.write(text, TAGS)
+                m.call("tags_read", text, len(TAGS))
+            return process_time() - begin
+
+        return timed
+
+    file = str(HERE.parent / "examples" / "tags.x86_64")
+    plain, checked = UnicornMachine.load(file), UnicornMachine.load(file)
+    room, blocks = plain.alloc(1 << 16), count()
+    plain.bind("malloc", lambda regs: room + next(blocks) % 256 * 256)
+    plain.bind("free", lambda regs: 0)
+    Kprobes(checked).heap(raising=True, leaks=False)
+    return runs(plain), runs(checked)
+
+
 def measure(file: str, rounds: int = 41) -> dict[str, float]:
     """Row -> microseconds, runs a second, or a ratio."""
     rows = dict(zip(("snapshot", "restore"), going_back(file, False), strict=True))
     rows |= dict(zip(("snapshot, comparing", "restore, comparing"), going_back(file, True), strict=True))
     bare, counted = demo()
-    samples: dict[str, list[float]] = {name: [] for name in (*rows, "fuzz", "coverage")}
+    without, checked = heap()
+    samples: dict[str, list[float]] = {name: [] for name in (*rows, "fuzz", "coverage", "heap", "heap, a call")}
     for n in range(rounds):
         for name, row in rows.items():
             samples[name].append(1e6 * statistics.median(row() for _ in range(IN_A_ROW)))
         samples["coverage"].append(1 / (bare() / counted()))
+        less, more = without(), checked()
+        samples["heap"].append(more / less)
+        samples["heap, a call"].append(1e6 * (more - less) / RUNS / CALLS)
         if not n % 8:
             samples["fuzz"].append(1 / fuzz())
     return {name: statistics.median(values) for name, values in samples.items()}
@@ -105,4 +139,4 @@ def measure(file: str, rounds: int = 41) -> dict[str, float]:
 
 if __name__ == "__main__":
     for name, value in measure(sys.argv[1] if len(sys.argv) > 1 else "libz.so.1").items():
-        print(f"{name:20} {value:10,.2f} {'runs/s' if name == 'fuzz' else 'of bare' if name == 'coverage' else 'us'}")
+        print(f"{name:20} {value:10,.2f} {UNITS.get(name, 'us')}")
