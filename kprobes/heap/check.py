@@ -29,7 +29,7 @@ from ..errors import (
 )
 from ..machine._base import UNWRITTEN, Machine, MarkedMemory
 from ..regs import Regs, override_function_with_return
-from ..stacks import Stack, addresses_of
+from ..stacks import addresses_of
 from .finding import HeapFinding
 from .functions import IMPORTS, Allocator, known, named, shown
 from .memory import FREED, FRESH, HeapBlock, HeapMemory
@@ -56,7 +56,7 @@ class Probing(Protocol):
 
     def register_all(self, probes: Sequence[Probe]) -> None: ...
     def unregister_all(self, probes: Sequence[Probe]) -> None: ...
-    def stack_trace(self, regs: Regs, limit: int = 64) -> Stack: ...
+    kept_stack: Callable[[Regs], tuple[int, ...]]  # a hit's stack, as records keep it
 
 
 @define(eq=False, kw_only=True, repr=False)
@@ -466,10 +466,10 @@ class HeapCheck:
     def _stack(self, regs: Regs) -> Kept:
         """Code addresses, the first being that of the instruction."""
         try:
-            stack = addresses_of(self._k.stack_trace(regs, self._depth + 1).kept())
+            stack = addresses_of(self._k.kept_stack(regs))[: self._depth + 1]
             outside = self._machine.exit_address & ~self._machine.arch.pointers.mode_bits
             return stack[:-1] if outside and stack[-1] == outside else stack
-        except (Unsupported, GuestFault):
+        except GuestFault:
             return (regs.pc,)
 
     @cached_property
