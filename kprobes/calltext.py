@@ -107,8 +107,14 @@ def _value(found: re.Match[str], fail: Callable[[int, str], NoReturn]) -> int | 
         hexadecimal, octal, letter = piece.groups()
         if letter is not None and letter not in _ESCAPES:
             fail(start + piece.start(), f"unknown escape {piece[0]}; write \\\\ for a backslash")
-        raw += (bytes([int(hexadecimal, 16)]) if hexadecimal else bytes([int(octal, 8)]) if octal
-                else bytes([_ESCAPES[letter]]) if letter else os.fsencode(piece[0]))
+        if hexadecimal:
+            raw.append(int(hexadecimal, 16))
+        elif octal:
+            raw += bytes([int(octal, 8)])
+        elif letter:
+            raw.append(_ESCAPES[letter])
+        else:
+            raw += os.fsencode(piece[0])
     if not found["char"]:
         return bytes(raw)
     if len(raw) != 1:

@@ -53,7 +53,7 @@ class Conformance:
         self._record(_ABSENT, [self._title, arch, reason])
 
     def under(self, title: str) -> Conformance:
-        """The same for another table: another machine, say."""
+        """Return a Conformance whose reports go into another table: another machine's, say."""
         return Conformance(self._record, title)
 
 

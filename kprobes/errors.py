@@ -184,7 +184,9 @@ class EventError(KprobeError):
     """
 
     def __init__(self, kind: str, message: str, event: str, position: int) -> None:
-        self.kind, self.event, self.position = kind, event, position
+        self.kind = kind
+        self.event = event
+        self.position = position
         super().__init__(message)
         self.plain = str(self)
 
@@ -229,12 +231,16 @@ class GuestFault(KprobeError):
 
     def __init__(self, reason: str, *, address: int | None = None, pc: int | None = None, access: str = "engine",
                  symbol: str | None = None, number: int | None = None, serve: str = "") -> None:
-        self.pc, self.access, self.number = pc, access, number
+        self.pc = pc
+        self.access = access
+        self.number = number
         at = "" if pc is None else f" (pc {pc:#x}{f' {symbol}' if symbol else ''})"
         serve = serve or ("set machine.interrupt_handler to serve it" if access == "interrupt" else "")
         super().__init__(f"{reason}{at}",
                          python=f"{serve}{', ' if serve else ''}m.regs shows the guest where it stopped")
-        self.reason, self.address, self.symbol = reason, address, symbol
+        self.reason = reason
+        self.address = address
+        self.symbol = symbol
 
 
 class GuestHalted(GuestFault):
@@ -307,7 +313,11 @@ class ProgramError(KprobeError):
 
     def __init__(self, reason: str, *, program: str | None = None, section: str | None = None,
                  instruction: int | None = None, text: str = "", line: str | None = None, hint: str = "") -> None:
-        self.program, self.section, self.instruction, self.text, self.line = program, section, instruction, text, line
+        self.program = program
+        self.section = section
+        self.instruction = instruction
+        self.text = text
+        self.line = line
         where = [*([f"section {section}"] if section else []),
                  *([f"instruction {instruction}{f' ({text})' if text else ''}"] if instruction is not None else [])]
         super().__init__(f"{reason} ({', '.join(where)})" if where else reason, symbol=program, hint=hint)

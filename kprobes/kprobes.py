@@ -69,7 +69,9 @@ class Kprobes(Uncopied):
         self._listener = Listener(machine)
         self._registry = registry = self._listener.registry
         self._rooms, self._calls = self._listener.rooms, self._listener.returns.calls
-        self._sites, self._text, self._survey = self._rooms.sites, self._rooms.text, self._rooms.survey
+        self._sites = self._rooms.sites
+        self._text = self._rooms.text
+        self._survey = self._rooms.survey
         self._points, self._driver = registry.points, registry.driver
         self._watchpoints: list[Watchpoint] = []
         self.optimizer, self.blacklist = registry.optimizer, registry.admission.blacklist

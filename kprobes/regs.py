@@ -97,7 +97,9 @@ class Regs:
         self._strip = ~arch.pointers.mode_bits
         self._copies: _Copies | None = None
         self.live_pc, self.midway = readers[arch.regs.pc], False
-        self._sp_name, self._read_sp, self._bias = arch.regs.sp, readers[arch.regs.sp], arch.regs.sp_bias
+        self._sp_name = arch.regs.sp
+        self._read_sp = readers[arch.regs.sp]
+        self._bias = arch.regs.sp_bias
         self.names: tuple[str, ...] = tuple(name for name in arch.regs.names if name in readers)
         self._read, self._write = dict(readers), dict(writers)
         self._cells = cells or {}
@@ -354,7 +356,10 @@ class _Copies(dict[str, "Writer"]):
 
     def __init__(self, read: Mapping[str, Reader], write: dict[str, Writer], store_word: Callable[[int, int], None],
                  load: Callable[[int], int]) -> None:
-        self.read, self.write, self.store_word, self.load = read, write, store_word, load
+        self.read = read
+        self.write = write
+        self.store_word = store_word
+        self.load = load
         self.old: dict[str, int] = {}
         self.words: dict[int, int] = {}
         self.storing = self.store  # a method is bound anew whenever it is looked up

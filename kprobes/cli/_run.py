@@ -226,8 +226,12 @@ class _Shown:
         for name, m in known.items():
             if wanted and name not in wanted:
                 continue
-            line = _maps.as_json(name, m, self._describe) if self._json else None
-            for text in [line] if line else [] if self._json else _maps.lines(name, m, self._describe):
+            if self._json:
+                line = _maps.as_json(name, m, self._describe)
+                if line:
+                    self._write(line)
+                continue
+            for text in _maps.lines(name, m, self._describe):
                 self._write(text)
         for name in variables:
             if name in wanted or (not wanted and variables.counts(name)):

@@ -131,7 +131,7 @@ def _stamper(machine: Any, now: Any) -> Callable[[], str]:
 
 
 def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
-    """The same for events that fetch nothing but numbers: a line is one format."""
+    """Return what prints a hit of an event that fetches nothing but numbers: a line is one format."""
     machine, write = k.machine, out.write
     head = event.format([0] * len(event.args)).partition(") ")[0].removesuffix(")").replace("%", "%%")
     forms = {"x": "%#x", "u": "%d", "s": "%d"}

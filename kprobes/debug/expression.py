@@ -344,7 +344,9 @@ class _Machine:
         """A number as another type. convert: its value stays, otherwise its bits do. offset: 0 is the generic type."""
         number = top.number if isinstance(top, Typed) else top
         if not offset:
-            return (int(number) if convert else top.raw if isinstance(top, Typed) else top) & self._mask
+            if convert:
+                return int(number) & self._mask
+            return (top.raw if isinstance(top, Typed) else top) & self._mask
         type = self._base(offset)
         if convert:
             return Typed(type, type.raw(number))

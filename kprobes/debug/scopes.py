@@ -375,7 +375,7 @@ class Whereabouts:
         return data, b"\1" * size
 
     def _pieces(self, pieces: Sequence[Piece], size: int) -> tuple[bytes, bytes]:
-        """The same of something in pieces."""
+        """Return the contents of a value in pieces, as contents() does."""
         registers = sum(piece.place.kind == "register" for piece in pieces)
         if registers > 1 and not pairs_are_known(self._arch):
             raise Unknown
@@ -391,7 +391,7 @@ class Whereabouts:
         return data[:size], known[:size]
 
     def _bits(self, pieces: Sequence[Piece], size: int) -> tuple[bytes, bytes]:
-        """The same of something in pieces that are no whole bytes, whose bits count from the lowest."""
+        """Return the contents, as contents() does, of pieces that are no whole bytes; bits count from the lowest."""
         if self._arch.order.value != "little":
             raise Unknown
         value = known = at = 0

@@ -155,7 +155,7 @@ class Units:
         return self._pieces[n]
 
     def _parts(self, n: int, offset: int) -> list[tuple[int, int, int]]:
-        """The same of a function that has several parts."""
+        """Return (start, end, offset of its entry) of each part of a function; [] where the entry is damaged."""
         try:
             unit = self.unit(n)
             return [(start, end, offset) for start, end in spans(unit.get_DIE_from_refaddr(offset), unit)]

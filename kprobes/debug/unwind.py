@@ -192,7 +192,7 @@ class _Walked:
         return back + self._bias & mask if back else 0
 
     def up_slowly(self, row: Row | None) -> int:
-        """The same by a row of any kind, or by the frame pointer."""
+        """Go to the caller by a row of any kind, None: by the frame pointer. Return as up() does."""
         values: dict[str, int | None] = {**self._values, self._sp: self.sp}
         for name, where in self._saved.items():
             values[name] = self._load(where)
@@ -319,7 +319,11 @@ class Frame:
 
     def __init__(self, arch: Arch, regs: Regs, values: dict[str, int | None] | None = None, pc: int = 0,
                  windows: int = 0) -> None:
-        self._arch, self._regs, self.values, self.pc, self.windows = arch, regs, values or {}, pc, windows
+        self._arch = arch
+        self._regs = regs
+        self.values = values or {}
+        self.pc = pc
+        self.windows = windows
 
     @property
     def sp(self) -> int:

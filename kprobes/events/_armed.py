@@ -47,9 +47,15 @@ class TraceEvent:
                  named: Callable[[str], Histogram | None] = lambda name: None) -> None:
         """Arm it; EventError where the filter is wrong, or a place is refused, and then nothing is armed."""
         first = definitions[0]
-        self.name, self.group, self.kind = first.name, first.group, first.kind
-        self._owner, self.buffer, self._stack = owner, buffer, stack
-        self._recording, self.find, self.named = enabled, find, named
+        self.name = first.name
+        self.group = first.group
+        self.kind = first.kind
+        self._owner = owner
+        self.buffer = buffer
+        self._stack = stack
+        self._recording = enabled
+        self.find = find
+        self.named = named
         self._written = Triggers(self)
         self._triggers = self._written.all
         self._filter: Filter | None = parse_filter(filter, first, owner.machine.symbols)
@@ -186,7 +192,9 @@ class TraceEvent:
     def __repr__(self) -> str:
         where = (self.definition if len(self.places) == 1
                  else f"{self.kind}:{self.group}/{self.name} at {len(self.places)} places")
-        state = "" if self.enabled else ", removed" if self._removed else ", disabled"
+        state = ""
+        if not self.enabled:
+            state = ", removed" if self._removed else ", disabled"
         state += f"; in Python: {self.why_python}" * bool(self.why_python)
         return f"<TraceEvent {where}: {self.hits} hits, {self.missed} missed{state}>"
 
@@ -276,8 +284,11 @@ class TraceEvent:
         place.unlook(self._owner)
 
     def _rearm(self) -> None:
-        """The same places again, after a change that their probes cannot follow. What cannot be armed now is
-        disabled: the first such is raised, when all others are armed."""
+        """Arm all places again, after a change that their probes cannot follow.
+
+        Raises:
+            EventError: of the first place that cannot be armed now; it is disabled, and the others are armed.
+        """
         refused: EventError | None = None
         self._made.clear()
         self._counting(not self._refused())

@@ -71,7 +71,10 @@ class Counting:
     _w: Writer
 
     def __init__(self, event: Event, hist: Histogram, number: int, state: int) -> None:
-        self._event, self._hist, self._number, self._state = event, hist, number, state
+        self._event = event
+        self._hist = hist
+        self._number = number
+        self._state = state
         self._key = -_TEMPORARY - 8 * (1 + len(hist.keys))
         self._new = self._key - 8 * (1 + len(hist.values))
 

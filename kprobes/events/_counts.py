@@ -96,7 +96,7 @@ class Table:
                 for (faults, *words), counts in self.entries.items()}
 
     def add(self, key: tuple[Any, ...], counts: Iterable[int]) -> bool:
-        """The same for what Python has counted; False: there is no room for a key."""
+        """Add what Python has counted to a key's hit count and sums; False: there is no room for the key."""
         faults = sum(1 << n for n, part in enumerate(key) if part is None)
         words = (faults, *((part or 0) & U64 for part in key))
         before = self.entries.get(words)

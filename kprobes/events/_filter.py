@@ -149,7 +149,9 @@ class _Parser:
     """The parser of a filter. Tokens are (kind, text, column)."""
 
     def __init__(self, text: str, known: dict[str, Field], symbols: Symbols) -> None:
-        self.text, self.known, self.symbols = text, known, symbols
+        self.text = text
+        self.known = known
+        self.symbols = symbols
         self.tokens = [(str(m.lastgroup), m[str(m.lastgroup)], m.start(str(m.lastgroup)))
                        for m in _TOKEN.finditer(text)]
         self.tokens.append(("end", "", len(text)))

@@ -33,12 +33,16 @@ class Many:
     texts: tuple[tuple[str, str], ...]  # (place, definition)
 
     def original(self, error: EventError, definition: str) -> EventError:
-        """An error in one of them, in terms of what was written."""
+        """Return an error in one of the definitions, in terms of what was written."""
         words, ours = self.text.split(" ", 2), definition.split(" ", 2)
         argument, theirs = (len(w[0]) + len(w[1]) + 2 for w in (words, ours))
         place = len(words[0]) + 1
-        at = (error.position - theirs + argument if error.position >= theirs else place
-              if error.position > len(ours[0]) else error.position)
+        if error.position >= theirs:
+            at = error.position - theirs + argument
+        elif error.position > len(ours[0]):
+            at = place
+        else:
+            at = error.position
         raised = EventError(error.kind, error.reason, self.text, at)
         raised.errno = error.errno
         return raised

@@ -82,7 +82,10 @@ def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: F
     wrapped = f" & {U64}" if machine.guest_view is not None else ""  # a guest may have written over it
     lines += [f"words[{SEQ}] = number = words[{SEQ}] + 1{wrapped}", "task = machine.cpu_task",
               f"who = {cpu} if task is None else {task}"]
-    stack = "(stack(regs) if stacked else ())" if triggers else "stack(regs)" if stacked else "()"
+    if triggers:
+        stack = "(stack(regs) if stacked else ())"
+    else:
+        stack = "stack(regs)" if stacked else "()"
     lines += store.lines(cookie, cpu, stack, values, names)
     exec("def take(p, regs):\n" + "\n".join(f"    {line}" for line in lines), names)
     return names["take"]  # type: ignore[no-any-return]

@@ -86,7 +86,9 @@ class Row:
     _raw: tuple[tuple[Any, ...], list[int]] = field(repr=False, eq=False)
 
     def __getitem__(self, name: str) -> Any:
-        return self.hitcount if name == "hitcount" else self.keys[name] if name in self.keys else self.values[name]
+        if name == "hitcount":
+            return self.hitcount
+        return self.keys[name] if name in self.keys else self.values[name]
 
 
 class Histogram:
@@ -103,9 +105,15 @@ class Histogram:
                  filter: Filter | None,
                  symbols: Symbols, stack: Callable[[Regs], tuple[int, ...]], *, shows_count: bool = True,
                  paused: bool = False, name: str = "", syscall: Callable[[int], str] | None = None) -> None:
-        self.keys, self.values, self.sort, self.size, self.filter = (tuple(keys), tuple(values), tuple(sort), size,
-                                                                     filter)
-        self._symbols, self._shows_count, self.name, self._syscall = symbols, shows_count, name, syscall
+        self.keys = tuple(keys)
+        self.values = tuple(values)
+        self.sort = tuple(sort)
+        self.size = size
+        self.filter = filter
+        self._symbols = symbols
+        self._shows_count = shows_count
+        self.name = name
+        self._syscall = syscall
         self._counted = Counted(paused)
         self._keys = [_getter(key, stack) for key in keys]
         self._values = [_getter(value, stack) for value in values]
@@ -168,14 +176,18 @@ class Histogram:
         counted = self._counted
         counted.borrowers -= 1
         if not counted.borrowers:
-            counted.entries, counted.state, counted.table = self._rows(), list(counted.words), None
+            counted.entries = self._rows()
+            counted.state = list(counted.words)
+            counted.table = None
 
     def share(self, other: Histogram) -> bool:
         """Count where another of its name counts; False: it has other columns, or is sorted otherwise."""
         mine, theirs = ([(str(c), c.text, c.signed, c.field and c.field.bits) for c in (*h.keys, *h.values)]
                         + [*map(str, h.sort)] for h in (self, other))
         if mine == theirs and len(self.keys) == len(other.keys):
-            self._counted, self.size, self._shows_count = other._counted, other.size, other._shows_count
+            self._counted = other._counted
+            self.size = other.size
+            self._shows_count = other._shows_count
             return True
         return False
 
@@ -275,8 +287,10 @@ def _value(column: Column, value: int, total: int, most: int) -> str:
 
 
 def _percentage(value: int, total: int) -> int | None:
-    """Hundredths of a percent; None: of nothing."""
-    return value * 10000 // total if total > 0 else None if value else 0
+    """Return the share of a value in hundredths of a percent; None where the total is 0 and the value is not."""
+    if total > 0:
+        return value * 10000 // total
+    return None if value else 0
 
 
 def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:

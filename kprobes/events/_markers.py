@@ -60,7 +60,10 @@ class _Place:
     """A place of a marker."""
 
     def __init__(self, marker: Marker, machine: Machine, text: str) -> None:
-        self._marker, self._arch, self._symbols, self._text = marker, machine.arch, machine.symbols, text
+        self._marker = marker
+        self._arch = machine.arch
+        self._symbols = machine.symbols
+        self._text = text
 
     def __str__(self) -> str:
         covering = self._symbols.covering(self._marker.address)

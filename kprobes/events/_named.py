@@ -314,7 +314,11 @@ class Named:
         """The structure whose member a field is."""
         around = self._around
         reference = type.kind == "pointer" and type.is_reference
-        holder = type.target if type.kind == "pointer" and (op == "->" or reference) else type if op == "." else None
+        holder = None
+        if type.kind == "pointer" and (op == "->" or reference):
+            holder = type.target
+        elif op == ".":
+            holder = type
         if holder is None or holder.kind not in ("struct", "union"):
             around.fail("NO_PTR_STRCT", at, field, type.name)
         if field in holder.hidden:

@@ -40,9 +40,13 @@ class Parser:
         words = text.split() or [""]
         self.text = " ".join(words)
         self.words = [*zip(words, accumulate((len(word) + 1 for word in words), initial=0), strict=False)]
-        self.machine, self.arch, self.symbols = machine, machine.arch, machine.symbols
+        self.machine = machine
+        self.arch = machine.arch
+        self.symbols = machine.symbols
         self._read = machine.read if read is None else read
-        self.kind, self.entry, self.written = "p", False, ""
+        self.kind = "p"
+        self.entry = False
+        self.written = ""
         self.saves: list[int | AtEntry] = []
         self.target = 0
 
@@ -91,8 +95,10 @@ class Parser:
         else:
             default = f"{self.kind}_{target:#x}" if symbol is None else f"{self.kind}_{symbol}_{offset}"
         found = self.symbols[symbol] if symbol is not None else self.symbols.covering(address)
-        where = (f"{address:#x}" if found is None else found.name if self.kind == "r"
-                 else located(self.symbols, found, address))
+        if found is None:
+            where = f"{address:#x}"
+        else:
+            where = found.name if self.kind == "r" else located(self.symbols, found, address)
         return Event(kind=self.kind, group=group, name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME],
                      symbol=symbol, offset=offset, address=address, target=target, maxactive=maxactive,
                      args=self.arguments(),

@@ -139,9 +139,14 @@ class Events(Mapping[str, TraceEvent]):
     def _check_idle(self, event: TraceEvent) -> None:
         """Check that nothing uses an event. Raises EventBusy."""
         switches = tuple(f"{name}:{event.group}:{event.name}:" for name in SWITCHES)
-        use = ("is enabled" if event.enabled else "has triggers" if event.triggers else
-               "is switched by triggers" if any(text.startswith(switches) for other in self._events.values()
-                                                for text in other.triggers) else "")
+        triggers = [text for other in self._events.values() for text in other.triggers]
+        use = ""
+        if event.enabled:
+            use = "is enabled"
+        elif event.triggers:
+            use = "has triggers"
+        elif any(text.startswith(switches) for text in triggers):
+            use = "is switched by triggers"
         if use:
             raise EventBusy(f"event {event.group}/{event.name} {use}", hint="disable it first, and remove its triggers",
                             python="or call its remove()")

@@ -58,7 +58,11 @@ class Command:
     """
 
     def __init__(self, name: str, target: str, left: int, filter: Filter | None, act: Callable[[], object]) -> None:
-        self.name, self.target, self.left, self.filter, self._act = name, target, left, filter, act
+        self.name = name
+        self.target = target
+        self.left = left
+        self.filter = filter
+        self._act = act
 
     def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool:
         """Act; True: the record is to have a stack."""

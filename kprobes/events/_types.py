@@ -27,7 +27,11 @@ def integer_of(text: str) -> int | None:
     found = re.fullmatch(r"0x([0-9a-f]+)|0([0-7]*)|([1-9][0-9]*)", text, re.ASCII | re.IGNORECASE)
     if found is None:
         return None
-    base = 16 if found[1] is not None else 8 if found[2] is not None else 10
+    base = 10
+    if found[1] is not None:
+        base = 16
+    elif found[2] is not None:
+        base = 8
     digits = "".join(filter(None, found.groups())).lstrip("0")
     if len(digits) > DIGITS:  # int() takes its time, or refuses
         return None
@@ -36,14 +40,17 @@ def integer_of(text: str) -> int | None:
 
 
 def unsigned_of(text: str) -> int | None:
-    """The same with or without one `+`, as Linux takes where a number stands by itself."""
+    """An unsigned 64-bit integer that may begin with `+`, as Linux takes where a number stands by itself; None: it
+    is none."""
     return integer_of(text.removeprefix("+"))
 
 
 def signed_of(text: str) -> int | None:
-    """The same with or without one sign of either kind."""
+    """An integer of at most 64 bits that may begin with `+` or `-`; None: it is none."""
     value = integer_of(text[text[:1] in ("+", "-"):])
-    return None if value is None else -value if text[0] == "-" else value
+    if value is None:
+        return None
+    return -value if text[0] == "-" else value
 
 
 def type_of(around: Around, text: str, at: int) -> Type:

@@ -39,7 +39,9 @@ class Watchpoint:
                  handler: WatchHandler | None) -> None:
         """Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol, GuestFault; Unsupported where the engine
         cannot watch; MachineBusy while another thread runs the machine."""
-        self.address, self.size, self.wanted = _address(machine, where), _size(size), _access(access)
+        self.address = _address(machine, where)
+        self.size = _size(size)
+        self.wanted = _access(access)
         if self.address + self.size - 1 > machine.arch.mask:
             raise BadLocation(f"{self.size} bytes do not fit behind it", address=self.address,
                               hint="watch less, or a smaller address")
@@ -116,7 +118,9 @@ class Watchpoint:
         self.before = int.from_bytes(now, self._order)  # type: ignore[arg-type]  # "little" or "big"
         after = now if data is None else self._changed(now, address, data)
         self.value = int.from_bytes(after, self._order)  # type: ignore[arg-type]
-        self.access, self.accessed, self.accessed_size = "r" if data is None else "w", address, size
+        self.access = "r" if data is None else "w"
+        self.accessed = address
+        self.accessed_size = size
         self.nhit += 1
         if self._handler is not None:
             self._busy = True

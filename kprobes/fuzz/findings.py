@@ -61,7 +61,9 @@ class Findings:
             known.count += 1
             if (size, item) >= (known.bytes, known.input):
                 return
-            known.finding, known.input, known.bytes = finding, item, size
+            known.finding = finding
+            known.input = item
+            known.bytes = size
         else:
             known = self._known[finding.hash] = _Known(finding, item, size)
         self._write(known)

@@ -364,7 +364,9 @@ class HeapMemory:
         self.alive, self.freed = then.alive.copy(), then.freed.copy()
         self._order = deque(self.freed)
         self._free = {room: starts.copy() for room, starts in then.free.items()}
-        self._number, self.in_use, self._kept_back = then.number, then.in_use, then.kept_back
+        self._number = then.number
+        self.in_use = then.in_use
+        self._kept_back = then.kept_back
         if self._segments:
             self._current = max(self._segments, key=lambda one: one.size - one.used)
         else:

@@ -53,7 +53,10 @@ class BlockWriter(ABC):
 
     def __init__(self, storage: Storage, typing: Typing, probe: TypedProbe, world: World, settings: Settings,
                  definitions: Definitions, source: Source, ticks: bool = False) -> None:
-        self.storage, self.typing, self.probe, self.world = storage, typing, probe, world
+        self.storage = storage
+        self.typing = typing
+        self.probe = probe
+        self.world = world
         self.settings, self.definitions = settings, definitions
         self._source, self._ticks = source, ticks
         self.asm = Assembler()

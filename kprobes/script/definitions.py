@@ -133,7 +133,9 @@ class _Constant:
     RANKS: Final = {"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
 
     def __init__(self, tokens: Sequence[str], known: dict[str, int]) -> None:
-        self.tokens, self.known, self.at = tokens, known, 0
+        self.tokens = tokens
+        self.known = known
+        self.at = 0
 
     def peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
@@ -182,7 +184,9 @@ class _Reader:
 
     def __init__(self, text: str, out: Definitions, bits: int) -> None:
         self._tokens = _TOKEN.findall(text)
-        self._at, self._out, self._bits = 0, out, bits
+        self._at = 0
+        self._out = out
+        self._bits = bits
 
     def all(self) -> None:
         """Read all declarations."""
@@ -376,7 +380,9 @@ def _normal(words: Sequence[str]) -> str:
     unsigned = "unsigned " if "unsigned" in words else ""
     rest = [word for word in words if word not in ("unsigned", "signed")]
     if "char" in rest:
-        return "unsigned char" if unsigned else "char" if "signed" not in words else "signed char"
+        if unsigned:
+            return "unsigned char"
+        return "signed char" if "signed" in words else "char"
     if "double" in rest:
         return "double"
     rest = [word for word in rest if word != "int"] or ["int"]

@@ -156,8 +156,12 @@ class Inference(ABC):
 
     def __init__(self, typing: Typing, definitions: Definitions, world: World, settings: Settings, unsafe: bool,
                  found: Diagnostics) -> None:
-        self.typing, self.definitions, self.world = typing, definitions, world
-        self.settings, self.unsafe, self.found = settings, unsafe, found
+        self.typing = typing
+        self.definitions = definitions
+        self.world = world
+        self.settings = settings
+        self.unsafe = unsafe
+        self.found = found
         self.final = self.changed = False
         self.probe: TypedProbe
         self._scopes: list[dict[str, Slot]] = []

@@ -42,7 +42,9 @@ class Performer:
             output: takes what it prints.
         """
         self._source, self._settings = source, settings
-        self._compiled, self._decoder, self._output = compiled, decoder, output
+        self._compiled = compiled
+        self._decoder = decoder
+        self._output = output
         self.status, self.ended = 0, False
         self._formats: dict[int, Format] = {}
 

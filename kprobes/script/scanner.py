@@ -61,7 +61,9 @@ class Scanner:
     """
 
     def __init__(self, text: str, found: Diagnostics) -> None:
-        self.text, self.at, self.found = text, 0, found
+        self.text = text
+        self.at = 0
+        self.found = found
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     # --- positions

@@ -103,7 +103,9 @@ class Pace:
             tick: the byte.
             seconds: between two times.
         """
-        self._tick, self._seconds, self._over = tick, seconds, threading.Event()
+        self._tick = tick
+        self._seconds = seconds
+        self._over = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -176,7 +178,10 @@ class Script:
             ProgramError: it cannot be made into programs.
             BadArgument: `probe_filter` is no regular expression.
         """
-        self._kprobes, self._engine, self._quiet, self._ticks = kprobes, engine, quiet, clock
+        self._kprobes = kprobes
+        self._engine = engine
+        self._quiet = quiet
+        self._ticks = clock
         if world is None:
             world = world_of(kprobes.machine if kprobes is not None else None)
         self._world = world

@@ -80,7 +80,10 @@ class _Columns:
         import numpy
         import pyarrow
 
-        self.np, self.pa, self.infos, self.ring = numpy, pyarrow, infos, ring
+        self.np = numpy
+        self.pa = pyarrow
+        self.infos = infos
+        self.ring = ring
         self.raw = numpy.frombuffer(ring.raw(), numpy.uint64).reshape(-1, ring.size // 8)
         self.head = self.raw[:, 1].copy().view(numpy.uint16).reshape(-1, 4)
         self.event = self.head[:, 0]

@@ -37,7 +37,10 @@ class Programs:
 
     def __init__(self, k: Owner, ring: Ring, clock: str, events: Sequence[Event],
                  filters: Sequence[Filter | None]) -> None:
-        self._k, self._ring, self._clock, timed = k, ring, clock, ring.clock is not None
+        self._k = k
+        self._ring = ring
+        self._clock = clock
+        timed = ring.clock is not None
         self._attached: list[Attached] = []
         able = [n for n, event in enumerate(events) if event.kind != "w"
                 and not any(arg.type.style in ("string", "f") for arg in event.args)]

@@ -213,7 +213,10 @@ class Graph:
                  instructions: bool = False) -> None:
         if isinstance(args, bool) or not isinstance(args, int) or not 0 <= args <= 16:
             raise BadArgument(f"args={args!r} is no number of arguments", hint="give 0 to 16")
-        self._k, self._root, self._args, self._depth = k, k.machine.symbols.place(function), args, depth
+        self._k = k
+        self._root = k.machine.symbols.place(function)
+        self._args = args
+        self._depth = depth
         self._clock = k.machine.clock if instructions else None
         if instructions and self._clock is None:
             raise Unsupported("this machine does not count instructions",

@@ -39,7 +39,10 @@ class Live:
     """A ring as the source of a trace. drain: gets into it what is on its way."""
 
     def __init__(self, infos: Sequence[EventInfo], ring: Ring, clock: str, drain: Callable[[], None]) -> None:
-        self.infos, self._ring, self.clock, self._drain = infos, ring, clock, drain
+        self.infos = infos
+        self._ring = ring
+        self.clock = clock
+        self._drain = drain
 
     @property
     def ring(self) -> Ring:

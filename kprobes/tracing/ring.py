@@ -45,7 +45,9 @@ class Layout:
     """
 
     def __init__(self, info: EventInfo, clock: bool) -> None:
-        self.info, self.clock, self.returns = info, clock, info.kind != "p"
+        self.info = info
+        self.clock = clock
+        self.returns = info.kind != "p"
         self.numbers = [n for n, field in enumerate(info.fields) if not field.text]
         types = [info.fields[n].type for n in self.numbers]
         self.counts = [type.count for type in types]
@@ -81,7 +83,10 @@ class Layout:
             each = tuple(None if elements and faults >> bit + 1 + i & 1 else raw[at + i]
                          for i in range(max(elements, 1)))
             at += len(each)
-            out[n] = None if faults >> bit & 1 else each if elements else each[0]
+            if faults >> bit & 1:
+                out[n] = None
+            else:
+                out[n] = each if elements else each[0]
         return tuple(out)
 
 
@@ -102,7 +107,9 @@ class Ring:
     def __init__(self, infos: Sequence[EventInfo], records: int, clock: Callable[[], int] | None, stack: bool) -> None:
         self.layouts = [Layout(info, clock is not None) for info in infos]
         self.size = max(layout.size for layout in self.layouts)
-        self.records, self.clock, self.stacked = records, clock, stack
+        self.records = records
+        self.clock = clock
+        self.stacked = stack
         self.at = self.end = self.laps = self.elsewhere = 0
         self.buffer = memoryview(b"")
         self._map()

@@ -19,7 +19,9 @@ class IntoRing:
     """
 
     def __init__(self, ring: Ring, words: Any, programs: Programs | None) -> None:
-        self.words, self._ring, self._programs = words, ring, programs
+        self.words = words
+        self._ring = ring
+        self._programs = programs
 
     def settle(self) -> None:
         """See Store."""

@@ -94,7 +94,8 @@ def _template(trace: Trace, layout: Layout, info: EventInfo) -> Callable[[str, A
     if any(layout.counts) or layout.words > 1:
         return None
     name, at = trace.name, 4 + layout.clock
-    forms = ["%s" if field.text else "%#x" if field.type.style == "x" else "%d" for field in info.fields]
+    numbers = ["%#x" if field.type.style == "x" else "%d" for field in info.fields]
+    forms = ["%s" if field.text else number for field, number in zip(info.fields, numbers, strict=True)]
     shown = "".join([f" {field.name}={form}" for field, form in zip(info.fields, forms, strict=True)])
     where = evolve(info, where=info.where.replace("%", "%%")).place("%s")
     counts, first = trace.clock in COUNTS, layout.head + layout.words

@@ -92,8 +92,11 @@ class Spans:
         self.spans = {n: first["r", address] for (kind, address), n in first.items()
                       if kind == "p" and ("r", address) in first}
         self._ends = set(self.spans.values())
-        self._phases = [BEGIN if n in self.spans else END if n in self._ends else INSTANT
-                        for n in range(len(trace.events))]
+        self._phases = [INSTANT] * len(trace.events)
+        for n in self._ends:
+            self._phases[n] = END
+        for n in self.spans:
+            self._phases[n] = BEGIN
         self.tasks: list[Any] = list(trace.source.tasks)
         self.open: list[list[int]] = [[] for _ in self.tasks]
         self.last = 0
@@ -290,7 +293,9 @@ def _plain(value: Any, hexadecimal: bool) -> Any:
     if isinstance(value, dict):
         return {name: _plain(each, hexadecimal) for name, each in value.items()}
     if isinstance(value, int):
-        return hex(value) if hexadecimal else value if abs(value) <= EXACT else str(value)
+        if hexadecimal:
+            return hex(value)
+        return value if abs(value) <= EXACT else str(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return "(fault)" if value is None else value

@@ -92,7 +92,10 @@ class Trace:
                  lines: Callable[[int], str] = lambda address: "") -> None:
         """names: a code address -> what to show for it. missed: hits that could not be recorded. lines: a code address
         -> its source line, "" where none is known."""
-        self._source, self._names, self._missed, self._lines = source, names, missed, lines
+        self._source = source
+        self._names = names
+        self._missed = missed
+        self._lines = lines
         self._cache: dict[int, str] = {}
 
     # --- looking

@@ -242,7 +242,7 @@ def registers_at(code: Sequence[Instruction], start: int, end: int, entry: Mappi
         elif i.cls == isa.STX and i.mode == isa.ATOMIC:
             state.pop(i.src, None)
             state.pop(0, None)
-        following = [] if i.is_exit else [i.target(pc)] if i.is_jump else []
+        following = [i.target(pc)] if i.is_jump and not i.is_exit else []
         if not i.is_exit and (not i.is_jump or i.is_conditional):
             following.append(pc + (2 if i.wide else 1))
         for to in following:
