@@ -294,9 +294,14 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
         follow = stack.enter_context(progress(len(left), lambda: f"{len(found)} crashes" if len(found) else ""))
         try:
             for outcome in follow(outcomes):
-                entry = journal.note(outcome) if journal is not None else entry_of(outcome)
-                entries.append(entry)
-                found.note(entry.item, entry.result)
+                try:
+                    entry = journal.note(outcome) if journal is not None else entry_of(outcome)
+                    entries.append(entry)
+                    found.note(entry.item, entry.result)
+                except OSError as error:
+                    raise BadArgument(f"{output} cannot be written: {error.strerror or error}",
+                                      hint="what was found is kept: make room, and type the same command to go on"
+                                      ) from None
         except KeyboardInterrupt:
             stopped = True
     chosen = _sum_up(entries, found, output, as_json, sarif, stopped)

@@ -131,6 +131,8 @@ class HeapCheck:
         self._by_place: dict[tuple[Any, ...], HeapFinding] = {}
         self._seen: dict[tuple[Any, ...], int] = {}
         self._told = 0
+        self._does = {"allocate": self._allocating, "resize": self._resizing,
+                      "free": self._freeing, "size": self._asking}
         self._damaged: set[int] = set()  # numbers of blocks whose damage has been told of
         self.why_not_watching = self._why_not(memory, accesses)
         self.watching = not self.why_not_watching
@@ -198,9 +200,7 @@ class HeapCheck:
         """Stand in for one of the guest's functions."""
         if self._closed:
             return None
-        does = {"allocate": self._allocating, "resize": self._resizing, "free": self._freeing,
-                "size": self._asking}[allocator.does]
-        if not does(allocator, function, regs):
+        if not self._does[allocator.does](allocator, function, regs):
             return None
         override_function_with_return(regs)
         return DIVERTED

@@ -205,6 +205,7 @@ def test_a_full_disk(tmp_path: Path, corpus: Path) -> None:
 
     full = subprocess.run(command, capture_output=True, text=True, preexec_fn=small_files, check=False)
     assert full.returncode == 2 and "Traceback" not in full.stderr and "File too large" in full.stderr
+    assert f"{out} cannot be written" in full.stderr and "type the same command" in full.stderr
     assert len(full.stderr.splitlines()) == 1
     more = subprocess.run(command, capture_output=True, text=True, check=False)
     assert more.returncode == 1 and "3 crashes" in more.stderr
