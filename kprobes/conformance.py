@@ -57,7 +57,7 @@ class Conformance:
         return Conformance(self._record, title)
 
 
-class Found:
+class TableReports:
     """The reports of the tests for one table."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Matrix:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._found: dict[str, Found] = {"": Found()}
+        self._found: dict[str, TableReports] = {"": TableReports()}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what a passed or failed test has declared."""
@@ -100,7 +100,7 @@ class Matrix:
             if name not in (_PROPERTY, _BLANK, _NOTE, _ABSENT):
                 continue
             title, arch, *said = value
-            found = self._found.setdefault(title, Found())
+            found = self._found.setdefault(title, TableReports())
             if name == _PROPERTY and report.when == "call" and not report.skipped:
                 row = (found.proved if report.passed else found.failed).setdefault(arch, {})
                 row[said[0]] = row.get(said[0], 0) + (said[1] if report.passed else 1)

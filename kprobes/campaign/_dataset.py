@@ -33,7 +33,7 @@ class DatasetError(KprobeError):
     """A folder that cannot be written, or holds something else."""
 
 
-class Part:
+class WorkerStream:
     """A worker's stream. Rows are announced as items end, and written when a batch of items does.
 
     Attributes:
@@ -105,7 +105,7 @@ class Recorded:
         self._folder = folder
         self._recording = k.trace(*events, records=RECORDS)
         self._trace = self._recording.__enter__()
-        self._part = Part(folder)
+        self._part = WorkerStream(folder)
         # rows that are announced, and not written; records that were lost, all told
         self._pending = self._lost = 0
         self._failed: DatasetError | None = None
@@ -162,7 +162,7 @@ class Recorded:
 
     def _start_anew(self) -> None:
         self._part.close()
-        self._part = Part(self._folder)
+        self._part = WorkerStream(self._folder)
         self._clear()
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..machine.unicorn.machine import UnicornMachine
 
 
-class Number(click.ParamType):  # type: ignore[type-arg]  # of some versions only
+class NumberOption(click.ParamType):  # type: ignore[type-arg]  # of some versions only
     """An integer as C writes it."""
 
     name = "number"
@@ -36,7 +36,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # of some versions onl
         self.fail(f"{value!r} is no number; write 4096 or 0x1000", param, ctx)
 
 
-class Region(click.ParamType):  # type: ignore[type-arg]  # of some versions only
+class RegionOption(click.ParamType):  # type: ignore[type-arg]  # of some versions only
     """START:SIZE, two integers as C writes them."""
 
     name = "start:size"
@@ -47,7 +47,7 @@ class Region(click.ParamType):  # type: ignore[type-arg]  # of some versions onl
         start, colon, size = value.partition(":")
         if not colon:
             self.fail(f"{value!r} is no region; write START:SIZE, as in 0x40000000:0x1000", param, ctx)
-        where, many = Number().convert(start, param, ctx), Number().convert(size, param, ctx)
+        where, many = NumberOption().convert(start, param, ctx), NumberOption().convert(size, param, ctx)
         if where < 0 or many < 1:
             self.fail(f"{value!r} is no region; addresses are 0 or more, sizes 1 or more", param, ctx)
         return where, many
@@ -64,7 +64,7 @@ class FileAt(click.ParamType):  # type: ignore[type-arg]  # of some versions onl
         file, at, address = value.rpartition("@")
         if not at or not file:
             self.fail(f"{value!r} names no place; write FILE@ADDRESS, as in boot.bin@0x1000", param, ctx)
-        return file, Number().convert(address, param, ctx)
+        return file, NumberOption().convert(address, param, ctx)
 
 
 class RegisterAs(click.ParamType):  # type: ignore[type-arg]  # of some versions only
@@ -78,7 +78,7 @@ class RegisterAs(click.ParamType):  # type: ignore[type-arg]  # of some versions
         name, equals, number = value.partition("=")
         if not equals or not name:
             self.fail(f"{value!r} sets no register; write NAME=VALUE, as in a1=0x82200000", param, ctx)
-        return name, Number().convert(number, param, ctx)
+        return name, NumberOption().convert(number, param, ctx)
 
 
 class DeviceAt(click.ParamType):  # type: ignore[type-arg]  # of some versions only
@@ -104,11 +104,11 @@ class DeviceAt(click.ParamType):  # type: ignore[type-arg]  # of some versions o
             with contextlib.suppress(ValueError):
                 number = int(text, 0)
             settings["line" if key == "interrupt" else key] = number
-        return Part(kind, Number().convert(address, param, ctx), settings)
+        return Part(kind, NumberOption().convert(address, param, ctx), settings)
 
 
 @frozen(kw_only=True)
-class Around:
+class BoardOptions:
     """The surroundings of a guest, as the options say.
 
     Attributes:
@@ -234,7 +234,7 @@ def with_board(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(**options: Any) -> None:
         said = {name: options.pop(name) for name in NAMES}
         others = {name: said.pop(name) for name in ("fed", "symbols", "debug_files", "debuginfod")}
-        command(around=Around(board=_board(**said), **others), **options)
+        command(around=BoardOptions(board=_board(**said), **others), **options)
 
     for option in reversed(OPTIONS):
         wrapped = option(wrapped)
@@ -253,33 +253,92 @@ def _board(board: str | None, mmio: tuple[tuple[int, int], ...], device: tuple[P
 
 
 OPTIONS = (
-    click.option("--base", type=Number(), metavar="ADDRESS",
-                 help="FILE is a raw image, which belongs there; with --arch."),
-    click.option("--entry", type=Number(), metavar="ADDRESS", help="Where it starts, if not as it says itself."),
-    click.option("--vectors", type=Number(), metavar="ADDRESS",
-                 help="Where the vector table is that a Cortex-M starts by, if not at the image's start."),
-    click.option("--reg", "registers", type=RegisterAs(), multiple=True, metavar="NAME=VALUE",
-                 help="A register of the CPU's when it starts; may be given again."),
-    click.option("--ram", type=Region(), multiple=True, metavar="START:SIZE", help="Memory; may be given again."),
-    click.option("--rom", type=FileAt(), multiple=True, metavar="FILE2@ADDRESS",
-                 help="Another image; may be given again."),
-    click.option("--mmio", type=Region(), multiple=True, metavar="START:SIZE",
-                 help="A device of the board: reads give 0, writes are dropped, both are counted; may be given again."),
-    click.option("--device", type=DeviceAt(), multiple=True, metavar="KIND@ADDRESS",
-                 help="A device with a model: simple-uart, pl011, 16550, stm32f4-usart, stm32l4-usart, sp804, clint, "
-                      "power, unknown. Settings behind it: pl011@0x40000000,interrupt=5,name=UART0. May be given "
-                      "again."),
-    click.option("--svd", metavar="FILE2", help="Names of registers and peripherals: a CMSIS-SVD file."),
+    click.option(
+        "--base",
+        type=NumberOption(),
+        metavar="ADDRESS",
+        help="FILE is a raw image, which belongs there; with --arch.",
+    ),
+    click.option(
+        "--entry",
+        type=NumberOption(),
+        metavar="ADDRESS",
+        help="Where it starts, if not as it says itself.",
+    ),
+    click.option(
+        "--vectors",
+        type=NumberOption(),
+        metavar="ADDRESS",
+        help="Where the vector table is that a Cortex-M starts by, if not at the image's start.",
+    ),
+    click.option(
+        "--reg",
+        "registers",
+        type=RegisterAs(),
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A register of the CPU's when it starts; may be given again.",
+    ),
+    click.option(
+        "--ram",
+        type=RegionOption(),
+        multiple=True,
+        metavar="START:SIZE",
+        help="Memory; may be given again.",
+    ),
+    click.option(
+        "--rom",
+        type=FileAt(),
+        multiple=True,
+        metavar="FILE2@ADDRESS",
+        help="Another image; may be given again.",
+    ),
+    click.option(
+        "--mmio",
+        type=RegionOption(),
+        multiple=True,
+        metavar="START:SIZE",
+        help="A device of the board: reads give 0, writes are dropped, both are counted; may be given again.",
+    ),
+    click.option(
+        "--device",
+        type=DeviceAt(),
+        multiple=True,
+        metavar="KIND@ADDRESS",
+        help="A device with a model: simple-uart, pl011, 16550, stm32f4-usart, stm32l4-usart, sp804, clint, "
+        "power, unknown. Settings behind it: pl011@0x40000000,interrupt=5,name=UART0. May be given "
+        "again.",
+    ),
+    click.option(
+        "--svd", metavar="FILE2", help="Names of registers and peripherals: a CMSIS-SVD file."
+    ),
     click.option("--board", metavar="FILE2", help="All of this from a file (TOML)."),
-    click.option("--input", "fed", metavar="FILE2", help="What the first serial port receives; - is stdin."),
-    click.option("--task", metavar="POINTER[:OFFSET]",
-                 help="Where an operating system points to its running task, and the task's name in what is there: "
-                      "pxCurrentTCB:52 for FreeRTOS."),
-    click.option("--symbols", metavar="FILE2",
-                 help="Names: an ELF file, nm's or a linker's list, lines of address and name."),
-    click.option("--debug-file", "debug_files", metavar="FILE2", multiple=True,
-                 help="Separate debug information; may be given again. Without it, it is looked for as gdb does."),
-    click.option("--debuginfod", is_flag=True, help="Ask the servers in $DEBUGINFOD_URLS for debug information."),
+    click.option(
+        "--input", "fed", metavar="FILE2", help="What the first serial port receives; - is stdin."
+    ),
+    click.option(
+        "--task",
+        metavar="POINTER[:OFFSET]",
+        help="Where an operating system points to its running task, and the task's name in what is there: "
+        "pxCurrentTCB:52 for FreeRTOS.",
+    ),
+    click.option(
+        "--symbols",
+        metavar="FILE2",
+        help="Names: an ELF file, nm's or a linker's list, lines of address and name.",
+    ),
+    click.option(
+        "--debug-file",
+        "debug_files",
+        metavar="FILE2",
+        multiple=True,
+        help="Separate debug information; may be given again. Without it, it is looked for as gdb does.",
+    ),
+    click.option(
+        "--debuginfod",
+        is_flag=True,
+        help="Ask the servers in $DEBUGINFOD_URLS for debug information.",
+    ),
 )
 NAMES = ("base", "entry", "vectors", "registers", "ram", "rom", "mmio", "device", "svd", "board", "task", "fed",
          "symbols", "debug_files", "debuginfod")

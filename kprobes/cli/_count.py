@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ..newfile import NewFile
-from ._guest import Guest, GuestCommand, left_out, on_events, on_guest, on_verbose
+from ._guest import GuestCommand, GuestOptions, left_out, on_events, on_guest, on_verbose
 from ._keys import typed
 from ._render import table
 
@@ -28,7 +28,7 @@ ORDERS = {"hits": "h", "rate": "s", "name": "n"}  #: what top's rows are sorted 
 @click.option("--filter", "condition", default="", metavar="TEXT",
               help="Only hits for which this holds, as in ftrace: 'len > 3'.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per entry.")
-def hist(guest: Guest, event: str, keys: str, condition: str, as_json: bool) -> None:
+def hist(guest: GuestOptions, event: str, keys: str, condition: str, as_json: bool) -> None:
     """Probe FILE, run it, and show a histogram of an event's values, as ftrace's hist trigger does.
 
     KEYS: `len.log2`, or all that ftrace takes: `keys=len.log2,caller:vals=hitcount:sort=hitcount.descending`.
@@ -63,8 +63,17 @@ def hist(guest: Guest, event: str, keys: str, condition: str, as_json: bool) -> 
 @click.option("--json", "as_json", is_flag=True,
               help="Each time one JSON object: seconds so far, and the functions with their hits.")
 @on_verbose
-def top(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, interval: float, rows: int,
-        order: str, as_json: bool, verbose: bool) -> None:
+def top(
+    guest: GuestOptions,
+    definitions: list[str],
+    exclude: tuple[str, ...],
+    condition: str,
+    interval: float,
+    rows: int,
+    order: str,
+    as_json: bool,
+    verbose: bool,
+) -> None:
     """Probe FILE, run it, and show the functions that are hit most, while it runs.
 
     In a terminal keys sort the rows anew: h hits, s hits a second, n names, r the other way round.
@@ -187,8 +196,14 @@ class _Top:
               help="Only functions that it names; may be given again.")
 @click.option("--sources", default=".", metavar="FOLDER", help="Where relative paths of source files begin (.).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per function.")
-def cover(guest: Guest, output: str | None, modules: tuple[str, ...], functions: tuple[str, ...], sources: str,
-          as_json: bool) -> None:
+def cover(
+    guest: GuestOptions,
+    output: str | None,
+    modules: tuple[str, ...],
+    functions: tuple[str, ...],
+    sources: str,
+    as_json: bool,
+) -> None:
     """Run FILE and say how much of each function was executed."""
     from ..tracing.coverage import format_of
 

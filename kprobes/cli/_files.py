@@ -11,7 +11,7 @@ import click
 from attrs import frozen
 from click.shell_completion import CompletionItem
 
-from ._board import Around, with_board
+from ._board import BoardOptions, with_board
 
 if TYPE_CHECKING:
     from ..machine.remote import QemuMachine
@@ -36,7 +36,7 @@ class File:
     arch: str | None
     qemu: bool
     sysroot: str | None
-    around: Around
+    around: BoardOptions
     discover: bool = False
 
     def loaded(self) -> Any:
@@ -56,8 +56,15 @@ class File:
 def on_file(command: Callable[..., None]) -> Callable[..., None]:
     """FILE and options that say what it is: a File, which the command gets first."""
     @functools.wraps(command)
-    def wrapped(file: str, arch: str | None, qemu: bool, sysroot: str | None, discover: bool, around: Around,
-                **options: Any) -> None:
+    def wrapped(
+        file: str,
+        arch: str | None,
+        qemu: bool,
+        sysroot: str | None,
+        discover: bool,
+        around: BoardOptions,
+        **options: Any,
+    ) -> None:
         command(File(file, arch, qemu, sysroot, around, discover), **options)
 
     under_qemu = click.option("--qemu", is_flag=True, help="Look at it as a Linux process under qemu-user.")

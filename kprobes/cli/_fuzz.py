@@ -16,7 +16,7 @@ import click
 from attrs import frozen
 
 from ..errors import BadArgument
-from ._board import Number, Region
+from ._board import NumberOption, RegionOption
 from ._campaign import STOPPED, cluster, progress
 from ._files import arch_option
 from ._main import GUEST_FAILED
@@ -38,7 +38,7 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
     name = "bytes"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        size = Number().convert(value, param, ctx)
+        size = NumberOption().convert(value, param, ctx)
         if size < 1 << 8 or size > 1 << 23 or size & size - 1:
             self.fail(f"{value!r} is no size of a map; write a power of two, 256 to 8388608", param, ctx)
         return size
@@ -53,7 +53,12 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
 @click.option("--before", multiple=True, metavar="'NAME(ARG, ...)'",
               help="With --call: call this first, once; may be given again.")
 @arch_option
-@click.option("--base", type=Number(), metavar="ADDRESS", help="FILE is a raw image, which belongs there; with --arch.")
+@click.option(
+    "--base",
+    type=NumberOption(),
+    metavar="ADDRESS",
+    help="FILE is a raw image, which belongs there; with --arch.",
+)
 @click.option("--symbols", metavar="FILE2", help="Names: an ELF file, nm's or a linker's list.")
 @click.option("--max-insns", type=click.IntRange(1), metavar="N",
               help="With --call: a run of more instructions hangs.")
@@ -66,8 +71,14 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
               help="Count edges in this image only; may be given again.")
 @click.option("--function", "functions", multiple=True, metavar="GLOB",
               help="Count edges in functions of such names only; may be given again.")
-@click.option("--range", "ranges", type=Region(), multiple=True, metavar="START:SIZE",
-              help="Count edges in this code only; may be given again.")
+@click.option(
+    "--range",
+    "ranges",
+    type=RegionOption(),
+    multiple=True,
+    metavar="START:SIZE",
+    help="Count edges in this code only; may be given again.",
+)
 @click.option("--comparisons", is_flag=True,
               help="Count equal bytes of comparisons as well, so that the fuzzer sees how near it is; refused "
                    "where they cannot be seen.")
@@ -122,7 +133,7 @@ def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ..
     from ..fuzz.server import called_by_afl
 
     if called_by_afl():
-        counted = Counted(modules, functions, ranges)
+        counted = CountedCode(modules, functions, ranges)
         _serve(named, afl_file or given, counted, comparisons, map_size, handshake == "new")
         return
     if given is None or given == "@@":
@@ -162,7 +173,7 @@ def _target(target: str, call: str | None, options: dict[str, Any]) -> tuple[Pyt
 # --- under AFL++
 
 @frozen
-class Counted:
+class CountedCode:
     """Code whose edges are counted; all of it where nothing is said.
 
     Attributes:
@@ -196,8 +207,14 @@ class Counted:
         return found
 
 
-def _serve(named: PythonTarget | CallTarget, path: str | None, counted: Counted, comparisons: bool,
-           map_size: int | None, new: bool) -> None:
+def _serve(
+    named: PythonTarget | CallTarget,
+    path: str | None,
+    counted: CountedCode,
+    comparisons: bool,
+    map_size: int | None,
+    new: bool,
+) -> None:
     """Do what afl-fuzz asks for. It never returns where there is no fork server."""
     from ..fuzz import server
     from ..fuzz.bench import Bench

@@ -17,7 +17,7 @@ from ..calltext import Call, parse_call
 from ..controls import CONTROLS
 from ..errors import GuestFault, KprobeError, Unsupported
 from ..newfile import NewFile
-from ._board import Around, show_accesses, with_board
+from ._board import BoardOptions, show_accesses, with_board
 from ._files import (
     arch_option,
     check_sysroot,
@@ -51,7 +51,7 @@ class GuestCommand(click.Command):
 
 
 @frozen(kw_only=True)
-class Guest:
+class GuestOptions:
     """A guest as the command line wants it.
 
     Attributes:
@@ -60,7 +60,7 @@ class Guest:
 
     file: str
     arch: str | None
-    around: Around
+    around: BoardOptions
     qemu: bool
     sysroot: str | None
     discover: bool
@@ -196,7 +196,7 @@ def on_guest(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapped(**options: Any) -> None:
         words = click.get_current_context().meta.get(PROGRAM)
-        guest = Guest(arguments=words, **{name: options.pop(name) for name in NAMES})
+        guest = GuestOptions(arguments=words, **{name: options.pop(name) for name in NAMES})
         command(guest, **options)
 
     for option in reversed(OPTIONS):

@@ -11,7 +11,7 @@ import click
 
 from ..errors import HeapError
 from ..newfile import NewFile
-from ._guest import Guest, GuestCommand, on_guest
+from ._guest import GuestCommand, GuestOptions, on_guest
 
 if TYPE_CHECKING:
     from ..heap.check import HeapCheck
@@ -37,8 +37,15 @@ def _place(text: str) -> str | int:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per finding.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
               help="Write the findings to FILE, as a JSON array.")
-def heap(guest: Guest, functions: tuple[str, ...], uninitialized: bool, no_leaks: bool, first: bool,
-         as_json: bool, output: str | None) -> None:
+def heap(
+    guest: GuestOptions,
+    functions: tuple[str, ...],
+    uninitialized: bool,
+    no_leaks: bool,
+    first: bool,
+    as_json: bool,
+    output: str | None,
+) -> None:
     """Run FILE and find what it does wrong with heap memory: overflows, uses after free, double and invalid frees,
     leaks.
 

@@ -43,7 +43,7 @@ def named(text: str) -> str:
     return readable(text) if ctx is not None and ctx.meta.get(DEMANGLED) else text
 
 
-class Named:
+class NamedFile:
     """A file whose text is written as named() has it; of JSON, with JSON's escapes."""
 
     def __init__(self, file: IO[str], as_json: bool) -> None:
@@ -59,7 +59,7 @@ class Named:
 def naming(file: IO[str], as_json: bool = False) -> IO[str]:
     """The file, or with -C what writes to it."""
     wanted = click.get_current_context().meta.get(DEMANGLED)
-    return cast("IO[str]", Named(file, as_json)) if wanted else file
+    return cast("IO[str]", NamedFile(file, as_json)) if wanted else file
 
 
 def _escaped(name: str) -> str:

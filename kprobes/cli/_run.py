@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from ..errors import BadArgument, ProgramError
-from ._guest import Guest, GuestCommand, on_guest, to_file
+from ._guest import GuestCommand, GuestOptions, on_guest, to_file
 
 #: seconds between two looks at ring buffers
 _EVERY: Final = 0.1
@@ -38,8 +38,19 @@ _EVERY: Final = 0.1
 @click.option("-v", "verbose", is_flag=True, help="Say where each program is, and how it runs.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-",
               help="File for the output.")
-def run(guest: Guest, program: str, places: tuple[str, ...], constants: tuple[str, ...], wanted: tuple[str, ...],
-        include: tuple[str, ...], clock: str, engine: str | None, as_json: bool, verbose: bool, output: str) -> None:
+def run(
+    guest: GuestOptions,
+    program: str,
+    places: tuple[str, ...],
+    constants: tuple[str, ...],
+    wanted: tuple[str, ...],
+    include: tuple[str, ...],
+    clock: str,
+    engine: str | None,
+    as_json: bool,
+    verbose: bool,
+    output: str,
+) -> None:
     """Run FILE with the programs of PROGRAM at its probes: C (prog.bpf.c), or an object of a BPF compiler.
 
     Each program goes where its section says. What programs print, and records of their ring buffers, are shown as they
@@ -57,7 +68,7 @@ def run(guest: Guest, program: str, places: tuple[str, ...], constants: tuple[st
         for one in constants:
             _set(loaded, one)
         out = closing.enter_context(to_file(output))
-        shown = _Shown(loaded, out, as_json, machine.symbols.describe)
+        shown = _ProgramOutput(loaded, out, as_json, machine.symbols.describe)
         attachments = [closing.enter_context(one)
                        for one in _attached(k, loaded, by_hand, clock=clock, engine=engine, printed=shown.printed)]
         if verbose:
@@ -142,7 +153,7 @@ def _attached(k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: 
         yield k.attach(program[name], function, offset, section.startswith(("kret", "uret", "fexit")), **how)
 
 
-class _Shown:
+class _ProgramOutput:
     """Writes what programs say."""
 
     def __init__(self, program: Any, out: Any, as_json: bool, describe: Callable[[int], str]) -> None:

@@ -15,7 +15,7 @@ import click
 
 from ._board import with_board
 from ._files import arch_option, find_functions, sysroot_option
-from ._guest import PROGRAM, Guest, GuestCommand, to_file, with_libraries
+from ._guest import PROGRAM, GuestCommand, GuestOptions, to_file, with_libraries
 
 if TYPE_CHECKING:
     from ..script.output import ScriptOutput
@@ -93,7 +93,7 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
     if file is not None:
         given: Sequence[str] | None = list(guest_arguments) or None
         from_input = source_name == "stdin" and "-" in names  # the script has been read there
-        guest = Guest(file=file, arguments=given, reads=not from_input, **options)
+        guest = GuestOptions(file=file, arguments=given, reads=not from_input, **options)
     elif options["call"] or options["run"] or options["qemu"]:
         raise click.UsageError("--call, --run and --qemu are for a guest, and none is given")
     if listed:
@@ -236,7 +236,7 @@ def _output(form: str, write: Callable[[str], object], warnings: bool = True) ->
 
 
 @contextlib.contextmanager
-def _looked_at(guest: Guest) -> Iterator[tuple[Any, Any]]:
+def _looked_at(guest: GuestOptions) -> Iterator[tuple[Any, Any]]:
     """A guest that is loaded and not run."""
     from ..kprobes import Kprobes
 
@@ -246,7 +246,7 @@ def _looked_at(guest: Guest) -> Iterator[tuple[Any, Any]]:
         yield machine, kprobes
 
 
-def _list(guest: Guest | None, pattern: str, verbose: bool) -> None:
+def _list(guest: GuestOptions | None, pattern: str, verbose: bool) -> None:
     """Show the probes that a pattern, or a script's file, names."""
     from ..errors import KprobeError
     from ..script.compiler import read
@@ -296,7 +296,7 @@ def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:
                 write(f"{pc:5}  {disassemble(instruction)}\n")
 
 
-def _start(made: Script, guest: Guest, machine: Any) -> None:
+def _start(made: Script, guest: GuestOptions, machine: Any) -> None:
     """Run the guest; where the script's exit() has stopped it, that is all."""
     from ..errors import GuestStopped
 
@@ -350,7 +350,7 @@ def _run_benchmarks(made: Script, output: ScriptOutput) -> int:
     return made.status
 
 
-def _run(made: Script, guest: Guest | None, machine: Any, write: Callable[[str], object], verbose: bool) -> int:
+def _run(made: Script, guest: GuestOptions | None, machine: Any, write: Callable[[str], object], verbose: bool) -> int:
     """Run a script to its end, however that comes; the exit status."""
     from ..programs.attach import Attachment
 

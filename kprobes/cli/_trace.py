@@ -11,7 +11,7 @@ import click
 
 from ..newfile import NewFile
 from ..stacks import INCOMPLETE
-from ._guest import Guest, GuestCommand, counted, left_out, on_clock, on_events, on_guest, on_verbose, to_file
+from ._guest import GuestCommand, GuestOptions, counted, left_out, on_clock, on_events, on_guest, on_verbose, to_file
 from ._render import named, naming, on_names, stack_lines, table, where
 
 if TYPE_CHECKING:
@@ -38,8 +38,18 @@ KINDS = {"arrow": "arrow", "json": "chrome", "pftrace": "perfetto", "perfetto-tr
 @on_verbose
 @click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-",
               help="File for the hits.")
-def trace(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, clock: str,
-          as_json: bool, follow: bool, verbose: bool, output: str) -> None:
+def trace(
+    guest: GuestOptions,
+    definitions: list[str],
+    exclude: tuple[str, ...],
+    condition: str,
+    stack: bool,
+    clock: str,
+    as_json: bool,
+    follow: bool,
+    verbose: bool,
+    output: str,
+) -> None:
     """Probe FILE, run it, and print every hit.
 
     \b
@@ -158,8 +168,17 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
               help="File to write (trace.arrow); `kprobes convert` "
               "says which names stand for which formats.")
 @on_verbose
-def record(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, records: int,
-           clock: str, output: str, verbose: bool) -> None:
+def record(
+    guest: GuestOptions,
+    definitions: list[str],
+    exclude: tuple[str, ...],
+    condition: str,
+    stack: bool,
+    records: int,
+    clock: str,
+    output: str,
+    verbose: bool,
+) -> None:
     """Probe FILE, run it, and keep every hit in a file, for `kprobes report` and other tools."""
     from ..tracing.recorder import Recording
     from ..tracing.trace import ready, write
@@ -207,8 +226,14 @@ def save(trace: Trace, output: str, format: str | None) -> None:
 @on_names
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event.")
 @on_verbose
-def stat(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, as_json: bool,
-         verbose: bool) -> None:
+def stat(
+    guest: GuestOptions,
+    definitions: list[str],
+    exclude: tuple[str, ...],
+    condition: str,
+    as_json: bool,
+    verbose: bool,
+) -> None:
     """Probe FILE, run it, and count the hits of each event, by function, with their rate."""
     import json
     import time
@@ -257,8 +282,18 @@ def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per call: --format jsonl.")
 @on_verbose
 @click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="File to write.")
-def graph(guest: Guest, function: str, include: str, args: int, depth: int | None, instructions: bool, format: str,
-          as_json: bool, verbose: bool, output: str) -> None:
+def graph(
+    guest: GuestOptions,
+    function: str,
+    include: str,
+    args: int,
+    depth: int | None,
+    instructions: bool,
+    format: str,
+    as_json: bool,
+    verbose: bool,
+    output: str,
+) -> None:
     """Run FILE and show the tree of calls below FUNCTION: arguments, results, depth."""
     if as_json and format not in ("text", "jsonl"):
         raise click.UsageError(f"give either --json or --format {format}")

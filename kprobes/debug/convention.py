@@ -25,7 +25,7 @@ class NotKnown(Exception):
 
 
 @frozen
-class Part:
+class ParameterPart:
     """A part of a parameter, in the order of its bytes.
 
     Attributes:
@@ -44,7 +44,7 @@ class Part:
 
 
 #: (types of the parameters, type of the result, whether a type is copied by a function) -> parts of each parameter
-Convention = Callable[[Sequence[CType], CType, Callable[[CType], bool]], list[tuple[Part, ...]]]
+Convention = Callable[[Sequence[CType], CType, Callable[[CType], bool]], list[tuple[ParameterPart, ...]]]
 
 
 def convention(arch: Arch) -> Convention | None:
@@ -52,7 +52,7 @@ def convention(arch: Arch) -> Convention | None:
     return {"sysv": _sysv, "aapcs64": _aapcs64}.get(facts(arch).convention)
 
 
-def result_parts(arch: Arch, type: CType, by_reference: Callable[[CType], bool]) -> tuple[Part, ...]:
+def result_parts(arch: Arch, type: CType, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
     """Return where a function's result is when it returns. Raises NotKnown.
 
     Args:
@@ -80,10 +80,10 @@ class _Taken:
     reals: int = 0
     stack: int = 0
 
-    def on_stack(self, size: int, align: int) -> tuple[Part, ...]:
+    def on_stack(self, size: int, align: int) -> tuple[ParameterPart, ...]:
         """Take room on the stack."""
         self.stack = -(-self.stack // align) * align
-        part = Part("stack", size, offset=self.stack)
+        part = ParameterPart("stack", size, offset=self.stack)
         self.stack += -(-size // 8) * 8
         return (part,)
 
@@ -118,28 +118,30 @@ _SYSV_WORDS: Final = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _MEMORY, _WORD, _REAL = "memory", "word", "real"
 
 
-def _sysv(types: Sequence[CType], result: CType, by_reference: Callable[[CType], bool]) -> list[tuple[Part, ...]]:
+def _sysv(
+    types: Sequence[CType], result: CType, by_reference: Callable[[CType], bool]
+) -> list[tuple[ParameterPart, ...]]:
     taken = _Taken(stack=8)
     if result.kind in ("struct", "union", "array") and (by_reference(result) or _MEMORY in _classes(result)):
         taken.words = 1
     return [_sysv_parameter(type, taken, by_reference) for type in types]
 
 
-def _sysv_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], bool]) -> tuple[Part, ...]:
+def _sysv_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
     size = type.size
     if type.kind in ("struct", "union") and by_reference(type):
         if taken.words < len(_SYSV_WORDS):
             taken.words += 1
-            return (Part("behind", size, name=_SYSV_WORDS[taken.words - 1]),)
+            return (ParameterPart("behind", size, name=_SYSV_WORDS[taken.words - 1]),)
         (slot,) = taken.on_stack(8, 8)
-        return (Part("behind", size, offset=slot.offset),)
+        return (ParameterPart("behind", size, offset=slot.offset),)
     classes = _classes(type)
     words, reals = classes.count(_WORD), classes.count(_REAL)
     if _MEMORY in classes or taken.words + words > len(_SYSV_WORDS) or taken.reals + reals > 8:
         return _sysv_stack(type, taken)
     if size == 16 and classes == [_REAL]:  # a vector, or a quad: one register
         taken.reals += 1
-        return (Part("register", 16, name=f"xmm{taken.reals - 1}"),)
+        return (ParameterPart("register", 16, name=f"xmm{taken.reals - 1}"),)
     parts = []
     for n, each in enumerate(classes):
         if each == _WORD:
@@ -148,17 +150,17 @@ def _sysv_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], 
         else:
             name = f"xmm{taken.reals}"
             taken.reals += 1
-        parts.append(Part("register", min(8, size - 8 * n), name=name))
+        parts.append(ParameterPart("register", min(8, size - 8 * n), name=name))
     return tuple(parts)
 
 
-def _sysv_stack(type: CType, taken: _Taken) -> tuple[Part, ...]:
+def _sysv_stack(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
     """On the stack, where the return address is below the first."""
     align = 16 if alignment(type) >= 16 else 8
     taken.stack -= 8
     (part,) = taken.on_stack(type.size, align)
     taken.stack += 8
-    return (Part("stack", part.size, offset=part.offset + 8),)
+    return (ParameterPart("stack", part.size, offset=part.offset + 8),)
 
 
 def _classes(type: CType) -> list[str]:
@@ -214,31 +216,36 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
     return [(base, type.size, kind)]
 
 
-def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Part, ...]:
+def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
     if type.kind == "float" and _MEMORY in _classes(type):
-        return (Part("register", 10, name="st0"),)
+        return (ParameterPart("register", 10, name="st0"),)
     if type.kind == "complex" and type.size > 16:
         raise NotKnown("it is in two registers of the x87")
     if type.kind in ("struct", "union") and by_reference(type):
-        return (Part("behind", type.size, name="rax"),)
+        return (ParameterPart("behind", type.size, name="rax"),)
     classes = _classes(type)
     if _MEMORY in classes:
-        return (Part("behind", type.size, name="rax"),)
+        return (ParameterPart("behind", type.size, name="rax"),)
     if type.size == 16 and classes == [_REAL]:
-        return (Part("register", 16, name="xmm0"),)
+        return (ParameterPart("register", 16, name="xmm0"),)
     names = {_WORD: ["rax", "rdx"], _REAL: ["xmm0", "xmm1"]}
-    return tuple(Part("register", min(8, type.size - 8 * n), name=names[each].pop(0)) for n, each in enumerate(classes))
+    return tuple(
+        ParameterPart("register", min(8, type.size - 8 * n), name=names[each].pop(0))
+        for n, each in enumerate(classes)
+    )
 
 
 # --- AArch64
 
 
-def _aapcs64(types: Sequence[CType], result: CType, by_reference: Callable[[CType], bool]) -> list[tuple[Part, ...]]:
+def _aapcs64(
+    types: Sequence[CType], result: CType, by_reference: Callable[[CType], bool]
+) -> list[tuple[ParameterPart, ...]]:
     taken = _Taken()
     return [_aapcs64_parameter(type, taken, by_reference) for type in types]
 
 
-def _aapcs64_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], bool]) -> tuple[Part, ...]:
+def _aapcs64_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
     size = type.size
     if type.kind in ("struct", "union", "array"):
         if not size or type.hidden:
@@ -249,9 +256,9 @@ def _aapcs64_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType
         if by_reference(type) or size > 16:
             if taken.words < 8:
                 taken.words += 1
-                return (Part("behind", size, name=f"x{taken.words - 1}"),)
+                return (ParameterPart("behind", size, name=f"x{taken.words - 1}"),)
             (slot,) = taken.on_stack(8, 8)
-            return (Part("behind", size, offset=slot.offset),)
+            return (ParameterPart("behind", size, offset=slot.offset),)
         return _in_words(type, taken)
     if type.kind in ("float", "complex"):
         count = 2 if type.kind == "complex" else 1
@@ -261,24 +268,24 @@ def _aapcs64_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType
     return _in_words(type, taken)
 
 
-def _aapcs64_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Part, ...]:
+def _aapcs64_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
     aggregate = type.kind in ("struct", "union", "array")
     if aggregate and (by_reference(type) or (type.size > 16 and not _reals(type))):
-        return (Part("given", type.size, name="x8"),)
+        return (ParameterPart("given", type.size, name="x8"),)
     return _aapcs64_parameter(type, _Taken(), by_reference)
 
 
-def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[Part, ...]:
+def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[ParameterPart, ...]:
     """Numbers in a floating-point register each, or all on the stack."""
     if taken.reals + len(sizes) > 8:
         taken.reals = 8
         return taken.on_stack(type.size, 16 if alignment(type) >= 16 else 8)
     taken.reals += len(sizes)
     first = taken.reals - len(sizes)
-    return tuple(Part("register", size, name=f"v{first + n}") for n, size in enumerate(sizes))
+    return tuple(ParameterPart("register", size, name=f"v{first + n}") for n, size in enumerate(sizes))
 
 
-def _in_words(type: CType, taken: _Taken) -> tuple[Part, ...]:
+def _in_words(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
     """Return the parts of a parameter that is passed in general registers, or on the stack; never in both."""
     align, count = alignment(type), (type.size + 7) // 8
     if align >= 16:
@@ -288,7 +295,7 @@ def _in_words(type: CType, taken: _Taken) -> tuple[Part, ...]:
         return taken.on_stack(type.size, 16 if align >= 16 else 8)
     taken.words += count
     first = taken.words - count
-    return tuple(Part("register", min(8, type.size - 8 * n), name=f"x{first + n}") for n in range(count))
+    return tuple(ParameterPart("register", min(8, type.size - 8 * n), name=f"x{first + n}") for n in range(count))
 
 
 def _reals(type: CType) -> list[int]:

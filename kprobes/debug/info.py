@@ -17,7 +17,7 @@ from ..image import LoadedFile
 from ..regs import Regs
 from ..symbols import Symbols
 from .arguments import Passed
-from .convention import Part
+from .convention import ParameterPart
 from .expression import Unknown
 from .file import DAMAGE
 from .markers import Marker, markers_of
@@ -244,7 +244,7 @@ class DebugInfo:
         except (Unknown, GuestFault, Unsupported, *DAMAGE):
             return None
 
-    def in_parts(self, type: CType, parts: Sequence[Part], regs: Regs) -> Any:
+    def in_parts(self, type: CType, parts: Sequence[ParameterPart], regs: Regs) -> Any:
         """Return a value of which the calling convention keeps each part in a register, or in memory.
 
         Raises:
@@ -315,7 +315,7 @@ class DebugInfo:
             return self._in_parts(variable.type, arrival.parts, regs)
         return self._value(variable, there)
 
-    def _in_parts(self, type: CType, parts: Sequence[Part], regs: Regs) -> Any:
+    def _in_parts(self, type: CType, parts: Sequence[ParameterPart], regs: Regs) -> Any:
         """A parameter that the calling convention has in registers, or on the stack."""
         first = parts[0]
         if first.kind == "stack":

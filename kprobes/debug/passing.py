@@ -13,7 +13,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from ..arch._base import Arch
-from .convention import NotKnown, Part, convention, result_parts
+from .convention import NotKnown, ParameterPart, convention, result_parts
 from .expression import Unknown
 from .file import DAMAGE
 from .registers import has_windows, register
@@ -59,7 +59,7 @@ class Arrival:
     number: int = 0
     name: str = ""
     reason: str = field(default="", kw_only=True)
-    parts: tuple[Part, ...] = field(default=(), kw_only=True)
+    parts: tuple[ParameterPart, ...] = field(default=(), kw_only=True)
 
 
 def refused(reason: str) -> Arrival:

@@ -102,7 +102,7 @@ class NamedType:
 
 
 @define
-class Found:
+class UnitContents:
     """The functions and types of a unit.
 
     Attributes:
@@ -133,7 +133,7 @@ class _Shape:
     interesting: bool
 
 
-class Scanner:
+class UnitScanner:
     """Reads the units of one file."""
 
     def __init__(self, sections: Sections) -> None:
@@ -141,7 +141,7 @@ class Scanner:
         self._shapes: dict[tuple[int, int, int, int], dict[int, _Shape]] = {}
 
     def scan(self, header: Header, address: Callable[[int], int], text: Callable[[int], bytes], deep: bool = False
-             ) -> Found:
+             ) -> UnitContents:
         """Return the functions and types of a unit.
 
         Args:
@@ -224,10 +224,10 @@ class _Walk:
         self._address = address
         self._text = text
         self._deep = deep
-        self._found = Found()
+        self._found = UnitContents()
         self._declared: dict[int, str] = {}  # offset of a type's declaration -> the scopes around it
 
-    def run(self) -> Found:
+    def run(self) -> UnitContents:
         data, shapes, end = self._sections.info, self._shapes, self._header.end
         at = self._header.first
         depth = 0

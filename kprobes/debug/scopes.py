@@ -22,7 +22,7 @@ from .signatures import type_entry
 from .types import CType, Derived, constant
 from .units import Function, call_site, location, named, tail_calls, text
 from .units import callee as callee_of
-from .unwind import Frame, Unwinder
+from .unwind import Unwinder, UnwindFrame
 
 _BLOCK = "DW_TAG_lexical_block"
 _INLINED = "DW_TAG_inlined_subroutine"
@@ -152,7 +152,7 @@ class Whereabouts:
     """
 
     def __init__(self, arch: Arch, symbols: Symbols, find: Found, file: LoadedFile, function: Function, regs: Regs,
-                 frame: Frame | None = None, depth: int = 0) -> None:
+                 frame: UnwindFrame | None = None, depth: int = 0) -> None:
         self._arch = arch
         self._symbols = symbols
         self._find = find
@@ -164,7 +164,7 @@ class Whereabouts:
         self._pc = self._at - file.bias
         self._bias = file.bias
         self._depth = depth
-        self.frame = Frame(arch, regs) if frame is None else frame
+        self.frame = UnwindFrame(arch, regs) if frame is None else frame
 
     def place(self, die: Any) -> Place:
         """Return where a variable is. Raises Unknown, GuestFault, and what is in DAMAGE."""

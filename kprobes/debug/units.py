@@ -15,7 +15,7 @@ from .expression import Unknown
 from .file import DAMAGE, cached, children, dwarf_of_source
 from .kept import kept_types
 from .pieces import ADDRESSES, base_address, spans
-from .scan import VARIABLE, Found, NamedType, Scanner, Sections, aranges, headers
+from .scan import VARIABLE, NamedType, Sections, UnitContents, UnitScanner, aranges, headers
 from .split import join_split_units
 from .types import CType
 
@@ -68,9 +68,9 @@ class Units:
             join_split_units(self.info, path, _sections(self.info, order))
         self._sections = _sections(self.info, order)
         self.headers = headers(self._sections)
-        self._scanner = Scanner(self._sections)
-        self._found: dict[int, Found] = {}
-        self._deep: dict[int, Found] = {}
+        self._scanner = UnitScanner(self._sections)
+        self._found: dict[int, UnitContents] = {}
+        self._deep: dict[int, UnitContents] = {}
         self._functions: dict[int, Function | None] = {}
         self._pieces: dict[int, tuple[list[tuple[int, int, int]], list[int]]] = {}
         self._tables: dict[int, tuple[list[Line], list[int]]] = {}
@@ -122,7 +122,7 @@ class Units:
 
     # --- functions
 
-    def _scanned(self, n: int) -> Found:
+    def _scanned(self, n: int) -> UnitContents:
         """Return what the n-th unit has; nothing where it is damaged."""
         if n not in self._found:
             try:
@@ -130,10 +130,10 @@ class Units:
                 self._found[n] = self._scanner.scan(self.headers[n], partial(_address, self.info, unit),
                                                     partial(_text, self.info, unit))
             except DAMAGE:
-                self._found[n] = Found()
+                self._found[n] = UnitContents()
         return self._found[n]
 
-    def _scanned_deep(self, n: int) -> Found:
+    def _scanned_deep(self, n: int) -> UnitContents:
         """Return what the n-th unit has, within functions as well; nothing where it is damaged."""
         if n not in self._deep:
             try:
@@ -141,7 +141,7 @@ class Units:
                 self._deep[n] = self._scanner.scan(self.headers[n], partial(_address, self.info, unit),
                                                    partial(_text, self.info, unit), deep=True)
             except DAMAGE:
-                self._deep[n] = Found()
+                self._deep[n] = UnitContents()
         return self._deep[n]
 
     def _code(self, n: int) -> tuple[list[tuple[int, int, int]], list[int]]:

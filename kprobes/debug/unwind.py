@@ -36,7 +36,7 @@ Seen = Callable[[int], int]  #: a return address as it is found -> the true one
 
 
 @frozen
-class Row:
+class UnwindRow:
     """How a caller's registers are found at an instruction. cfa: a register's number and an offset, or an expression.
 
     rules: DWARF number -> pyelftools' rule. link: DWARF number of the return address. structs: what expressions are
@@ -58,7 +58,7 @@ class Frames:
         self._found = cached(file, "frames", partial(_entries, file))
         self._starts = [start for start, _, _ in self._found]
 
-    def row(self, pc: int) -> Row | None:
+    def row(self, pc: int) -> UnwindRow | None:
         """The row of an instruction; None where there is none."""
         at = bisect.bisect_right(self._starts, pc - self._bias) - 1
         if at < 0 or pc - self._bias >= self._found[at][1]:
@@ -74,8 +74,13 @@ class Frames:
                                                   and isinstance(line["cfa"].offset, int)))
         if not sound or any(rule.type in NUMBERED and not isinstance(rule.arg, int) for rule in rules.values()):
             return None
-        return Row(line["cfa"], rules, entry.cie["return_address_register"], entry.structs,
-                   pc - self._bias >= _window_saved(entry))
+        return UnwindRow(
+            line["cfa"],
+            rules,
+            entry.cie["return_address_register"],
+            entry.structs,
+            pc - self._bias >= _window_saved(entry),
+        )
 
 
 def _entries(file: LoadedFile) -> list[tuple[int, int, Any]]:
@@ -116,7 +121,7 @@ def entry_of(file: LoadedFile) -> int:
 _NOT_YET = Step("", 0, None, "", ())
 
 
-def _step_of(arch: Arch, row: Row) -> Step | None:
+def _step_of(arch: Arch, row: UnwindRow) -> Step | None:
     """A row as a step; None: it is none of the usual kind."""
     base = register(arch, row.cfa.reg) if row.cfa.expr is None else None
     link_register = register(arch, row.link) or ""
@@ -191,12 +196,12 @@ class _Walked:
         self.sp = cfa + self._above & mask
         return back + self._bias & mask if back else 0
 
-    def up_slowly(self, row: Row | None) -> int:
+    def up_slowly(self, row: UnwindRow | None) -> int:
         """Go to the caller by a row of any kind, None: by the frame pointer. Return as up() does."""
         values: dict[str, int | None] = {**self._values, self._sp: self.sp}
         for name, where in self._saved.items():
             values[name] = self._load(where)
-        frame = Frame(self._arch, self._regs, values, windows=self._windows)
+        frame = UnwindFrame(self._arch, self._regs, values, windows=self._windows)
         above = frame.caller(row) if row is not None else frame.by_pointer()
         if above is None:
             return 0
@@ -212,13 +217,13 @@ class Unwinder:
 
     def __init__(self, arch: Arch, symbols: Symbols) -> None:
         self._arch, self._symbols = arch, symbols
-        self._rows: dict[int, Row | None] = {}
+        self._rows: dict[int, UnwindRow | None] = {}
         self._steps: dict[int, Step | None] = {}
         #: bytes from a canonical frame address to the caller's stack pointer register
         self.above = sp_at_call(arch, 0)
         self._known: tuple[LoadedFile, ...] = ()
 
-    def row(self, pc: int) -> Row | None:
+    def row(self, pc: int) -> UnwindRow | None:
         """The row of an instruction, of whatever file has it."""
         if self._known is not self._symbols.files:
             self._known = self._symbols.files
@@ -231,7 +236,7 @@ class Unwinder:
             self._rows[pc] = self._look_up(pc)
         return self._rows[pc]
 
-    def _look_up(self, pc: int) -> Row | None:
+    def _look_up(self, pc: int) -> UnwindRow | None:
         for file in self._known:
             try:
                 row = cached(file, "rows", partial(Frames, file)).row(pc)
@@ -313,7 +318,7 @@ class Unwinder:
                                             for entry in map(entry_of, self._symbols.files) if entry)
 
 
-class Frame:
+class UnwindFrame:
     """The registers of a function that has called another one. pc: where it goes on, mode bits and all. windows: how
     many register windows its own is above the processor's."""
 
@@ -342,13 +347,13 @@ class Frame:
             raise Unknown
         return self._get(name)
 
-    def cfa(self, row: Row) -> int:
+    def cfa(self, row: UnwindRow) -> int:
         """The canonical frame address of this function."""
         if row.cfa.expr is not None:
             return self._evaluate(row, row.cfa.expr, ())
         return int(self.get(row.cfa.reg) + row.cfa.offset & self._arch.mask)
 
-    def _evaluate(self, row: Row, expression: Any, first: Sequence[int]) -> int:
+    def _evaluate(self, row: UnwindRow, expression: Any, first: Sequence[int]) -> int:
         from elftools.dwarf.dwarf_expr import DWARFExprParser
 
         try:
@@ -357,7 +362,7 @@ class Frame:
             raise Unknown from error
         return evaluate(ops, Surroundings(register=self.get, word=self._regs.word, bits=self._arch.bits), first).value
 
-    def caller(self, row: Row) -> Frame | None:
+    def caller(self, row: UnwindRow) -> UnwindFrame | None:
         """The caller's frame; None where this function has none."""
         cfa, arch = self.cfa(row), self._arch
         windowed = row.window and has_windows(arch)
@@ -371,7 +376,11 @@ class Frame:
             if number == row.link:
                 link = value
         bias = arch.linkage.bias if arch.linkage is not None else 0
-        return (Frame(arch, self._regs, values, link + bias & arch.mask, self.windows + windowed) if link else None)
+        return (
+            UnwindFrame(arch, self._regs, values, link + bias & arch.mask, self.windows + windowed)
+            if link
+            else None
+        )
 
     def _window_above(self) -> dict[str, int | None]:
         """The registers of the caller's window, as far as they are known."""
@@ -380,7 +389,7 @@ class Frame:
         shared = {out: self._get(kept) for out, kept in zip(*SHARED, strict=True)}
         return {**shared, **dict(zip(OWN, own or (None,) * len(OWN), strict=True))}
 
-    def _restored(self, row: Row, rule: Any, number: int, cfa: int) -> int | None:
+    def _restored(self, row: UnwindRow, rule: Any, number: int, cfa: int) -> int | None:
         kind, mask = rule.type, self._arch.mask
         if kind == "OFFSET":
             return self._regs.word(cfa + rule.arg & mask)
@@ -395,7 +404,7 @@ class Frame:
             return self._regs.word(value) if kind == "EXPRESSION" else value
         return None
 
-    def by_pointer(self) -> Frame | None:
+    def by_pointer(self) -> UnwindFrame | None:
         """The caller's frame by the frame pointer: of code without call frame information."""
         linkage = self._arch.linkage
         shape = linkage.frame if linkage is not None else None
@@ -406,5 +415,13 @@ class Frame:
         if not base or above <= base:
             return None
         link = self._regs.word((above if shape.above else base) + shape.address)
-        return (Frame(self._arch, self._regs, {**self.values, shape.register: above, self._arch.regs.sp: base}, link)
-                if link else None)
+        return (
+            UnwindFrame(
+                self._arch,
+                self._regs,
+                {**self.values, shape.register: above, self._arch.regs.sp: base},
+                link,
+            )
+            if link
+            else None
+        )

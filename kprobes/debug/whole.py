@@ -35,10 +35,10 @@ def whole(value: Any) -> Any:
         A number; text; Members of a structure; a tuple of an array's elements; None for what cannot be read. Pointers
         are addresses.
     """
-    return _Reader().whole(value, 0)
+    return _LimitedReader().whole(value, 0)
 
 
-class _Reader:
+class _LimitedReader:
     def __init__(self) -> None:
         self._left = MOST
 
@@ -107,7 +107,7 @@ class _Reader:
                       for n in range(min(count, _LISTED))])
 
 
-_Made = Callable[[_Reader, View, int], Any]
+_Made = Callable[[_LimitedReader, View, int], Any]
 
 
 def _library(type: CType) -> _Made | None:
@@ -127,11 +127,11 @@ def _library(type: CType) -> _Made | None:
     return None
 
 
-def _cpp_string(reader: _Reader, value: View, depth: int) -> Any:
+def _cpp_string(reader: _LimitedReader, value: View, depth: int) -> Any:
     return reader.text(value["_M_dataplus"]["_M_p"], int(value["_M_dataplus"]["_M_p"]), value["_M_string_length"])
 
 
-def _cpp_vector(reader: _Reader, value: View, depth: int) -> Any:
+def _cpp_vector(reader: _LimitedReader, value: View, depth: int) -> Any:
     impl = value["_M_impl"]
     first, last = impl["_M_start"], impl["_M_finish"]
     element = first._type.target
@@ -140,7 +140,7 @@ def _cpp_vector(reader: _Reader, value: View, depth: int) -> Any:
     return reader.elements(first, element, int(first), (int(last) - int(first)) // element.size, depth)
 
 
-def _rust_slice(reader: _Reader, value: View, depth: int) -> Any:
+def _rust_slice(reader: _LimitedReader, value: View, depth: int) -> Any:
     first, element = value["data_ptr"], value["data_ptr"]._type.target
     if element is None:
         return None
@@ -149,12 +149,12 @@ def _rust_slice(reader: _Reader, value: View, depth: int) -> Any:
     return reader.elements(first, element, int(first), value["length"], depth)
 
 
-def _rust_string(reader: _Reader, value: View, depth: int) -> Any:
+def _rust_string(reader: _LimitedReader, value: View, depth: int) -> Any:
     first = _pointer_in(value["vec"]["buf"], 0)
     return None if first is None else reader.text(first, int(first), value["vec"]["len"])
 
 
-def _rust_vec(reader: _Reader, value: View, depth: int) -> Any:
+def _rust_vec(reader: _LimitedReader, value: View, depth: int) -> Any:
     first, element = _pointer_in(value["buf"], 0), value._type.template("T")
     if first is None or element is None:
         return None

@@ -44,17 +44,17 @@ class Counted:
     def __init__(self, paused: bool) -> None:
         self.entries: dict[tuple[Any, ...], list[int]] = {}
         self.state = [int(paused), 0, 0]
-        self._table: Table | None = None
+        self._table: CountTable | None = None
         self.borrowers = 0
 
     @property
-    def table(self) -> Table | None:
+    def table(self) -> CountTable | None:
         if self._table is not None:
             self._table.settle()
         return self._table
 
     @table.setter
-    def table(self, table: Table | None) -> None:
+    def table(self, table: CountTable | None) -> None:
         self._table = table
 
     @property
@@ -62,7 +62,7 @@ class Counted:
         return self.state if (table := self.table) is None else table.words
 
 
-class Table:
+class CountTable:
     """The table that programs count a histogram in.
 
     keys: for each column, what makes a number of a word. values: sums.

@@ -14,7 +14,7 @@ from ..arguments import SORTS, look
 from ..regs import Regs
 from ..stacks import MARK, addresses_of, is_incomplete
 from ..symbols import CONTROLS, Symbols
-from ._counts import DROPPED, HITS, PAUSED, Counted, Table
+from ._counts import DROPPED, HITS, PAUSED, Counted, CountTable
 from ._event import locate
 from ._filter import Field, Filter
 from ._plans import comm, pid
@@ -159,11 +159,11 @@ class Histogram:
         look("paused", on, SORTS["bool"])
         self._counted.words[PAUSED] = int(on)
 
-    def lend(self) -> Table:
+    def lend(self) -> CountTable:
         """Have hits counted from now on in a table for programs: give_back() it, each."""
         counted = self._counted
         if counted.table is None:
-            table = Table([key.wrap for key in self.keys], len(self.values), self.size)
+            table = CountTable([key.wrap for key in self.keys], len(self.values), self.size)
             table.words[:] = array("Q", counted.state)
             for key, counts in self._rows().items():
                 table.add(key, counts)

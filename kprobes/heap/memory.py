@@ -80,7 +80,7 @@ class FreedBlock:
 
 
 @define(eq=False)
-class Segment:
+class HeapSegment:
     """Memory that blocks come from.
 
     Attributes:
@@ -150,7 +150,7 @@ class HeapMemory:
         self._kept_back = 0
         self._free: dict[int, list[int]] = {}  # room -> starts
         self._number = 0
-        self._segments: list[Segment] = []  # by address
+        self._segments: list[HeapSegment] = []  # by address
         self._starts: list[int] = []  # of these
         self._known: dict[tuple[int, int], memoryview] = {}  # (start, size) -> marks being watched
         self._ends: list[Callable[[], None]] = []
@@ -312,9 +312,9 @@ class HeapMemory:
         self._current.used += room
         return start
 
-    def _new_segment(self, size: int) -> Segment:
+    def _new_segment(self, size: int) -> HeapSegment:
         start = self._memory.map(size)
-        segment = Segment(start, size, self._marks_of(start, size))
+        segment = HeapSegment(start, size, self._marks_of(start, size))
         segment.marks[:] = bytes([FRESH]) * size
         self._segments = sorted([*self._segments, segment], key=lambda one: one.start)
         self._starts = [one.start for one in self._segments]
@@ -353,7 +353,7 @@ class HeapMemory:
         for start, size, marks in then.segments:
             segment = now.pop((start, size), None)
             if segment is None:
-                segment = Segment(start, size, self._marks_of(start, size), size)
+                segment = HeapSegment(start, size, self._marks_of(start, size), size)
             segment.marks[:len(marks)] = marks
             segment.marks[len(marks):segment.used] = bytes([FRESH]) * (segment.used - len(marks))
             segment.used = len(marks)
@@ -370,7 +370,7 @@ class HeapMemory:
         if self._segments:
             self._current = max(self._segments, key=lambda one: one.size - one.used)
         else:
-            self._current = Segment(0, 0, memoryview(b""))
+            self._current = HeapSegment(0, 0, memoryview(b""))
 
 
 def _filled(fills: bytes, size: int) -> bytes:

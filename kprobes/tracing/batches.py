@@ -14,7 +14,7 @@ Row = tuple[int, int, int, int, int, int, "tuple[Any, ...]", "tuple[int, ...]"]
 
 
 @frozen
-class Part:
+class EventColumns:
     """The columns that only records of one event have.
 
     Attributes:
@@ -50,7 +50,7 @@ class Batch:
     cpus: Sequence[int]
     tasks: Sequence[int]
     times: Sequence[int]
-    parts: Sequence[Part]
+    parts: Sequence[EventColumns]
 
     def __len__(self) -> int:
         return len(self.seqs)

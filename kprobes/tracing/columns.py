@@ -15,7 +15,7 @@ from ..programs.inline import HOST
 from ..stacks import INCOMPLETE, addresses_of, is_incomplete
 from ..symbols import CONTROLS
 from . import nested
-from .batches import BATCH, Batch, Part, Row
+from .batches import BATCH, Batch, EventColumns, Row
 from .clocks import COUNTER
 from .info import EventInfo, Field
 from .ring import Layout, Ring
@@ -243,7 +243,7 @@ def save_parquet(table: pyarrow.Table, file: IO[bytes]) -> None:
     need("pyarrow.parquet", "arrow").write_table(table, file, compression="zstd")
 
 
-def load(path: str | os.PathLike[str]) -> tuple[Table, Mapping[int, str], Mapping[int, str]]:
+def load(path: str | os.PathLike[str]) -> tuple[TableSource, Mapping[int, str], Mapping[int, str]]:
     """A file's table, and the names and the source lines of the addresses in it. Raises ImageError, Unsupported."""
     need("pyarrow", "arrow")
     import pyarrow
@@ -252,7 +252,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Table, Mapping[int, str], Mappin
         with open(path, "rb") as file:
             table = pyarrow.ipc.open_file(file.read()).read_all()
         table.validate(full=True)
-        return Table.of(table)
+        return TableSource.of(table)
     except (pyarrow.ArrowException, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         reason = (error.strerror if isinstance(error, OSError) and error.strerror
                   else "is no trace of kprobes, or damaged")
@@ -308,7 +308,7 @@ class _Lists:
         return nested.kept(values, field) if nested.is_nested(field) else list(values)
 
 
-class Table:
+class TableSource:
     """An Arrow table as the source of a trace."""
 
     def __init__(self, table: pyarrow.Table, infos: Sequence[EventInfo], lost: int, clock: str,
@@ -356,7 +356,7 @@ class Table:
         return found[numpy.searchsorted(which, pairs)]
 
     @classmethod
-    def of(cls, table: pyarrow.Table) -> tuple[Table, Mapping[int, str], Mapping[int, str]]:
+    def of(cls, table: pyarrow.Table) -> tuple[TableSource, Mapping[int, str], Mapping[int, str]]:
         """Raises KeyError, TypeError, ValueError: that is none of ours."""
         facts = json.loads(table.schema.metadata[KEY])
         version = facts["version"]
@@ -402,7 +402,7 @@ class Table:
         return Batch(columns.of("seq"), order, columns.of("cpu"), [numbers[task] for task in columns.of("task")], times,
                      [self._part(columns, event, (events == event).nonzero()[0]) for event in dict.fromkeys(order)])
 
-    def _part(self, columns: _Lists, event: int, places: Any) -> Part:
+    def _part(self, columns: _Lists, event: int, places: Any) -> EventColumns:
         """Records of one event. places: an array."""
         callers = ([caller or 0 for caller in columns.of("caller", places)]
                    if self.infos[event].kind != "p" and "caller" in columns else [0] * len(places))
@@ -410,8 +410,13 @@ class Table:
         if stacks and "incomplete" in HEADS[self._version] and "incomplete" in columns:
             stacks = [(*stack, INCOMPLETE) if incomplete else stack
                       for stack, incomplete in zip(stacks, columns.of("incomplete", places), strict=True)]
-        return Part(event, places.tolist(), callers, [columns.of(name, places) for name in self._arguments[event]],
-                    stacks)
+        return EventColumns(
+            event,
+            places.tolist(),
+            callers,
+            [columns.of(name, places) for name in self._arguments[event]],
+            stacks,
+        )
 
     def table(self, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table:
         return self._table

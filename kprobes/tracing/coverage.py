@@ -15,7 +15,7 @@ from ..errors import BadArgument, UnknownSymbol, Unsupported
 from ..machine._base import Machine, blocks_of
 from ..machine._blocks import BlockCounts
 from ..newfile import NewFile
-from .coverfiles import Block, Executed, Module, SourceCoverage, drcov, lcov, page, source_coverage
+from .coverfiles import Block, ExecutionCounts, Module, SourceCoverage, drcov, lcov, page, source_coverage
 
 __all__ = ["FORMATS", "Block", "Coverage", "Edge", "format_of"]
 
@@ -189,7 +189,7 @@ class Coverage:
         return drcov([block for block in self.blocks if block.count], images, machine.regions(), machine.page_size)
 
     def _sources(self) -> dict[str, SourceCoverage]:
-        found = source_coverage(self._machine.symbols.files, Executed(self.blocks), self._wanted)
+        found = source_coverage(self._machine.symbols.files, ExecutionCounts(self.blocks), self._wanted)
         if not found:
             raise Unsupported("no loaded file has line tables", hint="compile with -g, or save .drcov")
         return found

@@ -53,7 +53,7 @@ class Module:
     path: str
 
 
-class Executed:
+class ExecutionCounts:
     """How often each address was executed."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
@@ -138,8 +138,9 @@ class SourceCoverage:
     functions: dict[str, tuple[int, int]] = field(factory=dict)
 
 
-def source_coverage(files: Iterable[LoadedFile], executed: Executed,
-                    wanted: Callable[[int], bool] | None) -> dict[str, SourceCoverage]:
+def source_coverage(
+    files: Iterable[LoadedFile], executed: ExecutionCounts, wanted: Callable[[int], bool] | None
+) -> dict[str, SourceCoverage]:
     """The source files that line tables name, by path.
 
     Args:

@@ -13,22 +13,22 @@ NARROWEST = 0.3  #: pixels of the narrowest frame that is drawn
 
 
 @define
-class Frame:
+class FlameFrame:
     """A function below the same callers. weight: its own and its callees'."""
 
     name: str
     weight: int = 0
-    inner: dict[str, Frame] = Factory(dict)
+    inner: dict[str, FlameFrame] = Factory(dict)
 
 
 def flame_graph(stacks: Mapping[tuple[str, ...], int], unit: str) -> str:
     """The SVG of stacks (outermost first) and their weights."""
-    root = Frame("all")
+    root = FlameFrame("all")
     for frames, weight in sorted(stacks.items()):
         frame = root
         frame.weight += weight
         for name in frames:
-            frame = frame.inner.setdefault(name, Frame(name))
+            frame = frame.inner.setdefault(name, FlameFrame(name))
             frame.weight += weight
     drawn = list(_boxes(root))
     height = ROW * (max((depth for _, depth, _, _ in drawn), default=0) + 2)
@@ -38,9 +38,9 @@ def flame_graph(stacks: Mapping[tuple[str, ...], int], unit: str) -> str:
                           for frame, depth, x, width in drawn) + "</svg>\n"
 
 
-def _boxes(root: Frame) -> Iterator[tuple[Frame, int, float, float]]:
+def _boxes(root: FlameFrame) -> Iterator[tuple[FlameFrame, int, float, float]]:
     """(frame, depth, left edge, width) of what is drawn."""
-    todo: list[tuple[Frame, int, float]] = [(root, 0, 0.0)]
+    todo: list[tuple[FlameFrame, int, float]] = [(root, 0, 0.0)]
     while todo:
         frame, depth, x = todo.pop()
         width = WIDTH * frame.weight / max(root.weight, 1)
@@ -52,7 +52,7 @@ def _boxes(root: Frame) -> Iterator[tuple[Frame, int, float, float]]:
             x += WIDTH * inner.weight / max(root.weight, 1)
 
 
-def _box(frame: Frame, y: int, x: float, width: float, total: int, unit: str) -> str:
+def _box(frame: FlameFrame, y: int, x: float, width: float, total: int, unit: str) -> str:
     hue = zlib.crc32(frame.name.encode("utf-8", "backslashreplace")) % 55
     share = 100 * frame.weight / max(total, 1)
     title = escape(f"{frame.name}: {frame.weight} {unit}, {share:.1f}%".translate(_NO_CONTROLS))

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 from attrs import evolve
 
 from ..events._event import Value
-from .batches import Part
+from .batches import EventColumns
 from .columns import need
 from .info import EventInfo, Field
 from .timeline import BEGIN, END, INSTANT, Marks, Spans, clean, task_name
@@ -46,7 +46,7 @@ Piece = Any
 
 def write(trace: Trace, file: IO[bytes], format: str) -> None:
     """A thread for each task. Raises Unsupported: numpy is not installed (extra `perfetto`)."""
-    writer, spans = _Writer(trace), Spans(trace)
+    writer, spans = _PacketWriter(trace), Spans(trace)
     file.write(_message(PACKET, _message(DESCRIPTOR, _number(UUID, PID) + _message(
         PROCESS, _number(PROCESS_PID, PID) + _message(PROCESS_NAME, b"guest")))))
     for n, task in enumerate(spans.tasks, 1):
@@ -114,7 +114,7 @@ class _Interned(dict[Any, int]):
 # --- bytes of many messages
 
 
-class _Writer:
+class _PacketWriter:
     """Packets of batches."""
 
     def __init__(self, trace: Trace) -> None:
@@ -171,8 +171,9 @@ class _Writer:
             out[(ends - sizes)[places][:, None] + np.arange(rows.shape[1])] = rows
         return bytes(out.tobytes())
 
-    def _part(self, times: Any, tasks: Any, phase: str, part: Part,
-              which: Sequence[int]) -> Iterable[tuple[Any, Any]]:
+    def _part(
+        self, times: Any, tasks: Any, phase: str, part: EventColumns, which: Sequence[int]
+    ) -> Iterable[tuple[Any, Any]]:
         """(places of records, rows of bytes) of a part's records, those alike in each."""
         np, info = self._np, self._trace.events[part.event]
         part = evolve(part, values=[
@@ -198,7 +199,7 @@ class _Writer:
         packet = [_varint(TIMESTAMP << 3), self._varints(times, 10), head, *self._wrapped(TRACK_EVENT, event)]
         return self._joined(self._wrapped(PACKET, packet), len(times))
 
-    def _annotations(self, info: EventInfo, part: Part, which: Sequence[int]) -> list[list[Piece]]:
+    def _annotations(self, info: EventInfo, part: EventColumns, which: Sequence[int]) -> list[list[Piece]]:
         """Of each argument, the pieces of its annotation. which: records that are alike."""
         out = []
         for field, values in zip(info.fields, part.values, strict=True):
@@ -283,7 +284,7 @@ def _sign(value: Any) -> Any:
     return tuple([each is None for each in value]) if isinstance(value, tuple) else value is None
 
 
-def _alike(info: EventInfo, part: Part, which: Sequence[int]) -> Iterable[Sequence[int]]:
+def _alike(info: EventInfo, part: EventColumns, which: Sequence[int]) -> Iterable[Sequence[int]]:
     """The records of which the same values are missing, and whose stacks are equally deep: their packets have one
     size."""
     signs: list[Sequence[Any]] = [part.values[n] for n, field in enumerate(info.fields)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from ..events._event import Value
 from ..hostmemory import zeroed
-from .batches import BATCH, Batch, Part, Row
+from .batches import BATCH, Batch, EventColumns, Row
 from .info import EventInfo
 
 HEAD = "=QHHI"
@@ -268,7 +268,7 @@ class Ring:
                      rows.cast("I")[3 :: 2 * wide].tolist(), times,
                      [self._part(event, places, start) for event, places in found.items()])
 
-    def _part(self, event: int, places: Sequence[int], start: int) -> Part:
+    def _part(self, event: int, places: Sequence[int], start: int) -> EventColumns:
         """Records of one event. places: counted from `start`."""
         unpack, buffer, size, layout = self.formats[event].unpack_from, self.buffer, self.size, self.layouts[event]
         raws = [unpack(buffer, (start + place) * size) for place in places]
@@ -280,7 +280,7 @@ class Ring:
             texts = [self.texts[start + place] for place in places] if self.worded else [None] * len(places)
             values = list(zip(*map(layout.values, raws, texts), strict=True))
         callers = columns[4 + layout.clock] if layout.returns else (0,) * len(places)
-        return Part(event, places, callers, values, stacks)
+        return EventColumns(event, places, callers, values, stacks)
 
     def raw(self) -> bytes:
         """The records as they are, the oldest first."""

@@ -18,10 +18,10 @@ BATCH_OF_SPANS = 1 << 12
 def write(trace: Trace, file: IO[str], format: str) -> None:
     """A line for each request of some thousand spans, as exporters to files write them: a call is a span, another hit a
     span without length. Times are ns; without a clock a hit is 1,000 behind the one before."""
-    _Writer(trace, file).write()
+    _SpanWriter(trace, file).write()
 
 
-class _Writer:
+class _SpanWriter:
     """Spans in order of their ends."""
 
     def __init__(self, trace: Trace, file: IO[str]) -> None:

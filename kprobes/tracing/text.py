@@ -121,10 +121,10 @@ def _picker(layout: Layout, info: EventInfo, first: int) -> Callable[[Any, Any],
 
 def _shown(type: Type) -> Callable[[Value], str]:
     """How values of a type are shown. -0.0 equals 0.0, and is shown otherwise: such values are shown one by one."""
-    return type.show if type.style in ("f", "value") else _Shown(type).__getitem__
+    return type.show if type.style in ("f", "value") else _ShownTexts(type).__getitem__
 
 
-class _Shown(dict[Value, str]):
+class _ShownTexts(dict[Value, str]):
     """Text -> how it is shown; made once."""
 
     def __init__(self, type: Type) -> None:

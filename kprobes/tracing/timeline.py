@@ -16,7 +16,7 @@ from attrs import frozen
 
 from ..events._record import task_text
 from ..symbols import CONTROLS
-from .batches import Batch, Part
+from .batches import Batch, EventColumns
 from .info import EventInfo
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Marks:
     unmatched: Set[int]
     left: Sequence[tuple[int, int]]
 
-    def parts(self) -> Iterator[tuple[str, Part, Sequence[int]]]:
+    def parts(self) -> Iterator[tuple[str, EventColumns, Sequence[int]]]:
         """(phase, part, which of its records) for each part and phase that occurs."""
         for part in self.batch.parts:
             phase, every = self.phases[part.event], range(len(part.places))
@@ -202,7 +202,7 @@ class _Rows:
                "tid": task + 1, "args": {}}
         return ",\n" + json.dumps(row)
 
-    def _arguments(self, info: EventInfo, part: Part) -> tuple[str, list[Sequence[Any]]]:
+    def _arguments(self, info: EventInfo, part: EventColumns) -> tuple[str, list[Sequence[Any]]]:
         """(template of the arguments, columns that fill it)."""
         forms, columns = list[str](), list[Sequence[Any]]()
         for field, values in zip(info.fields, part.values, strict=True):

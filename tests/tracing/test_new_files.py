@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from kprobes import Kprobes, Trace, UnicornMachine
 from kprobes.cli import main
-from kprobes.cli._guest import Guest
+from kprobes.cli._guest import GuestOptions
 from kprobes.newfile import NewFile
 
 pytestmark = pytest.mark.quick
@@ -43,13 +43,13 @@ def run(*words: str) -> Result:
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """One entry for each guest that has been run."""
     runs: list[str] = []
-    start = Guest.start
+    start = GuestOptions.start
 
-    def counted(self: Guest, *args: Any, **options: Any) -> None:
+    def counted(self: GuestOptions, *args: Any, **options: Any) -> None:
         runs.append(self.file)
         start(self, *args, **options)
 
-    monkeypatch.setattr(Guest, "start", counted)
+    monkeypatch.setattr(GuestOptions, "start", counted)
     return runs
 
 

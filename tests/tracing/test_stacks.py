@@ -18,7 +18,7 @@ from debug_guests import FILES, load
 
 from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, Trace, UnicornMachine, Unsupported
 from kprobes import arch as architectures
-from kprobes.debug.unwind import Row, _step_of
+from kprobes.debug.unwind import UnwindRow, _step_of
 from kprobes.image import LoadedFile
 
 INNER = ["walk", "walk", "walk", "outer"]
@@ -299,4 +299,4 @@ def test_a_signed_return_address_is_no_register_window(arch: str, usual: bool) -
     """The same opcode of call frame information says both. Rows of the usual kind are walked quickly."""
     regs = architectures.get(arch).regs
     cfa = SimpleNamespace(expr=None, reg=regs.names.index(regs.sp), offset=16)
-    assert (_step_of(architectures.get(arch), Row(cfa, {}, 30, None, window=True)) is not None) is usual
+    assert (_step_of(architectures.get(arch), UnwindRow(cfa, {}, 30, None, window=True)) is not None) is usual
