@@ -50,7 +50,7 @@ class Step(NamedTuple):
 
 
 def is_incomplete(kept: Sequence[int]) -> bool:
-    """Whether a stack of a record ends before the outermost caller."""
+    """Return True where a stack of a record ends before the outermost caller."""
     return bool(kept) and kept[-1] == INCOMPLETE
 
 

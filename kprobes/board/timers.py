@@ -43,7 +43,7 @@ class _Counter:
 
     @property
     def interrupting(self) -> bool:
-        """Whether its interrupt is raised and enabled."""
+        """True where the timer's interrupt is raised and enabled."""
         return self.raised and bool(self._control & INTERRUPT)
 
     @property

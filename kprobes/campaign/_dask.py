@@ -26,7 +26,7 @@ SIGNS: Final = 0.25
 
 @frozen
 class Sign:
-    """How a worker says which item of a batch it works at.
+    """A worker's way to announce the item of a batch that it works at.
 
     Attributes:
         topic: of dask's events, one for each campaign.

@@ -139,7 +139,7 @@ class _Top:
         return told
 
     def _typed(self, now: float) -> bool:
-        """Whether keys have been typed that change the order."""
+        """Read the keys typed so far. Return True where they change the order."""
         self._looked, was = now, (self._order, self._reversed)
         assert self._keys is not None
         for key in self._keys():

@@ -40,7 +40,7 @@ def typed() -> Iterator[Callable[[], str] | None]:
 
 
 def _in_background(keyboard: int) -> bool:
-    """Whether the terminal is another command's at the moment."""
+    """Return True where the terminal is another command's at the moment."""
     try:
         return os.tcgetpgrp(keyboard) != os.getpgrp()
     except OSError:  # no terminal that controls this process

@@ -31,7 +31,7 @@ class Unfetchable(Exception):
 
 @frozen(kw_only=True)
 class Operand:
-    """How an operand is read.
+    """The way to read an operand of a marker.
 
     Attributes:
         size: bytes, 1 to 8.
@@ -147,7 +147,7 @@ def _text(arch: Arch) -> AssemblyText:
 
 
 def _is_register(body: str, arch: Arch) -> bool:
-    """Whether a number means a register: `9` of PowerPC, `$9` of MIPS."""
+    """Return True where a number means a register: `9` of PowerPC, `$9` of MIPS."""
     return _text(arch).is_register(body)
 
 

@@ -331,7 +331,7 @@ class CType:
         return f"<CType {self.name}, {self.size} bytes>"
 
     def __str__(self) -> str:
-        """As C declares it."""
+        """Return the type as C declares it."""
         if self.kind == "enum":
             return f"{self.name} {{ {', '.join(f'{name} = {value}' for name, value in self.values.items())} }}"
         if self.kind not in ("struct", "union"):

@@ -37,10 +37,14 @@ Seen = Callable[[int], int]  #: a return address as it is found -> the true one
 
 @frozen
 class UnwindRow:
-    """How a caller's registers are found at an instruction. cfa: a register's number and an offset, or an expression.
+    """A row of call frame information: where the caller's registers are, at one instruction.
 
-    rules: DWARF number -> pyelftools' rule. link: DWARF number of the return address. structs: what expressions are
-    parsed with. window: the function has a register window of its own.
+    Attributes:
+        cfa: a register's number and an offset, or an expression.
+        rules: DWARF number of a register -> pyelftools' rule.
+        link: DWARF number of the return address.
+        structs: pyelftools' structs, by which expressions are parsed.
+        window: True where the function has a register window of its own.
     """
 
     cfa: Any
@@ -311,7 +315,7 @@ class Unwinder:
         return self._steps[pc] if self._known is self._symbols.files and pc in self._steps else self._step(pc)
 
     def begins_program(self, address: int) -> bool:
-        """Whether an address is in the function that a loaded file's ELF header gives as its entry: it has no
+        """Return True where an address is in the function that a loaded file's ELF header gives as its entry: it has no
         caller."""
         function = self._symbols.covering(address)
         return function is not None and any(function.address <= entry < self._symbols.extent(function)
@@ -319,8 +323,12 @@ class Unwinder:
 
 
 class UnwindFrame:
-    """The registers of a function that has called another one. pc: where it goes on, mode bits and all. windows: how
-    many register windows its own is above the processor's."""
+    """The registers of a function that has called another one.
+
+    Attributes:
+        pc: where the function goes on, mode bits and all.
+        windows: how many register windows its own is above the processor's.
+    """
 
     def __init__(self, arch: Arch, regs: Regs, values: dict[str, int | None] | None = None, pc: int = 0,
                  windows: int = 0) -> None:

@@ -96,7 +96,7 @@ class TraceEvent:
 
     @property
     def enabled(self) -> bool:
-        """Whether hits are recorded. Triggers act all the same."""
+        """True where hits are recorded. Triggers act all the same."""
         return self._recording and not self._removed
 
     @enabled.setter

@@ -30,7 +30,7 @@ class Member(Protocol):
     """A place of an event."""
 
     def wrote(self, data: bytes) -> bool:
-        """Whether its program may have written a record."""
+        """Return True where the place's program may have written a record."""
         ...
 
     def record(self, row: Row) -> Record: ...
@@ -66,7 +66,7 @@ class Buffer:
 
     @property
     def on(self) -> bool:
-        """Whether records are taken (tracing_on)."""
+        """True where records are taken (tracing_on)."""
         self.state.settle()
         return bool(self.words[ON])
 

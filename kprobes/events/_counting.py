@@ -48,7 +48,7 @@ class Counts:
             self.maps |= {f"histogram {n}": table.state, f"entries {n}": table.entries}
 
     def record(self, on: bool) -> None:
-        """Whether hits become records, too."""
+        """Have hits become records, too, or not."""
         self._switch.settle()
         self._switch[0] = int(on)
 

@@ -94,7 +94,7 @@ class Place:
             self.looks = on
 
     def unlook(self, owner: Owner) -> None:
-        """Nobody looks."""
+        """Take back look(): nobody looks at the marker any more."""
         if self.looks:
             self.looks = False
             unlook(owner, self.definition)
@@ -105,7 +105,7 @@ class Place:
         return self.hits + hits, self.missed + missed
 
     def wrote(self, data: bytes) -> bool:
-        """Whether its program may have written a record."""
+        """Return True where the place's program may have written a record."""
         return self.reader is not None and len(data) == self.reader.size
 
     def record(self, row: Row) -> Record:

@@ -171,7 +171,7 @@ class Events(Mapping[str, TraceEvent]):
             event.remove()
 
     def leave(self) -> None:
-        """Nobody looks any more: semaphores are as without the events, which stay."""
+        """Give back all semaphores, as if the events were not there; the events stay."""
         for event in self._events.values():
             for place in event.places:
                 place.unlook(self._owner)

@@ -117,7 +117,7 @@ def _stored(type: Type) -> tuple[str, int, int]:
 
 
 def _form(type: Type) -> str:
-    """How printf writes it."""
+    """Return printf's conversion for values of a type."""
     if _is_text(type):
         form = "%s" if type.style == "value" else '\\"%s\\"'
     elif type.style == "f":

@@ -74,7 +74,7 @@ class Command:
 
     @property
     def text(self) -> str:
-        """As ftrace prints it."""
+        """The trigger as ftrace prints it."""
         count = "unlimited" if self.left < 0 else f"count={self.left}"
         condition = f" if {self.filter.text}" if self.filter else ""
         return f"{self.name}:{self.target}{':' * bool(self.target)}{count}{condition}"

@@ -295,7 +295,7 @@ class HeapCheck:
         return True
 
     def _is_foreign(self, address: int) -> bool:
-        """Whether a pointer may be the guest's own allocator's: it had it before the check began.
+        """Return True where a pointer may be the guest's own allocator's: it had it before the check began.
 
         What is on the stack, or in the memory of an image, is none, nor is anything where the guest has no
         allocator of its own.
@@ -310,7 +310,7 @@ class HeapCheck:
 
     @cached_property
     def _has_own(self) -> bool:
-        """Whether the guest has allocator functions of its own."""
+        """True where the guest has allocator functions of its own."""
         return any(not str(probe.symbol_name).endswith(IMPORTS) for probe, _ in self._probes)
 
     # --- freeing
@@ -427,7 +427,7 @@ class HeapCheck:
         return "overflow" if address >= block.end else "underflow", block
 
     def _may_read_lines(self, regs: Regs, address: int, size: int) -> bool:
-        """Whether a read goes on behind a block, within its page and line, by a function that may.
+        """Return True where a read goes on behind a block, within its page and line, by a function that may.
 
         Such functions read words and vectors from where a text begins, aligned or not, as nothing but the end of a
         page can be without memory behind it. What was freed they may not read.
@@ -448,7 +448,7 @@ class HeapCheck:
         return may
 
     def _is_line_reader(self, pc: int) -> bool:
-        """Whether the function at an address is one of `reads_lines`."""
+        """Return True where the function at an address is one of `reads_lines`."""
         symbols = self._machine.symbols
         symbol = symbols.covering(pc)
         name = symbol.name if symbol is not None else ""

@@ -249,7 +249,7 @@ class HeapMemory:
         return self._segments[n].marks[address - self._segments[n].start]
 
     def has(self, address: int) -> bool:
-        """Whether an address is in memory that blocks come from."""
+        """Return True where an address is in memory that blocks come from."""
         n = bisect_right(self._starts, address) - 1
         return n >= 0 and address < self._segments[n].start + self._segments[n].size
 

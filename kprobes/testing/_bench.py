@@ -358,7 +358,7 @@ class Bench:
         self._scenery.repair()
 
     def _measure_pad(self, mode: int) -> tuple[str, int, int | None]:
-        """How a landing shows: access, pc relative to the trap, interrupt number."""
+        """Return how a landing pad's fault shows: (access, pc relative to the trap, interrupt number)."""
         self._scenery.place(b"", mode, noise=False)
         self.machine.regs.go(self.home | mode)
         try:

@@ -33,7 +33,7 @@ class Difference:
 
 @frozen
 class Ending:
-    """How a run ended.
+    """The end of a run.
 
     Attributes:
         result: what the run returned.

@@ -24,10 +24,16 @@ class Shot:
 
 @define
 class Tally:
-    """How much was proved. runs: pairs of runs compared. faults: of them ending in a fault of the
-    instruction's own. moved: of them leaving for another place than the next instruction. posts:
-    post-handlers seen. boosted, optimized: hits of a probe that took one trap, or none. displaced:
-    runs of displaced code, of itself.
+    """Counts of what was proved.
+
+    Attributes:
+        runs: pairs of runs compared.
+        faults: pairs that ended in a fault of the instruction's own.
+        moved: pairs that left for another place than the next instruction.
+        posts: post-handlers seen.
+        boosted: hits of a probe that took one trap.
+        optimized: hits of a probe that took none.
+        displaced: runs of displaced code, of itself.
     """
 
     runs: int = 0

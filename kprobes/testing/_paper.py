@@ -12,7 +12,7 @@ from ..regs import Regs
 
 
 class _Paper:
-    """As much of a machine as Regs needs: memory that is everywhere."""
+    """A stand-in with as much of a machine as Regs needs: memory that is everywhere."""
 
     def __init__(self, arch: Arch) -> None:
         self.arch = arch

@@ -34,7 +34,7 @@ def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], i
 
 
 def _own(clock: Callable[[], Any]) -> Callable[[], int]:
-    """Somebody's clock; BadArgument where it gives what no record has room for."""
+    """Return the user's clock with a check: it raises BadArgument for a time that records have no room for."""
     def now() -> int:
         time = clock()
         if not isinstance(time, int) or not 0 <= time < 1 << 64:

@@ -111,7 +111,7 @@ class Programs:
             each.detach()
 
     def _whose(self, data: bytes) -> bool:
-        """Whether one of the programs may have written a record."""
+        """Return True where one of the programs may have written a record."""
         return len(data) == self._size and _HEAD.unpack_from(data)[1] in self._take
 
     def drain(self) -> None:

@@ -97,11 +97,11 @@ class Coverage:
 
     @property
     def _wanted(self) -> Callable[[int], bool] | None:
-        """Whether a block is to be counted, by its address; None: all are."""
+        """The check whether a block is to be counted, by its address; None: all are."""
         return self._wants if self._modules or self._functions else None
 
     def _wants(self, address: int) -> bool:
-        """Whether a block is to be counted."""
+        """Return True where the block at an address is to be counted."""
         if self._modules and not any(start <= address < end and fnmatchcase(name, glob)
                                      for name, (start, end) in self._machine.modules.items()
                                      for glob in self._modules):

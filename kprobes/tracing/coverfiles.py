@@ -54,7 +54,7 @@ class Module:
 
 
 class ExecutionCounts:
-    """How often each address was executed."""
+    """Counts of executions by address."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         steps: Counter[int] = Counter()

@@ -345,7 +345,7 @@ def _power(value: int) -> int:
 
 @define
 class _Distribution:
-    """How often values were which.
+    """Counts of the different values of a column.
 
     Attributes:
         counts: value -> how often. Where there are many, values are rounded to 10 bits.

@@ -69,7 +69,7 @@ def _integers(values: Sequence[int | None], lowest: int, highest: int) -> pyarro
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text has no halves of characters, which UTF-8 has no bytes for."""
+    """Return True where a text has no halves of characters, which UTF-8 has no bytes for."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
@@ -116,7 +116,7 @@ def kept(values: Sequence[Any], field: pyarrow.Field) -> list[Any]:
 
 
 def is_nested(field: pyarrow.Field) -> bool:
-    """Whether values of a column have others within."""
+    """Return True where values of a column have others within."""
     import pyarrow
 
     return pyarrow.types.is_nested(field.type) or _is_json(field)

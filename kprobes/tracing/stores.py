@@ -24,7 +24,7 @@ class IntoRing:
         self._programs = programs
 
     def settle(self) -> None:
-        """See Store."""
+        """Have the records that programs of a remote guest have written."""
         if self._programs is not None:
             self._programs.buffer.settle()
 

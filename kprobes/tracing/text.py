@@ -120,7 +120,7 @@ def _picker(layout: Layout, info: EventInfo, first: int) -> Callable[[Any, Any],
 
 
 def _shown(type: Type) -> Callable[[Value], str]:
-    """How values of a type are shown. -0.0 equals 0.0, and is shown otherwise: such values are shown one by one."""
+    """Return what shows values of a type. -0.0 equals 0.0, and is shown otherwise: such values are shown one by one."""
     return type.show if type.style in ("f", "value") else _ShownTexts(type).__getitem__
 
 

@@ -261,7 +261,7 @@ def _quoted(text: str) -> str:
 
 
 def _number_form(style: str, size: int, values: Sequence[Any]) -> str:
-    """How a column of numbers is written by one format; "": there is none, since values are missing or no doubles."""
+    """Return the format that writes a column of numbers; "": there is none, since values are missing or no doubles."""
     if None in values:
         return ""
     if style == "x":

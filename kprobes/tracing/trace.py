@@ -35,7 +35,7 @@ SHOWN = 20  #: records that a notebook shows
 
 
 def ready(format: str) -> bool:
-    """Whether a format ("arrow", or one of FORMATS) is binary. Raises Unsupported: the library for it is not
+    """Return True where a format ("arrow", or one of FORMATS) is binary. Raises Unsupported: the library for it is not
     installed."""
     from .columns import need
 
