@@ -101,27 +101,27 @@ class Kprobes(Uncopied):
     # --- the same, by kind and in batches
 
     def register_kprobe(self, p: Kprobe) -> None:
-        """See register()."""
+        """Register a kprobe. Raises what register() does, and BadLocation for a probe of another kind."""
         self.register(typed(p, Kprobe))
 
     def register_kretprobe(self, r: Kretprobe) -> None:
-        """See register()."""
+        """Register a return probe. Raises what register() does, and BadLocation for a probe of another kind."""
         self.register(typed(r, Kretprobe))
 
     def register_jprobe(self, j: Jprobe) -> None:
-        """See register()."""
+        """Register a mirror. Raises what register() does, and BadLocation for a probe of another kind."""
         self.register(typed(j, Jprobe))
 
     def unregister_kprobe(self, p: Kprobe) -> None:
-        """See unregister()."""
+        """Unregister a kprobe. Raises NotRegistered, and BadLocation for a probe of another kind."""
         self.unregister(typed(p, Kprobe))
 
     def unregister_kretprobe(self, r: Kretprobe) -> None:
-        """See unregister(). Calls being followed still return to the right place, silently."""
+        """Unregister a return probe. Calls being followed still return to the right place, silently."""
         self.unregister(typed(r, Kretprobe))
 
     def unregister_jprobe(self, j: Jprobe) -> None:
-        """See unregister()."""
+        """Unregister a mirror. Raises NotRegistered, and BadLocation for a probe of another kind."""
         self.unregister(typed(j, Jprobe))
 
     def register_all(self, probes: Sequence[Probe]) -> None:

@@ -29,7 +29,8 @@ class Clint(Device):
         self._cancel: Callable[[], None] = lambda: None
 
     def connect(self, wires: Wires) -> None:
-        """See Device."""
+        """Become part of a machine, with the timer's interrupt low. Raises Unsupported: the machine has
+        no interrupts."""
         super().connect(wires)
         wires.interrupts.set_level("timer", False)
 

@@ -35,7 +35,7 @@ class SystemControl(Device):
         self._cancel: Callable[[], None] = lambda: None
 
     def connect(self, wires: Wires) -> None:
-        """See Device: nothing is asked of the machine yet."""
+        """Become part of a machine, of which nothing is asked yet."""
         self._wires = wires
 
     @property

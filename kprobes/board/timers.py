@@ -117,7 +117,8 @@ class Sp804(Device):
         self.ask(any(counter.interrupting for counter in self._counters))
 
     def connect(self, wires: Wires) -> None:
-        """See Device."""
+        """Become part of a machine, with the interrupt as the counters say. Raises Unsupported: the machine has no
+        interrupts."""
         super().connect(wires)
         self._update()
 

@@ -53,7 +53,8 @@ class SimpleUart(Uart):
     SIZE = 8
 
     def connect(self, wires: Wires) -> None:
-        """See Device."""
+        """Become part of a machine, with the interrupt as the registers say. Raises Unsupported: the machine has no
+        interrupts."""
         super().connect(wires)
         self.update()
 
@@ -73,7 +74,7 @@ class SimpleUart(Uart):
             self.send(value)
 
     def update(self) -> None:
-        """See Uart."""
+        """Raise the interrupt while a byte has come."""
         self.ask(bool(self.received))
 
 
@@ -121,7 +122,7 @@ class Pl011(Uart):
         self.update()
 
     def update(self) -> None:
-        """See Uart."""
+        """Raise the interrupt while a condition holds that its mask lets through."""
         self.ask(bool(self._raw() & self._mask))
 
 
@@ -187,7 +188,7 @@ class Uart16550(Uart):
         self.update()
 
     def update(self) -> None:
-        """See Uart."""
+        """Raise the interrupt while there is a cause of it: 1 stands for none."""
         self.ask(self._why() != 1)
 
 
@@ -237,7 +238,7 @@ class Stm32F4Usart(Uart):
             self.take()
 
     def update(self) -> None:
-        """See Uart."""
+        """Raise the interrupt while a condition holds whose bit is set in CR1."""
         control = self._kept[self.CR1]
         self.ask(bool(control & self.ENABLED and self._status() & control & (self.RECEIVED | self.SENT | self.EMPTY)))
 
