@@ -27,12 +27,20 @@ CLASSES = bytes(next(bit for least, bit in ((128, 128), (32, 64), (16, 32), (8, 
 
 
 def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
-    """The format that a file of coverage has: `format`, or as the file's name ends. Raises BadArgument: there is no
-    such."""
-    kind = FORMATS.get(os.path.splitext(path)[1]) if format is None else format
-    if kind is None or kind not in FORMATS.values():
-        raise BadArgument(f"no format {kind!r} for {os.fspath(path)!r}", hint=PASS)
-    return kind
+    """Return the format that a file of coverage has: `format`, or what the file's name tells.
+
+    Raises:
+        BadArgument: there is no such format, or the name tells none.
+    """
+    if format is None:
+        found = FORMATS.get(os.path.splitext(path)[1])
+        if found is None:
+            endings = ", ".join(FORMATS)
+            raise BadArgument(f"{os.fspath(path)!r}: the name tells no format", hint=f"end it in one of {endings}")
+        return found
+    if format not in FORMATS.values():
+        raise BadArgument(f"no format {format!r} for {os.fspath(path)!r}", hint=PASS)
+    return format
 
 
 @frozen(order=True)
