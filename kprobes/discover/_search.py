@@ -183,7 +183,7 @@ class _Search:
         return max(modes, key=lambda mode: self._sense(address, mode))
 
     def _sense(self, address: int, mode: int) -> int:
-        """How many instructions from an address on make sense in a mode."""
+        """Return how many instructions from an address on make sense in a mode."""
         stretch = self._stretch(address)
         if stretch is None or (address | mode) & mode != mode:
             return -1

@@ -136,7 +136,7 @@ class Attachment:
 
     @property
     def runs(self) -> int:
-        """How often the programs ran."""
+        """The number of runs of the programs."""
         return sum(
             p.nreturned if isinstance(p, Kretprobe) else p.nhit for p in self.probes.values()
         )

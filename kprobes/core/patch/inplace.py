@@ -18,7 +18,7 @@ class InPlace:
     """The probes that stay in place.
 
     Attributes:
-        points: and what ends it.
+        points: probepoint -> the function that ends its call site.
     """
 
     def __init__(self, rooms: Rooms) -> None:
@@ -26,8 +26,9 @@ class InPlace:
         self.points: dict[Probepoint, Callable[[], None]] = {}
 
     def take(self, point: Probepoint) -> Detour | None:
-        """Return the instruction as its own detour: what is written is what stands there. None: not
-        that one.
+        """Return the instruction as its own detour: the bytes that are written are those that stand
+        there. None: the instruction cannot be a call site, handlers other than programs are at it,
+        the guest may write it, or there is another call site.
         """
         insn, rooms = point.insn, self._rooms
         if (

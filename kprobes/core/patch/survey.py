@@ -178,8 +178,8 @@ class Survey:
                 and conditioned(insn, self._before(insn.addr, self._most_before(insn, symbol))))
 
     def _most_before(self, insn: Insn, symbol: Symbol | None) -> int:
-        """How many bytes before an instruction may matter to it: its function's, and no more than
-        16.
+        """Return how many bytes before an instruction may matter to it: its function's, and no more
+        than 16.
         """
         return 16 if symbol is None else min(insn.addr - symbol.address, 16)
 

@@ -112,7 +112,7 @@ def _hook(
 
 
 def _arguments(annotations: list[Any], arch: Arch) -> list[Argument]:
-    """How each argument is read. Pointers may be counted apart from integers (Abi.pointers)."""
+    """Return what reads each argument. Pointers may be counted apart from integers (Abi.pointers)."""
     apart = arch.abi.pointers if arch.abi is not None else ()
     out, integers, pointers = [], count(), iter(apart)
     for annotation in annotations:

@@ -147,8 +147,8 @@ class Listener:
         self.rooms.text.warn()
 
     def finish(self) -> None:
-        """If it is closing: give the memory back once no call is pending, and no CPU in a hit or in
-        displaced instructions.
+        """Give the memory back if the Kprobes is closing, no call is pending, and no CPU is in a hit
+        or in displaced instructions.
         """
         if not self.closing or self._closed or self._machine.in_turn or not self._driver.at_rest:
             return
