@@ -81,6 +81,17 @@ def test_functions_of_mips_with_nops_in_delay_slots() -> None:
             (0xBFC00000, "header"), (0xBFC00008, "call"), (0xBFC00020, "jump")]
 
 
+@pytest.mark.parametrize(("code", "starts"), [
+    ("0028 08bf 7047 10b5 0446 10bd", {0}),  # cmp r0, #0; it eq; bxeq lr; push {r4, lr}; mov r4, r0; pop {r4, pc}
+    ("0028 1cbf 0120 7047 30b5 0446 30bd", {0}),  # cmp; itt ne; movne r0, #1; bxne lr; push {r4, r5, lr}; mov; pop
+    ("0028 08bf 0120 7047 10b5 0446 10bd", {0, 8}),  # cmp; it eq; moveq r0, #1; bx lr; and another function
+])  # fmt: skip
+def test_a_return_in_an_it_block_ends_no_function(code: str, starts: set[int]) -> None:
+    """`if (!x) return;`, and a frame that is made behind it."""
+    with UnicornMachine.load_raw(bytes.fromhex(code), arch="cortexm", base=0x10000, entry=0x10001) as m:
+        assert {f.address - 0x10000 for f in m.discover()} == starts
+
+
 def test_what_is_found_can_be_probed() -> None:
     program = next(p for p in programs_of("x86_64") if p.stem.endswith("O2"))
     with UnicornMachine.load(program) as named:

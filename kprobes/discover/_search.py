@@ -141,7 +141,7 @@ class _Search:
             self._vectors()
 
     def _vectors(self) -> None:
-        """Return where a raw image starts: pc, and the vectors in front of the code where it has some."""
+        """Add the functions that a raw image starts in: at pc, and those of the vectors in front of the code where it has some."""
         arch, first = self._arch, self._text[0]
         pc = self._machine.regs.pc
         mode = self._mode_of_raw()
