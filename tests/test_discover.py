@@ -92,6 +92,19 @@ def test_a_return_in_an_it_block_ends_no_function(code: str, starts: set[int]) -
         assert {f.address - 0x10000 for f in m.discover()} == starts
 
 
+@pytest.mark.parametrize("arch", ["ppc64", "ppc64le"])
+@pytest.mark.parametrize("stub", ["f8410018 e9829350 7d8903a6 4e800420", "f8410018 3d82fffe e98c9350 7d8903a6 4e800420",
+                                  "f8410018 3d620001 e98b9350 7d8903a6 4e800420"])
+def test_a_linkers_stub_is_no_function(arch: str, stub: str) -> None:
+    """A call of another module goes through it; the call behind that one leads to a function."""
+    size = 4 * len(stub.split())
+    words = f"{0x48000001 + 8 + 4:08x} {0x48000001 + 4 + 4 + size - 4 + 4:08x} 4e800020 {stub} 38600001 4e800020"
+    order = "big" if arch == "ppc64" else "little"
+    code = b"".join(int(word, 16).to_bytes(4, order) for word in words.split())  # type: ignore[arg-type]
+    with UnicornMachine.load_raw(code, arch=arch, base=0x10000, entry=0x10000) as m:
+        assert [f.address - 0x10000 for f in m.discover()] == [0, 12 + size]
+
+
 def test_what_is_found_can_be_probed() -> None:
     program = next(p for p in programs_of("x86_64") if p.stem.endswith("O2"))
     with UnicornMachine.load(program) as named:

@@ -208,6 +208,9 @@ class Walking:
     #: mode -> what functions begin with that save registers or make a frame: tried on code that
     #: nothing else tells of
     opens: Mapping[int, re.Pattern[bytes]] = field(factory=dict)
+    #: what linkers put in the text for calls of other modules, and no compiler writes: no function
+    #: begins with it; None: they put nothing there
+    stubs: re.Pattern[bytes] | None = None
     #: (instruction, up to 64 before it, as above) -> data of the text that it reads through a
     #: register; None: none
     table: Callable[[Insn, Sequence[Insn]], Table | None] | None = None

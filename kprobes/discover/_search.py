@@ -141,7 +141,8 @@ class _Search:
             self._vectors()
 
     def _vectors(self) -> None:
-        """Add the functions that a raw image starts in: at pc, and those of the vectors in front of the code where it has some."""
+        """Add the functions that a raw image starts in: at pc, and those of the vectors in front of the
+        code where it has some."""
         arch, first = self._arch, self._text[0]
         pc = self._machine.regs.pc
         mode = self._mode_of_raw()
@@ -311,8 +312,8 @@ class _Search:
                     continue
                 if self._sense(address, mode) < _TRIED:
                     continue
-            self._add(address, self._mode_at(address), OPENING if opening else GAP)
-            last = address
+            if self._add(address, self._mode_at(address), OPENING if opening else GAP):
+                last = address
 
     def _padded(self, end: int) -> tuple[int | None, bool]:
         """Pass over what fills a place.
@@ -377,8 +378,8 @@ class _Search:
                 if (address % self._arch.insn_align or address in self._known or _covers(covered, address)
                         or self._sense(address, self._mode) < _TRIED):
                     continue
-                self._add(address, self._mode, OPENING)
-                self._reach([address], covered)
+                if self._add(address, self._mode, OPENING):
+                    self._reach([address], covered)
 
     def _reach(self, queue: list[int], covered: list[tuple[int, int]]) -> None:
         sweep = self._sweeper.sweep
@@ -398,8 +399,8 @@ class _Search:
                 address = target & ~self._arch.pointers.mode_bits
                 at = target & self._arch.pointers.mode_bits
                 if (address not in self._known and self._stretch(address) is not None
-                        and not (why == JUMP and _covers(covered, address)) and self._sense(address, at) == _TRIED):
-                    self._add(address, at, why)
+                        and not (why == JUMP and _covers(covered, address)) and self._sense(address, at) == _TRIED
+                        and self._add(address, at, why)):
                     queue.append(address)
 
     # --- helpers
@@ -409,9 +410,20 @@ class _Search:
         assert stretch is not None
         return opens is not None and opens.match(stretch.code, address - stretch.start) is not None
 
-    def _add(self, address: int, mode: int, why: str) -> None:
-        if address not in self._known and self._stretch(address) is not None:
-            self._known[address] = mode, why
+    def _add(self, address: int, mode: int, why: str) -> bool:
+        """Note a function, and return True, unless it is known, in no text, or a linker's stub."""
+        if address in self._known or self._stretch(address) is None:
+            return False
+        if why in (CALL, JUMP, GAP, OPENING) and self._is_stub(address):
+            return False
+        self._known[address] = mode, why
+        return True
+
+    def _is_stub(self, address: int) -> bool:
+        """Return True where a linker has put a call of another module."""
+        stretch, stubs = self._stretch(address), self._arch.walking.stubs
+        assert stretch is not None
+        return stubs is not None and stubs.match(stretch.code, address - stretch.start) is not None
 
     def _stretch(self, address: int) -> _Stretch | None:
         n = bisect.bisect_right(self._starts, address) - 1

@@ -129,10 +129,14 @@ class Sweeper:
             sweep.computed.append(at)
         if not falls_through:
             sweep.ends.append(insn.next)
-        elif insn.falls_through and insn.size <= _PLAIN and insn.target is insn.operand is None and not (insn.links or insn.indirect):
+        elif insn.falls_through and insn.size <= _PLAIN and self._leads_nowhere(insn):
             self._plain[key] = insn.size
         self._recent.append(_SPACE + insn.raw[:2])
         return at + insn.size
+
+    @staticmethod
+    def _leads_nowhere(insn: Insn) -> bool:
+        return insn.target is insn.operand is None and not (insn.links or insn.indirect)
 
     def _conditional(self, insn: Insn) -> bool:
         """Return True where one of the instructions before makes one conditional: in Thumb's IT blocks.

@@ -8,6 +8,7 @@ first; callers in the same image skip that.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -159,6 +160,21 @@ def code_address(order: Order) -> Callable[[int, Read], Entry]:
     return address
 
 
+def call_stub(order: Order) -> re.Pattern[bytes]:
+    """`Walking.stubs`: std r2, 24(r1); addis r11 or r12, r2, ...; ld r12, ...; mtctr r12; bctr.
+
+    Source: ELFv2 ABI, section 4.2.5.3, "Procedure Linkage Table".
+    """
+    any_byte = rb"[\s\S]"
+    words_ = (rb"\xf8\x41\x00\x18", rb"\x3d[\x62\x82]" + 2 * any_byte, rb"\xe9[\x82\x8b\x8c]" + 2 * any_byte,
+              rb"\x7d\x89\x03\xa6", rb"\x4e\x80\x04\x20")
+    if order is Order.LITTLE:
+        words_ = (rb"\x18\x00\x41\xf8", 2 * any_byte + rb"[\x62\x82]\x3d", 2 * any_byte + rb"[\x82\x8b\x8c]\xe9",
+                  rb"\xa6\x03\x89\x7d", rb"\x20\x04\x80\x4e")
+    keep, high, load, move, jump = words_
+    return re.compile(keep + b"(?:" + high + b")?" + load + move + jump)
+
+
 def enter(regs: Regs, function: int) -> None:
     """A function reached through its descriptor finds its TOC in r2, any other its own address in
     r12.
@@ -183,7 +199,7 @@ def ppc64(
     return powerpc(
         64, order, decoder(order), abi, name=name, max_insn=8,
         out_of_line=OutOfLine(relocate=relocator(order), max_displaced=20),
-        walking=Walking(resyncs=True, follow=following(partial(addresses.use, order), 64)),
+        walking=Walking(resyncs=True, follow=following(partial(addresses.use, order), 64), stubs=call_stub(order)),
         pointers=Pointers(code_address=code_address(order)),
         files=Files(machines=((21, 64, order.value),), choose=choose),
     )  # fmt: skip
