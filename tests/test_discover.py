@@ -12,7 +12,8 @@ from arches import RUNNABLE, programs_of
 from kprobes import Kprobe, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.discover import Found
 from kprobes.discover._frames import frame_ranges, index_starts
-from kprobes.image import EXPORTS, read_elf
+from kprobes.discover._search import _Search
+from kprobes.image import EXPORTS, CodeLayout, read_elf
 from kprobes.symbols import Symbols
 
 PROGRAMS = [pytest.param(p, id=p.stem) for name in RUNNABLE for p in programs_of(name)]
@@ -103,6 +104,27 @@ def test_a_linkers_stub_is_no_function(arch: str, stub: str) -> None:
     code = b"".join(int(word, 16).to_bytes(4, order) for word in words.split())  # type: ignore[arg-type]
     with UnicornMachine.load_raw(code, arch=arch, base=0x10000, entry=0x10000) as m:
         assert [f.address - 0x10000 for f in m.discover()] == [0, 12 + size]
+
+
+@pytest.mark.parametrize("ranges", [[(0, 12), (12, 36)], [(0, 48)]], ids=["two entries", "one entry"])
+@pytest.mark.parametrize("called", [False, True])
+def test_an_error_exit_in_front_of_a_function_is_none(ranges: list[tuple[int, int]], called: bool) -> None:
+    """A system call of glibc on MIPS: unwind tables begin an entry with the exit that it branches back to."""
+    base, table_at = 0x10000, 0x20000
+    code = bytes.fromhex("8f9982b8 03200008 00000000"  # lw t9, ...(gp); jr t9
+                         "3c1c001a 279cf714 0399e021"  # the function makes its gp
+                         "24020fa5 0000000c 14e0fff7 00000000 03e00008 00000000"  # li v0; syscall; bnez a3, the exit; jr ra
+                         + ("0411fff3 00000000 03e00008 00000000" if called else ""))  # bal the exit: a function after all
+    table = bytes.fromhex("0000000c 00000000 01 00 01 04 1f 000000")
+    for start, size in ranges:
+        fields = 12, len(table) + 4, base + start, size
+        table += b"".join(number.to_bytes(4, "big") for number in fields)
+    with UnicornMachine.from_code(code, arch="mips", base=base) as m:
+        m.map(table_at, 0x1000)
+        m.write(table_at, table)
+        layout = CodeLayout(text=((base, base + len(code)),), frames=(table_at, len(table)))
+        starts = {f.address - base for f in _Search(m, layout).functions()} - {48}
+    assert starts == ({start for start, _ in ranges} if called else {12})
 
 
 def test_what_is_found_can_be_probed() -> None:

@@ -20,6 +20,7 @@ from ..image import CodeLayout, Symbol
 from ._frames import frame_ranges, index_starts
 from ._sweep import Sweep, Sweeper, fills
 
+LONGEST_EXIT = 64  #: bytes of an error exit in front of a function, at most
 LONGEST = 1 << 18  #: bytes of a function of a raw image, at most
 _TRIED = 8  # instructions that must make sense where a function is thought to begin
 _AHEAD = 64  # bytes behind a stretch that an instruction in it may have
@@ -104,6 +105,7 @@ class _Search:
             self._follow()
         else:
             self._sweep()
+            self._error_exits()
             self._calls()
             self._pointers()
             self._jumps()
@@ -213,6 +215,30 @@ class _Search:
                       if stretch.start <= address < stretch.end}
             self._sweeper.run(stretch.code, stretch.start, stretch.end, inside, self._machine.symbols.data_end,
                               self._mode)
+
+    def _error_exits(self) -> None:
+        """Take the error exit that stands in front of a function for none: of glibc's system calls on MIPS.
+
+        Such an exit goes by a computed jump to where errno is set. The function behind it branches back
+        where the system call has failed. An unwind table's entry begins with the exit, and has it alone,
+        or the function as well.
+        """
+        sweep = self._sweeper.sweep
+        called = {target & ~self._arch.pointers.mode_bits for target in sweep.calls}
+        computed, known = sorted(sweep.computed), sorted(self._known)
+        for start, _ in self._frames:
+            branch = sweep.backward.get(start, 0)
+            if not branch or start in called or self._known.get(start, (0, ""))[1] != UNWIND:
+                continue
+            first = bisect.bisect_right(self._ends, start)
+            begin = self._ends[first] if first < len(self._ends) else branch
+            jump = bisect.bisect_left(computed, start)
+            behind = bisect.bisect_right(known, begin)
+            if (begin < branch < (known[behind] if behind < len(known) else 1 << 64)
+                    and begin - start <= LONGEST_EXIT and jump < len(computed) and computed[jump] < begin
+                    and (begin in self._known or self._opens(begin))):
+                mode, _ = self._known.pop(start)
+                self._add(begin, mode, UNWIND)
 
     def _calls(self) -> None:
         """Direct calls. Into a function that an unwind table tells of they lead to its parts."""

@@ -22,6 +22,7 @@ class Sweep:
         calls: target -> how many direct calls lead there. Targets have their mode bits.
         jumps: (address, target) of unconditional direct jumps.
         branches: targets of conditional branches.
+        backward: target of a conditional branch that leads back -> address of the last such branch.
         ends: where what follows an instruction begins that never falls through; its delay slot is passed.
         returns: addresses that calls return to, unless they never do.
         computed: addresses of computed jumps within functions.
@@ -32,6 +33,7 @@ class Sweep:
     calls: dict[int, int] = field(factory=dict)
     jumps: list[tuple[int, int]] = field(factory=list)
     branches: set[int] = field(factory=set)
+    backward: dict[int, int] = field(factory=dict)
     ends: list[int] = field(factory=list)
     returns: list[int] = field(factory=list)
     computed: list[int] = field(factory=list)
@@ -156,7 +158,10 @@ class Sweeper:
             if target & ~self._arch.pointers.mode_bits != insn.next:  # else it asks for its own address
                 sweep.calls[target] = sweep.calls.get(target, 0) + 1
         elif insn.falls_through:
-            sweep.branches.add(target & ~self._arch.pointers.mode_bits)
+            address = target & ~self._arch.pointers.mode_bits
+            sweep.branches.add(address)
+            if address < insn.addr:
+                sweep.backward[address] = max(sweep.backward.get(address, 0), insn.addr)
         else:
             sweep.jumps.append((insn.addr, target))
 
