@@ -30,6 +30,10 @@ class Settings:
 
     Those that steer a kernel or its symbols only (cache_user_symbols, license, perf_rb_pages ...) are
     taken and have no effect.
+
+    Attributes:
+        dummy_ts_map: name of the map whose value tseries() takes for the time, so that a test's series
+            are always the same; "": none. Of the environment only.
     """
 
     max_strlen: int = 1024
@@ -54,9 +58,10 @@ class Settings:
     unstable_dw_ustack: str = "warn"
     unstable_typeinfo: str = "error"
     unstable_import_statement: str = "error"
+    dummy_ts_map: str = ""
 
 
-NAMES: Final = tuple(field.name for field in attrs.fields(Settings))
+NAMES: Final = tuple(field.name for field in attrs.fields(Settings) if field.name != "dummy_ts_map")
 
 
 def configured(lines: Iterable[Setting], environment: Mapping[str, str], found: Diagnostics) -> Settings:
@@ -86,6 +91,7 @@ def configured(lines: Iterable[Setting], environment: Mapping[str, str], found: 
                 found.error(value.reason, None)
             else:
                 values[name] = value
+    values["dummy_ts_map"] = environment.get("BPFTRACE_DUMMY_TS_MAP", "")
     return Settings(**values)  # type: ignore[arg-type]
 
 

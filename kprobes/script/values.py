@@ -137,6 +137,7 @@ class Decoder:
 
     def _series(self, type: types.TimeSeries, words: list[int]) -> dict[int, int]:
         found = dict[int, int]()
+        since = 0 if self.settings.dummy_ts_map else self.since
         for at in range(0, len(words), 4):
             number, total, count, _ = words[at:at + 4]
             if not number:
@@ -145,7 +146,7 @@ class Decoder:
             if type.aggregation == "avg" and count:
                 value = abs(value) // count * (1 if value >= 0 else -1)
             start = (number - 1) * type.interval
-            found[start + self.since // type.interval * type.interval] = value
+            found[start + since // type.interval * type.interval] = value
         return dict(sorted(found.items()))
 
 

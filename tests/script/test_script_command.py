@@ -52,6 +52,17 @@ def test_json_and_a_file_for_the_output(tmp_path: Path) -> None:
     assert [json.loads(line)["type"] for line in path.read_text().splitlines()] == ["attached_probes", "printf", "map"]
 
 
+def test_a_time_series_by_the_scripts_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As bpftrace's tests have it: intervals are counted from 1970 by the number in the map."""
+    program = """begin { @t = (uint64)1000000000; $i = 0;
+        while ($i < 4) { @s = tseries($i, 100ms, 10, "max"); @t += 50000000; $i++; } clear(@t); }"""
+    monkeypatch.setenv("BPFTRACE_DUMMY_TS_MAP", "@t")
+    lines = command("-q", "-f", "json", "-e", program).stdout.splitlines()
+    (series,) = [found["data"]["@s"] for found in map(json.loads, lines) if found["type"] == "tseries"]
+    assert [(point["interval_start"], point["value"]) for point in series] == [
+        ("1970-01-01 00:00:01.000000000", 1), ("1970-01-01 00:00:01.100000000", 3)]
+
+
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
