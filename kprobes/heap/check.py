@@ -29,7 +29,7 @@ from ..errors import (
 )
 from ..machine._base import UNWRITTEN, Machine, MarkedMemory
 from ..regs import Regs, override_function_with_return
-from ..stacks import addresses_of
+from ..stacks import Stack, addresses_of
 from .finding import HeapFinding
 from .functions import IMPORTS, Allocator, known, named, shown
 from .memory import FREED, FRESH, HeapBlock, HeapMemory
@@ -47,6 +47,7 @@ SMALLEST_PAGE: Final = 4096  #: bytes of the smallest page that Linux has on any
 SHORTEST: Final = 4  #: bytes of a word
 TOLD: Final = 64  #: accesses by one instruction of which the stack is looked at; others are only counted
 ENOMEM, EINVAL = 12, 22
+MOST_KEPT: Final = 64  #: addresses of a stack that records keep
 
 
 class Probing(Protocol):
@@ -56,7 +57,10 @@ class Probing(Protocol):
 
     def register_all(self, probes: Sequence[Probe]) -> None: ...
     def unregister_all(self, probes: Sequence[Probe]) -> None: ...
-    kept_stack: Callable[[Regs], tuple[int, ...]]  # a hit's stack, as records keep it
+    #: gives a hit's stack as records keep it: of MOST_KEPT addresses at most
+    kept_stack: Callable[[Regs], tuple[int, ...]]
+
+    def stack_trace(self, regs: Regs, limit: int = 64) -> Stack: ...
 
 
 @define(eq=False, kw_only=True, repr=False)
@@ -466,10 +470,14 @@ class HeapCheck:
     def _stack(self, regs: Regs) -> Kept:
         """Code addresses, the first being that of the instruction."""
         try:
-            stack = addresses_of(self._k.kept_stack(regs))[: self._depth + 1]
+            wanted = self._depth + 1
+            if wanted <= MOST_KEPT:
+                stack = addresses_of(self._k.kept_stack(regs))[:wanted]
+            else:
+                stack = addresses_of(self._k.stack_trace(regs, wanted).kept())
             outside = self._machine.exit_address & ~self._machine.arch.pointers.mode_bits
             return stack[:-1] if outside and stack[-1] == outside else stack
-        except GuestFault:
+        except (Unsupported, GuestFault):
             return (regs.pc,)
 
     @cached_property

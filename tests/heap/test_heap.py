@@ -236,6 +236,19 @@ def test_blocks_from_before() -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize("depth", [8, 80])
+def test_depth(depth: int) -> None:
+    """Stacks have as many return addresses as was asked for, also more than records keep of one."""
+    code = bytes.fromhex("554889e5 4885ff 740a 48ffcf e8efffffff 5d c3"  # a function that calls itself rdi times,
+                         "bf10000000 e804000000 31c0 5d c3 c3")  # then the allocator, whose return is the last byte
+    with UnicornMachine.from_code(code, arch="x86_64", base=0x10000, symbols={
+            "deep": (0x10000, len(code) - 1), "alloc": (0x10000 + len(code) - 1, 1)}) as m, Kprobes(m) as k:
+        with HeapCheck(k, {"alloc": "malloc"}, defaults=False, depth=depth) as heap:
+            m.call("deep", 90)
+        (leak,) = heap.findings
+        assert leak.kind == "leak" and len(leak.allocated) == depth
+
+
 def test_limit_and_quarantine() -> None:
     """No more than the limit is handed out; freed memory is used again, and checked before that."""
     with UnicornMachine.load(BIN / "x86_64.elf") as m, Kprobes(m) as k:
