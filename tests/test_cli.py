@@ -33,6 +33,16 @@ X86, ARM = str(EXAMPLES / "demo.x86_64"), str(EXAMPLES / "demo.arm64")
 CRC = ("--call", 'crc32(0, "hello", 5)')
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["archs", f"trace {X86} -e 'p crc32' --call 'crc32(0, \"hello\", 5)'",
+                                   f"fuzz {X86} --call 'crc32(0, @@, @len)' {X86} --json"])
+def test_closed_streams(words: str, closed: str) -> None:
+    """They are as if they led nowhere."""
+    done = subprocess.run(["sh", "-c", f"{sys.executable} -m kprobes {words} {closed}"], capture_output=True, text=True,
+                          check=False)
+    assert (done.returncode, "defect" in done.stderr) == (0, False), done.stderr
+
+
 def run(*words: str) -> Result:
     result = CliRunner().invoke(main, words, prog_name="kprobes")
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception

@@ -256,8 +256,12 @@ def _run_one(named: PythonTarget | CallTarget, path: str, timeout: float, as_jso
 
 @contextlib.contextmanager
 def _apart(as_json: bool) -> Iterator[None]:
-    """Have what a target prints in stderr, its processes' included, where stdout is one JSON object."""
-    if not as_json or sys.stdout is None:
+    """Have what a target prints in stderr, its processes' included, where stdout is one JSON object.
+
+    Args:
+        as_json: False: everything stays where it is.
+    """
+    if not as_json:
         yield
         return
     sys.stdout.flush()

@@ -61,10 +61,27 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+def open_closed_streams() -> None:
+    """Lead standard streams that are closed (`kprobes ... >&-`) to the null device.
+
+    Else the next file that is opened takes a closed one's number, and gets what a guest's library prints.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is not None:
+            continue
+        stream = open(os.devnull, mode)  # noqa: SIM115  (for as long as the process lives)
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(stream.fileno(), number)
+        setattr(sys, name, stream)
+
+
 class Commands(click.Group):
     """Turns every failure that is not click's own into a message and an exit status."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        open_closed_streams()
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # guest text in a terminal that cannot show it
         try:
