@@ -96,7 +96,7 @@ class Unprobeable(KprobeError):
 
 
 class AlreadyRegistered(KprobeError):
-    """The very probe object is registered already (EINVAL)."""
+    """The same probe object is registered already (EINVAL)."""
 
 
 class NotRegistered(KprobeError):

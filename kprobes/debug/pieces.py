@@ -6,15 +6,23 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 #: DW_FORM of addresses, as pyelftools has them translated
-ADDRESSES: Final = {"DW_FORM_addr", "DW_FORM_addrx", "DW_FORM_addrx1", "DW_FORM_addrx2", "DW_FORM_addrx3",
+ADDRESS_FORMS: Final = {"DW_FORM_addr", "DW_FORM_addrx", "DW_FORM_addrx1", "DW_FORM_addrx2", "DW_FORM_addrx3",
                     "DW_FORM_addrx4"}
 
 def spans(die: Any, unit: Any) -> Iterator[tuple[int, int]]:
-    """(start, end) of an entry's code, link addresses. Raises what is in DAMAGE."""
+    """Yield (start, end) of each piece of an entry's code, as link addresses.
+
+    Args:
+        die: the entry.
+        unit: its compilation unit.
+
+    Raises:
+        what is in DAMAGE.
+    """
     low, high, ranges = (die.attributes.get(f"DW_AT_{name}") for name in ("low_pc", "high_pc", "ranges"))
     if ranges is None:
         if low is not None and high is not None:
-            yield low.value, high.value if high.form in ADDRESSES else low.value + high.value
+            yield low.value, high.value if high.form in ADDRESS_FORMS else low.value + high.value
         return
     start = base_address(unit)
     for entry in unit.dwarfinfo.range_lists().get_range_list_at_offset(ranges.value, cu=unit):

@@ -69,6 +69,7 @@ class Header:
         abbrev: offset of its abbreviations.
         address: bytes of an address.
         word: bytes of an offset.
+        kind: DW_UT of the unit; 0 before DWARF 5.
     """
 
     offset: int
@@ -78,6 +79,7 @@ class Header:
     abbrev: int
     address: int
     word: int
+    kind: int
 
 
 @frozen
@@ -373,12 +375,13 @@ def headers(sections: Sections) -> list[Header]:
         version = number(begin, 2)
         if not 2 <= version <= 5 or end > len(data) or length < 7:
             break
+        kind = data[begin + 2] if version == 5 else 0
         if version < 5:
             abbrev, address, first = number(begin + 2, word), data[begin + 2 + word], begin + 3 + word
         else:
-            more = {0x02: 8 + word, 0x06: 8 + word, 0x04: 8, 0x05: 8}.get(data[begin + 2], 0)
+            more = {0x02: 8 + word, 0x06: 8 + word, 0x04: 8, 0x05: 8}.get(kind, 0)
             abbrev, address, first = number(begin + 4, word), data[begin + 3], begin + 4 + word + more
-        found.append(Header(at, first, end, version, abbrev, address, word))
+        found.append(Header(at, first, end, version, abbrev, address, word, kind))
         at = end
     return found
 

@@ -16,7 +16,7 @@ from ..regs import Regs
 from ..symbols import Symbols
 from .expression import BaseType, Piece, Place, Surroundings, Typed, Unknown, evaluate, evaluate_number
 from .file import DAMAGE, children
-from .pieces import ADDRESSES, spans
+from .pieces import ADDRESS_FORMS, spans
 from .registers import is_real, pairs_are_known, real_registers, register
 from .signatures import type_entry
 from .types import CType, Derived, constant
@@ -312,7 +312,7 @@ class Whereabouts:
                 if named(told).offset == named(self._function.die).offset:
                     return True
                 low = told.attributes.get("DW_AT_low_pc")
-                if told.offset not in seen and low is not None and low.form in ADDRESSES:
+                if told.offset not in seen and low is not None and low.form in ADDRESS_FORMS:
                     seen.add(told.offset)
                     further = self._find(low.value + self._bias)
                     todo += [further[1]] if further is not None and further[1].start != start else []

@@ -24,20 +24,20 @@ def type_entry(die: Any) -> Any:
     """
     found = die.attributes["DW_AT_type"]
     if found.form == "DW_FORM_ref_sig8":
-        return _signed(die.cu.dwarfinfo, found.value)
+        return _entry_of(die.cu.dwarfinfo, found.value)
     return die.get_DIE_from_attribute("DW_AT_type")
 
 
-def signed_entry(die: Any) -> Any:
+def entry_by_signature(die: Any) -> Any:
     """Return the definition of a type that is declared with a signature.
 
     Raises:
         what is in DAMAGE: it has none, or no unit has this one.
     """
-    return _signed(die.cu.dwarfinfo, die.attributes["DW_AT_signature"].value)
+    return _entry_of(die.cu.dwarfinfo, die.attributes["DW_AT_signature"].value)
 
 
-def _signed(info: Any, signature: int) -> Any:
+def _entry_of(info: Any, signature: int) -> Any:
     """Return the entry of a signature."""
     if info not in _known:
         _known[info] = _table(info)
@@ -53,8 +53,7 @@ def _table(info: Any) -> dict[int, tuple[int, int]]:
     data = info.debug_info_sec.stream.getvalue()
     found = {}
     for header in headers(Sections(data, b"", b"", b"", order)):
-        kind = data[header.offset + (6 if header.word == 4 else 14)]
-        if header.version == 5 and kind in _TYPE_UNITS:
+        if header.kind in _TYPE_UNITS:
             entry = header.first - header.word
             signature = int.from_bytes(data[entry - 8:entry], order)
             found[signature] = header.offset, header.offset + int.from_bytes(data[entry:header.first], order)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from attrs import frozen
 
 from .file import DAMAGE, children
-from .pieces import ADDRESSES
+from .pieces import ADDRESS_FORMS
 from .places import inlined_around
 from .units import Function, Line, Units, inlined_in, named, text
 
@@ -97,7 +97,7 @@ def labels(function: Function) -> dict[str, int]:
         if die.tag == "DW_TAG_label":
             low = die.attributes.get("DW_AT_low_pc")
             name = text(named(die), "DW_AT_name")
-            if low is not None and low.form in ADDRESSES and name:
+            if low is not None and low.form in ADDRESS_FORMS and name:
                 found[name] = low.value
         elif die.has_children and die.tag in ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine"):
             todo += children(die)

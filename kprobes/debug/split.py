@@ -68,7 +68,7 @@ def join_split_units(info: Any, path: str, sections: Sections) -> None:
         path: of the program; "": not known.
         sections: of the program.
     """
-    skeletons = [h for h in headers(sections) if h.version == 5 and _kind(sections.info, h) == _SKELETON]
+    skeletons = [h for h in headers(sections) if h.kind == _SKELETON]
     if not skeletons:
         return
     package = _package(path)
@@ -190,7 +190,7 @@ def _parts(data: bytes) -> Iterator[tuple[bytes, _Contribution]]:
 
 
 @define
-class _Grown:
+class _GrownSection:
     """A section of the program, and what is put behind it.
 
     Attributes:
@@ -215,7 +215,7 @@ class _Joined:
     def __init__(self, info: Any, order: Any) -> None:
         self._info = info
         self._order = order
-        self._grown: dict[str, _Grown] = {}
+        self._grown: dict[str, _GrownSection] = {}
         self._strings: dict[int, tuple[bytes, int]] = {}  # id of strings -> (they, where they begin)
 
     def add(self, skeleton: Any, number: bytes, part: _Contribution) -> None:
@@ -231,27 +231,31 @@ class _Joined:
         """
         data = part.sections["info"]
         units = [
-            (header, _kind(data, header), bytearray(data[header.offset:header.end]))
+            (header, bytearray(data[header.offset:header.end]))
             for header in headers(Sections(data, b"", b"", b"", self._order))
         ]
-        if not any(kind == _SPLIT_COMPILE and _number(data, h) == number for h, kind, _ in units):
+        split = [
+            (header, unit)
+            for header, unit in units
+            if header.kind == _SPLIT_TYPE or (header.kind == _SPLIT_COMPILE and _number(data, header) == number)
+        ]
+        if all(header.kind != _SPLIT_COMPILE for header, _ in split):
             raise ValueError("the .dwo file is of another build")
-        split = [unit for unit in units if unit[1] in (_SPLIT_COMPILE, _SPLIT_TYPE)]
         tables = {}  # (offset of abbreviations, number of the first entry's) -> their parts
-        for header, _, _ in split:
+        for header, _ in split:
             key = header.abbrev, leb(data, header.first)[0]
             tables[key] = _split_table(part.sections["abbrev"], *key)
-        bases = _constants(self._bases(skeleton, part, units[0][0].word))
+        bases = _constants(self._add_tables(skeleton, part, units[0][0].word))
         abbreviations = {
             key: self._append("abbrev", before + bases + behind) for key, (before, behind) in tables.items()
         }
-        for header, kind, unit in split:
+        for header, unit in split:
             table = abbreviations[header.abbrev, leb(data, header.first)[0]]
             # behind the length (4 or 12 bytes), version, kind and bytes of an address
             at = 8 if header.word == 4 else 16
             unit[at:at + header.word] = table.to_bytes(header.word, self._order)
             place = self._append("info", bytes(unit))
-            if kind == _SPLIT_COMPILE:
+            if header.kind == _SPLIT_COMPILE:
                 self._list_code(skeleton, place, header)
 
     def store(self) -> None:
@@ -267,10 +271,10 @@ class _Joined:
         if grown is None:
             section = getattr(self._info, f"debug_{name}_sec")
             own = b"" if section is None else section.stream.getvalue()
-            grown = self._grown[name] = _Grown([own], len(own))
+            grown = self._grown[name] = _GrownSection([own], len(own))
         return grown.append(data)
 
-    def _bases(self, skeleton: Any, part: _Contribution, word: int) -> dict[int, int]:
+    def _add_tables(self, skeleton: Any, part: _Contribution, word: int) -> dict[int, int]:
         """Put the tables of a contribution behind the program's.
 
         Args:
@@ -370,11 +374,6 @@ def _length_of(body: bytes, word: int, order: Any) -> bytes:
     return told if word == 4 else b"\xff" * 4 + told
 
 
-def _kind(data: bytes, header: Header) -> int:
-    """Return the DW_UT of a unit of DWARF 5; 0: it is of an older version."""
-    return data[header.offset + (6 if header.word == 4 else 14)] if header.version == 5 else 0
-
-
 def _number(data: bytes, header: Header) -> bytes:
     """Return the 8 bytes that a skeleton and its split unit have in common: the end of the header."""
     return data[header.first - 8:header.first]
@@ -418,24 +417,20 @@ def _split_table(data: bytes, at: int, first: int) -> tuple[bytes, bytes]:
 
 
 def _constants(values: dict[int, int]) -> bytes:
-    """Return attributes, as an abbreviation has them whose values are in it."""
-    return b"".join(_leb_of(name) + _leb_of(_IMPLICIT_CONST) + _signed_leb_of(value)
+    """Return attributes, as an abbreviation has them whose values are in it (signed LEB128)."""
+    return b"".join(_leb_of(name) + _leb_of(_IMPLICIT_CONST) + _leb_of(value, signed=True)
                     for name, value in values.items())
 
 
-def _leb_of(number: int) -> bytes:
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+def _leb_of(number: int, signed: bool = False) -> bytes:
+    """Return a number that is not negative as LEB128.
 
-
-def _signed_leb_of(number: int) -> bytes:
-    """Return a number that is not negative as signed LEB128."""
+    Args:
+        number: the number.
+        signed: True for signed LEB128, where a bit of the last byte is the sign.
+    """
     out = bytearray()
-    while number >= 0x40:
+    while number >= (0x40 if signed else 0x80):
         out.append(number & 0x7F | 0x80)
         number >>= 7
     out.append(number)

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 
 from ..arch._base import Arch
 from .file import DAMAGE, children
-from .signatures import signed_entry, type_entry
+from .signatures import entry_by_signature, type_entry
 
 KINDS = {"base_type": "int", "pointer_type": "pointer", "reference_type": "pointer",
          "rvalue_reference_type": "pointer", "structure_type": "struct",
@@ -99,7 +99,7 @@ class CType:
             self._die, depth = _type_of(self._die), depth + 1
         if self._die is not None and "DW_AT_signature" in self._die.attributes:
             with suppress(*DAMAGE):  # where no unit has it, the declaration is what is known
-                self._die = signed_entry(self._die)
+                self._die = entry_by_signature(self._die)
 
     def _other(self, die: Any) -> CType:
         return CType(die, self._word, self._order, self._find, self._depth + 1, self._budget)

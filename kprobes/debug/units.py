@@ -14,7 +14,7 @@ from ..image import LoadedFile
 from .expression import Unknown
 from .file import DAMAGE, cached, children, dwarf_of_source
 from .kept import kept_types
-from .pieces import ADDRESSES, base_address, spans
+from .pieces import ADDRESS_FORMS, base_address, spans
 from .scan import VARIABLE, NamedType, Sections, UnitContents, UnitScanner, aranges, headers
 from .split import join_split_units
 from .types import CType
@@ -373,7 +373,7 @@ def _function(die: Any, unit: Any) -> Function | None:
     if not parts or not name:
         return None
     given = die.attributes.get("DW_AT_entry_pc")
-    start = given.value if given is not None and given.form in ADDRESSES else parts[0][0]
+    start = given.value if given is not None and given.form in ADDRESS_FORMS else parts[0][0]
     end = next((last for first, last in parts if first <= start < last), parts[0][1])
     return Function(name, start, end, die, unit)
 

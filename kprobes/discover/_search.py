@@ -20,7 +20,7 @@ from ..image import CodeLayout, Symbol
 from ._frames import frame_ranges, index_starts
 from ._sweep import Sweep, Sweeper, fills
 
-LONGEST_EXIT = 64  #: bytes of an error exit in front of a function, at most
+_LONGEST_EXIT = 64  #: bytes of an error exit in front of a function, at most
 LONGEST = 1 << 18  #: bytes of a function of a raw image, at most
 _TRIED = 8  # instructions that must make sense where a function is thought to begin
 _AHEAD = 64  # bytes behind a stretch that an instruction in it may have
@@ -235,7 +235,7 @@ class _Search:
             jump = bisect.bisect_left(computed, start)
             behind = bisect.bisect_right(known, begin)
             if (begin < branch < (known[behind] if behind < len(known) else 1 << 64)
-                    and begin - start <= LONGEST_EXIT and jump < len(computed) and computed[jump] < begin
+                    and begin - start <= _LONGEST_EXIT and jump < len(computed) and computed[jump] < begin
                     and (begin in self._known or self._opens(begin))):
                 mode, _ = self._known.pop(start)
                 self._add(begin, mode, UNWIND)

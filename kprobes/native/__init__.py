@@ -26,7 +26,7 @@ Class = TypeVar("Class", bound=type)
 
 
 class SlowHost(RuntimeWarning):
-    """No host code is there for this host: everything works, and hits cost eight to thirty times as much."""
+    """No host code exists for this host: everything works, and hits cost eight to thirty times as much."""
 
 
 @cache
