@@ -98,6 +98,12 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
 @click.option("--dask", metavar="ADDRESS", help="With --replay: a dask scheduler, whose workers do it instead.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
               metavar="SECONDS", help="What a run may take; afl-fuzz has its own, -t.")
+@click.option(
+    "--max-input",
+    type=click.IntRange(1),
+    metavar="BYTES",
+    help="Of an input, 1048576 unless given, as AFL++'s have at most; a larger one is told of, and not run.",
+)
 @click.option("--memory", type=click.IntRange(1), default=2048, show_default=True, metavar="MIB",
               help="With --replay: what a run may take beyond what its process has.")
 @click.option("--json", "as_json", is_flag=True, help="What was found as one JSON object.")
@@ -106,7 +112,7 @@ def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ..
          heap: bool, modules: tuple[str, ...], functions: tuple[str, ...], ranges: tuple[tuple[int, int], ...],
          comparisons: bool, map_size: int | None, handshake: str,
          replay: Path | None, output: Path | None, coverage: str | None, sarif: Path | None, jobs: int | None,
-         dask: str | None, timeout: float, memory: int, as_json: bool) -> None:
+         dask: str | None, timeout: float, max_input: int | None, memory: int, as_json: bool) -> None:
     """Fuzz guest code with AFL++, run one input, or run what a fuzzer has found again.
 
     TARGET.py defines `machine`, a UnicornMachine, and fuzz(data), which runs it. Every run begins in the state that
@@ -126,7 +132,7 @@ def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ..
     if replay is not None:
         if given is not None:
             raise click.UsageError("with --replay the inputs are the folder's: leave INPUT out")
-        _replay(named, replay, output, coverage, sarif, jobs, dask, timeout, memory, map_size, as_json)
+        _replay(named, replay, output, coverage, sarif, jobs, dask, timeout, max_input, memory, map_size, as_json)
         return
     if output is not None or coverage is not None or sarif is not None or dask is not None or jobs is not None:
         raise click.UsageError("-o, --coverage, --sarif, --jobs and --dask go with --replay FOLDER")
@@ -139,7 +145,7 @@ def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ..
     if given is None or given == "@@":
         raise click.UsageError("afl-fuzz has not started this: give an INPUT to run it, or --replay FOLDER; or start "
                                "it as afl-fuzz -U -i SEEDS -o FOUND -- kprobes fuzz ...")
-    _run_one(named, given, timeout, as_json)
+    _run_one(named, given, timeout, max_input, as_json)
 
 
 def _target(target: str, call: str | None, options: dict[str, Any]) -> tuple[PythonTarget | CallTarget, str | None]:
@@ -233,14 +239,16 @@ def _serve(
 
 # --- one input
 
-def _run_one(named: PythonTarget | CallTarget, path: str, timeout: float, as_json: bool) -> None:
+def _run_one(named: PythonTarget | CallTarget, path: str, timeout: float, max_input: int | None,
+             as_json: bool) -> None:
     """Run an input, and say what came of it."""
     from ..fuzz.bench import Bench
     from ..fuzz.crash import examine
+    from ..fuzz.replay import LARGEST, input_at
     from ..fuzz.reports import Kept, json_of, text_of
 
-    data = Path(path).read_bytes()
-    words = ["kprobes", "fuzz", *named.words]
+    data = input_at(path, max_input or LARGEST)
+    words = _words(named, max_input)
     with _apart(as_json):
         fate, finding = examine(Bench(named.load()), data, timeout)
     if finding is not None:
@@ -252,6 +260,12 @@ def _run_one(named: PythonTarget | CallTarget, path: str, timeout: float, as_jso
         click.echo(f"{path}: {f'hangs: {_said(fate.error)}' if fate.timeout else 'nothing went wrong'}")
     if fate.signal:
         click.get_current_context().exit(GUEST_FAILED)
+
+
+def _words(named: PythonTarget | CallTarget, max_input: int | None) -> list[str]:
+    """The words of a command that runs an input, but for the input."""
+    bound = [] if max_input is None else ["--max-input", str(max_input)]
+    return ["kprobes", "fuzz", *named.words, *bound]
 
 
 @contextlib.contextmanager
@@ -283,13 +297,13 @@ def _said(error: BaseException | None) -> str:
 # --- a folder
 
 def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None, coverage: str | None,
-            sarif: Path | None, jobs: int | None, dask: str | None, timeout: float, memory: int,
-            map_size: int | None, as_json: bool) -> None:
+            sarif: Path | None, jobs: int | None, dask: str | None, timeout: float, max_input: int | None,
+            memory: int, map_size: int | None, as_json: bool) -> None:
     """Run all inputs of a folder."""
     from ..campaign import Journal, run
     from ..campaign._journal import entry_of
     from ..fuzz.findings import JOURNAL, Findings, check_folder
-    from ..fuzz.replay import SIZE, Cover, Replay, inputs_of
+    from ..fuzz.replay import LARGEST, SIZE, Cover, Replay, inputs_of
     from ..tracing.coverage import format_of
 
     if coverage is not None:
@@ -301,8 +315,8 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
     with _apart(as_json):
         named.load().machine.close()  # what is wrong with it is said once, and here
     most = memory << 20 if sys.platform.startswith("linux") else None  # elsewhere there is no such limit
-    job = Replay(named, _stamp(named), timeout, most, map_size or SIZE)
-    found = Findings(["kprobes", "fuzz", *named.words], output)
+    job = Replay(named, _stamp(named), timeout, most, map_size or SIZE, max_input or LARGEST)
+    found = Findings(_words(named, max_input), output)
     entries: list[JournalEntry] = []
     stopped = False
     with contextlib.ExitStack() as stack:
@@ -330,7 +344,7 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
         click.echo(f"stopped: {len(entries)} of {len(items)} inputs were run{_how_to_go_on(output)}", err=True)
         click.get_current_context().exit(STOPPED)
     if coverage is not None:
-        _cover(Cover(named, coverage, timeout), chosen)
+        _cover(Cover(named, coverage, timeout, max_input or LARGEST), chosen)
     if len(found) or any(entry.error for entry in entries):
         click.get_current_context().exit(GUEST_FAILED)
 

@@ -25,6 +25,7 @@ from .crash import examine
 from .target import CallTarget, PythonTarget
 
 SIZE: Final = 1 << 16  #: bytes of the map, unless said otherwise
+LARGEST: Final = 1 << 20  #: bytes of an input, unless said otherwise: AFL++'s own limit
 _MACHINES: Final = 2  # that a process keeps
 _SLOWER: Final = 10  # how many times as long a run may take that is looked at
 _BESIDE: Final = frozenset({"README.txt", "fuzz_bitmap", "fuzzer_setup", "fuzzer_stats", "plot_data", "cmdline",
@@ -75,6 +76,27 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return False
 
 
+def input_at(path: str, most: int = LARGEST) -> bytes:
+    """Read an input.
+
+    Args:
+        path: of a file, or a pipe.
+        most: bytes that it may have.
+
+    Raises:
+        BadArgument: it has more.
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size  # 0: a pipe, of which nobody knows
+        data = file.read(most + 1) if size <= most else b""
+    if size <= most and len(data) <= most:
+        return data
+    known = f"{size:,}" if size > most else f"more than {most:,}"
+    raise BadArgument(f"an input of {known} bytes is not run: at most {most:,} are",
+                      hint="give more to --max-input, or a smaller input; AFL++ makes none beyond 1 MiB")
+
+
 @frozen
 class Replay:
     """Run one input. Called with its path: {"bytes": its size, "edges": what it covers, "finding": or None}.
@@ -86,9 +108,10 @@ class Replay:
         memory: bytes that a run may take beyond what its process has when the target is loaded; None: as many as there
             are.
         size: bytes of the map, a power of two.
+        most: bytes that an input may have.
 
     Raises, called:
-        BadArgument: the target fails to load.
+        BadArgument: the target fails to load, or the input is too large.
         OSError: the input cannot be read.
         OutOfTime: the run has taken longer than it may.
         GuestTimeout: the run has reached a bound of the target's own.
@@ -99,9 +122,10 @@ class Replay:
     seconds: float | None = None
     memory: int | None = None
     size: int = SIZE
+    most: int = LARGEST
 
     def __call__(self, item: str) -> dict[str, Any]:
-        data = Path(item).read_bytes()
+        data = input_at(item, self.most)
         bench, counters = _bench(self)
         with limited(self.memory):
             return self._run(bench, counters, data)
@@ -197,11 +221,13 @@ class Cover:
         target: what is run.
         path: of the file to write; its ending says which format.
         seconds: what a run may take; None: as long as it likes.
+        most: bytes that an input may have.
     """
 
     target: PythonTarget | CallTarget
     path: str
     seconds: float | None = None
+    most: int = LARGEST
 
     def __call__(self, items: tuple[str, ...]) -> int:
         target = self.target.load()
@@ -209,6 +235,6 @@ class Cover:
         kprobes = target.kprobes if target.kprobes is not None else Kprobes(target.machine)
         with kprobes.coverage() as coverage:
             for item in items:
-                bench.run(Path(item).read_bytes(), self.seconds)
+                bench.run(input_at(item, self.most), self.seconds)
             coverage.save(self.path)
             return len(coverage)

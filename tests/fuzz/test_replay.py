@@ -322,6 +322,38 @@ def fuzz(data):
     assert "    allocated at\n      here\n" in fuzz(path, corpus / "fine").stdout
 
 
+@pytest.mark.parametrize("size", [3 << 30, (1 << 20) + 1], ids=["3 GiB", "a byte more"])
+def test_an_input_beyond_the_limit(tmp_path: Path, corpus: Path, size: int) -> None:
+    """It is no crash: it is told of, with the limit, and not run; the others are."""
+    large = corpus / "large"
+    with open(large, "wb") as file:
+        file.truncate(size)
+    said = f"an input of {size:,} bytes is not run: at most 1,048,576 are"
+    one = fuzz(packets("arm64"), *CALL, large)
+    assert one.exit_code == 2 and said in one.stderr and "--max-input" in one.stderr, one.output
+    out = tmp_path / "out"
+    all_of_them = fuzz(packets("arm64"), *CALL, "--replay", corpus, "-o", out, "-j", "1", "--json")
+    assert all_of_them.exit_code == 1, all_of_them.output
+    found = json.loads(all_of_them.stdout)
+    assert {Path(item).name for item in found["failed"]} == {"large"}
+    assert said in found["failed"][str(large)] and len(found["findings"]) == 3
+
+
+def test_an_input_within_the_limit_that_was_given(tmp_path: Path, corpus: Path) -> None:
+    """Of a crash by it the command that repeats it has the limit, too; a pipe's bytes count as they come."""
+    words = (packets("arm64"), *CALL, "--max-input", "4")
+    assert fuzz(*words, corpus / "short").exit_code == 0
+    refused = fuzz(*words, corpus / "number")
+    assert refused.exit_code == 2 and "of 7 bytes is not run: at most 4 are" in refused.stderr
+    crash = fuzz(packets("arm64"), *CALL, "--max-input", str(1 << 21), corpus / "number")
+    assert crash.exit_code == 1 and "--max-input 2097152" in crash.stdout
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cp", str(corpus / "number"), str(pipe)]):
+        piped = fuzz(*words, pipe)
+    assert piped.exit_code == 2 and "of more than 4 bytes is not run" in piped.stderr
+
+
 WRONG = [
     (("{0}",), "how is"), (("{0}", "--call", "parse("), "no argument here"), (("{0}", *CALL), "afl-fuzz has not started this"),
     (("{0}", *CALL, "@@"), "afl-fuzz has not started this"), (("{0}", *CALL, "{1}/nowhere"), "No such file"),
