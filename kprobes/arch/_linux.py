@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from ..regs import Regs
 
-__all__ = ["KernelRegisters", "Linux", "MemoryCalls", "ThreadStorage"]
+__all__ = ["KernelCode", "KernelRegisters", "Linux", "MemoryCalls", "ThreadStorage"]
 
 
 @frozen(kw_only=True)
@@ -59,6 +59,8 @@ class ThreadStorage:
             its first argument.
         from_pointer: True where `call` returns the distance from the thread pointer.
         also: register that gets what `read` returns, besides the usual one; "": none.
+        leaves_in_link: True where the link register at the entry holds a function that the program
+            calls when it exits; 0: none.
         platform: AT_PLATFORM of the auxiliary vector.
         hwcap: AT_HWCAP of the auxiliary vector.
     """
@@ -75,8 +77,24 @@ class ThreadStorage:
     pair: Callable[[Regs], int] | None = None
     from_pointer: bool = False
     also: str = ""
+    leaves_in_link: bool = False
     platform: bytes = b""
     hwcap: int = 0
+
+
+@frozen(kw_only=True)
+class KernelCode:
+    """The code of the kernel's that every process finds at fixed addresses.
+
+    Attributes:
+        page: address of the memory that has it.
+        size: bytes of that memory.
+        parts: address -> what is there.
+    """
+
+    page: int
+    size: int
+    parts: Mapping[int, bytes]
 
 
 @frozen(kw_only=True)
@@ -116,6 +134,7 @@ class Linux:
             that it shows; None where a trap in text is no way to stop: with delay slots, and with
             conditions that skip it (Thumb's IT).
         storage: thread-local storage; None: no process can be made.
+        kernel_code: what processes call in the kernel's own page; None: there is no such page.
         kernel_registers: how programs made for the kernel find registers; None: not known.
         event_names: registers in Linux's kprobe events, which `Registers` must know.
     """
@@ -128,5 +147,6 @@ class Linux:
     clone_flags: int = 0
     trap: tuple[int, int] | None = None
     storage: ThreadStorage | None = None
+    kernel_code: KernelCode | None = None
     kernel_registers: KernelRegisters | None = None
     event_names: tuple[str, ...] = ()

@@ -132,6 +132,14 @@ def test_a_probed_static_program_does_the_same(program: UnicornMachine) -> None:
     assert (bytes(system.out), system.status) == (b"2 prog 3 8 again 1 0.75\n", 2)
 
 
+def test_no_function_is_left_to_be_called_at_the_exit() -> None:
+    """s390x's start-up code registers what is in the link register with atexit(), unless it is 0."""
+    with UnicornMachine.load(FILES["s390x/static"]) as m:
+        m.process(["prog"])
+        assert m.regs["r14"] == 0
+        assert all(m.regs[f"r{n}"] == 0 for n in range(2, 15))
+
+
 # --- libraries
 
 

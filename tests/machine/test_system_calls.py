@@ -11,7 +11,7 @@ import pytest
 from arches import RUNNABLE
 from click.testing import CliRunner
 
-from kprobes import BadArgument, GuestFault, UnicornMachine, Unsupported
+from kprobes import BadArgument, GuestFault, Kprobes, UnicornMachine, Unsupported
 from kprobes.cli import main
 from kprobes.machine.unicorn.furniture import STACK_SIZE
 from kprobes.machine.unicorn.guests.conventions import CONVENTIONS
@@ -184,6 +184,76 @@ def test_static_programs_run(arch: str) -> None:
             assert (bytes(calls.output[1]), calls.status) == (b"2 prog 40 8 hi 1 10.00\n", 2)
             m.restore(before)
             assert (bytes(calls.output[1]), calls.status) == (b"", None)
+
+
+#: calls a helper, its last argument: 1 where its result is 0 and carry set, 2 where neither is so
+HELPED = (
+    0xE92D4010,  # push {r4, lr}
+    0xE12FFF33,  # blx r3
+    0x23A01001,  # movcs r1, #1
+    0x33A01000,  # movcc r1, #0
+    0xE3500000,  # cmp r0, #0
+    0x13A00002,  # movne r0, #2
+    0xE1800001,  # orr r0, r0, r1
+    0xE8BD8010,  # pop {r4, pc}
+)
+
+
+@pytest.mark.parametrize("arch", ["arm", "armeb"])
+def test_arm_programs_find_the_kernel_s_helpers(arch: str) -> None:
+    """The kernel's user helpers, as Documentation/arch/arm/kernel_user_helpers.rst has them."""
+    code = b"".join(word.to_bytes(4, "little") for word in HELPED)
+    with UnicornMachine.from_code(code, arch=arch, base=BASE) as m:
+        m.map(0x30000, 0x1000)
+        order = m.arch.order.value
+
+        def exchanged(helper: int, *args: int) -> bool:
+            """Call a helper. Return True where it says that it has exchanged a word."""
+            kept = [f"r{n}" for n in range(4, 12)]
+            for name in kept:
+                m.regs[name] = BASE + int(name[1:])
+            result = m.call(BASE, *args, helper)
+            assert all(m.regs[name] == BASE + int(name[1:]) for name in kept)
+            assert result in (1, 2)
+            return result == 1
+
+        with pytest.raises(GuestFault):
+            m.call(0xFFFF0FE0)
+        m.serve_system_calls()
+        m.serve_system_calls()
+        m.process()
+        version = int.from_bytes(m.read(0xFFFF0FFC, 4), order)
+        assert version >= 5  # the first that exchanges 64 bits
+        m.set_thread_pointer(0x12345678)
+        assert m.call(0xFFFF0FE0) == 0x12345678
+        m.call(0xFFFF0FA0)
+        for old, new in ((7, 8), (8, 0xFFFFFFFF), (0xFFFFFFFF, 1), (1, 0)):
+            m.write(0x30000, old.to_bytes(4, order))
+            for other in (old + 1, old - 1, old ^ 0x80000000):
+                assert not exchanged(0xFFFF0FC0, other & 0xFFFFFFFF, new, 0x30000)
+                assert m.read(0x30000, 4) == old.to_bytes(4, order)
+            assert exchanged(0xFFFF0FC0, old, new, 0x30000)
+            assert m.read(0x30000, 4) == new.to_bytes(4, order)
+        value, wanted = 0x123456789ABCDEF0, 0x0FEDCBA987654321
+        m.write(0x30008, value.to_bytes(8, order) + wanted.to_bytes(8, order))
+        for other in (value ^ 1, value ^ 1 << 32, value ^ 1 << 63):
+            m.write(0x30018, other.to_bytes(8, order))
+            assert not exchanged(0xFFFF0F60, 0x30008, 0x30010, 0x30018)
+            assert m.read(0x30018, 8) == other.to_bytes(8, order)
+        m.write(0x30018, value.to_bytes(8, order))
+        assert exchanged(0xFFFF0F60, 0x30008, 0x30010, 0x30018)
+        assert m.read(0x30018, 8) == wanted.to_bytes(8, order)
+        with Kprobes(m) as k, k.kprobe(addr=0xFFFF0FC0) as probe:
+            m.call(0xFFFF0FC0, 1, 2, 0x30000)
+            assert probe.nhit == 1
+
+
+def test_what_is_mapped_there_stays() -> None:
+    with UnicornMachine.from_code(bytes(0x100), arch="arm", base=BASE) as m:
+        m.map(0xFFFF0000, 0x1000)
+        m.write(0xFFFF0FE0, b"vectors")
+        m.serve_system_calls()
+        assert m.read(0xFFFF0FE0, 7) == b"vectors"
 
 
 def test_other_interrupts_stay_what_they_were() -> None:

@@ -18,6 +18,6 @@ ROWS = {"s390x": Linux(
                        block=True),
     exits=(1, 248), clone=120, clone_flags=1, trap=(SIGILL, 2),
     storage=ThreadStorage(register="a0", halves=("a0", "a1"), below=True, itself=True, call="__tls_get_offset",
-                          pair=_pair, from_pointer=True),
+                          pair=_pair, from_pointer=True, leaves_in_link=True),
     kernel_registers=KernelRegisters(marks=("psw.addr",), names={"psw.addr": "pc"}, array="gprs", prefix="r"),
     event_names=tuple(f"r{n}" for n in range(16)))}

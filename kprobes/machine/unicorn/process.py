@@ -73,6 +73,7 @@ class LinuxProcess:
         self._furniture = furniture
         linux = row(cpu.arch, Linux)
         self._threads = linux.storage if linux is not None else None
+        self._kernel_code = linux.kernel_code if linux is not None else None
         self._main: tuple[Image, Placed] | None = None
         # (template, from the thread pointer, what its image was moved by)
         self._blocks: list[tuple[TlsBlock, int, int]] = []
@@ -150,6 +151,18 @@ class LinuxProcess:
         if self._main is not None and self._main[1].entry is not None:
             self._enter(self._main[1].entry)
 
+    def bring_kernel_code(self) -> None:
+        """Map the page that has the kernel's code for processes, unless something is there."""
+        code, memory = self._kernel_code, self._cpu.memory
+        if code is None:
+            return
+        end = code.page + code.size
+        if any(start < end and code.page < stop for start, stop in memory.regions()):
+            return
+        memory.map(code.page, code.size, "rx")
+        for address, data in code.parts.items():
+            memory.write(address, data)
+
     def begin_run(self) -> None:
         """A run begins where the guest stands. Give a static program that stands at its entry the
         words that its start-up code relocates.
@@ -175,8 +188,10 @@ class LinuxProcess:
 
     def _enter(self, entry: int) -> None:
         m, state = self._cpu, self._state
-        linkage = m.arch.linkage
-        if linkage is not None and not linkage.pushed:
+        linkage, threads = m.arch.linkage, self._threads
+        if threads is not None and threads.leaves_in_link and linkage is not None:
+            linkage.set(m.regs, 0)  # no dynamic linker is there to be told of the exit
+        elif linkage is not None and not linkage.pushed:
             # nobody returns from here, and who does all the same ends the run
             linkage.set(m.regs, state.exit | linkage.mode)
         self._functions.introduce(entry)

@@ -138,6 +138,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             raise Unsupported(f"Linux's system calls are not served on {self._cpu.arch.name}",
                               hint="set m.interrupt_handler")
         self._names = _names(convention.table, convention.private)
+        self._process.bring_kernel_code()
         self._convention = convention
         self._stdin = stdin
         self._otherwise = otherwise
