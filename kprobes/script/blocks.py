@@ -810,32 +810,88 @@ class BlockWriter(ABC):
             return isinstance(of, types.Pointer) or (isinstance(of, types.Array) and self.in_guest(node.of))
         return False
 
-    def address(self, node: Expression) -> None:
-        """r0: the guest address of a place in the guest's memory."""
+    def address(self, node: Expression, outside: str) -> None:
+        """r0: the guest address of a place in the guest's memory.
+
+        Args:
+            node: the place.
+            outside: the label to go on at where an index is behind its array; Python has been told then.
+        """
         word = self.world.bits // 8
         if isinstance(node, tree.Unary):
             self.number(node.operand)
         elif isinstance(node, tree.FieldAccess):
             field = self.member(node)
-            if isinstance(self.type(node.of), types.Pointer):
-                self.number(node.of)
-            else:
-                self.address(node.of)
+            self._base(node.of, outside)
             if field.offset:
                 self.asm.compute_with("+", 0, field.offset)
         else:
             assert isinstance(node, tree.Index)
             size = max(1, layout.held(self.type(node), word))
-            if isinstance(self.type(node.of), types.Pointer):
-                self.number(node.of)
-            else:
-                self.address(node.of)
+            self._base(node.of, outside)
             place = self.push()
-            self.number(node.index)
+            self._subscript(node, outside)
             self.asm.compute_with("*", 0, size)
             self.asm.move(2, 0)
             self.pop(place, 0)
             self.asm.compute("+", 0, 2)
+
+    def _base(self, node: Expression, outside: str) -> None:
+        """r0: the guest address that a pointer is, or that a structure or array is at."""
+        if isinstance(self.type(node), types.Pointer):
+            self.number(node)
+        else:
+            self.address(node, outside)
+
+    def _subscript(self, node: tree.Index, outside: str) -> None:
+        """r0: an index. Where the array has no such element, tell Python and go on at a label."""
+        self.number(node.index)
+        if not self._may_miss(node):
+            return
+        inside = self.asm.label()
+        self.asm.jump_if_number("<", 0, self._elements(node), inside)
+        with self.released():
+            self.act("runtime_error", node.span, error="array_access")
+        self.asm.jump(outside)
+        self.asm.place(inside)
+
+    def _elements(self, node: tree.Index) -> int:
+        """Elements of the array or string that is indexed; 0: nobody knows, as behind a pointer."""
+        of = self.type(node.of)
+        if isinstance(of, types.Array):
+            return of.count
+        return of.size if isinstance(of, types.String) else 0
+
+    def _may_miss(self, node: tree.Index) -> bool:
+        """True for an index that may be behind its array when the script runs."""
+        count = self._elements(node)
+        literal = isinstance(node.index, tree.Number) and 0 <= node.index.value < count
+        return bool(count) and not literal
+
+    def at_address(self, node: Expression, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+        """Go on with r0, the guest address of a place in the guest's memory.
+
+        Args:
+            node: the place.
+            then: writes what is done with the address.
+            otherwise: writes what is done instead where an index is behind its array.
+        """
+        if not any(isinstance(one, tree.Index) and self._may_miss(one) for one in tree.walk(node)):
+            self.address(node, "")
+            then()
+            return
+        outside, done = self.asm.label(), self.asm.label()
+        self.address(node, outside)
+        then()
+        self.asm.jump(done)
+        self.asm.place(outside)
+        otherwise()
+        self.asm.place(done)
+
+    def _guest_number(self, node: tree.FieldAccess | tree.Index, bit: int = 0, bits: int | None = None) -> None:
+        """r0: a number in the guest's memory; 0 where an index is behind its array. See `read_number`."""
+        kind = self.type(node)
+        self.at_address(node, lambda: self.read_number(kind, bit, bits), lambda: self.asm.set(0, 0))
 
     def member(self, node: tree.FieldAccess) -> types.Field:
         """The member that a field access means."""
@@ -877,8 +933,7 @@ class BlockWriter(ABC):
             return
         field = self.member(node)
         if self.in_guest(node):
-            self.address(node)
-            self.read_number(field.type, field.bit_offset, field.bit_size)
+            self._guest_number(node, field.bit_offset, field.bit_size)
             return
         area = self.place(node.of).at(field.offset)
         of = self.type(node.of)
@@ -912,27 +967,22 @@ class BlockWriter(ABC):
             self._load(self.place(node.of).at(at), kind)
             return
         if self.in_guest(node):
-            self.address(node)
-            self.read_number(self.type(node))
+            self._guest_number(node)
             return
         assert isinstance(of, (types.Array, types.String))
         size = layout.size_of(self.type(node), self.world.bits // 8)
-        count = of.count if isinstance(of, types.Array) else of.size
         area = self.place(node.of)
         asm = self.asm
-        inside, done = asm.label(), asm.label()
-        self.number(node.index)
-        asm.jump_if_number("<", 0, count, inside)
-        with self.released():
-            self.act("runtime_error", node.span, error="array_access")
-        asm.set(0, 0)
-        asm.jump(done)
-        asm.place(inside)
+        outside, done = asm.label(), asm.label()
+        self._subscript(node, outside)
         asm.compute_with("*", 0, size)
         self.point(1, area)
         asm.compute("+", 1, 0)
         asm.load(0, 1, 0, size)
         self._as_guest(self.type(node), size, 0, None)
+        asm.jump(done)
+        asm.place(outside)
+        asm.set(0, 0)
         asm.place(done)
 
     def _cast(self, node: tree.Cast) -> None:
@@ -1180,10 +1230,10 @@ class BlockWriter(ABC):
 
     def _store_guest(self, node: Expression, kind: ValueType, area: Area) -> None:
         own = self.type(node)
-        self.address(node)
         if isinstance(own, types.String):
             target = area if own == kind else self.temporary(layout.room_of(own))
-            self.read(target, own.size, True)
+            self.at_address(node, lambda: self.read(target, own.size, True),
+                            lambda: self.clear(target, layout.room_of(own)))
             if target is not area:
                 self.transfer(target, own, area, kind)
             return
@@ -1191,7 +1241,7 @@ class BlockWriter(ABC):
         if not size:
             raise ProgramError(f"the size of {getattr(own, 'name', 'a value')} is not known",
                                hint="define the structure in the script")
-        self.read(area, size)
+        self.at_address(node, lambda: self.read(area, size), lambda: self.clear(area, layout.room_of(own)))
 
     # --- copies
 

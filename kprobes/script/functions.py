@@ -497,7 +497,7 @@ def _probe_type(g: BlockWriter, node: tree.Name, kind: types.String, area: Area)
 
 
 def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> None:
-    first, asm = node.arguments[0], g.asm
+    first = node.arguments[0]
     of = g.type(first)
     most = node.arguments[1] if len(node.arguments) == 2 else None
     # a length counts the NUL, and the type has room for one byte more: as bpftrace has it
@@ -511,9 +511,23 @@ def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> 
         if not g.in_guest(first):
             g.transfer(g.place(first), of, area, kind)
             return
-        g.address(first)
+        g.at_address(first, lambda: _text_at(g, most, size, kind, area), lambda: g.clear(area, layout.room_of(kind)))
     else:
         g.number(first)
+        _text_at(g, most, size, kind, area)
+
+
+def _text_at(g: BlockWriter, most: tree.Expression | None, size: int, kind: types.String, area: Area) -> None:
+    """Read the string at the guest address r0.
+
+    Args:
+        g: the generator.
+        most: what str() was given as the length; None: nothing.
+        size: the most bytes with the NUL, where the length is no expression.
+        kind: the type of the area.
+        area: where to.
+    """
+    asm = g.asm
     if most is None or isinstance(most, tree.Number):
         g.read(area, size, True, layout.room_of(kind))
         return
@@ -549,9 +563,22 @@ def _buffer(g: BlockWriter, node: tree.Call, kind: types.Buffer, area: Area) -> 
         asm.store_number(1, 0, size, 8)
         return
     if isinstance(of, (types.String, types.Array)):
-        g.address(first)
+        g.at_address(first, lambda: _bytes_at(g, length, kind, area), lambda: None)
     else:
         g.number(first)
+        _bytes_at(g, length, kind, area)
+
+
+def _bytes_at(g: BlockWriter, length: tree.Expression | None, kind: types.Buffer, area: Area) -> None:
+    """Read the bytes at the guest address r0 into an area that is zeroed.
+
+    Args:
+        g: the generator.
+        length: how many; None: as many as the type has room for.
+        kind: the type of the area.
+        area: where to.
+    """
+    asm = g.asm
     place = g.push()
     if length is None:
         asm.set(0, kind.size)

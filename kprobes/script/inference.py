@@ -842,8 +842,9 @@ class Inference(ABC):
                        f"{name_of(at)}", node)
             return None
         if isinstance(of, types.Array):
-            if isinstance(node.index, tree.Number) and of.count and node.index.value >= of.count:
-                self.error(f"the index {node.index.value} is out of bounds for array of size {of.count}", node)
+            literal = node.index.value if isinstance(node.index, tree.Number) else None
+            if literal is not None and of.count and not 0 <= literal < of.count:
+                self.error(f"the index {literal} is out of bounds for array of size {of.count}", node)
             return of.element
         if isinstance(of, types.Pointer):
             return of.target

@@ -71,6 +71,33 @@ def test_guest_memory_and_structures(demo: Kprobes, engine: str | None) -> None:
 
 
 @ENGINES
+def test_an_index_behind_its_array_is_told_and_reads_nothing(demo: Kprobes, engine: str | None) -> None:
+    """Not what lies behind the array, and not what a negative index would find before it."""
+    text = """struct in { uint8_t a; uint8_t b; char t[2]; }; struct s { uint8_t n[4]; struct in i[2]; uint8_t rest[2]; };
+        kprobe:crc32 {
+            $s = (struct s *)arg1; $i = (uint64)INDEX;
+            @n = $s.n[$i]; @member = $s.i[$i].b; @text = $s.i[$i].t; @whole = $s.i[$i]; @str = str($s.i[$i].t, 3);
+            @buf = buf($s.i[$i].t, 2); @own = ((uint8[4])(uint32)0x04030201)[$i]; @deep = $s.n[$s.n[$i]];
+            @fine = $s.rest[1];
+        }"""
+    raw = bytes([1, 2, 3, 4, 11, 12, *b"ab", 21, 22, *b"cd", 98, 99])
+    for index in ("1", "4", "-1"):
+        with demo.script(text.replace("INDEX", index), engine=engine) as s:
+            demo.machine.call("crc32", 0, raw, len(raw))
+        maps = s.maps
+        seen = [maps[name] for name in ("n", "member", "text", "str", "buf", "own", "deep", "fine")]
+        warnings = s.errors.count("WARNING: Array access out of bounds. This can lead to unexpected results.\n")
+        if index == "1":
+            assert seen == [2, 22, b"cd", b"cd", b"cd", 2, 3, 99]
+            assert (maps["whole"], warnings) == ({"a": 21, "b": 22, "t": b"cd"}, 0)
+        else:
+            assert seen == [0, 0, b"", b"", b"", 0, 1, 99]
+            assert (maps["whole"], warnings) == ({"a": 0, "b": 0, "t": b""}, 8)
+    with pytest.raises(ScriptError, match="index -1 is out of bounds for array of size 4"):
+        demo.script("struct s { uint8_t n[4]; }; kprobe:crc32 { @ = ((struct s *)arg1).n[-1]; }")
+
+
+@ENGINES
 def test_exit_stops_the_guest(demo: Kprobes, engine: str | None) -> None:
     text = "kprobe:fib { @++; if (@ == 3) { exit(5); } }"
     with demo.script(text, engine=engine) as s, pytest.raises(GuestStopped):
