@@ -29,10 +29,11 @@ class Probe:
     """The common part of all kinds of probes.
 
     Exactly one of `symbol_name` ("vfs_read", "module:symbol", "symbol+0x10") and `addr` says where;
-    `offset`, in bytes, is added. None of these is ever changed by the library: a probe that was
-    refused or unregistered can be registered again. What makes no sense is refused where it is set
-    (BadLocation, BadArgument), and so is what a registered probe would ignore (AlreadyRegistered).
-    A copy (copy.copy, pickle) has the same settings, is registered nowhere and has seen nothing.
+    `offset`, in bytes, is added. The library never changes them: a probe that was refused or
+    unregistered can be registered again. Setting an attribute to a value that makes no sense raises
+    BadLocation or BadArgument; setting one that a registered probe would ignore raises
+    AlreadyRegistered. A copy (copy.copy, pickle) has the same settings; it is not registered, and
+    its counters are 0.
     """
 
     _symbol_name: str | None = None
@@ -43,21 +44,26 @@ class Probe:
     _optimize: bool = True
     _nhit: int = field(default=0, init=False)
     _missed: int = field(default=0, init=False)
-    #: its probepoint, which knows this room; None: not registered
+    #: the Probepoint it is registered at (not imported: that module imports this one); else None
     _point: Any = field(default=None, init=False)
-    _off: bool = field(default=False, init=False)  #: disabled now, whatever it was registered with
+    #: disabled now; `disabled` is what the user asked for at registration
+    _off: bool = field(default=False, init=False)
+    #: the text it stood in was unloaded or overwritten
     _gone: bool = field(default=False, init=False)
     #: registered, not disabled, not gone: handlers may run
     _active: bool = field(default=False, init=False)
-    _owner: Any = field(default=None, init=False)  #: the Kprobes it is registered with
-    #: What the aggregate calls: the user's handler, or the core's entry hook of a return probe or
-    #: jprobe.
+    #: the Registry it is registered with; else None
+    _owner: Any = field(default=None, init=False)
+    #: called before the instruction: the user's pre_handler; for a return probe or a jprobe the
+    #: core's entry hook
     _pre: Callable[[Any, Regs], Any] | None = field(default=None, init=False)
+    #: called after the instruction: the user's post_handler
     _post: Callable[[Any, Regs, int], Any] | None = field(default=None, init=False)
-    #: What a machine may run at a call site in place of the handler: a program, which does the
-    #: same.
-    _host: Any = field(default=None, init=False)  # a HostProgram, or a GuestProgram
-    # 1: acts behind the others, which see where a call returns; 2: last
+    #: a HostProgram or GuestProgram that does what the handler does, and that a machine may run at
+    #: a call site in its place; None: only the handler can serve a hit
+    _host: Any = field(default=None, init=False)
+    #: the order of probes at one address: 0 runs first; then 1, a return probe that must not hide
+    #: the true return address from the others; 2 runs last
     _late: int = field(default=0, init=False)
     family: ClassVar[str] = "?"  #: letter in the debugfs list
 
@@ -72,9 +78,11 @@ class Probe:
         told=True,
     )
     fault_handler = Setting[FaultHandler | None](
-        """fault_handler(p, regs, trapnr) -> 1 if handled. Asked about a guest fault in the displaced instruction
-        (regs.fault; trapnr is a POSIX signal number) and about an exception in the probe's own handlers
-        (regs.exception; trapnr is 0). When handled, the guest goes on where regs.pc says.""",
+        """fault_handler(p, regs, trapnr) -> 1 if handled.
+
+        Called for a guest fault in the displaced instruction (regs.fault; trapnr is a POSIX signal
+        number) and for an exception in the probe's own handlers (regs.exception; trapnr is 0).
+        When handled, the guest continues at regs.pc.""",
         settings.handler,
     )
 
@@ -106,12 +114,12 @@ class Probe:
 
     @property
     def registered(self) -> bool:
-        """True between a successful registration and unregistration, gone or not."""
+        """True from registration to unregistration, even where the text is gone meanwhile."""
         return self._point is not None
 
     @property
     def enabled(self) -> bool:
-        """True if registered, not disabled and not gone; the global switch does not count."""
+        """True if registered, not disabled and not gone. Kprobes.enabled is not looked at."""
         return self._active
 
     @property
@@ -136,8 +144,7 @@ class Probe:
 
     @property
     def boosted(self) -> bool:
-        """True if a hit takes one trap only: the displaced instruction is followed by a jump back.
-        """
+        """True if a hit takes only one trap: a jump back follows the displaced instruction."""
         return self._point is not None and self._point.boosted
 
     @property
@@ -151,8 +158,10 @@ class Probe:
         return "not registered" if self._owner is None else str(self._owner.explain(self._point))
 
     def unregister(self) -> None:
-        """Unregister from the subsystem the probe is registered with; NotRegistered where there is
-        none.
+        """Unregister from the Kprobes that the probe is registered with.
+
+        Raises:
+            NotRegistered: it is registered with none.
         """
         if self._owner is None:
             raise self.not_registered()
@@ -192,7 +201,8 @@ class Kprobe(Probe):
     family: ClassVar[str] = "k"
 
     pre_handler = Setting[PreHandler | None](
-        "Runs before the instruction. It may be replaced while the probe is registered: the next hit uses the new one.",
+        "Runs before the instruction. It may be replaced while the probe is registered: "
+        "the next hit uses the new one.",
         settings.handler,
         told=True,
     )
@@ -217,14 +227,19 @@ class KretprobeInstance:
     """A call of a probed function, from entry to return (Linux: struct kretprobe_instance).
 
     Attributes:
-        rp: its Kretprobe.
+        rp: the Kretprobe that follows the call.
         ret_addr: the true return address.
-        task: the guest task.
+        task: the guest task that called.
         data: private to this call: a bytearray of rp.data_size zero bytes, or a fresh dict when
             data_size is 0.
         frame: stack pointer at entry.
-        args: the call's parameters by name, where kprobes.keep_arguments is the entry handler (or
-            that calls it); else None.
+        args: the call's parameters by name, if the entry handler is (or calls)
+            kprobes.keep_arguments; else None.
+        link: the return address found at entry; where another instance of the same frame has
+            replaced that already, the trampoline's address.
+        pool: the list of free instances that this one came from and is recycled to.
+        aside: the call looks abandoned (longjmp, unwinding), and `pool` was given another instance
+            in this one's place.
     """
 
     rp: Kretprobe
@@ -233,14 +248,17 @@ class KretprobeInstance:
     frame: int = 0
     args: Any = field(default=None, repr=False)
     _data: Any = field(default=None, repr=False)
-    #: the return address found at entry; the trampoline's under a sibling
     link: int = field(default=0, repr=False)
-    pool: list[KretprobeInstance] = field(factory=list, repr=False)  #: where it goes when recycled
-    #: it looks left: its pool has another one in its place
+    pool: list[KretprobeInstance] = field(factory=list, repr=False)
     aside: bool = field(default=False, repr=False)
 
     def begin(self, frame: int, link: int) -> None:
-        """A call that the machine follows; it has only one task."""
+        """Begin a call of the only task, number 0.
+
+        Args:
+            frame: stack pointer at entry.
+            link: return address found at entry.
+        """
         self.task = 0
         self.frame = frame
         self.link = self.ret_addr = link
@@ -268,8 +286,7 @@ class Kretprobe(Probe):
 
     Attributes:
         nmissed: calls not followed because no instance was free.
-        entry_nmissed: entries missed because another probe
-        was running.
+        entry_nmissed: entries missed because another probe was running.
     """
 
     _handler: ReturnHandler | None = None
@@ -278,15 +295,17 @@ class Kretprobe(Probe):
     _data_size: int = 0
     nmissed: int = field(default=0, init=False)
     _nreturned: int = field(default=0, init=False)
+    #: free instances; a new list with each registration
     _pool: list[KretprobeInstance] = field(factory=list, init=False)
-    #: instances that there may be; 0 while not registered
+    #: the most instances there may be; 0 while not registered
     _most: int = field(default=0, init=False)
-    _made: int = field(default=0, init=False)  #: of them, those that were needed so far
-    #: of calls that the machine follows
+    #: instances made so far, at most `_most`
+    _made: int = field(default=0, init=False)
+    #: instances of calls that the machine follows, which an entry handler has seen; oldest first
     _held: list[KretprobeInstance] = field(factory=list, init=False)
-    #: it and others whose calls the machine follows
+    #: the function's return probes whose calls the machine follows, this one among them; else None
     _follow: Followers | None = field(default=None, init=False)
-    #: a Keeping: a program that runs at entry; None: none does
+    #: programs.attach.Keeping, a program that runs at entry and keeps values; None: none does
     _keeping: Any = field(default=None, init=False)
     family: ClassVar[str] = "r"
 
@@ -308,8 +327,9 @@ class Kretprobe(Probe):
 
     @property
     def maxactive(self) -> int:
-        """Calls followed at a time. While registered, the number in use; <= 0 at registration:
-        Kprobes.instances.
+        """The most calls followed at a time. 0 or less asks for Kprobes.instances.
+
+        While the probe is registered this is the number in use.
         """
         return self._most or self._maxactive
 
@@ -335,11 +355,11 @@ class Kretprobe(Probe):
 
 
 class Followers:
-    """Return probes of one function whose calls the machine follows.
+    """The return probes of one function, whose calls the machine follows by itself.
 
     Attributes:
-        probes: as they come at the entry.
-        program: the machine's, which follows.
+        probes: in the order in which they run at the entry.
+        program: the machine's program at the entry, which follows the calls.
     """
 
     def __init__(self, probes: Sequence[Kretprobe], program: BuiltIn) -> None:
@@ -347,25 +367,26 @@ class Followers:
         self.program = program
 
     def make_room(self) -> None:
-        """Let the machine follow as many more calls as there are instances of every probe."""
+        """Let the machine follow as many more calls as every probe has free instances for."""
         self.program.room(min(len(rp._pool) for rp in self.probes))
 
     @property
     def returns(self) -> int:
-        """How many calls have returned without the core's doing."""
+        """Number of calls whose return the machine has served without the core."""
         return self.program.returns
 
     def take(
         self, frame: int, link: int, trampoline: int, slot: int
     ) -> Iterator[KretprobeInstance]:
-        """The instances of a call that the machine follows no more: of each probe one, in the order
-        of the entry.
+        """Yield one instance of each probe, for a call that the core follows from now on.
+
+        The order is that of the entry.
 
         Args:
             frame: stack pointer at the call's entry.
-            link: where it returns to.
-            trampoline: where the guest believes that it does.
-            slot: how many calls were being followed when this one began.
+            link: the call's true return address.
+            trampoline: the address that stands in its place.
+            slot: how many calls the machine was following when this one began.
         """
         for rp in self.probes:
             if rp._held:
@@ -376,19 +397,21 @@ class Followers:
                     ri.data = rp._keeping.kept(slot)
             ri.begin(frame, link)
             if rp is not self.probes[0]:
-                ri.link = trampoline  # who comes later finds that there
+                ri.link = trampoline  # what a later probe finds as the return address
             yield ri
 
 
 @define(eq=False, kw_only=True, repr=False)
 class Jprobe(Probe):
-    """A probe on a function's entry whose handler mirrors the function (Linux up to 4.14: struct
-    jprobe).
+    """A probe on a function's entry whose handler mirrors the function.
 
-    entry is a Python callable that gets the function's first arguments, as many as it takes
-    positionally (annotations such as ctypes.c_int32 or ctypes.c_char_p convert), or a guest
-    function (address or symbol name) that runs on a copy of registers and stack. Either way the
-    target's own arguments stay as they are.
+    Linux had it up to 4.14 (struct jprobe). `entry` is one of:
+
+    - a Python callable, which gets as many of the function's arguments as it takes positionally
+      (annotations such as ctypes.c_int32 or ctypes.c_char_p convert them);
+    - a guest function (address or symbol name), which runs on a copy of registers and stack.
+
+    Either way the function's own arguments stay as they are.
     """
 
     _entry: Mirror = None

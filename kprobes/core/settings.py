@@ -1,7 +1,7 @@
-"""Settings of probes: checked where they are set, and never ignored.
+"""Settings of probes: attributes whose values are checked when they are set.
 
-Descriptors, not attrs' on_setattr: that would put a Python call on every attribute that a hit
-writes.
+Settings are descriptors. attrs' on_setattr would put a Python call on every attribute, also on
+those that a hit writes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,20 @@ Check = Callable[[str, Any], Any]  # (name, value) -> the value as it is kept; r
 
 
 class Setting(Generic[T]):
-    """An attribute of a probe, kept in the field of its name with an underscore.
-
-    check: see Check. instead: what to do in place of setting it while the probe is registered;
-    None: it may be set then, too, and `told` says whether the probepoint is to be told.
-    """
+    """An attribute of a probe. Its value is kept in the field of that name with an underscore."""
 
     def __init__(
         self, doc: str, check: Check, *, instead: str | None = None, told: bool = False
     ) -> None:
+        """Make a setting.
+
+        Args:
+            doc: the attribute's docstring.
+            check: called with the attribute's name and a new value; returns the value to keep.
+            instead: a hint, what to do instead of setting it while the probe is registered; None:
+                it may be set then, too.
+            told: True if the probe's owner works out anew what a hit does when the value changes.
+        """
         self.__doc__ = doc
         self._check = check
         self._instead = instead
@@ -42,12 +47,15 @@ class Setting(Generic[T]):
     @overload
     def __get__(self, probe: object, owner: type) -> T: ...
     def __get__(self, probe: object | None, owner: type) -> Setting[T] | T:
-        """The value; of the class, this."""
+        """Return the probe's value; looked up on the class, the setting itself."""
         return self if probe is None else getattr(probe, self._field)
 
     def __set__(self, probe: Any, value: T) -> None:
-        """Raises BadLocation or BadArgument for what makes no sense, and AlreadyRegistered where it
-        cannot change now.
+        """Check and keep a value.
+
+        Raises:
+            BadLocation, BadArgument: the value makes no sense.
+            AlreadyRegistered: the probe is registered, and the setting does not change then.
         """
         value = self._check(self._name, value)
         if (
@@ -67,7 +75,7 @@ class Setting(Generic[T]):
                 raise
 
     def admit(self, probe: object) -> None:
-        """Check what the probe was made with."""
+        """Check the value that the probe was made with."""
         setattr(probe, self._field, self._check(self._name, getattr(probe, self._field)))
 
 
@@ -84,8 +92,11 @@ def of(kind: type) -> tuple[Setting[Any], ...]:
 _OF: dict[type, tuple[Setting[Any], ...]] = {}
 
 
+# --- checks: (name, value) -> the value to keep; they raise a KprobeError that names the setting
+
+
 def handler(name: str, value: Any) -> Any:
-    """Return a Check: a callable, or None."""
+    """Check a handler: a callable, or None."""
     if value is not None and not callable(value):
         raise BadArgument(
             f"{name} is {value!r}, which cannot be called", hint="pass a function, or None"
@@ -94,7 +105,7 @@ def handler(name: str, value: Any) -> Any:
 
 
 def mirror(name: str, value: Any) -> Any:
-    """Return a Check: a callable, or a guest function's address or name."""
+    """Check a jprobe's entry: a callable, a guest function's address or name, or None."""
     if value is None or callable(value) or isinstance(value, int | str):
         return value
     raise BadLocation(
@@ -104,14 +115,14 @@ def mirror(name: str, value: Any) -> Any:
 
 
 def switch(name: str, value: Any) -> bool:
-    """A Check: on or off. The text "0" is neither."""
+    """Check a switch: True, False, 1 or 0. The text "0" is refused."""
     if isinstance(value, int) and value in (0, 1):
         return bool(value)
     raise BadArgument(f"{name} is {value!r}, neither True nor False", hint="pass a bool")
 
 
 def number(name: str, value: Any, error: type[KprobeError] = BadArgument) -> int:
-    """Return a Check: an integer."""
+    """Check an integer. `error` is raised for anything else."""
     try:
         return index(value)
     except TypeError:
@@ -119,27 +130,31 @@ def number(name: str, value: Any, error: type[KprobeError] = BadArgument) -> int
 
 
 def count(name: str, value: Any) -> int:
-    """Return a Check: an integer from 1 on."""
+    """Check an integer that is 1 or more."""
     if number(name, value) < 1:
         raise BadArgument(f"{name} is {value}", hint="give 1 or more")
     return index(value)
 
 
 def place(name: str, value: Any) -> int | None:
-    """Return a Check: an address or an offset; None is no address."""
+    """Check an address or an offset. Only the setting "addr" may be None."""
     return None if value is None and name == "addr" else number(name, value, BadLocation)
 
 
 def text(name: str, value: Any) -> str | None:
-    """Return a Check: a name, or None."""
+    """Check a symbol's name: a string, or None."""
     if value is None or isinstance(value, str):
         return value
     raise BadLocation(f"{name} is {value!r}, not a string", hint="give an address as addr=")
 
 
 def remade(kind: Any, values: dict[str, Any], more: dict[str, Any]) -> Any:
-    """Return a probe like another one, by its settings alone: a copy is registered nowhere and has
-    seen nothing.
+    """Make a copy of a probe for copy and pickle. It is not registered, and its counters are 0.
+
+    Args:
+        kind: the probe's class.
+        values: field -> value, of the fields that its constructor takes.
+        more: the attributes that a subclass keeps in __dict__.
     """
     probe = kind.__new__(kind)
     for one in fields(kind):

@@ -66,7 +66,7 @@ def test_unused_slots_hold_traps(kit: Kit) -> None:
     area = kit.areas[0]
     assert kit.m.read(area, 0x1000).replace(b"\xcc", b"") == b"\x02\x05"
     kit.free(slot)
-    kit.slots.collect(lambda slot: False)
+    kit.slots.collect(pc=0)
     assert kit.m.read(area, 0x1000) == b"\xcc" * 0x1000
 
 
@@ -83,10 +83,10 @@ def test_garbage_is_reused_only_when_nobody_can_be_inside(kit: Kit) -> None:
     kit.free(b, done)
     assert done == []
     assert kit.take() not in (a, b), "not collected yet"
-    kit.slots.collect(lambda slot: slot == a)
+    kit.slots.collect(pc=a)
     assert done == [b], "a CPU is in a"
     assert kit.take() == b
-    kit.slots.collect(lambda slot: False)
+    kit.slots.collect(pc=0)
     assert done == [b, a]
     assert kit.take() == a
 
@@ -96,7 +96,7 @@ def test_empty_areas_are_given_back_but_for_one(kit: Kit) -> None:
     assert len(kit.areas) == 3
     for slot in taken:
         kit.free(slot)
-    kit.slots.collect(lambda slot: False)
+    kit.slots.collect(pc=0)
     assert len(kit.areas) == 1
     assert sum(page in kit.m._pages for page in range(0x4000, 0xC000, 0x1000)) == 1
 
@@ -200,7 +200,7 @@ def test_areas_grow_with_their_number() -> None:
         assert runs.slots.slot_of(start + count * 0x1000) is None
     for slot in slots:
         runs.slots.give_back(slot, lambda: None)
-    runs.slots.collect(lambda slot: False)
+    runs.slots.collect(pc=0)
     assert len(runs.there) == 1
     runs.slots.close()
     assert not runs.there

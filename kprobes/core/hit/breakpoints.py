@@ -1,9 +1,9 @@
-"""Breakpoints that the machine serves by itself: those of a lone probe whose instruction runs in
-its slot.
+"""Breakpoints that the machine serves by itself: a lone probe whose instruction runs in a slot.
 
-The driver serves the first hit, and then hands the breakpoint over; whatever changes at the
-probepoint takes it back (Probepoint.serve_no_more). What comes after an unusual hit is here, in the
-order in which the driver does it.
+The driver serves the first hit, and then hands the breakpoint over; any change at the probepoint
+takes it back (Probepoint.serve_no_more). The machine calls the handlers; where one does something
+unusual (it raises, or sends the guest elsewhere) the machine calls the `rest` functions made here,
+which finish the hit as the driver would.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ class ServedBreakpoints:
         self._entries = entries
 
     def serve(self, point: Probepoint) -> None:
-        """Have the machine serve a breakpoint from now on, if it can."""
+        """Have the machine serve a breakpoint from now on, if it can.
+
+        It can where one probe is active, the instruction has a slot, and nothing is simulated.
+        """
         hits = self._handlers.hits
         if hits is None or not hits.traps or point.state is not Arming.ARMED:
             return
@@ -48,11 +51,13 @@ class ServedBreakpoints:
         )
 
     def _before(self, point: Probepoint, p: Probe) -> UsualHit | None:
+        """Describe the call of the pre-handler; None: there is none."""
         if p._pre is None:
             return None
         cb = self._handlers.blocks[0]
 
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
+            """Finish a hit whose pre-handler has returned `result` or raised `error`."""
             diverted = (
                 bool(result) if error is None else self._entries.failed(p, point, regs, error)
             )
@@ -68,10 +73,12 @@ class ServedBreakpoints:
         return UsualHit(address=point.address, probe=p, handler=p._pre, rest=rest)
 
     def _after(self, point: Probepoint, p: Probe) -> UsualHit | None:
+        """Describe the call of the post-handler; None: there is none."""
         if p._post is None:
             return None
 
         def rest(regs: Regs, _instance: Any, _result: Any, error: BaseException | None) -> None:
+            """Finish a hit whose post-handler has moved the guest or raised `error`."""
             try:
                 if error is not None and not isinstance(error, Exception):
                     raise error

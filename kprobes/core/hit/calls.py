@@ -1,14 +1,14 @@
-"""Calls that are followed to their return: who they are, which of them returns, and which will not
-any more.
+"""Calls that are followed to their return: a table of them, and which one returns.
 
-Rules. A call is known by its frame, the stack pointer at entry. Nothing that may return is ever
-forgotten while it matters: a call whose frame lies below the stack pointer (above, where stacks
-grow upwards) was left by longjmp or unwinding, or belongs to another stack that nobody told of
-(machine.cpu_task). It is set aside: its probe gets another instance for it, and should it return
-after all, it goes to the right place.
+A call is known by its frame, the stack pointer at entry. A call whose frame lies below the stack
+pointer (above, where stacks grow upwards) looks abandoned: longjmp or unwinding has left it, or it
+belongs to another stack and machine.cpu_task was not set. Such a call is set aside, not forgotten:
+its probe gets another instance in its place, and if it returns after all, it goes to the right
+address.
 
-Calls that the machine follows by itself are taken over by catch_up(), which everything does that
-looks at calls; an entry handler's instances are taken at entry, and held.
+The machine may follow calls by itself. Everything here that looks at calls takes those over first
+(catch_up). Where a probe has an entry handler the instance of such a call is taken at entry and
+held (Kretprobe's `held`); otherwise it is taken from the pool by catch_up().
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..probe import Followers, Kretprobe, KretprobeInstance
 from .link import Link
 
 Instances = list[KretprobeInstance]
-SET_ASIDE = 1024  # calls of a task that are remembered although they look left
+SET_ASIDE = 1024  # abandoned calls that are remembered for each task
 
 
 @frozen
@@ -38,8 +38,8 @@ class Followed:
     Attributes:
         link: the true return address.
         frame: stack pointer at entry.
-        entries: addresses of the functions that share the frame: that which was called, and those
-            that it has jumped to (a tail call); without those whose probes are gone.
+        entries: addresses of the functions that share the frame: the one that was called, and those
+            that it has jumped to (tail calls). Functions whose probes are gone are left out.
     """
 
     link: int
@@ -51,18 +51,18 @@ class CallsUnderWay:
     """Every followed call of the guest.
 
     Attributes:
-        own: those of the task that runs on the only CPU while there is no cpu_task, oldest
-            first, behind those set aside; the machine's are younger.
-        tasks: task -> its calls; each CPU is one, for good.
-        trampoline: where they return to, mode bits included; 0: there is none yet.
-        following: call site -> the probes whose calls the machine follows.
-        programs: the machine's, which follow calls; None: it cannot.
-        idle: a number in a sequence, and what it is while the machine follows none.
+        own: the calls of CPU 0 while there is no machine.cpu_task: those set aside, then the others
+            from the oldest on. Calls that the machine follows are younger than all of them.
+        tasks: task -> its calls, in that order. Each CPU number is a task that is never removed.
+        trampoline: address to which followed calls return, mode bits included; 0: none yet.
+        following: call site -> the return probes whose calls the machine follows from there.
+        programs: the machine's power to follow calls; None: it has none.
+        idle: (sequence, number): while the machine follows no call, sequence[0] == number.
     """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        # where there is none, there are no calls
+        # may be None: then no return probe is registered, and no call is followed
         self._linkage: Linkage = machine.arch.linkage  # type: ignore[assignment]
         self.tasks: dict[Any, Instances] = {cpu: [] for cpu in range(machine.cpus)}
         self.own = self.tasks[0]
@@ -76,7 +76,7 @@ class CallsUnderWay:
     def _links(self) -> list[Link]:
         return [Link.of(regs, self._linkage, returning=True) for regs in self._machine.cpu_regs]
 
-    # --- those of the machine's
+    # --- calls that the machine follows
 
     def follow(
         self,
@@ -89,11 +89,12 @@ class CallsUnderWay:
         """Have the machine follow the calls of a function while instances are free.
 
         Args:
-            probes: the function's return probes, as they come at the entry.
+            probes: the function's return probes, in the order in which they run at the entry.
             call: the call site at the function's entry.
-            returned, entered: what is served at return and entry, see
-                machine._base.Following.enter.
-            programs: run at the entry before.
+            returned: what the machine does at a return: call this handler, or run these programs.
+            entered: the handler that the machine asks at the entry whether to follow the call;
+                None: it follows every call.
+            programs: programs that run at the entry, before the call is followed.
         """
         assert self.programs is not None
         followers = Followers(probes, self.programs.enter(returned, entered))
@@ -105,14 +106,12 @@ class CallsUnderWay:
         followers.make_room()
 
     def room(self, rp: Kretprobe) -> None:
-        """Let the machine follow as many more calls of the probe as there are instances."""
+        """Let the machine follow as many more calls of the probe as it has free instances for."""
         if rp._follow is not None:
             rp._follow.make_room()
 
     def follow_no_more(self, call: int) -> None:
-        """Take over the calls that the machine follows from a call site: they are followed here
-        from now on.
-        """
+        """Take over the calls that the machine follows from a call site, and end its following."""
         followers = self.following.get(call)
         if followers is not None:
             self.catch_up()
@@ -122,7 +121,7 @@ class CallsUnderWay:
             del self.following[call]
 
     def catch_up(self) -> None:
-        """Take over the calls that the machine follows: they are the youngest."""
+        """Take over the calls that the machine follows now: they are the youngest."""
         if self.programs is None or not self.following or self.idle[0][0] == self.idle[1]:
             return
         for slot, (call, frame, link) in enumerate(self.programs.take()):
@@ -131,27 +130,38 @@ class CallsUnderWay:
     # --- entry
 
     def add(self, ri: KretprobeInstance, frame: int, link: int) -> None:
-        """A call of the only task begins, which the machine does not follow."""
+        """Follow a call of the only task that the machine does not follow by itself.
+
+        Args:
+            ri: the call's instance.
+            frame: stack pointer at entry.
+            link: return address found at entry.
+        """
         ri.begin(frame, link)
         self.catch_up()
         self.own.append(ri)
         self.room(ri.rp)
 
     def of(self, task: Any) -> Instances:
-        """The calls of a task."""
+        """Return the list of a task's calls, which may be changed."""
         calls = self.tasks.get(task)
         if calls is None:
             calls = self.tasks[task] = []
         return calls
 
     def true_return(self, regs: Regs, address: int) -> int:
-        """Return `address`, or the true return address behind it where it is the trampoline's."""
+        """Return `address`; if it is the trampoline's, the return address that this replaces."""
         return next(self.above(regs), address) if address == self.trampoline else address
 
     def send(self, calls: Instances, begins: KretprobeInstance) -> None:
-        """Send the callers of a call that begins to the address that its entry handler has set.
+        """Let all calls that share a frame return where an entry handler wants the youngest to.
 
-        The trampoline was its return address, so all calls that share its frame return there.
+        Called where the trampoline was the return address at entry, so that the frame has other
+        followed calls (tail calls, or several probes), and the entry handler has replaced it.
+
+        Args:
+            calls: the task's calls, without the youngest.
+            begins: the youngest; its ret_addr is the address that the handler has set.
         """
         begins.link = trampoline = self.trampoline
         for ri in reversed(calls):
@@ -177,13 +187,11 @@ class CallsUnderWay:
         return link
 
     def above(self, regs: Regs) -> Iterator[int]:
-        """Yield the true return addresses of the calls whose frames are not gone, the youngest
-        first.
-        """
+        """Yield the true return addresses of the task's live calls, the youngest first."""
         return (call.link for call in self.followed(regs))
 
     def followed(self, regs: Regs) -> Iterator[Followed]:
-        """Yield the calls whose frames are not gone, the youngest first."""
+        """Yield the task's live calls, the youngest first."""
         self.catch_up()
         return self._followed(self.tasks.get(regs.task, []), regs.sp)
 
@@ -201,18 +209,20 @@ class CallsUnderWay:
                     sharing = []
 
     def _gone(self, ri: KretprobeInstance, sp: int) -> bool:
-        """Return True for a call whose frame the stack pointer has left behind."""
+        """Tell whether the stack pointer has left a call's frame behind."""
         return (ri.frame - sp) * self._way < 0
 
     # --- return
 
     def pop(self, regs: Regs, sp: int) -> Instances:
-        """Take the instances of the frame that returns, youngest first, and send the guest to its
-        true target.
+        """Take the instances of the frame that returns, and let the guest return to its caller.
 
         Args:
-            regs: of the CPU, which stands at the trampoline.
+            regs: registers of the CPU, which stands at the trampoline.
             sp: stack pointer there.
+
+        Returns:
+            The instances, youngest first.
         """
         if self.idle[0][0] != self.idle[1]:
             self.catch_up()
@@ -225,8 +235,9 @@ class CallsUnderWay:
         return instances
 
     def _sharing(self, calls: Instances, frame: int) -> Instances | None:
-        """Take the youngest calls if these are all of one frame, up to the one that knows where it
-        returns to; else None.
+        """Take the youngest calls if they are the frame's; else return None and take nothing.
+
+        The last one taken is the oldest of the frame: its `link` is the true return address.
         """
         trampoline, instances = self.trampoline, []
         while calls and calls[-1].frame == frame and not calls[-1].aside:
@@ -238,8 +249,11 @@ class CallsUnderWay:
         return None
 
     def _search(self, calls: Instances, sp: int) -> Instances:
-        """Take the instances of the returning frame out of `calls`, where they are not simply the
-        youngest.
+        """Take the instances of the returning frame, where they are not simply the youngest.
+
+        Args:
+            calls: the task's calls.
+            sp: stack pointer of the caller, before it called.
         """
         at = self._returning(calls, sp)
         frame, known, instances = calls[at].frame, not calls[at].aside, [calls.pop(at)]
@@ -258,7 +272,7 @@ class CallsUnderWay:
         return instances
 
     def _put_back(self, regs: Regs, frame: int, target: int) -> None:
-        """Write the true target wherever the trampoline still shows."""
+        """Write the true return address wherever the trampoline's address stands in its place."""
         restore, link = self._linkage.returning.restore, self._links[regs.cpu]
         if restore is not None:
             restore(regs, frame, target)
@@ -268,14 +282,21 @@ class CallsUnderWay:
             link.put(target)
 
     def goes_back(self, regs: Regs, sp: int, frame: int, target: int) -> bool:
-        """Return True if the trampoline's own code returns to `target`: nothing that it goes by has
-        been changed.
+        """Tell whether the code at the trampoline returns to `target` by itself.
+
+        A handler may have changed the stack pointer or the link register that it goes by.
+
+        Args:
+            regs: registers of the CPU.
+            sp: stack pointer when the trampoline was reached.
+            frame: stack pointer at the call's entry.
+            target: where the call returns to.
         """
         link, pushed = self._links[regs.cpu], self._linkage.pushed
         return link.get_sp() == sp == frame + pushed if pushed else link.get() == target
 
     def _returning(self, calls: Instances, sp: int) -> int:
-        """Index of the youngest instance of the frame that returns with stack pointer `sp`."""
+        """Return the index of the youngest instance of the frame that returns to `sp`."""
         frames = {sp, *(sp - size for size in self._linkage.returning.may_pop)}
         for i in reversed(range(len(calls))):
             if calls[i].frame in frames and (not calls[i].aside or self._popped(calls[i].frame)):
@@ -293,27 +314,32 @@ class CallsUnderWay:
         return max(i for i in below if calls[i].frame == frame)
 
     def _popped(self, frame: int) -> bool:
-        """False where a return can not have taken the trampoline from there: something else lies
-        there by now.
+        """Tell whether a return may have popped the trampoline's address at `frame`.
+
+        It may not where something else lies there by now.
         """
         size = self._linkage.pushed
         return not size or int.from_bytes(self._machine.read(frame, size),
                                           self._machine.arch.order.value) == self.trampoline
 
-    # --- those that will not return
+    # --- calls that will not return
 
     def reap(self, calls: Instances, regs: Regs) -> None:
-        """A call begins and its probe has no instance left: set aside those whose frames are gone.
+        """Set aside the calls whose frames are gone, as a call begins without a free instance.
 
-        They lie below the stack pointer, or where this call's own begins: who is still there has
-        jumped here, and then the trampoline is where this call returns to.
+        A frame is gone below the stack pointer, and also at it: the call that begins has that
+        frame now. The exception is a tail call, whose caller shares the frame; there the return
+        address is the trampoline's.
         """
         jumped = self._linkage.get(regs) == self.trampoline
         alive = regs.sp if jumped or self._linkage.returning.shares_frames else regs.sp + self._way
         self._set_aside(calls, lambda i, ri: self._gone(ri, alive))
 
     def settle(self) -> None:
-        """Between calls: set aside those whose frames are gone, of every task that runs."""
+        """Set aside the calls whose frames are gone, of every task that is on a CPU now.
+
+        Called where no call is about to begin.
+        """
         self.catch_up()
         for regs in self._machine.cpu_regs:
             calls = self.of(regs.task)
@@ -323,22 +349,27 @@ class CallsUnderWay:
                                 self._gone(ri, sp) or (ri.frame == sp and not shown))
 
     def _shown(self, regs: Regs) -> bool:
-        """True if a function may be running that has used no stack: a register has the trampoline,
-        or something very near to it.
+        """Tell whether a followed function may be running that has used no stack yet.
+
+        Then its return address is in a register: the trampoline's, or one very near to it.
         """
         if self._linkage.returning.shares_frames:
             return True
         if self._linkage.pushed:
             try:
                 return self._linkage.get(regs) == self.trampoline
-            except KprobeError:  # no stack is there, or the guest is gone
+            except KprobeError:  # there is no stack, or the guest has ended
                 return False
         near = range(self.trampoline - 16, self.trampoline + 16)
         return any(regs[name] in near for name in regs.names)
 
     def _set_aside(self, calls: Instances, gone: Callable[[int, KretprobeInstance], bool]) -> None:
-        """Set calls aside: their probes get other instances, and the oldest of too many are
-        forgotten.
+        """Set calls aside: their probes get other instances for them.
+
+        Args:
+            calls: the task's calls. Those set aside come first; of more than SET_ASIDE the oldest
+                are forgotten.
+            gone: (index, call) -> True if the call is to be set aside.
         """
         left = [ri for i, ri in enumerate(calls) if not ri.aside and gone(i, ri)]
         if not left:
@@ -351,7 +382,7 @@ class CallsUnderWay:
 
     @property
     def pending(self) -> int:
-        """Calls whose return still goes through the trampoline."""
+        """Number of calls whose return is still expected at the trampoline."""
         self.catch_up()
         return sum(not ri.aside for calls in self.tasks.values() for ri in calls)
 
@@ -363,13 +394,13 @@ class CallsUnderWay:
                 ri.pool.append(ri)
 
     def missed(self, instances: Instances) -> None:
-        """Returns whose handlers do not run because another probe is running."""
+        """Count returns whose handlers do not run because another probe is running."""
         for ri in instances:
             ri.rp._missed += 1
         self.recycle(instances)
 
     def flush(self, task: Any) -> None:
-        """A guest task has ended: recycle its instances without calling handlers."""
+        """Recycle the instances of a guest task that has ended, without calling handlers."""
         self.catch_up()
         calls = self.tasks.get(task)
         if calls is None:

@@ -37,7 +37,10 @@ class HitEvent(enum.Enum):
     STEP = "pre-handlers are done and there is a body to execute"
     SLOT_END = "the guest reaches the end of the slot"
     NO_STEP = "pre-handlers are done and there is no body"
-    DONE = "the hit is over: post-handlers done, path diverted, slot boosted, or unwound by a fault or an exception"
+    DONE = (
+        "the hit is over: post-handlers done, path diverted, slot boosted, or unwound by a fault "
+        "or an exception"
+    )
 
 
 class Pop(enum.Enum):
@@ -68,14 +71,16 @@ IDLE, REENTER, POP, PROBEPOINT = HitState.IDLE, HitState.REENTER, Pop.POP, HitEv
 
 
 class ControlBlock:
-    """State of one CPU.
+    """State of one CPU's hit.
 
     Attributes:
         state: the phase.
-        point: the running probepoint, None when idle.
-        resume: target after the slot.
+        point: the probepoint that is hit; None when idle, and at the return trampoline.
+        resume: address where the guest continues after the slot.
         probes: the probes whose pre-handlers ran in this hit.
         child: the probe whose handler runs now.
+        previous: (state, point, resume, probes, child) of the hit that this one has interrupted;
+            None: it has interrupted none.
     """
 
     __slots__ = ("child", "point", "previous", "probes", "resume", "state")
@@ -89,8 +94,13 @@ class ControlBlock:
         self.previous: tuple[HitState, Probepoint | None, int, tuple[Any, ...], Any] | None = None
 
     def begin(self, point: Probepoint | None) -> None:
-        """The PROBEPOINT event; None is the return trampoline. Raises ReentryError at the third
-        level.
+        """Take the PROBEPOINT event: a hit begins.
+
+        Args:
+            point: the probepoint; None for the return trampoline.
+
+        Raises:
+            ReentryError: two hits are under way already.
         """
         state = self.state
         new = TABLE.get((state, PROBEPOINT))
@@ -102,7 +112,11 @@ class ControlBlock:
         self.state = new  # type: ignore[assignment]
 
     def step(self, event: HitEvent) -> None:
-        """Every other event. Raises ReentryError on an illegal pair."""
+        """Take any event other than PROBEPOINT.
+
+        Raises:
+            ReentryError: the table has no such event in this state.
+        """
         new = TABLE.get((self.state, event))
         if new is POP:
             if self.previous is None:
@@ -124,12 +138,12 @@ class ControlBlock:
         )
 
     def let_go(self) -> None:
-        """Forget what the last hit was about, for who collects it."""
+        """Drop the references to the probes of the last hit, so that they can be collected."""
         self.probes = ()
         self.child = None
 
     def reset(self) -> None:
-        """Back to IDLE, whatever was running: that hit never ends."""
+        """Go back to IDLE. A hit that was running is given up."""
         self.state = IDLE
         self.point = None
         self.previous = None

@@ -1,4 +1,4 @@
-"""Finds the places that displaced instructions stand for, from where they run."""
+"""Displaced instructions: from the address where one runs to the address it stands for."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from .ctlblk import ControlBlock, HitState
 
 
 class Displaced:
-    """Looks addresses up in slots, buffers and call sites."""
+    """Looks addresses up in the library's slots, buffers and call sites."""
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
 
     def ours(self, pc: int) -> bool:
-        """Return True for an address in code of the library's."""
+        """Tell whether an address is in the library's own code."""
         return self._rooms.ours(pc)
 
     def home(self, pc: int) -> int | None:
-        """Return the address in the guest's text that code of the library's at `pc` stands for;
-        None for any other pc.
+        """Return the address in guest text that the library's code at `pc` stands for.
+
+        None: `pc` is not in the library's code.
         """
         found = self.at(pc)
         if found is None:
@@ -31,7 +32,9 @@ class Displaced:
         return home + insn.size if self._delayed(pc, insn, home) else home
 
     def waits(self, cb: ControlBlock, regs: Regs) -> int | None:
-        """Return the target of a branch whose delay slot runs out of line at regs.pc; None: none.
+        """Return the target of the branch whose delay slot is executed out of line at regs.pc.
+
+        None: there is no such branch.
         """
         found = self.at(regs.pc)
         if found is None or not self._delayed(regs.pc, *found[1:3]):
@@ -39,23 +42,32 @@ class Displaced:
         point, insn, _, _ = found
         if cb.point is point and cb.state in (HitState.HIT_SS, HitState.REENTER):
             return cb.resume
-        # a detour: what it has read and written at home is as it was
+        # in a detour the branch has changed nothing yet: simulating it again gives its target
         assert insn.simulate is not None
         return insn.simulate(regs)
 
     def _delayed(self, pc: int, insn: Insn, home: int) -> bool:
-        """Return True where `pc` is at what is in the instruction's delay slot."""
+        """Tell whether `pc` is at a copy of the instruction's delay slot.
+
+        Args:
+            pc: where the copy may be.
+            insn: a branch.
+            home: the address that `pc` stands for.
+        """
         return (insn.delay_slot and home == insn.addr and bool(insn.body)
                 and self._rooms.machine.read(pc, len(insn.body)) == insn.body)
 
     def stops(self, pc: int) -> bool:
-        """Return True where a breakpoint of the core's stands at `pc`."""
+        """Tell whether a breakpoint of the core's stands at `pc`."""
         site = self._rooms.sites.get(pc)
         return site is not None and site.kind is not SiteKind.SLOT
 
     def at(self, pc: int) -> tuple[Probepoint, Insn, int, int] | None:
-        """Return the probepoint whose displaced instruction is at `pc`, that instruction, the
-        address it stands for, and where to execute it again; None elsewhere.
+        """Find the displaced instruction at an address.
+
+        Returns:
+            (the probepoint, the instruction, the address that `pc` stands for, the address where
+            to execute the instruction again); None: there is none at `pc`.
         """
         rooms = self._rooms
         slot = rooms.slots.slot_of(pc)
@@ -80,8 +92,10 @@ class Displaced:
         return None
 
     def _behind(self, point: Probepoint, pc: int) -> int:
-        """Return the address that `pc` behind a body stands for: the next instruction; or the rest
-        of its bundle, and what follows.
+        """Return the address that `pc` stands for, behind the displaced instruction in its slot.
+
+        That is the next instruction, or one that the displaced one skips; of a bundle, the rest of
+        it and what follows.
         """
         insn, bundles, behind = point.insn, self._rooms.arch.bundles, pc - point.slot_end
         if bundles is None or insn.onward is None:

@@ -1,7 +1,8 @@
-"""Entries without a trap: what the call site of a detour calls.
+"""Hits without a trap: the functions that the call site of a detour calls.
 
-There is one entry, `serve`, for any number of probes. Where the machine calls a lone handler by
-itself it needs only what comes after an unusual one: `usual` and `asked` tell it.
+Entries.service() makes the function that serves a hit of any number of probes. Where the machine
+calls a handler by itself, it needs only a function that finishes an unusual hit: usual(),
+usual_of_several() and asked() describe the hit to the machine, that function (`rest`) included.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ BREAKPOINTS = (Arming.ARMED, Arming.OPTIMIZING)
 
 
 class _Declined(Exception):
-    """An entry handler does not want its call followed, and other probes do."""
+    """Raised where an entry handler declines to follow its call, and other probes do follow it."""
 
 
 def _for_all(entry_handler: ReturnHandler) -> ReturnHandler:
-    """Return the entry handler of the first of several return probes: the calls of the others are
-    followed in any case.
+    """Wrap the entry handler of the first of several return probes.
+
+    The machine takes a true result for all probes. The wrapper raises instead, so that the hit is
+    an unusual one, whose rest() follows the call for the others.
     """
 
     def handler(ri: KretprobeInstance, regs: Regs) -> None:
@@ -41,7 +44,7 @@ def _for_all(entry_handler: ReturnHandler) -> ReturnHandler:
 
 
 class Entries:
-    """Makes what call sites call."""
+    """Makes the functions that call sites call."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, returns: Returns) -> None:
         self._rooms = rooms
@@ -52,11 +55,13 @@ class Entries:
     def service(
         self, point: Probepoint, only: tuple[Probe, ...] | None = None
     ) -> Callable[[Regs], None]:
-        """Return a function that serves hits of an optimized probepoint: the pre-handlers, without
-        trap or slot.
+        """Return a function that serves the hits of an optimized probepoint.
+
+        It runs the pre-handlers; the detour executes the instruction. It is to be made anew
+        whenever the probes there change.
 
         Args:
-            point: has a detour. The function is made anew whenever its probes change.
+            point: the probepoint; it has a detour.
             only: probes whose handlers run; None: all that are active.
         """
         handlers = self._handlers
@@ -96,14 +101,19 @@ class Entries:
         return serve
 
     def usual(self, point: Probepoint, p: Probe, handler: Callable[[Any, Regs], Any]) -> UsualHit:
-        """Return the hit of a lone probe with a pre-handler, for a machine that calls that by
-        itself.
+        """Describe the hit of a lone probe, for a machine that calls its pre-handler by itself.
+
+        Args:
+            point: the probepoint; it has a detour.
+            p: the probe.
+            handler: its pre-handler.
         """
         cb = self._handlers.blocks[0]
         detour = point.detour
         assert detour is not None
 
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
+            """Finish a hit whose handler has returned `result` or raised `error`."""
             cb.probes = (p,)
             diverted = bool(result) if error is None else self.failed(p, point, regs, error)
             if diverted:
@@ -116,8 +126,9 @@ class Entries:
         return UsualHit(address=point.address, probe=p, handler=handler, rest=rest)
 
     def usual_of_several(self, point: Probepoint) -> UsualHit:
-        """Return the hit of several probes, none of which follows calls, for a machine that calls
-        one handler.
+        """Describe the hit of several probes, for a machine that calls one handler by itself.
+
+        That handler calls those of all probes. None of them may be a return probe.
         """
         cb = self._handlers.blocks[0]
         probes = point.active
@@ -128,6 +139,7 @@ class Entries:
             return self._handlers.pre_counted(cb, probes, regs)
 
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
+            """Finish a hit whose handlers have returned `result` or raised `error`."""
             cb.probes = probes
             if error is not None:  # no fault_handler has handled it
                 regs.go(point.address | point.insn.mode)
@@ -142,13 +154,12 @@ class Entries:
         return UsualHit(address=point.address, probe=probes[0], handler=handler, rest=rest)
 
     def asked(self, point: Probepoint, probes: tuple[Kretprobe, ...]) -> UsualEntry:
-        """Return the entry of a function for a machine that follows its calls if the entry handler
-        agrees.
+        """Describe the entry of a function, for a machine that follows a call if a handler agrees.
 
         Args:
-            point: where the function begins.
-            probes: its return probes, as they come at the entry. The first has an entry handler,
-                the others have none.
+            point: the probepoint at the function's entry; it has a detour.
+            probes: the function's return probes, in the order in which they run there. The first
+                has an entry handler, the others have none.
         """
         cb = self._handlers.blocks[0]
         link = self._returns.link()
@@ -162,6 +173,7 @@ class Entries:
         def rest(
             regs: Regs, ri: KretprobeInstance, result: Any, error: BaseException | None
         ) -> None:
+            """Finish an entry whose handler has returned `result` or raised `error`."""
             cb.probes = probes
             declined = True
             diverted = False
@@ -200,22 +212,24 @@ class Entries:
         )
 
     def _not_counted(self, probes: tuple[Kretprobe, ...]) -> None:
-        """Take back a hit that the machine has counted for probes that it does not come to."""
+        """Take back a hit that the machine has counted for probes whose handlers do not run."""
         for p in probes:
             p._nhit -= 1
 
     def _taken_apart(self, cb: ControlBlock, point: Probepoint, regs: Regs, detour: Detour) -> bool:
-        """Go on as a breakpoint's hit where a handler has had the jump taken out, and what it
-        covered has a probe.
+        """Go on as a breakpoint's hit, where a handler has had the jump taken out for a new probe.
+
+        The detour would execute all instructions that the jump covered, and so pass over a probe
+        that now stands on one of them.
 
         Args:
-            cb: idle; its `probes` are those whose handlers ran.
+            cb: the CPU's control block; its `probes` are those whose handlers ran.
             point: where the jump stood.
-            regs: the CPU's.
-            detour: the jump's.
+            regs: the CPU's registers.
+            detour: where the jump led.
 
         Returns:
-            True if it has; False if the guest goes on in the detour.
+            True if the hit has gone on so; False if the guest goes on in the detour.
         """
         inside = self._rooms.sites.between(point.address + 1, point.address + detour.size)
         if cb.state is not HitState.IDLE or not any(other.state in BREAKPOINTS for other in inside):
@@ -225,11 +239,13 @@ class Entries:
         return True
 
     def failed(self, p: Probe, point: Probepoint, regs: Regs, error: BaseException) -> bool:
-        """Ask a probe's fault_handler about what its handler raised, and raise it unless that
-        handles it.
+        """Ask a probe's fault_handler about an exception that its handler has raised.
 
         Returns:
-            True if the fault_handler has sent the guest elsewhere.
+            True if the fault_handler has handled it and sent the guest elsewhere.
+
+        Raises:
+            BaseException: `error`, which was not handled. The guest is at the probepoint.
         """
         try:
             if not isinstance(error, Exception):
@@ -241,11 +257,11 @@ class Entries:
         return regs.pc != point.address
 
     def _divert(self, point: Probepoint, regs: Regs) -> None:
-        """Let the guest go where a pre_handler has sent it, and make the probepoint a breakpoint
-        again.
+        """Let the guest go where a pre_handler has sent it; the probepoint becomes a breakpoint.
 
         Raises:
-            BadLocation: flush_optimizer() made the jump, which leaves no way to divert.
+            BadLocation: flush_optimizer() made the jump: the user has asked for it explicitly, and
+                a jump leaves no way to divert.
         """
         if point.detour is not None and point.detour.demanded:
             regs.go(point.address | point.insn.mode)
@@ -276,8 +292,15 @@ class Entries:
                 cb.step(HitEvent.DONE)
 
     def after_programs(self, point: Probepoint, rp: Kretprobe, call: int) -> Callable[[Regs], None]:
-        """service() where the programs of a hit may have run already, and only its call was not to
-        be followed.
+        """Return a service for a call site where the machine runs programs and follows calls.
+
+        The machine calls it where it could do neither, or where the programs have run and only the
+        call is still to be followed (CallsInPlace.ran).
+
+        Args:
+            point: the probepoint at a function's entry; it has a detour.
+            rp: its only return probe.
+            call: the call site.
         """
         whole = self.service(point)
         rest = self.service(point, only=(rp,))

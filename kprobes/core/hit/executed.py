@@ -1,4 +1,4 @@
-"""Probed instructions that are executed out of their place, by another one (s390x: EXECUTE)."""
+"""Probed instructions that another instruction executes out of their place (s390x: EXECUTE)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from .handlers import Handlers
 
 
 class ExecutedElsewhere(RuntimeWarning):
-    """The guest has executed a probed instruction out of its place, by an instruction that executes
-    another one (EXECUTE).
-    """
+    """The guest has executed a probed instruction by EXECUTE, so the probes there are disabled."""
 
 
 class ExecutedBreakpoints:
-    """Finds out what a trap at an EXECUTE is about."""
+    """Serves traps at an EXECUTE whose target is a breakpoint of ours."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, displaced: Displaced) -> None:
         self._rooms = rooms
@@ -27,8 +25,12 @@ class ExecutedBreakpoints:
         self._displaced = displaced
 
     def lay_bare(self, cb: ControlBlock, regs: Regs) -> bool:
-        """An instruction at pc may have executed a breakpoint of ours out of its place: then the
-        probes there give way, with a warning.
+        """Disable the probes whose breakpoint an EXECUTE at regs.pc has executed, and warn.
+
+        The guest then executes the instruction at regs.pc again.
+
+        Returns:
+            False where it is no EXECUTE, or its target is not probed.
         """
         executing = self._rooms.arch.executing
         if executing is None:
@@ -47,6 +49,10 @@ class ExecutedBreakpoints:
             if type(target) is Annul:
                 cb.resume = target
                 self._handlers.slot_end(cb, cb.point, regs)
-        what = f"{bare.where} is executed by the {insn.name} at {insn.addr:#x}: the probes there are disabled"
-        warnings.warn(what, ExecutedElsewhere, stacklevel=2)
+        warnings.warn(
+            f"{bare.where} is executed by the {insn.name} at {insn.addr:#x}: "
+            "the probes there are disabled",
+            ExecutedElsewhere,
+            stacklevel=2,
+        )
         return True

@@ -1,7 +1,9 @@
 """Returns of followed calls, at the trampoline.
 
-There is one return, by trap or in place. Where the machine follows a call and calls its handler by
-itself it needs only what comes after an unusual one: `usual` tells it.
+A return is served by trap (Exits.by_trap) or at a call site (Exits.service), in the same way. Where
+the machine follows a call and calls the return handler by itself, it needs only a function that
+finishes an unusual return: Exits.usual() describes the return to the machine, that function
+(`rest`) included.
 """
 
 from __future__ import annotations
@@ -19,15 +21,17 @@ from .returns import Returns
 
 
 class Exits:
-    """Makes what the trampoline calls, and runs return handlers."""
+    """Makes the functions that the trampoline calls, and runs return handlers."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, returns: Returns) -> None:
         self._handlers = handlers
         self._calls = returns.calls
 
     def service(self) -> Callable[[Regs], None]:
-        """Return a function that serves the trampoline in a call area, whose code then returns as
-        the function did.
+        """Return a function that serves the trampoline at a call site.
+
+        The code there (Linkage.back) then returns to the caller, unless a handler has chosen
+        another target.
         """
         handlers = self._handlers
         calls = self._calls
@@ -49,7 +53,11 @@ class Exits:
         self._run(cb, self._calls.pop(regs, regs.sp), regs)
 
     def usual(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
-        """Describe the return of a function's calls, for a machine that follows them."""
+        """Describe the returns of a function, for a machine that follows its calls.
+
+        Args:
+            probes: its return probes, in the order in which they run at the entry.
+        """
         return self._usual(probes[0]) if len(probes) == 1 else self._usual_of_several(probes)
 
     def _usual(self, rp: Kretprobe) -> UsualReturn:
@@ -58,11 +66,12 @@ class Exits:
         def rest(
             regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None
         ) -> None:
+            """Finish a return whose handler has moved the guest or raised `error`."""
             if error is not None:
                 if not isinstance(error, Exception):
                     raise error
                 self._handlers.ask_about_exception(rp, regs, error)
-            if ri is None:  # nobody was told, but the caller wants it to return elsewhere
+            if ri is None:  # no handler ran, but the caller has changed the return address
                 self._handlers.land(regs)
             else:
                 self._go_on(regs, regs.sp, ri.frame, ri.ret_addr)
@@ -71,18 +80,25 @@ class Exits:
                            asked=rp._entry_handler is not None, rest=rest)
 
     def _usual_of_several(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
-        """Describe the usual return of several probes: the machine calls one handler, which calls
-        theirs.
+        """Describe the return of a call of several return probes.
+
+        The machine calls one handler by itself, which calls those of all probes.
         """
         cb = self._handlers.blocks[0]
         first = probes[0]
         others = probes[1:]
 
         def handler(ri: KretprobeInstance, regs: Regs) -> None:
-            """Run the handlers; the machine has taken an instance of the first probe's only."""
+            """Run the handlers of all probes.
+
+            Args:
+                ri: the first probe's instance, which the machine has taken; the others are taken
+                    here.
+                regs: the CPU's registers.
+            """
             instances = [ri]
             for rp in probes:
-                # the machine has counted it for each; _call() does for those that it comes to
+                # the machine has counted the return for each probe; _call() counts it again
                 rp._nreturned -= 1
             for rp in others:
                 own = rp._pool.pop()
@@ -96,6 +112,7 @@ class Exits:
         def rest(
             regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None
         ) -> None:
+            """Finish a return after which the guest goes elsewhere, or raise `error`."""
             if error is not None:
                 raise error  # no fault_handler has handled it
             assert ri is not None
@@ -105,10 +122,10 @@ class Exits:
                            asked=first._entry_handler is not None, rest=rest)
 
     def _go_on(self, regs: Regs, sp: int, frame: int, target: int | None) -> None:
-        """Let the trampoline's own code return, or the guest go where a handler has sent it.
+        """Let the code at the trampoline return, or the guest go where a handler has sent it.
 
         Args:
-            regs: the CPU's.
+            regs: the CPU's registers.
             sp: the stack pointer when the trampoline was reached.
             frame: the stack pointer when the function was entered.
             target: where the function returns to, if no handler changes that.
@@ -123,7 +140,13 @@ class Exits:
             self._handlers.land(regs)
 
     def _run(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
-        """Run the handlers of one frame's instances, the youngest first, and recycle these."""
+        """Run the return handlers of one frame, unless another hit is under way.
+
+        Args:
+            cb: the CPU's control block.
+            instances: the frame's, the youngest first; they are recycled.
+            regs: the CPU's registers.
+        """
         if cb.state is not HitState.IDLE:
             self._calls.missed(instances)
             return
@@ -135,9 +158,7 @@ class Exits:
             self._calls.recycle(instances)
 
     def _call(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
-        """Call the return handlers of one frame's instances, the youngest first, and count these
-        returns.
-        """
+        """Call the return handlers of one frame's instances, in order, and count the returns."""
         for ri in instances:
             rp = ri.rp
             if ri.pool is not rp._pool or rp._point is None:

@@ -1,4 +1,4 @@
-"""Running the user's handlers, what becomes of faults and exceptions, and the rest of a hit."""
+"""Runs the user's handlers, deals with their exceptions and guest faults, and finishes a hit."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ STEP, SLOT_END, NO_STEP, DONE = HitEvent.STEP, HitEvent.SLOT_END, HitEvent.NO_ST
 
 
 class Handlers:
-    """The work that all ways of hitting a probe share: running handlers, and what they change.
+    """The work that all ways of hitting a probe share.
 
     Attributes:
         blocks: a control block for each CPU.
-        mode_bits: bits of an address that are the mode's.
-        paused: its first item is not 0 while the machine leaves all hits to us.
-        hits: the machine's, which serves usual hits of the only CPU by itself; None: it does not.
+        mode_bits: the bits of a code address that say the instruction set's mode.
+        hits: the machine's power to serve usual hits by itself; None: it has none, or there are
+            several CPUs.
+        paused: its first item is not 0 while the machine reports all hits.
     """
 
     def __init__(self, rooms: Rooms, optimizer: Optimizer, calls: CallsUnderWay) -> None:
@@ -50,23 +51,27 @@ class Handlers:
             )
 
     def pause_hits(self) -> None:
-        """Have the machine leave all hits to us: a displaced instruction is under way."""
+        """Have the machine report all hits, while a displaced instruction is executed."""
         if self.hits is not None:
             self.hits.pause(True)
 
     def resume_hits(self) -> None:
-        """Have the machine serve usual hits again: no hit is under way."""
+        """Let the machine serve usual hits again, since no hit is under way."""
         assert self.hits is not None
         self.hits.pause(False)
 
     def abandon(self, cb: ControlBlock) -> None:
-        """The run ends outside the slot it was sent through: that hit never ends."""
+        """Give up a hit whose displaced instruction the guest has left, without reaching its end.
+        """
         while cb.state in (HIT_SS, REENTER):
             cb.step(DONE)
 
     def simulate(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> int | None:
-        """Simulate: where to go next. None: it faulted, and a fault_handler has sent the guest
-        elsewhere; the hit is over.
+        """Simulate the probed instruction.
+
+        Returns:
+            The address where the guest continues. None: the instruction faulted, and a
+            fault_handler has sent the guest elsewhere; the hit is over.
         """
         simulate = point.insn.simulate
         assert simulate is not None
@@ -80,10 +85,14 @@ class Handlers:
     def fault_at_home(
         self, cb: ControlBlock, point: Probepoint, regs: Regs, error: GuestFault
     ) -> bool:
-        """Serve a fault of a simulated instruction as if it had faulted where it stands.
+        """Serve a fault of a simulated instruction as if it had been executed where it stands.
 
         Returns:
-            True: the instruction is to be tried again.
+            True: simulate the instruction again. False: a fault_handler has sent the guest
+            elsewhere, and the hit is over.
+
+        Raises:
+            GuestFault: no fault_handler has handled it.
         """
         home = point.address | point.insn.mode
         regs.go(home)
@@ -112,7 +121,16 @@ class Handlers:
         return again
 
     def ask(self, probes: tuple[Probe, ...], regs: Regs, fault: Fault) -> bool:
-        """Ask the fault_handlers, newest first, until one has handled a guest fault."""
+        """Ask the fault_handlers about a guest fault, until one has handled it.
+
+        Args:
+            probes: those of the hit, newest first.
+            regs: the CPU's registers; regs.fault is set meanwhile.
+            fault: what happened.
+
+        Returns:
+            True if one has handled it.
+        """
         regs.fault = fault
         try:
             return any(
@@ -123,8 +141,10 @@ class Handlers:
             regs.fault = None
 
     def ask_about_exception(self, p: Probe, regs: Regs, error: Exception) -> None:
-        """Ask the dispatched probe's fault_handler about its own exception; raises it again unless
-        handled.
+        """Ask a probe's fault_handler about an exception that its own handler has raised.
+
+        Raises:
+            Exception: `error`, which was not handled.
         """
         handled = False
         if p.fault_handler is not None:
@@ -137,9 +157,9 @@ class Handlers:
             raise error
 
     def pre(self, cb: ControlBlock, regs: Regs) -> bool:
-        """Run the pre-handlers; True if one of them has set pc itself."""
+        """Run the pre-handlers of cb.probes; return True if one of them has set pc itself."""
         for p in cb.probes:
-            if p._active:  # an elder sibling's handler may have unregistered it
+            if p._active:  # a handler that ran before may have unregistered it
                 cb.child = p
                 p._nhit += 1
                 handler = p._pre
@@ -155,20 +175,26 @@ class Handlers:
         return False
 
     def pre_counted(self, cb: ControlBlock, probes: tuple[Probe, ...], regs: Regs) -> bool:
-        """Run the pre-handlers of probes at a hit that the machine has counted for each of them.
+        """Run pre-handlers at a hit that the machine has counted already for each of `probes`.
 
         Returns:
             True if one of them has set pc itself.
         """
         cb.probes = probes
         for p in probes:
-            p._nhit -= 1  # pre() counts it for those that it comes to
+            p._nhit -= 1  # pre() counts the hit for each probe whose turn comes
         return self.pre(cb, regs)
 
     def check_diverted(self, point: Probepoint, regs: Regs) -> None:
+        """Let the guest go where a pre-handler has sent it.
+
+        Raises:
+            BadLocation: it was sent to its own breakpoint, which it would hit for ever.
+        """
         if regs.pc == point.address and point.state is ARMED:
             raise BadLocation(
-                "a pre_handler returned true (I set regs.pc myself) but regs.pc is still the probepoint",
+                "a pre_handler returned true (I set regs.pc myself) but regs.pc is still the "
+                "probepoint",
                 address=point.address,
                 symbol=point.where,
                 hint="set regs.pc, or return 0: the guest would hit the probe for ever",
@@ -176,20 +202,21 @@ class Handlers:
         self.land(regs)
 
     def land(self, regs: Regs) -> None:
-        """A handler has chosen where the guest goes on: not into the middle of a jump of ours."""
+        """Take out a jump whose middle a handler has sent the guest to."""
         if self._rooms.displaced:
             self.make_room(regs.pc)
 
     # --- jumps that give way
 
     def make_room(self, addr: int) -> None:
-        """No jump of ours covers the address any more."""
+        """Take out the jumps that cover an address, which the guest goes to or a probe needs."""
         self._optimizer.make_room(addr)
         self.settle()
 
     def refuse(self, point: Probepoint) -> None:
-        """A pre_handler has set pc itself: the probepoint stays a breakpoint, where an instruction
-        is diverted without a detour.
+        """Make a probepoint a breakpoint for good, since its pre_handler diverts the guest.
+
+        A breakpoint diverts without a detour. Where threads take turns nothing is changed.
         """
         if self._rooms.machine.in_turn:
             return
@@ -197,8 +224,9 @@ class Handlers:
         self.settle()
 
     def settle(self) -> None:
-        """Call sites that nothing leads to any more: whoever still executes one is served by its
-        service.
+        """Take back the call sites of detours that were taken out.
+
+        A CPU may still be on its way to one: the site's service serves it, no machine program.
         """
         for call in self._optimizer.take_left():
             self._calls.follow_no_more(call)
@@ -207,8 +235,10 @@ class Handlers:
     # --- the rest of a hit
 
     def execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        """Simulate, then send the guest through the body, or past the instruction when there is
-        none.
+        """Execute the probed instruction, after its pre-handlers.
+
+        What is simulated of it is simulated here; then the guest goes to the slot with the body,
+        or past the instruction where it has none.
         """
         if point.native:
             regs.target = point.slot_target
@@ -241,9 +271,7 @@ class Handlers:
             self.post(cb, point, regs)
 
     def post(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        """Run the post-handlers of the probes that saw the hit begin; pc is at the next instruction
-        already.
-        """
+        """Run the post-handlers of cb.probes, and end the hit. pc is at the next instruction."""
         try:
             for p in cb.probes:
                 handler = p._post
@@ -258,8 +286,10 @@ class Handlers:
             self.land(regs)
 
     def slot_end(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        """Serve the trap behind the body in a slot: go to the next instruction, run post-handlers.
+        """
         if cb.point is not point or cb.state not in (HIT_SS, REENTER):
-            # the tail changed, or the hit was given up, while the guest was inside
+            # the guest was in the slot when its end changed, or when the hit was given up
             regs.go(point.next)
             return
         regs.go(cb.resume)

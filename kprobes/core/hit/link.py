@@ -1,4 +1,4 @@
-"""The return address, as a return probe sees it on every hit."""
+"""How a return probe reads and replaces the return address, as quickly as that can be done."""
 
 from __future__ import annotations
 
@@ -14,17 +14,22 @@ from ...regs import Regs
 
 @frozen
 class Link:
-    """How one CPU reaches the stack pointer and the return address, looked up beforehand.
+    """Functions that reach one CPU's stack pointer and return address, looked up beforehand.
 
     Attributes:
-        get, put: of the return address at function entry; at the trampoline: of where
-            Linkage.back goes to.
-        load, store: of a word of memory, where calls push it; else None.
-        swap: (frame, target): put, and what was there, where that is one call; None: get
-            and put do it.
-        skip: what get() finds at function entry -> where the function returns to; None:
-            there is no difference. See Returning.skips.
-        read, bias: what get() adds up.
+        get_sp: returns the stack pointer.
+        get: returns the return address at function entry; at the trampoline, the address that
+            Linkage.back returns to.
+        put: sets that address.
+        load: (address) -> the word there, where calls push the return address; else None.
+        store: (address, word) writes it; None as `load`.
+        swap: (stack pointer, target) sets the return address and returns the former one, where one
+            call can do both; None: call get() and put().
+        skip: what get() returns at function entry -> where the function returns to; None: they are
+            the same. They differ where a return skips something at the caller, as in SPARC version
+            8 the UNIMP behind a call that returns a structure (Returning.skips).
+        read: get() returns read() + bias.
+        bias: bytes.
     """
 
     get_sp: Callable[[], int]
@@ -39,7 +44,12 @@ class Link:
 
     @classmethod
     def of(cls, regs: Regs, linkage: Linkage, *, returning: bool = False) -> Link:
-        """Make the link of the CPU of `regs`, at function entry or, `returning`, at the trampoline.
+        """Make the link of a CPU.
+
+        Args:
+            regs: the CPU's registers.
+            linkage: how the architecture calls and returns.
+            returning: False at function entry, True at the trampoline.
         """
         read_sp = regs.accessors(regs.arch.regs.sp)[0]
         above = regs.arch.regs.sp_bias
@@ -61,7 +71,8 @@ class Link:
         get, put = regs.accessors(linkage.register)
         read, both, cell = get, None, regs.cell(linkage.register)
         if cell is not None and not returning:
-            put = partial(cell[0].__setitem__, cell[1])  # the trampoline, which needs no cutting
+            # at entry only the trampoline's address is put, which fits the register as it is
+            put = partial(cell[0].__setitem__, cell[1])
         if linkage.bias:
             get, put, both = _biased(get, put, linkage.bias, mask)
         if linkage.returning.skips is None:
@@ -74,20 +85,27 @@ class Link:
         )
 
 
-def _biased(read: Callable[[], int], write: Callable[[int], Any], bias: int, mask: int) -> tuple[
-        Callable[[], int], Callable[[int], Any], Callable[[int, int], int]]:
-    """get, put and swap of a register from which the return address is `bias` away; `& mask` costs
-    more than `<=`.
+def _biased(
+    read: Callable[[], int], write: Callable[[int], Any], bias: int, mask: int
+) -> tuple[Callable[[], int], Callable[[int], Any], Callable[[int, int], int]]:
+    """Return get, put and swap for a register that holds the return address minus `bias`.
+
+    These are on every hit; comparing with `mask` is quicker than cutting by it.
     """
-    last, raw = -1, 0
+    last = -1
+    raw = 0
 
     def swap(frame: int, target: int) -> int:
         nonlocal last, raw
-        if target is not last:  # the trampoline, always the same
-            last, raw = target, target - bias & mask
+        if target is not last:  # the trampoline's address: nearly always the same object
+            last = target
+            raw = target - bias & mask
         value = read() + bias
         write(raw)
         return value if value <= mask else value & mask
 
-    return (lambda: value if (value := read() + bias) <= mask else value & mask,
-            lambda target: write(target - bias & mask), swap)
+    def get() -> int:
+        value = read() + bias
+        return value if value <= mask else value & mask
+
+    return get, lambda target: write(target - bias & mask), swap

@@ -1,9 +1,9 @@
 """Return probes: their instances, the entry hook, the trampoline.
 
-Rules. At entry an instance remembers the return address and the stack pointer, and the function is
-made to return to the trampoline. At the trampoline the frame that returns is recognised by the
-stack pointer (see calls). Several instances of one frame (several return probes, or tail calls) are
-handled together, youngest first, and all know the true return address.
+At entry an instance remembers the return address and the stack pointer, and the function is made to
+return to the trampoline. There the frame that returns is recognised by the stack pointer
+(calls.py). Several instances of one frame (several return probes, or tail calls) are handled
+together, youngest first, and all know the true return address.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from .calls import CallsUnderWay, Instances
 from .link import Link
 
 FIRST_INSTANCES = 16  # made at registration; more when they are needed, up to maxactive
-LOOPS = 256  # that share a frame, of a probe whose maxactive is not set
-CEILING = 1 << 16  # that there may be of a probe whose maxactive is not set
+#: Instances of a probe without maxactive, after which a call that jumps to its own entry again and
+#: again (each time with the same frame) gets no more.
+LOOPS = 256
+CEILING = 1 << 16  # the most instances of a probe without maxactive
 
 
 class ReturnMissed(RuntimeWarning):
-    """A call was not followed to its return: as many as there may be were being followed already.
-    """
+    """A call was not followed to its return, since too many were being followed already."""
 
 
 class Returns:
-    """The entries of return probes, and where their calls return to.
+    """The entries of return probes, and the trampoline that their calls return to.
 
     Attributes:
-        calls: those being followed.
-        ceiling: of instances of a probe whose maxactive is not set.
+        calls: the calls being followed.
+        ceiling: the most instances of a probe whose maxactive is not set.
     """
 
     def __init__(self, rooms: Rooms) -> None:
@@ -45,14 +46,22 @@ class Returns:
         self._machine = rooms.machine
         self.calls = CallsUnderWay(rooms.machine)
         self.ceiling = CEILING
-        self._stops = range(0)  # of the trampoline, where it is no code
-        self._short: list[Kretprobe] = []  # that had no instance, and of which nothing was said yet
+        self._stops = range(0)  # breakpoints of the trampoline, where it is no call site
+        self._short: list[Kretprobe] = []  # probes that had no instance, not warned of yet
 
     # --- registration
 
     def prepare(self, rp: Kretprobe, near: int) -> None:
-        """Make the pool, and the trampoline, which is yet to be served. Raises Unsupported where
-        the architecture has no linkage.
+        """Make a probe's pool of instances, and the trampoline if there is none yet.
+
+        The caller has the trampoline served (Serving.serve_returns).
+
+        Args:
+            rp: the probe, which is being registered.
+            near: address that the trampoline is to be near to.
+
+        Raises:
+            Unsupported: the architecture has no linkage.
         """
         arch: Arch = self._machine.arch
         if arch.linkage is None:
@@ -66,7 +75,7 @@ class Returns:
         self._grow(rp)
 
     def _grow(self, rp: Kretprobe) -> bool:
-        """More instances, up to maxactive: twice as many as there are. False: these are all."""
+        """Double a probe's instances, up to maxactive; return False where there are as many."""
         pool, more = rp._pool, min(max(rp._made, FIRST_INSTANCES), rp._most - rp._made)
         instance = quick(KretprobeInstance, "instance")
         pool.extend(instance(rp=rp, pool=pool) for _ in range(more))
@@ -74,7 +83,7 @@ class Returns:
         return more > 0
 
     def warn(self) -> None:
-        """Say once of each probe that calls were missed; nothing runs."""
+        """Warn, once for each probe, that calls were missed. Nothing may be running."""
         while self._short:
             rp = self._short.pop()
             most = rp._most or rp._maxactive
@@ -85,14 +94,14 @@ class Returns:
                 else "the ceiling, Kprobes.instances"
             )
             warnings.warn(
-                f"{rp.place()}: {most} call{'s are' if most > 1 else ' is'} followed at a time, and more "
-                "were active: "
-                f"their returns are missed; raise {how}",
+                f"{rp.place()}: {most} call{'s are' if most > 1 else ' is'} followed at a time, "
+                f"and more were active: their returns are missed; raise {how}",
                 ReturnMissed,
                 stacklevel=2,
             )
 
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
+        """Make the trampoline: a call site where the machine serves such, else breakpoints."""
         rooms = self._rooms
         if linkage.back and rooms.serves:
             address, _ = rooms.calls.take(near, partial(self._write_back, linkage))
@@ -104,7 +113,7 @@ class Returns:
                 )
         else:
             trap = rooms.arch.end_bytes(linkage.mode)
-            # who skips something comes to the second
+            # a return that skips instructions at the caller comes to the second trap
             traps = 1 if linkage.returning.skips is None else 2
             address, _ = rooms.slots.take(
                 near, lambda slot: rooms.machine.patch(slot, traps * trap)
@@ -116,10 +125,15 @@ class Returns:
                 rooms.machine.stop_at(stop)
 
     def _write_back(self, linkage: Linkage, call: int) -> None:
-        """Linkage.back, at the trampoline; or outside the call area, where the machine wants no
-        delay slot there: then jumps lead to it.
+        """Write the code that returns to the caller (Linkage.back).
 
-        Who skips something at the caller comes to the second jump.
+        It stands at the trampoline. Where the machine allows no delay slot in a call area it stands
+        in a slot, and two jumps at the trampoline lead there: a return that skips instructions at
+        the caller comes to the second.
+
+        Args:
+            linkage: the architecture's.
+            call: address of the trampoline.
         """
         machine, jump = self._rooms.machine, self._rooms.arch.jump_in(linkage.mode)
         if self._rooms.sites_in_place.delays_in_calls or jump is None:
@@ -132,15 +146,16 @@ class Returns:
         machine.patch(place, linkage.back)
 
     def forget(self, rp: Kretprobe) -> None:
-        """The probe is unregistered: calls being followed keep their instances, of a pool that
-        nobody takes from.
+        """Drop the pool of a probe that is being unregistered.
+
+        Calls being followed keep their instances, which are recycled to the old pool.
         """
         self.calls.settle()
         rp._pool = []
         rp._most = 0
 
     def close(self) -> None:
-        """Forget the trampoline; nobody may be about to return to it."""
+        """Forget the trampoline. No call may be about to return to it."""
         if self.calls.trampoline:
             address = self.calls.trampoline & ~self._rooms.arch.pointers.mode_bits
             self._rooms.services.pop(address, None)
@@ -152,8 +167,9 @@ class Returns:
     # --- entry
 
     def hook(self, rp: Kretprobe) -> Callable[[Kretprobe, Regs], int]:
-        """Return the entry hook, run as the probe's pre-handler: follow this call if an instance is
-        free.
+        """Return the entry hook of a probe, which runs as its pre-handler.
+
+        It follows the call if an instance is free and the entry handler agrees.
         """
         hooks = [
             self._hook(rp, Link.of(regs, self._linkage), regs.cpu)
@@ -168,31 +184,46 @@ class Returns:
         return linkage
 
     def _hook(self, rp: Kretprobe, link: Link, cpu: int) -> Callable[[Kretprobe, Regs], int]:
-        """hook() of one CPU, with what never changes looked up beforehand."""
-        followed, machine, pool, skip, (top, bottom) = (
-            self.calls,
-            self._machine,
-            rp._pool,
-            link.skip,
-            self.calls.idle,
-        )
-        own, trampoline, following = followed.tasks[cpu], followed.trampoline, followed.following
-        get_sp, get, put, load, swap = link.get_sp, link.get, link.put, link.load, link.swap
+        """Return the entry hook for one CPU, with all that never changes looked up beforehand.
+
+        Args:
+            rp: the probe; its pool stays the same while it is registered.
+            link: reaches the return address at function entry.
+            cpu: the CPU's number, which is its task while there is no machine.cpu_task.
+        """
+        followed = self.calls
+        machine = self._machine
+        pool = rp._pool
+        own = followed.tasks[cpu]
+        trampoline = followed.trampoline
+        following = followed.following
+        top, bottom = followed.idle
+        get_sp = link.get_sp
+        get = link.get
+        put = link.put
+        load = link.load
+        swap = link.swap
+        skip = link.skip
 
         def enter(rp: Kretprobe, regs: Regs) -> int:
             if following and top[0] != bottom:
                 followed.catch_up()
-            task, chooser = cpu, machine.cpu_task
+            task = cpu
+            chooser = machine.cpu_task
             calls = own if chooser is None else followed.of(task := chooser(regs))
             if not pool and not self.room(rp, calls, regs):
                 return 0
-            ri, frame, shown = pool.pop(), get_sp(), -1
+            ri = pool.pop()
+            frame = get_sp()
+            shown = -1  # the return address that the entry handler was shown
             ri.task = task
             ri.frame = frame
-            if (handler := rp._entry_handler) is not None:  # it knows where the function returns to
-                shown, declined = get() if load is None else load(frame), True
+            handler = rp._entry_handler
+            if handler is not None:
+                shown = get() if load is None else load(frame)
                 ri.link = shown if skip is None or shown == trampoline else skip(shown)
                 ri.ret_addr = ri.link if shown != trampoline else followed.true(calls, shown, frame)
+                declined = True
                 try:
                     declined = handler(ri, regs)
                 finally:
@@ -200,17 +231,19 @@ class Returns:
                         followed.recycle((ri,))
                 if declined:
                     return 0
-            # Linux, too, reads it after the handler
-            found = get() if swap is None else swap(frame, trampoline)
+            # the handler may have changed the return address; Linux, too, reads it afterwards
             if swap is None:
+                found = get()
                 put(trampoline)
+            else:
+                found = swap(frame, trampoline)
             if found != shown:
                 ri.link = found if skip is None or found == trampoline else skip(found)
                 ri.ret_addr = ri.link if found != trampoline else followed.true(calls, found, frame)
                 if shown == trampoline:
                     followed.send(calls, ri)
             calls.append(ri)
-            # with tasks the machine leaves every call to us
+            # where there are tasks, the machine follows no calls
             if rp._follow is not None and chooser is None:
                 followed.room(rp)
             return 0
@@ -218,10 +251,18 @@ class Returns:
         return enter
 
     def room(self, rp: Kretprobe, calls: Instances, regs: Regs) -> bool:
-        """A call begins and no instance is free: True if one is now; else it is missed."""
+        """Find an instance for a call that begins while none is free.
+
+        Args:
+            rp: the probe.
+            calls: the task's calls.
+            regs: the CPU's registers, at the function's entry.
+
+        Returns:
+            True if the pool has one now; False: the call is missed.
+        """
         self.calls.reap(calls, regs)
-        # who jumps to the entry without end has one frame for all these calls, and gets no more
-        # than a few
+        # a guest that jumps to the entry for ever makes endless calls that share one frame
         loops = (
             rp._maxactive <= 0
             and rp._made >= LOOPS
@@ -235,5 +276,5 @@ class Returns:
         return False
 
     def link(self) -> Link:
-        """Return the return address at function entry, as the only CPU reaches it."""
+        """Return the link of the only CPU at function entry."""
         return Link.of(self._machine.cpu_regs[0], self._linkage)

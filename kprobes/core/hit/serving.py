@@ -1,6 +1,4 @@
-"""Chooses the server of a detour's call site: the machine by itself, where it can, or a service of
-the core's.
-"""
+"""Decides who serves a detour's call site: the machine by itself, or a function of the core's."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from .handlers import Handlers
 
 
 class Serving:
-    """Decides who serves a call site, whenever the probes of an optimized probepoint have changed.
+    """Decides who serves a call site. Asked whenever the probes of an optimized probepoint change.
     """
 
     def __init__(
@@ -28,11 +26,14 @@ class Serving:
         self._exits = exits
 
     def serve(self, point: Probepoint) -> None:
-        """Have the call site of a detour served: by the machine where it counts, runs programs,
-        follows calls, or calls handlers; what it leaves out is a service's.
+        """Have the call site of a probepoint's detour served.
+
+        The machine counts hits, runs programs, follows calls or calls handlers, whichever it can;
+        the core's service serves every hit that the machine leaves to it.
         """
         assert point.detour is not None
-        call, sites = point.detour.call, self._rooms.sites_in_place
+        call = point.detour.call
+        sites = self._rooms.sites_in_place
         self._calls.follow_no_more(call)
         sites.call_at(call)
         self._rooms.services[call] = self._entries.service(point)
@@ -47,7 +48,13 @@ class Serving:
             self._call_handlers(point, call, self._handlers.hits)
 
     def _call_handlers(self, point: Probepoint, call: int, hits: Hits) -> None:
-        """Have the machine call the pre-handlers."""
+        """Have the machine call the pre-handlers of a probepoint without return probes.
+
+        Args:
+            point: the probepoint.
+            call: its call site.
+            hits: the machine's power to do so.
+        """
         p = point.active[0]
         if len(point.active) > 1:
             usual = self._entries.usual_of_several(point)
@@ -59,8 +66,13 @@ class Serving:
     def _follow(self, point: Probepoint, probes: tuple[Kretprobe, ...], call: int) -> None:
         """Have the machine follow the calls of return probes, if it can.
 
-        It cannot where another than the first has an entry handler: that sees the return address as
-        those before have left it.
+        It can where all probes there are return probes, and only the first has an entry handler: a
+        later one would see the return address as those before it have left it.
+
+        Args:
+            point: the probepoint at the function's entry.
+            probes: its return probes, in the order in which they run there.
+            call: its call site.
         """
         if self._calls.programs is None or len(probes) < len(point.active):
             return
@@ -70,12 +82,16 @@ class Serving:
         self._calls.follow(probes, call, self._exits.usual(probes), entered)
 
     def _run(self, point: Probepoint, call: int) -> bool:
-        """Have the machine run the programs of the probes, and follow calls where one is to run at
-        the return.
+        """Have the machine run programs, and follow calls where one is to run at the return.
 
-        False where it cannot: calls that other probes ask about, or that do not return by
-        themselves where their caller wants it, are the core's. Every probe here is a program, or
-        only counts.
+        Args:
+            point: a probepoint each of whose probes has a program, or only counts.
+            call: its call site.
+
+        Returns:
+            False where the machine cannot: there are several return probes, or an entry handler in
+            Python, or the architecture's calls do not simply return where their caller wants
+            (Returning.plain).
         """
         linkage = self._rooms.arch.linkage
         probes = point.returning

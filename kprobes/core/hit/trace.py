@@ -1,8 +1,7 @@
-"""The stack of a hit, seen through return probes: by call frame information, else along the guest's
-frame pointers.
+"""The stack of a hit: by call frame information, else along the guest's frame pointers.
 
-Where that ends early, the calls that return probes follow (a call graph's are) tell the callers
-that they know.
+A return address that a return probe has replaced by the trampoline's is shown as it was. Where the
+walk ends early, the calls that return probes follow (for a call graph: all) tell further callers.
 """
 
 from __future__ import annotations
@@ -30,23 +29,23 @@ def stack_trace(
     """Return the stack of a hit, at most `limit` addresses.
 
     Args:
-        calls: those that return probes follow.
+        calls: the calls that return probes follow.
         unwinder: has the call frame information.
-        machine: the guest's.
-        regs: of the hit.
-        limit: how many addresses there may be, pc included.
+        machine: runs the guest.
+        regs: the registers at the hit.
+        limit: the most addresses, pc included.
         at_entry: pc is at a function's entry.
 
     Raises:
-        Unsupported: nothing but pc is known: the code there has no call frame information, the
-            architecture no frame-pointer convention, pc is not at a function's entry and no return
-            probe follows the function.
+        Unsupported: only pc is known: the code there has no call frame information, the
+            architecture has no frame-pointer convention, pc is not at a function's entry, and no
+            return probe follows the function.
     """
     return _StackWalk(calls, unwinder, machine, regs, limit).stack(at_entry)
 
 
 class Stacks:
-    """The stacks of one Kprobes' hits, by the machine where it can walk them."""
+    """Gives the stacks of one Kprobes' hits, by the machine where it can walk them."""
 
     def __init__(
         self,
@@ -56,14 +55,13 @@ class Stacks:
         points: Container[int],
         begins: Callable[[int], bool],
     ) -> None:
-        """Begin.
-
+        """
         Args:
-            calls: those that return probes follow.
+            calls: the calls that return probes follow.
             unwinder: has the call frame information.
-            machine: the guest's.
+            machine: runs the guest.
             points: addresses that are probed.
-            begins: tells whether a function begins at one of them.
+            begins: (one of these) -> True where a function begins there.
         """
         self._points = points
         self._begins = begins
@@ -81,7 +79,7 @@ class Stacks:
         """Return the stack of a hit, at most `limit` addresses.
 
         Raises:
-            Unsupported: see stack_trace().
+            Unsupported: only pc is known, as stack_trace() says.
         """
         kept = None if self._walk is None else self._walk.walk(regs, limit)
         if kept is not None:
@@ -90,7 +88,7 @@ class Stacks:
         return stack_trace(self._calls, self._unwinder, self._machine, regs, limit, at_entry)
 
     def keeper(self, plain: Callable[[Regs], tuple[int, ...]]) -> Callable[[Regs], tuple[int, ...]]:
-        """Return a function that gives stacks as records keep them.
+        """Return the quickest function from registers to a stack as records keep it.
 
         Args:
             plain: does the same, by of().
@@ -98,7 +96,7 @@ class Stacks:
         return plain if self._walk is None else self._walk.keeper(plain)
 
     def _look(self, pc: int) -> None:
-        """Have the machine know what to do at an address."""
+        """Tell the machine how to find the caller of the function at an address."""
         symbols = self._machine.symbols
         assert self._walk is not None
         if self._files is not symbols.files or self._changes != symbols.changes:
@@ -116,7 +114,7 @@ class Stacks:
 
 
 class _StackWalk:
-    """A walk of a stack, from pc outwards."""
+    """A walk of a stack, from pc to the outermost caller."""
 
     def __init__(
         self, calls: CallsUnderWay, unwinder: Unwinder, machine: Machine, regs: Regs, limit: int
@@ -135,7 +133,7 @@ class _StackWalk:
 
     @cached_property
     def _next(self) -> Followed | None:
-        """The youngest followed call that the walk has not come to; looked for when it is first asked for."""
+        """The youngest followed call that the walk has not reached; None: there is none."""
         return next(self._followed, None)
 
     def stack(self, at_entry: bool) -> Stack:
@@ -166,20 +164,25 @@ class _StackWalk:
         return Stack(found, not whole and not self._is_outermost(found))
 
     def _by_frame_information(self, entered_from: int | None = None) -> bool:
-        """Append the return addresses that call frame information gives; True where it reached the
-        outermost caller.
+        """Append the return addresses that call frame information gives.
 
         Args:
-            entered_from: see Unwinder.walk().
+            entered_from: where the function at pc, which has just been entered, was called from;
+                the walk begins there. None: it begins at pc.
+
+        Returns:
+            True where the walk has reached the outermost caller.
         """
-        # above a call of Python's there is no guest code
+        # a guest function that Python has called returns there: it is the outermost one
         end = self._machine.exit_address & ~self._arch.pointers.mode_bits
         return self._unwinder.walk(self._regs, self._seen_through, self._found, self._limit, end,
                                    entered_from)
 
     def _by_followed_calls(self) -> Followed | None:
-        """Append the return addresses of the followed calls that are the next ones up without a
-        gap; the last such call.
+        """Append the return addresses of followed calls, as long as each is the next caller.
+
+        Returns:
+            The last such call; None: there was none.
         """
         last = None
         while (
@@ -191,8 +194,7 @@ class _StackWalk:
         return last
 
     def _is_next(self, call: Followed) -> bool:
-        """Return True where the last address found is in the function that a followed call has
-        entered.
+        """Tell whether the last address found is in the function that a followed call has entered.
         """
         last = self._found[-1]
         function = self._machine.symbols.covering(last if len(self._found) == 1 else last - 1)
@@ -201,18 +203,21 @@ class _StackWalk:
             for entered in map(self._machine.symbols.covering, call.entries))
 
     def _by_pointers(self, above: Followed | None) -> bool:
-        """Append the return addresses that frame pointers lead to; True where their chain ends as
-        it should, with 0.
+        """Append the return addresses that frame pointers lead to.
 
-        above: the frames of this call and of those below it are known, and are skipped; None: there
-        is none.
+        Args:
+            above: the outermost call whose return address was appended already: its frame and those
+                below it are skipped. None: there is none.
+
+        Returns:
+            True where the chain of frame pointers ends as it should, with 0.
         """
         shape = self._arch.linkage.frame if self._arch.linkage is not None else None
         if shape is None:
             if len(self._found) == 1 and not self._is_outermost(self._found):
                 raise Unsupported(
-                    f"{self._arch.name} has no frame-pointer convention, and the code at pc no call "
-                    "frame information",
+                    f"{self._arch.name} has no frame-pointer convention, and the code at pc no "
+                    "call frame information",
                     address=self._regs.pc,
                     hint="build the guest with -fasynchronous-unwind-tables or -g",
                 )
@@ -227,8 +232,8 @@ class _StackWalk:
         while base and len(self._found) < self._limit:
             try:
                 next_base = regs.word(base + shape.next)
-                # a function's own return address lies at its frame or below, in `above` at that of
-                # its caller
+                # shape.above: a return address lies in the frame of the caller, not in the
+                # function's own
                 where = next_base if shape.above else base + shape.address
                 address = regs.word(next_base + shape.address if shape.above else where)
             except GuestFault:
@@ -247,8 +252,9 @@ class _StackWalk:
         return seen and not base
 
     def _is_mapped(self, address: int) -> bool:
-        """Return True where a return address may be one. Machines behind stubs know of no code that
-        was loaded later.
+        """Tell whether a return address leads to mapped memory.
+
+        A machine behind a stub does not know code that was loaded later: it is asked for a byte.
         """
         try:
             return self._machine.executable(address) or bool(self._machine.read(address, 1))
@@ -256,8 +262,9 @@ class _StackWalk:
             return False
 
     def _seen_through(self, address: int) -> int:
-        """The true address behind one found in a frame: trampolines stand in the order of the
-        followed calls.
+        """Return the true return address for one found in a frame.
+
+        The trampoline's address stands in the frames of followed calls, in their order.
         """
         if address != self._calls.trampoline or self._next is None:
             return address
@@ -265,7 +272,7 @@ class _StackWalk:
         return link
 
     def _is_outermost(self, found: list[int]) -> bool:
-        """Return True where no code of the guest's has called the function that a stack ends in."""
+        """Tell whether the function that a stack ends in has no caller in the guest."""
         if not found:
             return False
         last, end = found[-1], self._machine.exit_address

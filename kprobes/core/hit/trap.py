@@ -1,10 +1,14 @@
-"""The driver: what a trap and a fault do. Reports come from the machine; the order of things is
-here and nowhere else.
+"""The driver: what a trap and a fault do, in which order.
 
-A hit: control block IDLE -> HIT_ACTIVE, pre-handlers newest first, simulation, then the body in its
-slot (HIT_SS) or nothing, then pc at the next instruction, post-handlers (HIT_SSDONE), IDLE.
-Whatever is raised on the way leaves through the engine with the guest consistent: pc at the
-probepoint (before the instruction) or after it, control block popped.
+A hit, by the states of the CPU's control block (ctlblk.py):
+
+1. IDLE -> HIT_ACTIVE: the pre-handlers run, the newest probe's first.
+2. What must be simulated of the instruction is simulated. The rest of it (its body) is executed in
+   a slot: HIT_SS. Many instructions have only one of the two.
+3. HIT_SSDONE: pc is at the next instruction, and the post-handlers run. Then IDLE.
+
+An exception on the way leaves through the engine. The guest stays consistent: pc is at the
+probepoint (the instruction was not executed) or behind it, and the control block is popped.
 """
 
 from __future__ import annotations
@@ -46,15 +50,17 @@ AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = (
 
 
 class TrapDriver:
-    """Serves the machine's reports in a run, by parts: handlers, entries and exits in place, who
-    serves which call site.
+    """Serves the machine's reports during a run.
 
     Attributes:
         blocks: a control block for each CPU.
-        serving: chooses who serves a call site.
+        serving: decides who serves a call site.
         handlers: runs handlers, and carries out what they change.
-        outlived: called with a probepoint whose instruction is another one behind the breakpoint's
-            bytes.
+        outlived: called with addresses of probepoints whose instruction the guest has changed
+            behind the bytes that the breakpoint replaces.
+        home: (pc) -> the original address of the displaced instruction there; else None.
+        stops: (pc) -> True where a breakpoint of the core's stands.
+        ours: (pc) -> True in the library's own code.
     """
 
     def __init__(self, rooms: Rooms, optimizer: Optimizer, returns: Returns) -> None:
@@ -86,9 +92,10 @@ class TrapDriver:
 
     @property
     def at_rest(self) -> bool:
-        """True while, besides, no CPU is in code of ours: asked for its task at a call site or the
-        trampoline, or in the middle of a displaced instruction that a watchpoint reports, as if it
-        were at home.
+        """True while no CPU is in a hit, nor in code of the library's.
+
+        A CPU may be there outside of a hit: at a call site or the trampoline while cpu_task is
+        called, or in a displaced instruction whose access a watchpoint reports.
         """
         caches = self._rooms.caches
         return self.idle and not any(
@@ -97,12 +104,17 @@ class TrapDriver:
         )
 
     def optimize(self, point: Probepoint, *, demanded: bool = False) -> None:
-        """Make a queued probepoint a jump, if it may be one now, and have its call site served."""
+        """Make a queued probepoint a jump, if it may be one now, and have its call site served.
+
+        Args:
+            point: the probepoint.
+            demanded: True where the user asks (flush_optimizer), not a first hit.
+        """
         if self._optimizer.optimize(point, demanded=demanded):
             self.serving.serve(point)
 
     def trap(self, regs: Regs) -> bool:
-        """Serve a trap at regs.pc; False where it is the guest's own."""
+        """Serve a trap at regs.pc; return False where it is the guest's own."""
         site = self._sites.get(regs.pc)
         if site is None:
             again = self._rooms.text.stray(self._rooms.arch.place_of(regs.pc))
@@ -132,8 +144,14 @@ class TrapDriver:
         return True
 
     def fault(self, regs: Regs, fault: Fault) -> bool:
-        """Serve a fault; True where a fault_handler has handled it. A fault in a slot is moved home
-        and the probes there are asked.
+        """Serve a guest fault at regs.pc.
+
+        A fault in a displaced instruction is reported at the original address, and the fault
+        handlers of its probes are asked.
+
+        Returns:
+            True where one has handled it: the guest goes on at regs.pc. False: regs.pc is the
+            original address.
         """
         cb = self.blocks[regs.cpu]
         displaced = self._displaced.at(regs.pc)
@@ -143,12 +161,12 @@ class TrapDriver:
         point, _, home, again = displaced
         regs.go(home | point.insn.mode)
         running = cb.point is point and cb.state in (HIT_SS, REENTER)
-        # a missed hit asks nobody
+        # no handler runs for a missed hit
         missed = cb.state is REENTER or (cb.state is not IDLE and not running)
         handled, state = False, cb.state
         try:
             if not missed:
-                # the slot, or the detour, is still needed, whatever the handler has the guest do
+                # not idle: a handler that unregisters must not free the slot or detour at pc
                 cb.state = HIT_ACTIVE
                 handled = self._handlers.ask(point.active, regs, fault)
         finally:
@@ -164,20 +182,24 @@ class TrapDriver:
         return handled
 
     def waits(self, regs: Regs) -> int | None:
-        """Return the target of a branch whose delay slot runs out of line at regs.pc; None: none.
+        """Return the target of the branch whose delay slot is executed out of line at regs.pc.
+
+        None: there is no such branch.
         """
         return self._displaced.waits(self.blocks[regs.cpu], regs)
 
     def leave(self, regs: Regs, pc: int) -> None:
-        """Give up the hit whose displaced instruction is at `pc`. See machine._base.Sink.abandon().
+        """Give up the hit whose displaced instruction is at `pc`: the guest leaves it unexecuted.
         """
         cb, displaced = self.blocks[regs.cpu], self._displaced.at(pc)
         if displaced is not None and cb.point is displaced[0] and cb.state in (HIT_SS, REENTER):
             cb.step(DONE)
 
     def give_up(self, target: int | None = None) -> None:
-        """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends.
-        target: where it will go on.
+        """Give up hits whose slot the guest has left, though not by its end. Nothing may run.
+
+        Args:
+            target: where the guest will go on, mode bits included; None: where pc is.
         """
         if self.idle:
             return
@@ -189,9 +211,10 @@ class TrapDriver:
                 self._handlers.abandon(cb)
 
     def overwritten(self, point: Probepoint) -> None:
-        """The guest is about to overwrite a probepoint, which is GONE. Code that is executed just
-        now may still lead to the breakpoint or to the call site; what the guest wrote is executed
-        then.
+        """Note that the guest is about to overwrite a probepoint, which becomes GONE.
+
+        Code that was translated before may still lead to the breakpoint or to the call site; the
+        guest then executes what it wrote.
         """
         self._overwritten.add(point)
         if point.detour is not None:
@@ -199,8 +222,9 @@ class TrapDriver:
             self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
 
     def _other_behind(self, addr: int) -> bool:
-        """Return True where the guest has changed what is behind the breakpoint's bytes: what it
-        wrote is executed.
+        """Tell whether the guest has changed the instruction behind the breakpoint's bytes.
+
+        If so the probes there are gone, and the guest executes what it wrote.
         """
         if self.outlived is None or not self._rooms.text.outlived(addr):
             return False
@@ -208,8 +232,11 @@ class TrapDriver:
         return True
 
     def _gone(self, point: Probepoint) -> bool:
-        """A trap where there is no breakpoint of ours any more: once, by code from before. Then it
-        is the guest's own.
+        """Serve a trap at a probepoint that is GONE.
+
+        Returns:
+            True once after overwritten(): code translated before has led there, and is to execute
+            what the guest wrote. Else False: the trap is the guest's own.
         """
         again = point in self._overwritten
         self._overwritten.discard(point)
@@ -218,9 +245,10 @@ class TrapDriver:
     # --- a hit
 
     def _hit(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        """Serve the breakpoint of a probepoint: run the pre-handlers, execute the instruction."""
         if cb.state is not IDLE:
             if cb.state is HIT_SS and cb.point is point:
-                cb.reset()  # redirected out of the slot and back at the start: that hit never ends
+                cb.reset()  # the guest was sent out of the slot, and has come back to the start
             else:
                 self._reenter(cb, point)
                 self._handlers.execute(cb, point, regs)
@@ -254,8 +282,10 @@ class TrapDriver:
         self._handlers.check_diverted(point, regs)
 
     def _reenter(self, cb: ControlBlock, point: Probepoint) -> None:
-        """A hit within a hit is missed; a third level is an error, and what the second was about
-        never ends.
+        """Count a hit within a hit as missed.
+
+        Raises:
+            ReentryError: it is the third level. The hits in their slots are given up.
         """
         try:
             cb.begin(point)

@@ -1,8 +1,8 @@
-"""The calls that were being followed at some time, for a guest that goes back there.
+"""The followed calls in a snapshot, for a guest that goes back to it.
 
-A guest that goes back to the middle of a call will return through the trampoline that its stack, or
-a register, shows: the call has to be followed again. Those that begin after that time have never
-been.
+A guest that goes back to the middle of a call will return through the trampoline, whose address is
+on its stack or in a register: the call has to be followed again. Calls that have begun after the
+snapshot are forgotten.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from .calls import CallsUnderWay
 
 @frozen
 class UnderWay:
-    """Calls by task, oldest first, and through where they return."""
+    """The calls being followed when a snapshot was taken.
+
+    Attributes:
+        calls: the table that they were in.
+        trampoline: the address that they return to, mode bits included.
+        tasks: task -> copies of its calls' instances, oldest first.
+    """
 
     calls: CallsUnderWay
     trampoline: int

@@ -1,8 +1,8 @@
 """The states of a probepoint's patch in guest memory, and how they change.
 
-Rules. What is wanted is decided elsewhere (somebody enabled is there, the global switch is on); the
-patch in memory follows. A jump is put in and taken out by the optimizer only. An illegal (state,
-event) pair raises and changes nothing. GONE text is never written again.
+The registry decides what is wanted (an enabled probe is there, the global switch is on); the patch
+in memory follows. Only the optimizer puts a jump in and takes it out. An illegal (state, event)
+pair raises and changes nothing. GONE text is never written again.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Arming(enum.Enum):
 class Change(enum.Enum):
     """Events that change a probepoint's patch."""
 
-    ARM = "somebody wants to be hit"
-    DISARM = "nobody wants to be hit"
-    QUEUE = "it may be optimized"
-    DEQUEUE = "it may not be optimized any more, before it was"
+    ARM = "a probe there is to be hit"
+    DISARM = "no probe there is to be hit"
+    QUEUE = "the breakpoint may become a jump"
+    DEQUEUE = "the breakpoint may not become a jump any more"
     JUMP = "the optimizer puts the jump in"
-    UNQUEUE = "nobody needs the jump any more"
-    RESCUE = "somebody needs the jump after all"
+    UNQUEUE = "no probe needs the jump any more"
+    RESCUE = "a probe needs the queued jump after all"
     RESTORE = "the breakpoint replaces the jump"
     UNLOAD = "the text goes away"
     RELOAD = "a new probe is registered where text was unloaded"

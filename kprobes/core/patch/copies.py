@@ -1,7 +1,7 @@
-"""Copies that the guest has made of text with patches in it.
+"""Copies that the guest has made of its text while patches stood in it.
 
-A breakpoint there is in no table, and a jump leads elsewhere by as much as the text was moved. They
-are recognized when the guest has run into one.
+A copied breakpoint is in no table; a copied jump leads to an address that is off by as much as the
+text was moved. They are recognized when the guest has failed because of one.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ from .probepoint import Probepoint
 from .rooms import Rooms
 from .sites import SiteKind
 
-AROUND = 24  # bytes that are compared before a patch, and behind it
-# of them are the same: others may have been relocated, or are patches that have come since
+AROUND = 24  # bytes that are compared before a patch, and as many behind it
+#: The share of them that must be equal. The others may have been relocated by the guest, or patched
+#: since.
 ALIKE = 0.75
 
 
 def copied_patch(rooms: Rooms, pc: int) -> str:
-    """Find out whether a fault comes of a copy of a patch.
+    """Find out whether the guest has failed because of a copied patch.
 
     Args:
+        rooms: have the patches.
         pc: where the guest has failed: at a breakpoint, or where a jump has led.
 
     Returns:
-        What is copied, and whose it is; "" where nothing of the kind is found.
+        A sentence that says what was copied, and which probe's it is; "" where no copy is found.
     """
-    if pc in rooms.sites:  # a probe's own place, whose surroundings may look like another's
+    if pc in rooms.sites:  # our own breakpoint, not a copy, even if the text around looks alike
         return ""
     points: list[Probepoint] = [
         site.owner for site in list(rooms.sites.values()) if site.kind is SiteKind.PROBEPOINT
@@ -47,8 +49,9 @@ def copied_patch(rooms: Rooms, pc: int) -> str:
 
 
 def _trap_at(rooms: Rooms, point: Probepoint, pc: int) -> float:
-    """Return how alike the text at `pc` and around the probepoint is, from 0 to 1, if its
-    breakpoint stands at `pc`; else 0.
+    """Return how alike the text around `pc` and around a probepoint is, from 0 to 1.
+
+    0 where the probepoint's breakpoint is not at `pc`.
     """
     place, trap, mask = rooms.arch.trap_for(point.insn)
     if pc == point.address or mask or _read(rooms, pc + place - point.address, len(trap)) != trap:
@@ -57,12 +60,14 @@ def _trap_at(rooms: Rooms, point: Probepoint, pc: int) -> float:
 
 
 def _jumped(rooms: Rooms, point: Probepoint, pc: int) -> float:
-    """Return how alike the text is around the jump of a probepoint and around a copy of it that
-    leads to `pc`; 0.0: there is none.
+    """Return how alike the text around a probepoint's jump and around a copy of it is, 0 to 1.
+
+    The copy is the one that leads to `pc`; 0 where there is none.
     """
     if point.detour is None or point.patch is None or pc == point.detour.call or point.patch.mask:
         return 0.0
-    start, jump = point.patch.addr, point.patch.new
+    start = point.patch.addr
+    jump = point.patch.new
     place = start + pc - point.detour.call & rooms.arch.mask
     return _alike(rooms, start, place, len(jump)) if _read(rooms, place, len(jump)) == jump else 0.0
 
@@ -71,7 +76,8 @@ def _alike(rooms: Rooms, start: int, copy: int, size: int) -> float:
     """Compare the bytes around a patch of `size` bytes at `start` with those around `copy`.
 
     Returns:
-        From 0 to 1: how many are the same, as they are or without patches.
+        The share of equal bytes, from 0 to 1. A byte of the copy may equal the byte in memory or
+        the original one beneath a patch.
     """
     same = compared = 0
     for offset in (*range(-AROUND, 0), *range(size, size + AROUND)):

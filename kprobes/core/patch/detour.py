@@ -7,15 +7,23 @@ from attrs import define
 
 @define(eq=False, kw_only=True)
 class Detour:
-    """A call site, then the displaced instructions. `buffer` holds these; None: the slot does, or
-    nothing. An instruction that is its own call site (inplace.py) has itself for a jump.
+    """A call site, then the displaced instructions.
+
+    Attributes:
+        call: address of the call site.
+        buffer: address of the displaced instructions; None: the slot has them, or the instruction
+            is simulated.
+        jump: the bytes in guest text that lead to the call site. An instruction that is its own
+            call site (inplace.py) has its own bytes here.
+        size: bytes of guest text that the displaced instructions stand for.
+        left: the jump was taken out. A hit that came by it may still be under way.
+        demanded: the user has asked for the jump (flush_optimizer); else a first hit has made it.
+            Then a diverting handler is an error, not a reason to take the jump out.
     """
 
     call: int
     buffer: int | None
     jump: bytes
     size: int
-    #: it was taken out: nothing leads there any more, though a hit that came by it may still run
     left: bool = False
-    #: flush() made it, not a first hit: a diverting handler is an error, not a reason to undo it
     demanded: bool = False

@@ -1,9 +1,8 @@
-"""Exclusive sequences: what stands on a way from a load-exclusive to the store-exclusive that
-closes it.
+"""Exclusive sequences: the instructions from a load-exclusive to its store-exclusive.
 
-A trap there would make the store fail for ever. Ways are followed along direct branches, forward
-and back; a call, a return, whatever gives the sequence up (CLREX, a wait) and another
-load-exclusive end them. A load that no store closes opens nothing.
+A trap among them would make the store fail for ever. Paths are followed along direct branches,
+forward and back. A path ends at a call, a return, an instruction that gives the sequence up (CLREX,
+a wait), and another load-exclusive. A load that no store follows on any path opens no sequence.
 """
 
 from __future__ import annotations
@@ -18,8 +17,13 @@ LONGEST = 32
 
 
 def inside(opening: Insn, decode: Callable[[int], Insn]) -> set[int]:
-    """Return the addresses strictly between `opening` and the stores that close it."""
-    ways: dict[int, set[int]] = {}  # address -> from where it is reached
+    """Return the addresses between a load-exclusive and the stores that close its sequence.
+
+    Args:
+        opening: the load-exclusive; neither it nor the stores are among the addresses.
+        decode: (address) -> the instruction there.
+    """
+    ways: dict[int, set[int]] = {}  # address -> the addresses that lead to it
     closing: list[int] = []
     edge = [(opening.addr, at) for at in _after(opening, decode)]
     for _ in range(LONGEST + 1):
@@ -38,8 +42,7 @@ def inside(opening: Insn, decode: Callable[[int], Insn]) -> set[int]:
 
 
 def _after(insn: Insn, decode: Callable[[int], Insn]) -> list[int]:
-    """List the addresses where the guest may go from an instruction without leaving the sequence.
-    """
+    """List the addresses to which an instruction may lead within the sequence."""
     if insn.decoded is not Decoded.WHOLE or insn.links or insn.indirect:
         return []
     if insn.delay_slot and decode(insn.addr + insn.size).atomic is not None:
@@ -51,7 +54,12 @@ def _after(insn: Insn, decode: Callable[[int], Insn]) -> list[int]:
 
 
 def _between(closing: list[int], ways: dict[int, set[int]]) -> set[int]:
-    """Return all that lies on a way to one of the closing instructions."""
+    """Return the addresses on a path to one of the closing instructions.
+
+    Args:
+        closing: addresses of the store-exclusives.
+        ways: address -> the addresses that lead to it.
+    """
     on_the_way: set[int] = set()
     todo = list(closing)
     while todo:

@@ -1,9 +1,9 @@
-"""Instructions that others execute out of their place (z/Architecture's EXECUTE): there they would
-execute a breakpoint, or a jump.
+"""Instructions that another instruction executes out of their place (z/Architecture's EXECUTE).
 
-A walk knows those of its function. Here is who executes what from other functions, by a look at all
-the text around, and what neither a breakpoint nor a jump may replace for that. What becomes of a
-hit at one that nobody knew of is in hit/executed.py.
+EXECUTE reads its target as data, so it would execute a breakpoint or a jump that stands there.
+walk.py finds the targets within a function. This module looks at all text around for EXECUTEs in
+other functions, and refuses probes and jumps at their targets. hit/executed.py deals with an
+EXECUTE that was not found.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from ...symbols import Symbols
 
 _PAGE = 4096
 _MOST = 1 << 14  # pages looked at
+_LONGEST = 128  # bytes behind a page that an instruction sequence at its end may need
 
 
 class Executed:
-    """Addresses of executed instructions, page by page of the text that has symbols, and of what is
-    mapped beside it.
-    """
+    """Addresses of EXECUTEs and their targets, in text that has symbols or is mapped beside it."""
 
     def __init__(
         self,
@@ -34,27 +33,35 @@ class Executed:
         self._read = read
         self._executable = executable
         self._symbols = symbols
-        # page -> its text and what goes on, what was found in it
+        # page -> (its text and what follows it, [(address of an EXECUTE, of its target)])
         self._pages: dict[int, tuple[bytes, list[tuple[int, int]]]] = {}
-        self._by: dict[int, int] = {}
-        self._changes = -1
+        self._by: dict[int, int] = {}  # target -> EXECUTE
+        self._changes = -1  # Symbols.changes at the last look
 
     def by(self, addr: int) -> int | None:
-        """Return the instruction that executes the one at `addr` in its own place; None where none
-        is known.
-        """
+        """Return the address of an EXECUTE whose target is `addr`; None where none is known."""
         if self._arch.executing is not None and self._changes != self._symbols.changes:
             self._changes = self._symbols.changes
             self._look()
         return self._by.get(addr)
 
-    def check_probe(self, insn: Insn, within: Mapping[int, Insn], places: Container[int],
-                    decode: Callable[[int], Insn]) -> None:
-        """Raise Unprobeable where somebody executes the instruction's bytes in another place: it
-        would execute the breakpoint.
+    def check_probe(
+        self,
+        insn: Insn,
+        within: Mapping[int, Insn],
+        places: Container[int],
+        decode: Callable[[int], Insn],
+    ) -> None:
+        """Check that no EXECUTE has the instruction as its target.
 
-        within: address, or COMPUTED -> who executes what is there, in its function. places: what
-        COMPUTED may stand for.
+        Args:
+            insn: the instruction to be probed.
+            within: target, or COMPUTED -> the EXECUTE, of those in the instruction's function.
+            places: the addresses that a COMPUTED target may be.
+            decode: (address) -> the instruction there.
+
+        Raises:
+            Unprobeable: one has, and would execute the breakpoint.
         """
         at = insn.executes
         if (
@@ -73,40 +80,57 @@ class Executed:
         if by is not None:
             name = decode(by).name
             raise Unprobeable(
-                f"{insn.name} is executed by the {name} at {by:#x}, which would execute the breakpoint",
+                f"{insn.name} is executed by the {name} at {by:#x}, which would execute the "
+                "breakpoint",
                 address=insn.addr,
                 hint=f"probe the {name}",
             )
 
     def why_no_jump(self, start: int, end: int, within: Mapping[int, Insn] | None) -> str:
-        """Why no jump may stand in [start, end), "" where it may: it would be executed in another
-        place, and no trap tells.
+        """Return why no jump may stand in [start, end); "": one may.
 
-        within: as above; None: it is in no function.
+        An EXECUTE of a part of the jump would execute anything, without a trap that tells of it.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+            within: target, or COMPUTED -> the EXECUTE, of those in the function; None: the text
+                belongs to no known function.
         """
         if within is None:
             return "without a symbol nobody knows what executes it from elsewhere"
         if COMPUTED in within:
-            return f"{within[COMPUTED].name} at {within[COMPUTED].addr:#x} may execute what the jump replaces"
-        known = ((addr, self.by(addr)) for addr in range(start + 1, end))
-        return next((f"the instruction at {by:#x} executes the one at {addr:#x}, inside the region"
-                     for addr, by in known if by is not None), "")
+            by_address = within[COMPUTED]
+            return f"{by_address.name} at {by_address.addr:#x} may execute what the jump replaces"
+        for addr in range(start + 1, end):
+            by = self.by(addr)
+            if by is not None:
+                return (
+                    f"the instruction at {by:#x} executes the one at {addr:#x}, "
+                    "inside the region"
+                )
+        return ""
 
     def _look(self) -> None:
-        """Look at pages that are new or have changed."""
+        """Search the pages that are new or have changed."""
         assert self._arch.executing is not None
-        find, pages = self._arch.executing.all, {}
+        find = self._arch.executing.all
+        pages = {}
         for page in self._text_pages():
-            text, known = self._read(page, _PAGE + 128), self._pages.get(page)
+            text = self._read(page, _PAGE + _LONGEST)
+            known = self._pages.get(page)
             found = known[1] if known is not None and known[0] == text else list(find(text, page))
             pages[page] = text, found
         self._pages = pages
         self._by = {target: executing for _, found in pages.values() for executing, target in found}
 
     def _text_pages(self) -> Iterable[int]:
-        """Pages of functions, and the executable ones next to them."""
-        pages = {page for s in self._symbols if s.kind != "object"
-                 for page in range(s.address & -_PAGE, max(s.address + s.size, s.address + 1), _PAGE)}  # fmt: skip
+        """Return the pages of functions, and the executable pages next to them."""
+        pages: set[int] = set()
+        for symbol in self._symbols:
+            if symbol.kind != "object":
+                end = symbol.address + max(symbol.size, 1)
+                pages.update(range(symbol.address & -_PAGE, end, _PAGE))
         for step in (-_PAGE, _PAGE):
             for page in sorted(pages, reverse=step < 0):
                 while (

@@ -1,8 +1,7 @@
-"""Probepoints whose instruction is its own call site: nothing is patched, and no jump leads away
-and back.
+"""Probepoints whose instruction is its own call site: no patch, no jump away and back.
 
-For programs alone, where the machine can do it and the guest cannot write the text; and only while
-there is no other call site, as they make each other slower.
+This is for programs alone, where the machine can serve them so and the guest cannot write the text;
+and only while there are no other call sites, since the two make each other slower.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from .rooms import Rooms
 
 
 class InPlace:
-    """The probes that stay in place.
+    """The probepoints that are served in place.
 
     Attributes:
         points: probepoint -> the function that ends its call site.
@@ -26,11 +25,17 @@ class InPlace:
         self.points: dict[Probepoint, Callable[[], None]] = {}
 
     def take(self, point: Probepoint) -> Detour | None:
-        """Return the instruction as its own detour: the bytes that are written are those that stand
-        there. None: the instruction cannot be a call site, handlers other than programs are at it,
-        the guest may write it, or there is another call site.
+        """Serve a probepoint in place, if possible, and return the detour that stands for that.
+
+        The detour's jump is the instruction itself: the bytes that are written are those that are
+        there.
+
+        Returns:
+            None: the instruction cannot be a call site, a handler that is no program is there, the
+            guest may write the text, or there is another call site.
         """
-        insn, rooms = point.insn, self._rooms
+        insn = point.insn
+        rooms = self._rooms
         if (
             not point.programs
             or insn.simulate is not None
@@ -46,11 +51,11 @@ class InPlace:
         return Detour(call=insn.addr, buffer=None, jump=insn.raw, size=insn.size)
 
     def unfit(self, point: Probepoint) -> bool:
-        """Return True for a probepoint that is served in place and whose probes have changed."""
+        """Tell whether a probepoint is served in place and has got a handler that is no program."""
         return point in self.points and bool(point.active) and not point.programs
 
     def leave(self, point: Probepoint) -> bool:
-        """Serve a probepoint in place no more; True where it was served so."""
+        """End serving a probepoint in place; return True where it was served so."""
         end = self.points.pop(point, None)
         if end is not None:
             end()

@@ -1,11 +1,17 @@
 """Breakpoints into jumps, and back.
 
 An optimized probepoint is a jump to a call site, where the machine calls the handlers in place, and
-which jumps on to the displaced instructions. Deterministic: what may be optimized is queued, and
-work is done at safe points only, in five steps: un-optimize what nobody needs; leave alone where a
-CPU stands inside a region; optimize; free what was reaped; keep the rest queued. Safe points are a
-flush, an unregistration outside of a hit, and the hit of a queued probepoint: it is the first hit
-that makes a probepoint a jump, so that probes nobody hits cost nothing.
+which jumps on to the displaced instructions.
+
+When this happens is deterministic. A probepoint that may be optimized is queued; work is done only
+at safe points: a flush, an unregistration outside of a hit, and the hit of a queued probepoint. So
+the first hit makes a probepoint a jump, and probes that are never hit cost nothing. The steps at a
+safe point:
+
+1. take out the jumps that are not needed any more;
+2. leave a probepoint queued while a CPU stands inside the text that its jump would replace;
+3. put in the other jumps;
+4. free the detours of jumps that were taken out.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...arch._base import Insn
-from ...errors import NoMemory, OutOfReach
+from ...errors import KprobeError, NoMemory, OutOfReach
 from .arming import Arming
 from .detour import Detour
 from .inplace import InPlace
@@ -25,9 +31,15 @@ OFF = "optimization is switched off"
 IN_PLACE = "this machine services nothing in place"
 
 
+def _text_of(reason: Exception) -> str:
+    """Return the reason that an exception gives, without the place that a KprobeError names."""
+    return reason.reason if isinstance(reason, KprobeError) else str(reason)
+
+
 class Optimizer:
-    """Decides which probepoints are jumps. Whoever serves call sites asks take_left() for those
-    that nothing leads to any more.
+    """Decides which probepoints are jumps.
+
+    The part that serves call sites calls take_left() for those that no jump leads to any more.
 
     Attributes:
         allowed: the sysctl debug.kprobes-optimization.
@@ -35,22 +47,27 @@ class Optimizer:
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
-        self._left: list[int] = []
         self.allowed = True
-        # runs that count instructions are under way: no jump may cover more than one
+        # runs under way that count instructions; meanwhile no jump may cover more than one
         self._exact = 0
         self._in_place = InPlace(rooms)
-        self._queue: dict[Probepoint, None] = {}
-        self._unqueue: dict[Probepoint, None] = {}
+        # the keys are in the order in which they were queued
+        self._queue: dict[Probepoint, None] = {}  # to become jumps
+        self._unqueue: dict[Probepoint, None] = {}  # jumps to be taken out
+        self._left: list[int] = []  # call sites of jumps that were taken out, for take_left()
 
     # --- requests
 
     def consider(self, point: Probepoint) -> None:
-        """Something changed at a probepoint: queue it, or take the jump out, as its probes now
-        want.
-        """
-        wants = (self.allowed and bool(point.active) and not point.has_post and not point.refusal
-                 and not point.reluctant and point.may_jump)
+        """Queue a probepoint whose probes have changed, or take its jump out, as they now want."""
+        wants = (
+            self.allowed
+            and bool(point.active)
+            and not point.has_post
+            and not point.refusal
+            and not point.reluctant
+            and point.may_jump
+        )
         if self._in_place.unfit(point):
             self.force(point)
         if wants and point.state is Arming.ARMED:
@@ -69,12 +86,12 @@ class Optimizer:
             self._unqueue[point] = None
 
     def refuse(self, point: Probepoint, reason: str) -> None:
-        """The probepoint becomes a breakpoint and stays one, for `reason`."""
+        """Make a probepoint a breakpoint for good; explain() will give `reason`."""
         point.refusal = reason
         self.force(point)
 
     def force(self, point: Probepoint) -> None:
-        """The breakpoint replaces the jump, or the place in the queue, now."""
+        """Make a probepoint a breakpoint now, and take it out of the queues."""
         if point.state is Arming.OPTIMIZING:
             self._dequeue(point)
         elif point.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING):
@@ -82,48 +99,48 @@ class Optimizer:
             self._restore(point)
 
     def forget(self, point: Probepoint) -> None:
-        """The text is gone: no queue, and the detour is garbage."""
+        """Take a probepoint out of the queues and free its detour, as its text is gone."""
         point.settle_count()
         self._queue.pop(point, None)
         self._unqueue.pop(point, None)
         self._give_back(point)
 
     def make_room(self, addr: int) -> None:
-        """The guest goes to `addr`, or a breakpoint is about to be armed there: no jump may cover
-        it.
-        """
+        """Take out the jumps that cover `addr`: the guest goes there, or a breakpoint is armed."""
         for point in self._covering(addr):
             self.force(point)
 
     def left(self, addr: int) -> None:
-        """A breakpoint was disarmed at `addr`: whom it kept from being optimized may be."""
+        """Consider the probepoints that a breakpoint at `addr`, now disarmed, kept from jumping."""
         self.divide(addr)
         for point in self._near(addr):
             self.consider(point)
 
     def divide(self, addr: int) -> None:
-        """A breakpoint came to `addr`, or went: its bundle's rest may not, or may, go along with
-        who is before it.
+        """Refresh the probepoints before `addr` in its bundle, as a breakpoint there came or went.
+
+        A slot executes the rest of its bundle too, unless a breakpoint stands in that.
         """
         bundles = self._rooms.arch.bundles
-        for point in (
-            [] if bundles is None else self._rooms.sites.between(bundles.start(addr), addr)
-        ):
-            point.refresh()
+        if bundles is not None:
+            for point in self._rooms.sites.between(bundles.start(addr), addr):
+                point.refresh()
 
     def _near(self, addr: int) -> list[Probepoint]:
-        """Return the probepoints whose region may cover `addr`, none is longer than a buffer; and
-        those of its bundle.
+        """Return the probepoints whose jump may cover `addr`, and those in its bundle.
+
+        No jump covers more bytes than a buffer has.
         """
-        arch, between = self._rooms.arch, self._rooms.sites.between
-        return (
-            []
-            if arch.jump is None
-            else between(addr - self._rooms.buffers.size, arch.last_of(addr) + 1)
+        arch = self._rooms.arch
+        if arch.jump is None:
+            return []
+        return self._rooms.sites.between(
+            addr - self._rooms.buffers.size, arch.last_of(addr) + 1
         )
 
     def _covering(self, addr: int) -> list[Probepoint]:
-        # none covers more than its own instruction
+        """Return the optimized probepoints that have `addr` inside the text they cover."""
+        # without displaced regions no jump covers more than its own instruction
         if not self._rooms.displaced and self._rooms.arch.bundles is None:
             return []
         return [
@@ -133,7 +150,7 @@ class Optimizer:
         ]
 
     def explain(self, point: Probepoint) -> str:
-        """Why a probepoint is not a jump; "" where it is."""
+        """Return why a probepoint is not a jump; "": it is one."""
         if point.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING):
             return ""
         if not self.allowed:
@@ -151,7 +168,7 @@ class Optimizer:
         return self.never(point) or point.failure or "queued: the next safe point optimizes it"
 
     def never(self, point: Probepoint) -> str:
-        """Why a probepoint is never a jump, as its place is; "" where it may be one."""
+        """Return why the place of a probepoint never allows a jump; "": it may."""
         try:
             region_of(point.insn, self._rooms)
         except NotOptimizable as reason:
@@ -161,8 +178,7 @@ class Optimizer:
     # --- safe points
 
     def drain(self) -> list[Probepoint]:
-        """Take out every jump that is not needed any more; return the probepoints whose they were.
-        """
+        """Take out the jumps that are not needed any more, and return their probepoints."""
         if not self._unqueue:
             return []
         points = list(self._unqueue)
@@ -173,17 +189,25 @@ class Optimizer:
 
     @property
     def queue(self) -> list[Probepoint]:
-        """The probepoints that may become a jump."""
+        """The probepoints that may become jumps, in the order in which they were queued."""
         return list(self._queue)
 
     def take_left(self) -> list[int]:
-        """Return the call sites of detours that were taken out, once."""
+        """Return the call sites of the jumps taken out since this was called last."""
         left, self._left = self._left, []
         return left
 
     def optimize(self, point: Probepoint, *, demanded: bool = False) -> bool:
-        """Put the jump in, and return True; or note why not. Nothing is done while a CPU stands
-        inside the region: the probepoint stays queued.
+        """Make a queued probepoint a jump.
+
+        Args:
+            point: the probepoint.
+            demanded: the user has asked for it (flush_optimizer), not a first hit.
+
+        Returns:
+            True if it has become one. False where it is not queued; where it stays queued, since a
+            CPU stands inside the region or instructions are being counted; or where no jump is
+            possible: `point.failure` says why.
         """
         if point not in self._queue:
             return False
@@ -193,14 +217,12 @@ class Optimizer:
                 return False
             if any(self._inside(point, region, regs.pc) for regs in self._rooms.machine.cpu_regs):
                 return False
-            detour = (None if self._exact else self._in_place.take(point)) or self._build(
-                point, region, demanded
-            )
+            detour = None if self._exact else self._in_place.take(point)
+            if detour is None:
+                detour = self._build(point, region, demanded)
         except (NotOptimizable, OutOfReach, NoMemory) as reason:
             self._dequeue(point)
-            point.failure = (
-                reason.reason if isinstance(reason, OutOfReach | NoMemory) else str(reason)
-            )
+            point.failure = _text_of(reason)
             return False
         del self._queue[point]
         self._rooms.called[detour.call] = point
@@ -210,21 +232,22 @@ class Optimizer:
         return True
 
     def move(self) -> None:
-        """Put breakpoints where probes are served in place; they may become jumps at their next
-        hits.
+        """Put breakpoints where probes are served in place: they become jumps at their next hits.
         """
         self._again([*self._in_place.points])
 
     def _again(self, points: list[Probepoint]) -> None:
-        """Put breakpoints in the place of jumps; they may become jumps again at their next hits."""
+        """Put breakpoints in the place of jumps, and queue them again."""
         for point in points:
             self.force(point)
             if point.probes:
                 self.consider(point)
 
     def exact(self, on: bool) -> None:
-        """A run that counts the guest's instructions begins or has ended: meanwhile each stands at
-        its own address.
+        """Take out the jumps that cover several instructions, while instructions are counted.
+
+        Args:
+            on: True where a run that counts them begins, False where it has ended.
         """
         self._exact += 1 if on else -1
         if on:
@@ -233,18 +256,23 @@ class Optimizer:
             )
 
     def _inside(self, point: Probepoint, region: Region, pc: int) -> bool:
-        """Return True if a CPU at `pc` has yet to execute bytes that the jump would replace."""
+        """Tell whether a CPU at `pc` would execute bytes in the middle of the jump."""
         in_slot = point.slot is not None and self._rooms.slots.slot_of(pc) == point.slot
         return in_slot or point.address < pc < point.address + region.size
 
     def trial(self, insn: Insn) -> tuple[bool, str]:
-        """(Whether a probepoint at an instruction would be boosted, why it would not become a
-        jump), found out by making one.
+        """Find out what a probepoint at an instruction would be, by making one.
 
-        Nothing of it stays after the next rooms.collect(). Raises what registering a probe there
-        would: OutOfReach, NoMemory.
+        Nothing of it is left after the next rooms.collect().
+
+        Returns:
+            (whether it would be boosted, why it would not become a jump; "": it would).
+
+        Raises:
+            OutOfReach, NoMemory: registering a probe there would raise the same.
         """
-        rooms, point = self._rooms, Probepoint(self._rooms, insn, "", 0, "")
+        rooms = self._rooms
+        point = Probepoint(rooms, insn, "", 0, "")
         point.boosted = point.may_boost()
         if not rooms.serves:
             point.give_back_slot()
@@ -252,9 +280,7 @@ class Optimizer:
         try:
             detour = self._build(point, region_of(insn, rooms), demanded=False)
         except (NotOptimizable, OutOfReach, NoMemory) as reason:
-            return point.boosted, reason.reason if isinstance(
-                reason, OutOfReach | NoMemory
-            ) else str(reason)
+            return point.boosted, _text_of(reason)
         finally:
             point.give_back_slot()
         rooms.calls.give_back(detour.call, lambda: None)
@@ -263,10 +289,13 @@ class Optimizer:
         return point.boosted, "" if self.allowed else OFF
 
     def _build(self, point: Probepoint, region: Region, demanded: bool) -> Detour:
-        """Write the detour: displaced instructions where they are not in the slot already, then the
-        call site.
+        """Write the detour of a probepoint: a buffer if the region needs one, then the call site.
+
+        Raises:
+            NotOptimizable, OutOfReach, NoMemory: it cannot be written.
         """
-        rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
+        rooms = self._rooms
+        jump = rooms.arch.jump_in(point.insn.mode)
         assert jump is not None
         if point.slot is not None and not point.boosted and not region.moved:
             raise NotOptimizable("no jump reaches back from its slot")
@@ -274,6 +303,7 @@ class Optimizer:
         on = buffer if buffer is not None else point.slot
 
         def fill(call: int) -> bytes:
+            """Write the call site; return the jump that leads to it."""
             if on is not None:
                 rooms.machine.patch(call, jump.encode(call, on))
             return rooms.arch.jump_for(
@@ -289,8 +319,9 @@ class Optimizer:
         return Detour(call=call, buffer=buffer, jump=patch, size=region.size, demanded=demanded)
 
     def _move(self, point: Probepoint, region: Region) -> int | None:
-        """Displace the region into a buffer. None: the instruction does not reach from there what
-        it needs, and is simulated.
+        """Displace a region into a buffer, and return the buffer's address.
+
+        None: the only instruction cannot reach its operands from there, but it is simulated.
         """
         try:
             return self._rooms.buffers.take(
@@ -302,10 +333,18 @@ class Optimizer:
             return None
 
     def _displace(self, point: Probepoint, region: Region, to: int) -> None:
-        """Write the region's instructions to `to`, relocated, and a jump back."""
-        rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
+        """Write a region's instructions to `to`, relocated, and a jump back.
+
+        Raises:
+            NotOptimizable: they cannot be displaced, or not with so little room.
+            OutOfReach: they cannot reach their operands, or the text, from there.
+        """
+        rooms = self._rooms
+        jump = rooms.arch.jump_in(point.insn.mode)
         assert jump is not None
-        code, places, block = b"", [], 0
+        code = b""
+        places = []  # (address of a displaced instruction, the instruction)
+        block = 0  # instructions that still belong to a block (Insn.together)
         for insn in region.insns:
             place = to + len(code)
             places.append((place, insn))
@@ -319,12 +358,13 @@ class Optimizer:
                     f"{insn.name} at {insn.addr:#x} would be other code elsewhere, which a block "
                     "does not take"
                 )
-            code, block = code + piece, max(block - 1, insn.together)
+            code += piece
+            block = max(block - 1, insn.together)
         code += jump.encode(to + len(code), point.address + region.size)
         if len(code) > rooms.buffers.size:
             raise NotOptimizable("what the jump would cover takes too much room elsewhere")
-        if rooms.arch.bundles is not None:  # OutOfReach: what is left of it could not lead there
-            rooms.arch.jump_for(point.insn, to, places)
+        if rooms.arch.bundles is not None:
+            rooms.arch.jump_for(point.insn, to, places)  # raises OutOfReach early
         rooms.machine.patch(to, code)
         rooms.displaced[to] = point, places
 
@@ -341,11 +381,12 @@ class Optimizer:
         self._give_back(point)
 
     def _give_back(self, point: Probepoint) -> None:
-        """The detour is garbage; a CPU may still be in it."""
+        """Give a probepoint's detour back, to be freed when no CPU can be in it any more."""
         detour, point.detour = point.detour, None
         if detour is None:
             return
-        rooms, detour.left = self._rooms, True
+        rooms = self._rooms
+        detour.left = True
         self._left.append(detour.call)
 
         def finish() -> None:

@@ -1,5 +1,6 @@
-"""Probepoint: everything at one address. Every address that has a probe has one, from its first
-probe to its last.
+"""Probepoint: an address that has probes, its patch in memory, its slot and its detour.
+
+An address has one from the registration of its first probe to the end of its last.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _late = attrgetter("_late")
 
 
 def _without(probes: tuple[Probe, ...], probe: Probe) -> tuple[Probe, ...]:
-    """Return the probes but one, which need not be among them."""
+    """Return `probes` without `probe`, which need not be among them."""
     try:
         at = probes.index(probe)
     except ValueError:
@@ -31,7 +32,7 @@ def _without(probes: tuple[Probe, ...], probe: Probe) -> tuple[Probe, ...]:
 
 
 class Wanting:
-    """The wishes of the active probes of an address, each with those that have it.
+    """What the active probes of an address need: sets of probes, changed one probe at a time.
 
     Attributes:
         post: probes that have a post-handler.
@@ -76,22 +77,29 @@ class Probepoint:
 
     Attributes:
         address: mode bits stripped.
-        where: `name+0xOFF`.
-        module: image name.
+        symbol: name of the function; "" where unknown.
+        offset: bytes from its start.
+        module: name of the image that it is in; "" where unknown.
+        where: `symbol+0xOFFSET`, or the address where the symbol is unknown.
         insn: the original instruction.
-        probes: all, newest first (jprobes last).
-        active: those whose handlers may run.
-        state, patch: what is in memory.
-        next: target after the instruction.
-        slot: address of the out-of-line copy, None where nothing runs out of line.
-        slot_target: what a hit executes out of line, with mode bits: the slot, or the
-            detour's buffer.
-        boosted: the slot ends in a jump back.
-        native: what stands at slot_target does all the rest.
+        probes: all probes, newest first (jprobes last).
+        active: those whose handlers may run, in the order in which they run.
+        has_post: an active probe has a post-handler.
+        state: which patch is in memory.
+        patch: that patch; None: none is.
+        next: address behind the instruction, mode bits included.
+        slot: address of the out-of-line copy of the instruction's body; None: it has none.
+        slot_end: address behind that copy: of a trap, or of the jump back.
+        slot_target: address that a hit sends the guest to, mode bits included: the slot's, or the
+            detour's buffer's.
+        boosted: the slot ends in a jump back, not in a trap.
+        native: the code at slot_target does all that is left of a hit, and goes back by itself.
         detour: where the jump leads while there is one.
-        failure: why the optimizer gave up.
-        refusal: why it need not try.
-        served: the breakpoint, as the machine serves it; None: the core does.
+        failure: why the optimizer has given up; "": it has not.
+        refusal: why the optimizer need not try; "": it may.
+        served: the breakpoint while the machine serves it by itself; None: the core does.
+        counted: of the hits that the machine has counted at the detour's call site, those that the
+            probes know of.
     """
 
     __slots__ = (
@@ -154,10 +162,10 @@ class Probepoint:
     # --- probes
 
     def add(self, probe: Probe) -> None:
-        """Let a probe in: the newest comes first; a jprobe comes last (its mirror sees what the
-        others did).
+        """Add a probe. The newest runs first; a jprobe last: its mirror sees what the others did.
 
-        Thousands may be at one address, so neither this nor remove() looks at the others in Python.
+        Thousands of probes may be at one address, so neither this nor remove() looks at the others
+        one by one.
         """
         self.settle_count()
         self.probes = (*self.probes, probe) if isinstance(probe, Jprobe) else (probe, *self.probes)
@@ -179,7 +187,7 @@ class Probepoint:
         self._retail()
 
     def refresh(self) -> None:
-        """Probes or their handlers have changed: work out afresh what a hit does."""
+        """Work out anew what a hit does, after probes or their handlers have changed."""
         self.settle_count()
         for p in self.probes:
             if isinstance(p, Kprobe):
@@ -190,42 +198,39 @@ class Probepoint:
         self._retail()
 
     def _retail(self) -> None:
-        """The handlers that may run have changed: so may what the slot ends in, and who serves
-        hits.
-        """
+        """Write the slot's end anew, and let the core serve hits, as handlers have changed."""
         self.serve_no_more()
         self.has_post = bool(self._wanting.post)
-        if self._owns_slot and self.active:  # else it stays as it is, for who is inside
+        if self._owns_slot and self.active:  # without probes a CPU that is inside still needs it
             self._write_tail()
 
     @property
     def programs(self) -> list[Any]:
-        """The programs that run at a hit, where nothing else does; else none."""
+        """The programs that run at a hit, one for each active probe; [] where one has none."""
         if len(self._wanting.hosted) < len(self.active):
             return []
         return [p._host for p in self.active]
 
     @property
     def reluctant(self) -> bool:
-        """True where a probe that may be hit has optimize=False."""
+        """True where an active probe has optimize=False."""
         return bool(self._wanting.reluctant)
 
     @property
     def returning(self) -> tuple[Kretprobe, ...]:
-        """The return probes whose handlers may run."""
+        """The active return probes, in the order in which they run at the entry."""
         if not self._wanting.returning:
             return ()
         return tuple(p for p in self.active if isinstance(p, Kretprobe))
 
     @property
     def in_python(self) -> bool:
-        """True where a handler in Python runs at a hit, and no program does the same."""
+        """True where an active probe has a handler that no program can stand in for."""
         return bool(self._wanting.python)
 
     @property
     def may_jump(self) -> bool:
-        """True if the machine serves what a hit does from a call site; nobody's hit does nothing.
-        """
+        """True if the machine can serve a hit's handlers or programs at a call site."""
         programs = self.programs
         alone = bool(programs) and (self.insn.simulate is None or self.insn.displace is not None)
         if self.barred:
@@ -237,8 +242,12 @@ class Probepoint:
 
     @property
     def barred(self) -> str:
-        """Why no jump leads from here to programs in the guest, ever; "" where one may."""
-        insn, view = self.insn, self._rooms.machine.guest_view
+        """Why no jump may ever lead from here to programs in the guest; "": one may.
+
+        A machine whose programs do not run in the guest has no such reasons.
+        """
+        insn = self.insn
+        view = self._rooms.machine.guest_view
         if view is None:
             return ""
         if insn.lands or (insn.sends and not view.reads):
@@ -252,7 +261,7 @@ class Probepoint:
         )
 
     def _change(self, change: Change) -> None:
-        """Change what is in memory; from now on the core sees to hits."""
+        """Take an event of arming.py; from now on the core serves hits."""
         self.serve_no_more()
         self.state = after(self.state, change)
 
@@ -264,22 +273,22 @@ class Probepoint:
             self.served = None
 
     def missed(self) -> None:
-        """A hit whose handlers do not run counts on every probe, disabled ones included."""
+        """Count a hit whose handlers do not run, on every probe, disabled ones included."""
         for p in self.probes:
             p._missed += 1
 
     @property
     def uncounted(self) -> int:
-        """Hits that the machine has counted and the probes do not know of yet."""
-        at_jump = (
-            0
-            if self.detour is None
-            else self._rooms.sites_in_place.count(self.detour.call) - self.counted
-        )
-        return at_jump if self.served is None else at_jump + self.served.hits
+        """Number of hits that the machine has counted and the probes' nhit lacks."""
+        hits = 0
+        if self.detour is not None:
+            hits = self._rooms.sites_in_place.count(self.detour.call) - self.counted
+        if self.served is not None:
+            hits += self.served.hits
+        return hits
 
     def settle_count(self) -> None:
-        """Tell the probes of the hits that the machine has counted."""
+        """Add the hits that the machine has counted to the nhit of the active probes."""
         hits = self.uncounted
         if self.served is not None:
             self.counted -= self.served.take_hits()
@@ -300,7 +309,8 @@ class Probepoint:
 
     @property
     def _behind(self) -> int:
-        """End of the text that the breakpoint stands for: of the instruction, or of its bundle."""
+        """Address behind the text that the breakpoint stands for: the instruction, or its bundle.
+        """
         arch = self._rooms.arch
         return self.insn.next if arch.bundles is None else arch.last_of(self.address) + 1
 
@@ -313,7 +323,7 @@ class Probepoint:
         self.patch = None
 
     def unload(self) -> None:
-        """The text goes away with whatever is in it."""
+        """Forget the patch, since the text is gone and whatever was in it."""
         self._change(Change.UNLOAD)
         if self.patch is not None:
             self._rooms.machine.release(self.address)
@@ -321,7 +331,7 @@ class Probepoint:
             self.patch = None
 
     def reload(self, insn: Insn, symbol: str, offset: int, module: str) -> None:
-        """A new probe is registered where text was unloaded: take what is there now."""
+        """Begin anew with the instruction that is there now, after the former text was unloaded."""
         self._change(Change.RELOAD)
         self._name(symbol, offset, module)
         self.insn = insn
@@ -334,20 +344,20 @@ class Probepoint:
     # --- the jump; only the optimizer calls these
 
     def queue(self) -> None:
-        """Let it be optimized at the next safe point."""
+        """Note that the breakpoint may become a jump at the next safe point."""
         self._change(Change.QUEUE)
         self.failure = ""
 
     def dequeue(self) -> None:
-        """Leave the breakpoint where it is."""
+        """Note that the breakpoint stays one."""
         self._change(Change.DEQUEUE)
 
     def unqueue(self) -> None:
-        """The jump may go at the next safe point."""
+        """Note that the jump may be taken out at the next safe point."""
         self._change(Change.UNQUEUE)
 
     def rescue(self) -> None:
-        """The jump stays."""
+        """Note that the jump stays after all."""
         self._change(Change.RESCUE)
 
     def jump(self, detour: Detour) -> None:
@@ -359,7 +369,7 @@ class Probepoint:
         start = self._rooms.arch.text_of(self.address)
         self.patch = self._rooms.text.replace(self.patch, start, detour.jump, detour.size)
         self._rooms.machine.release(self.address)
-        if detour.buffer is not None:  # the slot would jump back into the middle of the jump
+        if detour.buffer is not None:  # the slot's jump back would lead into the middle of the jump
             self.slot_target = detour.buffer | self.insn.mode
             self.native = True
 
@@ -376,23 +386,29 @@ class Probepoint:
 
     @property
     def optimized(self) -> bool:
-        """True while the jump is in memory, or none is needed."""
+        """True while the jump is in memory, or the instruction is its own call site."""
         return self.detour is not None
 
     # --- the out-of-line copy
 
     def _take_slot(self) -> None:
-        rooms, insn, jump = self._rooms, self.insn, self._rooms.arch.jump_in(self.insn.mode)
+        """Take a slot and write the body into it; one that a jump back reaches from, if possible.
+        """
+        rooms = self._rooms
+        insn = self.insn
+        jump = rooms.arch.jump_in(insn.mode)
 
         def fill(slot: int) -> int:
+            """Write the body and a trap; return the trap's address."""
             body = rooms.arch.out_of_line.relocate(insn, slot)
             rooms.machine.patch(slot, body + rooms.arch.end_bytes(insn.mode))
             return slot + len(body)
 
         def fill_near(slot: int) -> int:
+            """Do as fill(); raise OutOfReach where no jump back would reach."""
             end = fill(slot)
             if jump is not None and insn.boostable and insn.simulate is None:
-                jump.back(end, insn)  # OutOfReach: it could not be boosted from here
+                jump.back(end, insn)
             return end
 
         try:
@@ -405,32 +421,44 @@ class Probepoint:
         rooms.sites[self.slot_end] = Site(SiteKind.SLOT_END, self)
 
     def _write_tail(self) -> None:
-        """A jump back, or the trap that reports the slot's end."""
+        """Write what ends the slot: a jump back, or a trap that reports the end."""
+        machine = self._rooms.machine
         boost = self._back_jump() if self._may_boost() else None
         tail = boost or self._rooms.arch.end_bytes(self.insn.mode)
-        if self._rooms.machine.read(self.slot_end, len(tail)) != tail:
-            self._rooms.machine.patch(self.slot_end, tail)
-        (self._rooms.machine.release if boost else self._rooms.machine.stop_at)(self.slot_end)
+        if machine.read(self.slot_end, len(tail)) != tail:
+            machine.patch(self.slot_end, tail)
+        if boost:
+            machine.release(self.slot_end)
+        else:
+            machine.stop_at(self.slot_end)
         self.boosted = boost is not None
         self.native = self.boosted or (self.detour is not None and self.detour.buffer is not None)
 
     def _may_boost(self) -> bool:
-        return (self.insn.boostable and self.insn.simulate is None and not self.has_post
-                and self._rooms.arch.jump_in(self.insn.mode) is not None
-                and not self.reluctant and (self.insn.onward is None or not self._followed()))
+        """Tell whether the instruction and its probes allow a jump back, in reach or not."""
+        return (
+            self.insn.boostable
+            and self.insn.simulate is None
+            and not self.has_post
+            and self._rooms.arch.jump_in(self.insn.mode) is not None
+            and not self.reluctant
+            and (self.insn.onward is None or not self._followed())
+        )
 
     def _followed(self) -> bool:
-        """Return True where a breakpoint stands behind it in its bundle: the rest of that may not
-        go along.
+        """Tell whether a breakpoint stands behind the instruction in its bundle.
+
+        If so, the slot may not execute the rest of the bundle as well.
         """
         behind = self._rooms.sites.between(self.insn.next, self._behind)
         return any(point.state not in (Arming.DISARMED, Arming.GONE) for point in behind)
 
     def may_boost(self) -> bool:
-        """Return True where the slot may end in a jump back, and one reaches."""
+        """Tell whether the slot may end in a jump back, and one reaches."""
         return self.slot is not None and self._may_boost() and self._back_jump() is not None
 
     def _back_jump(self) -> bytes | None:
+        """Return the jump from the slot's end back to the text; None: it does not reach."""
         jump = self._rooms.arch.jump_in(self.insn.mode)
         assert jump is not None
         try:
@@ -439,10 +467,10 @@ class Probepoint:
             return None
 
     def give_back_slot(self) -> None:
-        """Let the slot go once nobody can be inside."""
+        """Give the slot back, to be freed when no CPU can be inside any more."""
         if not self._owns_slot:
             return
-        # and it stays: a hit under way, of a probe that unregistered itself, executes there
+        # self.slot keeps its value: the hit of a probe that unregisters itself still executes there
         assert self.slot is not None
         self._owns_slot = False
         rooms, slot, end = self._rooms, self.slot, self.slot_end

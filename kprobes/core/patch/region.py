@@ -1,9 +1,9 @@
-"""Finds the region that a jump over a probepoint would cover, and whether a jump may.
+"""The region of a jump: the instructions that it would replace, and whether it may.
 
-A jump longer than the probed instruction replaces its followers too: the region. It must lie in one
-function, be all relocatable, and nothing may jump into its middle (Linux:
-Documentation/trace/kprobes, "Safety Check"). In a bundle these are the instructions behind it
-there, which no branch leads to.
+A jump longer than the probed instruction replaces the next ones too. The region must lie in one
+function, all of it must be relocatable, and nothing may jump into its middle (Linux:
+Documentation/trace/kprobes, "Safety Check"). Where instructions come in bundles (Itanium), a region
+goes to the end of its bundle; no branch leads into the middle of one.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from .rooms import Rooms
 
 
 class NotOptimizable(Exception):
-    """Why a probepoint stays a breakpoint."""
+    """Raised with the reason why a probepoint stays a breakpoint."""
 
 
 @frozen
 class Region:
-    """The instructions that a jump at a probepoint replaces, and their bytes together, delay slots
-    included.
+    """The instructions that a jump at a probepoint replaces.
 
     Attributes:
-        moved: they are executed elsewhere, as code of the detour's; else the only one has a slot,
-            or is simulated.
+        insns: the probed instruction, and those behind it.
+        size: their bytes together, delay slots included.
+        moved: they are executed in a buffer of the detour's. False where there is only the probed
+            one, which has a slot or is simulated.
     """
 
     insns: tuple[Insn, ...]
@@ -35,7 +36,11 @@ class Region:
 
 
 def region_of(first: Insn, rooms: Rooms) -> Region:
-    """Return the region of a jump at an instruction; raises NotOptimizable with the reason."""
+    """Return the region of a jump at an instruction.
+
+    Raises:
+        NotOptimizable: no jump may stand there.
+    """
     arch = rooms.arch
     jump = arch.jump_in(first.mode)
     if jump is None:
@@ -52,7 +57,9 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
             raise NotOptimizable(f"{first.name} is simulated and {others}")
     if alone and not first.boostable:
         raise NotOptimizable(f"no jump may stand in the place of {first.name}, or behind it")
-    insns, end, block = [first], first.next, first.together
+    insns = [first]
+    end = first.next
+    block = first.together  # instructions that must stay together with the last one
     while end < limit or block:
         if insns[-1].links:
             raise NotOptimizable(
@@ -65,7 +72,8 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
         insn = rooms.survey.decode(end, first.mode)
         _check_follower(insn)
         insns.append(insn)
-        end, block = insn.next, max(block - 1, insn.together)
+        end = insn.next
+        block = max(block - 1, insn.together)
     region = Region(tuple(insns), end - first.addr, len(insns) > 1 or first.displace is not None)
     _check_executed(first.addr, region, rooms)
     if arch.bundles is not None:
@@ -76,6 +84,7 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
 
 
 def _check_follower(insn: Insn) -> None:
+    """Check that an instruction behind the probed one can be displaced."""
     what = "" if insn.span and insn.displace is not None else insn.reject
     if not what and insn.displace is None:
         if insn.simulate:
@@ -87,8 +96,9 @@ def _check_follower(insn: Insn) -> None:
 
 
 def _check_bundle(first: Insn, bundles: Bundles, rooms: Rooms) -> None:
-    """A jump has room in its bundle, and no other probe."""
-    why, start = bundles.no_jump(first), bundles.start(first.addr)
+    """Check that a jump has room in its bundle, and that no other probe is armed there."""
+    why = bundles.no_jump(first)
+    start = bundles.start(first.addr)
     for other in rooms.sites.between(start, start + bundles.size):
         if other.address != first.addr and other.state not in (Arming.DISARMED, Arming.GONE):
             why = why or f"another probe is armed in its bundle, at {other.address:#x}"
@@ -97,7 +107,7 @@ def _check_bundle(first: Insn, bundles: Bundles, rooms: Rooms) -> None:
 
 
 def _check_executed(start: int, region: Region, rooms: Rooms) -> None:
-    """Nothing there is executed out of its place."""
+    """Check that no instruction executes a part of the region out of its place."""
     if rooms.arch.executing is None:
         return
     symbol = rooms.machine.symbols.covering(start)
@@ -109,10 +119,11 @@ def _check_executed(start: int, region: Region, rooms: Rooms) -> None:
 
 
 def _check_surroundings(first: Insn, region: Region, rooms: Rooms) -> None:
-    """Check that the region lies in one function, without another probe, data, or a way into its
-    middle.
+    """Check that the region lies in one function, has no other probe and no data, and that nothing
+    jumps into its middle.
     """
-    symbols, start = rooms.machine.symbols, first.addr
+    symbols = rooms.machine.symbols
+    start = first.addr
     end = start + region.size
     symbol = symbols.covering(start)
     if symbol is None:

@@ -1,4 +1,4 @@
-"""The rooms that share one machine, wired together."""
+"""The parts of a Kprobes that share one machine, wired together."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ class Rooms:
     """The parts that a probepoint works with.
 
     Attributes:
+        arch: the guest's architecture.
+        machine: runs the guest.
         sites: address -> what a trap there means.
         text: original bytes and patches.
-        survey: instructions and their neighbours.
-        slots: out-of-line copies.
-        calls: call sites of detours, in call areas.
-        buffers: displaced regions of detours.
-        call_sites: the machine's power to serve those; None: it has none.
-        services: functions that the machine calls at addresses in call areas.
-        displaced: buffer -> probepoint, and the instructions there by their places.
-        called: call site -> probepoint.
+        survey: finds instructions, and what their neighbours forbid.
+        slots: the memory of out-of-line copies.
+        calls: the memory of call sites, in call areas.
+        buffers: the memory of regions that detours execute.
+        caches: these three.
+        call_sites: the machine's power to serve call sites; None: it has none.
+        services: call site -> the function that the machine calls there.
+        displaced: buffer -> (its probepoint, [(address in the buffer, the instruction there)]).
+        called: call site -> its probepoint.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -73,31 +76,29 @@ class Rooms:
 
     @property
     def serves(self) -> bool:
-        """True if the machine services call areas for whatever is called there, not for programs
-        alone.
-        """
+        """True if the machine calls services at call sites. Some run only programs there."""
         return self.call_sites is not None and self.call_sites.jumps(None, 0)
 
     @property
     def can_call(self) -> bool:
-        """True if the machine services call areas."""
+        """True if the machine serves call sites, by services or by programs."""
         return self.call_sites is not None
 
     def ours(self, addr: int) -> bool:
-        """Return True in pages of the library's own."""
+        """Tell whether an address is in one of the library's own pages."""
         return any(addr in cache for cache in self.caches)
 
     def ranges(self) -> list[tuple[int, int]]:
-        """(start, end) of our pages."""
+        """Return (start, end) of each of the library's pages, sorted."""
         return sorted(r for cache in self.caches for r in cache.ranges)
 
     def collect(self) -> None:
-        """Free memory that is no longer used. Call it only while no CPU is in a hit."""
+        """Free memory that is not used any more. Call it only while no CPU is in a hit."""
         if self.machine.in_turn:
             return
         pc = self.machine.regs.pc
         for cache in self.caches:
-            cache.collect(lambda slot, size=cache.size: slot <= pc < slot + size)  # type: ignore[misc]
+            cache.collect(pc)
 
     def close(self) -> None:
         """Give all memory back."""
@@ -106,14 +107,16 @@ class Rooms:
 
 
 def _slot_size(arch: Arch) -> int:
-    """Bytes of a body, then a trap or what goes back."""
+    """Return the bytes of a slot: for a body, then a trap or a jump back."""
     back = max(arch.jump.size, arch.out_of_line.max_onward) if arch.jump else 0
     return _eight(arch.max_body + max(back, *map(len, arch.traps.end.values())))
 
 
 def _call_size(arch: Arch, sites: CallsInPlace | None) -> int:
-    """Bytes of a detour's call site: a jump, or what returns from the trampoline, or two jumps that
-    lead to it.
+    """Return the bytes of a call site.
+
+    It has a jump to displaced instructions; the trampoline's has the code that returns to the
+    caller, or two jumps to that code.
     """
     jumps = (arch.jump.size if arch.jump else 0) * (
         1 if sites is None or sites.delays_in_calls else 2
@@ -122,13 +125,15 @@ def _call_size(arch: Arch, sites: CallsInPlace | None) -> int:
 
 
 def _buffer_size(arch: Arch) -> int:
-    """Bytes for the displaced instructions of a detour, and the jump back. Rare ones need more:
-    they stay where they are.
+    """Return the bytes of a buffer: for displaced instructions and a jump back.
+
+    A few regions need more; their probepoints stay breakpoints.
     """
     jump = arch.jump.size if arch.jump else 0
     return _eight(2 * max(arch.out_of_line.max_displaced, arch.max_body) + 2 * jump)
 
 
 def _eight(size: int) -> int:
+    """Return the next multiple of 8."""
     return -(-size // 8) * 8
 

@@ -1,4 +1,4 @@
-"""The site table: address -> what of ours is there."""
+"""The site table: address -> what the library has there."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ from typing import Any
 
 from attrs import frozen
 
-_STRETCH = 6  # log2 of the bytes that between() looks at together
+_STRETCH = 6  # log2 of the bytes whose probepoints SiteTable keeps in one list
 
-Point = Any  # a Probepoint: that knows these rooms, and they know nothing of it
+Point = Any  # a Probepoint (not imported: that module imports this one)
 
 
 class SiteKind(enum.Enum):
-    """Meanings of a trap at an address."""
+    """What stands at an address."""
 
-    PROBEPOINT = 0
-    SLOT_END = 1
-    TRAMPOLINE = 2
-    SLOT = 3  # the start of a slot: never a trap, but faults there belong to the probepoint
+    PROBEPOINT = 0  # the breakpoint, or the jump
+    SLOT_END = 1  # the trap behind a body in a slot
+    TRAMPOLINE = 2  # the trap that followed calls return to
+    SLOT = 3  # the start of a slot: no trap, but a fault there belongs to the probepoint
 
 
 @frozen
 class Site:
-    """An address of ours. `owner` is the probepoint (PROBEPOINT, SLOT, SLOT_END) or None
-    (TRAMPOLINE).
+    """An address where the library has something.
+
+    Attributes:
+        kind: what.
+        owner: its probepoint; None for TRAMPOLINE.
     """
 
     kind: SiteKind
@@ -33,7 +36,7 @@ class Site:
 
 
 class SiteTable(dict[int, Site]):
-    """Address (mode bits stripped) -> Site. A trap at an address that is not here is not ours."""
+    """Address (mode bits stripped) -> Site. A trap at an address without a site is the guest's."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +59,7 @@ class SiteTable(dict[int, Site]):
                 del self._stretches[addr >> _STRETCH]
 
     def pop(self, addr: int, default: Any = None) -> Any:
-        """Remove an address. Returns its site, `default` where it has none."""
+        """Remove an address; return its site, or `default` where it has none."""
         site = self.get(addr)
         if site is None:
             return default
@@ -69,7 +72,9 @@ class SiteTable(dict[int, Site]):
         return site.owner if site is not None and site.kind is SiteKind.PROBEPOINT else None
 
     def between(self, start: int, end: int) -> list[Point]:
-        """Probepoints in [start, end), by address. For short stretches: it looks at every 64 bytes.
+        """Return the probepoints in [start, end), by address.
+
+        The range should be short: every 64 bytes of it are looked up.
         """
         stretches = self._stretches
         found: list[Point] = []

@@ -1,7 +1,7 @@
-"""Executable guest memory cut into slots: displaced instructions, trampolines, detours.
+"""Executable guest memory cut into slots: for displaced instructions, trampolines, detours.
 
-A slot that is given back may still be executing (its probe was unregistered from its own handler),
-so it becomes garbage first and is reused only when the caller says that no CPU can be inside.
+A CPU may still be executing a slot that is given back (a handler has unregistered its own probe).
+So the slot becomes garbage first; it is reused when the caller says that no CPU can be inside.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from ...machine._base import Machine
 T = TypeVar("T")
 
 
-# units of an area; a new one has a unit for so many that there are: few areas, none much too large
-MOST, EACH = 256, 4
+#: A new area has one unit for every EACH units that there are already, and at most MOST: so there
+#: are few areas, and none is much too large.
+MOST = 256
+EACH = 4
 
 
 class Areas:
-    """The memory of a SlotCache.
+    """Maps and unmaps the memory of a SlotCache, in areas of one or more units.
 
     Attributes:
         size: bytes of a unit.
-        take: (near, count) -> address of an area of `count` units.
-        give_back: (area, count); takes an area back.
-        several: areas may have more than one unit.
+        take: (near, count) -> address of a new area of `count` units.
+        give_back: (address of an area, count) unmaps it.
+        several: an area may have more than one unit.
     """
 
     def __init__(
@@ -45,7 +47,15 @@ class Areas:
 
 
 class _Area:
-    """Slots of one area: those given back, and those never used, from `fresh` on."""
+    """One area of slots.
+
+    Attributes:
+        count: units.
+        end: address behind it.
+        free: slots that were used and are free again.
+        fresh: address of the first slot that was never used; so are all behind it.
+        used: how many slots are in use.
+    """
 
     __slots__ = ("count", "end", "free", "fresh", "used")
 
@@ -61,6 +71,13 @@ class SlotCache:
     """Slots of one size, in areas taken near the probed text. Unused slots hold traps."""
 
     def __init__(self, machine: Machine, areas: Areas, size: int, pad: bytes) -> None:
+        """
+        Args:
+            machine: its memory is used.
+            areas: map that memory.
+            size: bytes of a slot.
+            pad: a trap instruction, for unused slots.
+        """
         self._machine = machine
         self._source = areas
         self.size = size
@@ -71,10 +88,19 @@ class SlotCache:
         self._garbage: list[tuple[int, Callable[[], None]]] = []
 
     def take(self, near: int, fill: Callable[[int], T]) -> tuple[int, T]:
-        """Take a slot for which `fill(address)` succeeds.
+        """Take a slot and fill it.
 
-        fill raises OutOfReach for an address that is too far away; then another area is tried, at
-        last a new one.
+        Args:
+            near: a new area is mapped near this address.
+            fill: called with the slot's address; writes the slot. It raises OutOfReach where the
+                slot is too far away: then another area is tried, at last a new one.
+
+        Returns:
+            (the slot's address, what fill() has returned).
+
+        Raises:
+            NoMemory: there is no room for a new area.
+            OutOfReach: a new area is too far away as well.
         """
         for start, area in reversed(self._open.items()):
             slot = area.free[-1] if area.free else area.fresh
@@ -86,14 +112,13 @@ class SlotCache:
         return self._take_new(near, fill)
 
     def _take_new(self, near: int, fill: Callable[[int], T]) -> tuple[int, T]:
-        """Return a slot of a new area; of one unit, where a larger one finds no room or is out of
-        reach.
+        """Take a slot of a new area.
+
+        The area has one unit where a larger one has no room, or is out of reach.
         """
-        count = (
-            min(sum(area.count for area in self._areas.values()) // EACH, MOST)
-            if self._source.several
-            else 1
-        )
+        count = 1
+        if self._source.several:
+            count = min(sum(area.count for area in self._areas.values()) // EACH, MOST)
         if count > 1:
             try:
                 return self._take_at(self._new_area(near, count), fill)
@@ -109,6 +134,7 @@ class SlotCache:
             raise
 
     def _taken(self, start: int, area: _Area, slot: int, made: T) -> tuple[int, T]:
+        """Note that a slot is in use; return (the slot, `made`)."""
         if area.free:
             area.free.pop()
         else:
@@ -119,16 +145,25 @@ class SlotCache:
         return slot, made
 
     def give_back(self, slot: int, finish: Callable[[], None]) -> None:
-        """The slot's owner is gone. `finish` runs when no CPU can be inside any more."""
+        """Make a slot garbage.
+
+        Args:
+            slot: its address.
+            finish: called when the slot is freed.
+        """
         self._garbage.append((slot, finish))
 
-    def collect(self, busy: Callable[[int], bool]) -> None:
-        """Free the garbage for which busy(slot) is False; spare areas go back to the machine."""
+    def collect(self, pc: int) -> None:
+        """Free the garbage, and unmap areas that are not needed. No CPU may be in a hit.
+
+        Args:
+            pc: where the CPU stands; a slot that has it is kept.
+        """
         if not self._garbage:
             return
         keep = []
         for slot, finish in self._garbage:
-            if busy(slot):
+            if slot <= pc < slot + self.size:
                 keep.append((slot, finish))
                 continue
             finish()
@@ -138,14 +173,12 @@ class SlotCache:
             area.free.append(slot)
             area.used -= 1
         self._garbage = keep
-        # one stays: the next probe wants it
+        # one empty area stays: the next probe will need it
         for start in [start for start, area in self._areas.items() if area.used == 0][1:]:
             self._drop(start)
 
     def close(self) -> None:
-        """Give every area back to the machine. Slots still taken are lost: the caller has reverted
-        all patches.
-        """
+        """Unmap all areas. No patch may lead to a slot any more."""
         for _, finish in self._garbage:
             finish()
         self._garbage.clear()
@@ -153,7 +186,7 @@ class SlotCache:
             self._drop(start)
 
     def _area_of(self, addr: int) -> int:
-        """Return the start of the area that an address lies in; -1 outside of all."""
+        """Return the start of the area that an address is in; -1: it is in none."""
         at = bisect_right(self._starts, addr) - 1
         return self._starts[at] if at >= 0 and addr < self._areas[self._starts[at]].end else -1
 
@@ -161,21 +194,22 @@ class SlotCache:
         return self._area_of(addr) >= 0
 
     def slot_of(self, addr: int) -> int | None:
-        """Return the slot that an address lies in; None outside our areas."""
+        """Return the start of the slot that an address is in; None: it is in no area."""
         start = self._area_of(addr)
         return start + (addr - start) // self.size * self.size if start >= 0 else None
 
     def in_use(self, addr: int) -> bool:
-        """Return True in a slot that somebody has, or has had when a CPU was inside."""
+        """Tell whether an address is in a slot that is in use, or garbage."""
         area = self._areas.get(self._area_of(addr))
         return area is not None and addr < area.fresh and self.slot_of(addr) not in area.free
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
-        """(start, end) of the areas, sorted."""
+        """(start, end) of each area, sorted."""
         return [(start, self._areas[start].end) for start in self._starts]
 
     def _new_area(self, near: int, count: int) -> int:
+        """Map an area of `count` units, fill it with traps, and return its address."""
         try:
             start = self._source.take(near, count)
         except NoMemory as error:

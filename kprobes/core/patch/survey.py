@@ -1,8 +1,8 @@
-"""Finds the instruction at an address, and what its neighbours forbid.
+"""Finds the instruction at an address, and tells whether a probe may stand there.
 
-Functions are walked from their first instruction (walk.py): that is the instruction-boundary check
-on variable-width ISAs, and it finds delay slots, exclusive sequences, data amid code and branches
-on all of them. A walk is kept, and goes on where it stopped.
+Functions are walked from their first instruction (walk.py). On variable-width instruction sets this
+finds out where instructions begin; on all, it finds delay slots, exclusive sequences, data amid
+code, and branches. A walk is kept, and continued when more of the function is asked about.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ from .executed import Executed
 from .text import Text
 from .walk import DELAY_SLOT, NOTHING, Walk, WalkedText
 
-#: Bytes that are walked beyond what was asked for, where it is not the whole function: what refers
-#: to data behind it is as near.
+#: Bytes that are walked beyond the address in question, in a function that is too long to be walked
+#: whole: instructions that use data refer to it from such a distance.
 _AHEAD = 4096
-#: Functions longer than this are walked only as far as asked for, or piece by piece where decoding
-#: may start anywhere.
+#: Functions longer than this are not walked whole: only to the address in question; and where
+#: decoding may start anywhere, only a piece around it.
 _WHOLE = 1 << 16
-_KEPT = 1 << 23  # bytes of text whose walks are remembered, each with _BESIDES
-# bytes that a walk counts beside its text: most functions are short, and each has tables
+#: Bytes of text whose walks are remembered.
+_KEPT = 1 << 23
+#: Bytes that each walk counts for in addition: most functions are short, and every walk has tables.
 _BESIDES = 64
 
 
 @frozen
 class FunctionFlow:
-    """The targets of a function's branches, and what it executes out of its place, up to `end`.
+    """What a function's instructions say of others: branch targets, and targets of EXECUTE.
 
     Attributes:
-        targets: addresses that branches lead to.
-        end: address where the function ends.
-        unknown: why the targets cannot be told; "": they can.
-        executed: address, or COMPUTED -> the instruction that executes what is there.
+        targets: addresses that the function's branches lead to.
+        end: address behind the function, as far as it is known.
+        unknown: why there may be other targets; "": there are none.
+        executed: target, or COMPUTED -> the instruction that executes it out of its place.
     """
 
     targets: frozenset[int]
@@ -49,33 +50,48 @@ class FunctionFlow:
 
 
 class Survey:
-    """Answers what instruction is at an address, and whether its place forbids a probe."""
+    """Tells which instruction is at an address, and whether its place forbids a probe."""
 
     def __init__(
         self, arch: Arch, text: Text, symbols: Symbols, executable: Callable[[int], bool]
     ) -> None:
+        """
+        Args:
+            arch: decodes instructions.
+            text: original guest text.
+            symbols: the machine's.
+            executable: (address) -> True where the guest may execute.
+        """
         self._arch = arch
         self._text = text
         self._symbols = symbols
         self._source = WalkedText(arch, self._bytes, symbols.data_end, symbols.starts)
         self._walks: dict[tuple[int, int, int], Walk] = {}
-        self._most = 64  # when there are so many, the oldest are forgotten if they are too much
+        # number of walks at which the next look is taken whether they are too much text
+        self._most = 64
         self._flows: dict[Walk, FunctionFlow] = {}
-        # with a flow -> Text.generation() when its text was last compared
+        # a walk in _flows -> Text.generation() when its text was last compared
         self._compared: dict[Walk, int] = {}
         self.executed = Executed(arch, self._bytes, executable, symbols)
 
     def decode(self, addr: int, mode: int = 0) -> Insn:
-        """Return the original instruction at `addr`; an Insn with `reject` where there is none."""
+        """Return the original instruction at an address; an Insn with `reject` where there is none.
+        """
         return self._arch.decode(
             self._bytes(self._arch.text_of(addr), 2 * self._arch.max_insn), addr | mode
         )
 
     def at(self, addr: int, mode: int, symbol: Symbol | None) -> Insn:
-        """Return the instruction at `addr`, if it may be probed there.
+        """Return the instruction at an address, if it may be probed there.
 
-        Raises NotAnInstruction (no instruction starts there) or Unprobeable (the instruction, or
-        its place, forbids it).
+        Args:
+            addr: the address.
+            mode: mode bits of the code there.
+            symbol: the function that has it; None: it is not known.
+
+        Raises:
+            NotAnInstruction: no instruction begins there.
+            Unprobeable: the instruction, or its place, forbids a probe.
         """
         if addr % self._arch.insn_align:
             raise NotAnInstruction(
@@ -95,8 +111,9 @@ class Survey:
         return evolve(insn, boostable=False) if self._conditioned(insn, symbol) else insn
 
     def _check_bytes(self, walk: Walk, insn: Insn) -> None:
-        """No instruction reads, writes or executes these bytes as data or out of their place: it
-        would get the breakpoint.
+        """Check that no instruction uses these bytes as data or executes them out of their place.
+
+        It would see the breakpoint.
         """
         addr, end = insn.addr, insn.addr + insn.size
         if walk.reader(addr, end) == addr:
@@ -109,7 +126,11 @@ class Survey:
         self.executed.check_probe(insn, walk.executed, walk.pointers, self.decode)
 
     def _check_data(self, walk: Walk, start: int, end: int) -> None:
-        """Raise NotAnInstruction where an instruction says that [start, end) holds data."""
+        """Check that no instruction uses [start, end) as data.
+
+        Raises:
+            NotAnInstruction: one does.
+        """
         user = walk.data_user(start, end)
         if user is None:
             return
@@ -119,6 +140,7 @@ class Survey:
         raise NotAnInstruction(what, address=start, hint=hint)
 
     def _check_place(self, walk: Walk, insn: Insn) -> None:
+        """Check that an instruction is in no delay slot and in no exclusive sequence."""
         if walk.mark(insn.addr) == DELAY_SLOT:
             raise Unprobeable(
                 f"{insn.name} is in a delay slot",
@@ -133,8 +155,11 @@ class Survey:
             )
 
     def _check_neighbours(self, insn: Insn, symbol: Symbol | None) -> None:
-        """Raise Unprobeable where the instruction is a reserved one behind that before it, or makes
-        the next one so.
+        """Check pairs of instructions that an architecture reserves: the second would fault.
+
+        Raises:
+            Unprobeable: the instruction is the second of such a pair, or the first; without its
+                neighbour it would not fault.
         """
         reserved = self._arch.walking.reserved
         if reserved is None:
@@ -150,8 +175,14 @@ class Survey:
             )
 
     def _no_instruction(self, walk: Walk, addr: int) -> NotAnInstruction:
-        """Why no instruction begins at an address that a walk has passed, or has not come to;
-        raised where it is data that an instruction uses.
+        """Return the error for an address where no instruction begins.
+
+        Args:
+            walk: has passed the address, or has stopped before it.
+            addr: the address.
+
+        Raises:
+            NotAnInstruction: an instruction uses what is there as data.
         """
         data = self._symbols.data_end(addr)
         if data:
@@ -170,21 +201,23 @@ class Survey:
         )
 
     def _conditioned(self, insn: Insn, symbol: Symbol | None) -> bool:
-        """Return True where the instruction may execute conditionally because of what stands before
-        it: no jump may go with it.
+        """Tell whether an earlier instruction may make this one conditional (Thumb's IT).
+
+        A jump behind it would be conditional, too.
         """
         conditioned = self._arch.walking.conditioned
-        return (conditioned is not None and insn.boostable
-                and conditioned(insn, self._before(insn.addr, self._most_before(insn, symbol))))
+        return (
+            conditioned is not None
+            and insn.boostable
+            and conditioned(insn, self._before(insn.addr, self._most_before(insn, symbol)))
+        )
 
     def _most_before(self, insn: Insn, symbol: Symbol | None) -> int:
-        """Return how many bytes before an instruction may matter to it: its function's, and no more
-        than 16.
-        """
+        """Return how many bytes before an instruction are looked at: its function's, at most 16."""
         return 16 if symbol is None else min(insn.addr - symbol.address, 16)
 
     def _before(self, addr: int, most: int) -> bytes:
-        """Up to so many original bytes that end at `addr`."""
+        """Return at most `most` original bytes that end at an address."""
         sizes = (
             size
             for size in range(most, 0, -self._arch.insn_align)
@@ -196,9 +229,7 @@ class Survey:
     # --- whole functions
 
     def instructions(self, symbol: Symbol) -> list[Insn]:
-        """Return every instruction of a function, as far as it can be decoded; the walk stops at
-        the first that cannot.
-        """
+        """Return the instructions of a function, up to the first that cannot be decoded."""
         end = self._end(symbol)
         walk = self._walk(symbol.address, self._limit(symbol), symbol.mode)
         walk.reach(end - 1)
@@ -206,7 +237,7 @@ class Survey:
         return [insn for insn in found if insn.decoded is not Decoded.UNDEFINED]
 
     def flow(self, symbol: Symbol) -> FunctionFlow:
-        """Return the targets of a function's direct branches, if nothing else moves within it."""
+        """Return where a function's branches lead."""
         start, end, limit = symbol.address, self._end(symbol), self._limit(symbol)
         walk = self._walk(start, limit, symbol.mode)
         if walk in self._flows and self._outdated(walk, min(end - start, len(walk.code), _WHOLE)):
@@ -218,7 +249,7 @@ class Survey:
         return self._flows[walk]
 
     def _outdated(self, walk: Walk, size: int) -> bool:
-        """Return True if the first `size` bytes of a walk are not the original text any more."""
+        """Tell whether the first `size` bytes of a walk are not the original text any more."""
         generation = self._text.generation(walk.start, size)
         if self._compared.get(walk) == generation:
             return False
@@ -226,49 +257,42 @@ class Survey:
         return walk.code[:size] != self._bytes(walk.start, size)
 
     def _flow_of(self, walk: Walk, end: int) -> FunctionFlow:
-        # what is no table has entries that lead anywhere
+        """Return the flow of a function, from a walk that has reached its end."""
+        # what only looked like a jump table has entries that lead to no instruction
         tables = {
             jump: targets for jump, targets in walk.tables.items() if all(map(walk.mark, targets))
         }
         targets = frozenset(
             [*walk.targets, *walk.pointers, *chain(*tables.values()), *walk.executed]
         )
-        computed = next(
-            (
-                jump
-                for jump in walk.jumps
-                if jump not in tables and not self._leaves(walk, jump, targets)
-            ),
-            None,
-        )
         unknown = walk.stopped if walk.pos < end else ""
-        if computed is not None and not unknown:
-            unknown = f"{walk.jumps[computed]} at {computed:#x} may jump into the region"
+        for jump, name in walk.jumps.items():
+            if not unknown and jump not in tables and not self._leaves(walk, jump, targets):
+                unknown = f"{name} at {jump:#x} may jump into the region"
         return FunctionFlow(targets, end, unknown, walk.executed)
 
     def _leaves(self, walk: Walk, jump: int, targets: frozenset[int]) -> bool:
-        """Return True for a computed jump that returns or calls at the function's tail: what proves
-        it always precedes it.
+        """Tell whether a computed jump leaves the function: it is a return, or a tail call.
+
+        The instructions before it prove that, unless a branch leads to the middle of them.
         """
         first = walk.leaving.get(jump)
         return first is not None and not any(first < target <= jump for target in targets)
 
     def data_in(self, start: int, end: int, symbol: Symbol) -> str:
-        """Why [start, end) of a function holds data; "" where it does not, as far as anybody knows.
-        """
+        """Return why [start, end) of a function holds data; "": as far as is known it does not."""
         marked = next((addr for addr in range(start, end) if self._symbols.data_end(addr)), None)
         if marked is not None:
             return f"the jump would cover data, at {marked:#x}"
         walk = self._walked(start, symbol.mode, symbol)
         user = walk.data_user(start, end)
-        return (
-            ""
-            if user is None
-            else f"the jump would cover data: {self.decode(user[0], symbol.mode).name} at {user[0]:#x} {user[1]}"
-        )
+        if user is None:
+            return ""
+        name = self.decode(user[0], symbol.mode).name
+        return f"the jump would cover data: {name} at {user[0]:#x} {user[1]}"
 
     def _end(self, symbol: Symbol) -> int:
-        """Return the end of a function; without a size and a next symbol, that of the page."""
+        """Return the end of a function; where its size is not known, that of the page."""
         return self._symbols.extent(symbol) or symbol.address + 4096 - symbol.address % 4096
 
     def _limit(self, symbol: Symbol) -> int:
@@ -278,26 +302,32 @@ class Survey:
     # --- walks
 
     def _walked(self, addr: int, mode: int, symbol: Symbol | None) -> Walk:
-        """Return a walk that has passed `addr`, if it can, and all that may refer to it from
-        behind.
+        """Return a walk that has passed an address, and later instructions that may refer to it.
+
+        A walk that cannot get so far is returned as well (Walk.stopped).
         """
         start, end, until = self._stretch(addr, symbol)
         walk = self._walk(start, end, mode)
-        size, offset = self._arch.max_insn, addr - start
-        if (offset < len(walk.code) and walk.code[offset : offset + size]
-            != self._bytes(addr, size)[: len(walk.code) - offset]):
+        offset = addr - start
+        walked = walk.code[offset : offset + self._arch.max_insn]
+        if walked and walked != self._bytes(addr, self._arch.max_insn)[: len(walked)]:
+            # the text has changed since
             self._forget(start, end, mode)
             walk = self._walk(start, end, mode)
         walk.reach(until)
         return walk
 
     def _stretch(self, addr: int, symbol: Symbol | None) -> tuple[int, int, int]:
-        """(from where, no farther than, until where at least) to walk.
+        """Decide which text to walk for an address.
 
-        The function; of a long one a piece, where decoding may start anywhere. Without a symbol the
-        instruction alone, and where a walk may start anywhere its neighbours.
+        That is the function; of a long one a piece, where decoding may start anywhere. Without a
+        symbol it is the instruction alone; its neighbours, too, where decoding may start anywhere.
+
+        Returns:
+            (where the walk starts, where it must end, the address that it must at least reach).
         """
-        step, top = self._arch.insn_align, self._arch.mask + 1
+        step = self._arch.insn_align
+        top = self._arch.mask + 1
         if symbol is None:
             if not self._arch.in_step:
                 return addr, top, addr
@@ -313,6 +343,7 @@ class Survey:
         return start, end, min(addr + _AHEAD, end - 1)
 
     def _walk(self, start: int, end: int, mode: int) -> Walk:
+        """Return the walk of [start, end), a new one if it is not remembered."""
         walk = self._walks.get((start, end, mode))
         if walk is None:
             if len(self._walks) >= self._most:
@@ -322,7 +353,7 @@ class Survey:
         return walk
 
     def _shrink(self) -> None:
-        """Forget the oldest walks, as many as are too much."""
+        """Forget the oldest walks, until the others are no more than _KEPT bytes."""
         kept = sum(len(walk.code) + _BESIDES for walk in self._walks.values())
         for key, walk in list(self._walks.items()):
             if kept <= _KEPT:
@@ -336,7 +367,7 @@ class Survey:
         self._compared.pop(walk, None)
 
     def _bytes(self, addr: int, size: int) -> bytes:
-        """Original bytes, fewer where mapped memory ends."""
+        """Return original bytes, fewer where mapped memory ends."""
         while size > 0:
             try:
                 return self._text.read(addr, size)

@@ -1,8 +1,9 @@
 """Keeps the text beneath the library's patches, and finds out whether the patches are still there.
 
-Others may write text: the engine's owner who restores a snapshot, or the guest. Before a run the
-pages that hold patches are compared with what they were: a patch in whose place the original stands
-is put back, and a patch that was taken away and stands there again goes.
+Others may write text: the guest, or the engine's owner, who restores a snapshot. So before a run
+the pages that hold patches are compared with what they were. Where the original stands in the place
+of a patch, the patch is put back; where a patch stands again that had been taken away, the original
+is put back.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ class TextOverwritten(RuntimeWarning):
     """The guest, or its owner, has overwritten a patch of ours; its bytes are left as they are."""
 
 
-AT_A_TIME = 32  # pages compared before a run, unless one of them has changed: then all are
-FORMER = 1 << 16  # patches remembered after they were taken away
-_VERSIONS = count(1)  # of all texts, so that no two states of them have the same
+AT_A_TIME = 32  # pages compared before a run; if one of them has changed, all are
+FORMER = 1 << 16  # addresses whose former patches are remembered
+_VERSIONS = count(1)  # shared by all Texts: each state of each of them has a number of its own
 
 
-Former = dict[int, dict[bytes, Patch]]  # address -> what stood there
-#: by machine: a later Kprobes knows what earlier ones have taken away
+#: address -> bytes of a patch that stood there, and was taken away -> the patch
+Former = dict[int, dict[bytes, Patch]]
+#: One for each machine, so that a later Kprobes knows what earlier ones have taken away.
 _FORMER: WeakKeyDictionary[Machine, Former] = WeakKeyDictionary()
 
 
 class Pages:
-    """The pages of some addresses."""
+    """The pages that some addresses are in."""
 
     def __init__(self, size: int) -> None:
         """
@@ -53,7 +55,7 @@ class Pages:
         self._counts[page] = self._counts.get(page, 0) + 1
 
     def drop(self, addr: int) -> None:
-        """Count an address no more."""
+        """Take back the count of an address."""
         page = addr & -self._size
         self._counts[page] -= 1
         if not self._counts[page]:
@@ -61,52 +63,57 @@ class Pages:
             self._list = None
 
     def listed(self) -> list[int]:
-        """Return the pages, the same list until others are among them."""
+        """Return the pages: the same list object until a page comes or goes."""
         if self._list is None:
             self._list = list(self._counts)
         return self._list
 
 
 class Text:
-    """Guest text with our patches seen through. Every change of guest code by the core goes through
-    here.
+    """Guest text without the library's patches. The core changes guest text only through this.
 
     Attributes:
-        writes: tells of the guest's own, before they happen.
-        doubtful: where patches are that stand for bytes behind them, which the guest may
-            write unheard of.
+        writes: reports the guest's own writes to patched text, before they happen.
+        doubtful: addresses of patches with a `tail` that the guest may write without a report.
+        version: a number that changes whenever a patch comes or goes.
     """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._patches: dict[int, Patch] = {}
         self.writes = Writes(machine)
         self.doubtful: set[int] = set()
-        self._longest = 1
+        self.version = next(_VERSIONS)
+        self._patches: dict[int, Patch] = {}  # address -> the patch in memory
+        self._longest = 1  # bytes of the longest patch so far
+        self._former: Former = _FORMER.setdefault(machine, {})
+        # addresses to warn of: overwritten patches; patches whose tail the guest has changed
         self._overwritten: list[int] = []
         self._outdated: list[int] = []
-        self._former: Former = _FORMER.setdefault(machine, {})
-        # page -> addresses where something of ours stands, or stood
+        # page -> addresses of patches that begin or end in it, or did
         self._on: dict[int, set[int]] = {}
-        self._pages: dict[int, bytes] = {}  # what the page was
-        # page -> what stood in it, with our patches, when generation() last looked; how often that
-        # was something else
+        self._pages: dict[int, bytes] = {}  # page -> its bytes as the core has left them
+        # page -> (its bytes, patches included, when generation() last looked; a number that grows
+        # when somebody else has changed them)
         self._compared: dict[int, tuple[bytes, int]] = {}
-        self._turn = 0
-        # address of each patch that the guest may write -> what is there; the pages of these; when
-        # that was so
+        self._turn = 0  # which of the pages is compared first, where there are many
+        # patches that the guest may write: address -> the bytes there; their pages; Writes.changes
+        # when they were looked for
         self._suspects: dict[int, bytes] = {}
         self._suspect_pages: Pages = Pages(machine.page_size)
         self._suspected = 0
         self._all: list[int] = []  # the pages of _on
-        self._writable: list[int] = []  # the pages of _on that the guest may write
-        self._judged = (-1, 0)  # when that was so
-        self.version = next(_VERSIONS)  #: another one whenever patches come or go
+        self._writable: list[int] = []  # those that the guest may write
+        # (pages in _on, Writes.changes) when they were looked for
+        self._judged = (-1, 0)
         for addr in self._former:
             self._on.setdefault(addr & -machine.page_size, set()).add(addr)
 
     def read(self, addr: int, size: int) -> bytes:
-        """Original bytes; GuestFault where memory is not mapped."""
+        """Read original text.
+
+        Raises:
+            GuestFault: memory is not mapped there.
+        """
         return self.original(addr, self._machine.read(addr, size))
 
     def original(self, addr: int, data: bytes) -> bytes:
@@ -125,13 +132,13 @@ class Text:
         return bytes(out)
 
     def generation(self, addr: int, size: int) -> int:
-        """Return a number for [addr, addr + size) that grows whenever somebody else has written the
-        pages there.
+        """Return a number that grows whenever somebody else writes the pages of [addr, addr+size).
 
-        The pages are compared as they stand, whatever patches are in them: the costs do not grow
-        with the number of patches, as those of original() do.
+        The pages are compared with the patches in them: unlike original(), this takes no longer
+        where there are many patches.
         """
-        page_size, total = self._machine.page_size, 0
+        page_size = self._machine.page_size
+        total = 0
         for page in range(addr & -page_size, addr + size, page_size):
             was, generation = self._compared.get(page, (b"", 0))
             try:
@@ -145,11 +152,12 @@ class Text:
         return total
 
     def _write(self, addr: int, data: bytes) -> None:
-        """Write guest text, and note for generation() what stands there now.
+        """Write guest text, and note for generation() that the change is the core's own.
 
-        Where somebody else has written there before us, the page counts as changed.
+        If somebody else has changed the bytes there before, their page counts as changed.
         """
-        page_size, end = self._machine.page_size, addr + len(data)
+        page_size = self._machine.page_size
+        end = addr + len(data)
         for page in range(addr & -page_size, end, page_size):
             was, generation = self._compared.get(page, (b"", 0))
             if not was:
@@ -163,9 +171,8 @@ class Text:
         self._machine.patch(addr, data)
 
     def _touching(self, addr: int, size: int) -> list[Patch]:
-        """Patches with a byte in [addr, addr + size). Looks at the addresses or at the patches,
-        whichever are fewer.
-        """
+        """Return the patches with a byte in [addr, addr + size)."""
+        # look at the addresses or at the patches, whichever are fewer
         if size + self._longest < len(self._patches):
             near = (
                 self._patches[a]
@@ -178,8 +185,16 @@ class Text:
         ]
 
     def apply(self, addr: int, new: bytes, size: int = 0, mask: bytes = b"") -> Patch:
-        """Put `new` over the text at `addr`, for an instruction of `size` bytes, until revert().
-        mask: as in Patch.
+        """Put a patch over the text, until revert().
+
+        Args:
+            addr: address of the patch.
+            new: its bytes.
+            size: bytes of the instruction (or bundle) that it stands for; it may be longer.
+            mask: the bits that it replaces; b"": all.
+
+        Returns:
+            The patch.
         """
         now = self._machine.read(addr, len(new))
         tail = self.read(addr + len(new), size - len(new)) if size > len(new) else b""
@@ -193,22 +208,33 @@ class Text:
         return patch
 
     def _lay(self, patch: Patch, now: bytes, bits: bytes) -> None:
-        """Write a patch's `new` or `old` over what is there."""
+        """Write `bits`, a patch's `new` or `old`, over the bytes `now` in memory."""
         self._write(patch.addr, over(now, bits, patch.mask))
 
     def replace(
         self, patch: Patch, addr: int, new: bytes, size: int = 0, mask: bytes = b""
     ) -> Patch:
-        """Put `new` at `addr` where `patch` is, in one write that covers both. Returns the patch
-        that is there now.
+        """Replace a patch by another one, in one write that covers both.
 
-        A patch that somebody has overwritten meanwhile is left alone; revert() will say so.
+        A patch that somebody has overwritten meanwhile is left alone; revert() will warn of it.
+
+        Args:
+            patch: the patch in memory.
+            addr: address of the other one; it touches the first.
+            new: as in apply().
+            size: as in apply().
+            mask: as in apply().
+
+        Returns:
+            The patch that is in memory now.
         """
         if not patch.stands_in(self._machine.read(patch.addr, len(patch.new))):
             return patch
         if self._outlived(patch):
             self._outdated.append(patch.addr)
-        lo, end = min(addr, patch.addr), addr + len(new)
+        # [lo, hi) is written, [addr, end) with the new patch
+        lo = min(addr, patch.addr)
+        end = addr + len(new)
         hi = max(end, patch.addr + len(patch.new))
         covered = self.read(lo, max(hi, addr + size) - lo)
         before = covered[: addr - lo]
@@ -225,8 +251,10 @@ class Text:
         return made
 
     def revert(self, patch: Patch) -> None:
-        """Put the covered bytes back, unless somebody has overwritten the patch meanwhile: they are
-        left, and warn() will say so.
+        """Take a patch out: put the covered bytes back.
+
+        If somebody has overwritten the patch meanwhile, the text stays as it is, and warn() will
+        tell of it.
         """
         self._drop(patch)
         now = self._machine.read(patch.addr, len(patch.new))
@@ -239,15 +267,14 @@ class Text:
         self._was_here(patch)
 
     def _outlived(self, patch: Patch) -> bool:
-        """Return True if what the patch stands for is there no more: the guest has changed what
-        lies behind its bytes.
-        """
+        """Tell whether the guest has changed the patched instruction behind the patch's bytes."""
         return (
             bool(patch.tail)
             and self.read(patch.addr + len(patch.new), len(patch.tail)) != patch.tail
         )
 
     def _keep(self, patch: Patch) -> None:
+        """Note that a patch is in memory."""
         self._patches[patch.addr] = patch
         self.version = next(_VERSIONS)
         self._longest = max(self._longest, len(patch.new))
@@ -259,6 +286,7 @@ class Text:
         self._note(patch)
 
     def _drop(self, patch: Patch) -> None:
+        """Note that a patch is not in memory any more."""
         del self._patches[patch.addr]
         if self._suspects.pop(patch.addr, None) is not None:
             self._suspect_pages.drop(patch.addr)
@@ -267,13 +295,15 @@ class Text:
         self.writes.drop(patch.addr)
 
     def _was_here(self, patch: Patch) -> None:
+        """Remember a patch that was taken out, in case a restored snapshot has it again."""
         self._former.setdefault(patch.addr, {})[patch.new] = patch
         self._note(patch)
         if len(self._former) > FORMER:
             del self._former[next(iter(self._former))]
 
     def _note(self, patch: Patch) -> None:
-        """Something was written there, by us."""
+        """Note that the core has written a patch's bytes: check() must not take that for a change.
+        """
         size = self._machine.page_size
         for page in {patch.addr & -size, patch.addr + len(patch.new) - 1 & -size}:
             self._on.setdefault(page, set()).add(patch.addr)
@@ -287,11 +317,13 @@ class Text:
     # --- somebody else's writes
 
     def check(self) -> int:
-        """Look whether somebody has written what we had: patches that are missing are put back. How
-        many.
+        """Put patches back that somebody has overwritten with the original, and take out old ones.
 
-        Where the machine notes what is written, these pages are looked at, and those that the guest
-        may write.
+        Where the machine notes what its user writes, only those pages are looked at, and the ones
+        that the guest may write.
+
+        Returns:
+            How many patches were put back.
         """
         watching = self._machine.watching
         written = None if watching is None else watching.rewritten()
@@ -307,20 +339,22 @@ class Text:
         return sum(self._repair(page) for page in others) if others else 0
 
     def _kept_pages(self) -> list[int]:
-        """Return the pages where something of ours stands, or stood."""
+        """Return the pages that have patches, or had."""
         if len(self._all) != len(self._on):
             self._all = list(self._on)
         return self._all
 
     def _writable_pages(self) -> list[int]:
-        """Of these the ones that the guest may write."""
-        if self._judged != (state := (len(self._on), self.writes.changes)):
-            self._judged, may_write = state, self.writes.may_write
+        """Return those that the guest may write."""
+        state = (len(self._on), self.writes.changes)
+        if self._judged != state:
+            self._judged = state
+            may_write = self.writes.may_write
             self._writable = [page for page in self._on if may_write(page, page + 1)]
         return self._writable
 
     def _suspect(self, patch: Patch) -> None:
-        """Note a patch that the guest may write."""
+        """Have lost() look at a patch, if the guest may write it."""
         was = patch.new + patch.tail
         if self.writes.may_write(patch.addr, patch.addr + len(was)):
             if patch.addr not in self._suspects:
@@ -328,8 +362,9 @@ class Text:
             self._suspects[patch.addr] = was
 
     def lost(self) -> list[int]:
-        """Return the addresses of patches that the guest has written over since check(), where no
-        store was reported.
+        """Return the addresses of patches that the guest has overwritten without a report.
+
+        Stores since the last check() are found.
         """
         if self._suspected != self.writes.changes:
             self._suspected = self.writes.changes
@@ -338,9 +373,13 @@ class Text:
             for patch in self._patches.values():
                 self._suspect(patch)
         if len(self._suspects) <= AT_A_TIME:
-            read, changed = self._machine.read, self._differs
-            return [addr for addr, was in self._suspects.items()
-                    if read(addr, len(was)) != was and changed(addr) and self.outlived(addr)]
+            return [
+                addr
+                for addr, was in self._suspects.items()
+                if self._machine.read(addr, len(was)) != was
+                and self._differs(addr)
+                and self.outlived(addr)
+            ]
         return [
             addr
             for page in self._other(self._suspect_pages.listed())
@@ -349,9 +388,12 @@ class Text:
         ]
 
     def _other(self, pages: list[int]) -> list[int]:
-        """Return those of the pages that are not what they were."""
+        """Return those of the pages that somebody else has changed.
+
+        Of many pages AT_A_TIME are compared, other ones each time; all, if one of them has changed.
+        """
         if not pages:
-            return []  # another list: check() adds to it
+            return []  # a new list: check() adds to it
         if len(pages) > AT_A_TIME:
             self._turn = (self._turn + AT_A_TIME) % len(pages)
             some = pages[self._turn : self._turn + AT_A_TIME]
@@ -361,8 +403,10 @@ class Text:
         return [page for page in pages if self._differs(page)]
 
     def outlived(self, addr: int) -> bool:
-        """Return True if the patch at `addr` is there no more, nor is the original, nor one from
-        before that somebody has restored; or if what it stands for besides is not.
+        """Tell whether the guest has overwritten the patch at an address, or its tail.
+
+        It has not if the patch is there, or the original, or a former patch: then the owner has
+        restored a snapshot.
         """
         patch = self._patches.get(addr)
         if patch is None or self._outlived(patch):
@@ -373,19 +417,21 @@ class Text:
         return self._beneath(patch, self._machine.read(addr, len(patch.new))) != patch.old
 
     def _differs(self, addr: int) -> bool:
-        """Return True if the page is not what it was."""
+        """Tell whether somebody else has changed the page of an address."""
         page = addr & -self._machine.page_size
         try:
             return self._machine.read(page, self._machine.page_size) != self._pages.get(page)
         except GuestFault:
-            return False  # somebody has unmapped it: the machine will say so
+            return False  # it was unmapped: the machine will report that
 
     def _repair(self, page: int) -> int:
+        """Put back what is missing in a page; return the number of patches put back."""
         back = sum(self._put_back(addr) for addr in self._on[page])
         self._pages[page] = self._machine.read(page, self._machine.page_size)
         return back
 
     def _put_back(self, addr: int) -> bool:
+        """Put a patch back if the original stands in its place; return True if it did."""
         self.stray(addr)
         patch = self._patches.get(addr)
         if patch is None or patch.old == patch.new:
@@ -397,7 +443,7 @@ class Text:
         return True
 
     def stray(self, addr: int) -> bool:
-        """Return True if a patch that was taken away stood there again: the original is back."""
+        """Take out a former patch that stands at an address again; return True if one did."""
         standing = self._patches.get(addr)
         if standing is not None and standing.stands_in(self._machine.read(addr, len(standing.new))):
             return False
@@ -409,52 +455,63 @@ class Text:
         return False
 
     def lay_bare(self, addr: int) -> None:
-        """The guest is about to write there, and what it writes goes over what it knows; or it has.
-        The patch is to be dropped by forget().
+        """Put the original under a patch that the guest is about to overwrite, or has partly.
+
+        The caller drops the patch by forget().
         """
         patch = self._patches[addr]
         now = self._machine.read(addr, len(patch.new))
-        if (bare := self._beneath(patch, now)) != only(now, patch.mask):
+        bare = self._beneath(patch, now)
+        if bare != only(now, patch.mask):
             self._lay(patch, now, bare)
 
     def _beneath(self, patch: Patch, now: bytes) -> bytes:
-        """Return the text beneath a patch: the original, where nothing was written over it.
+        """Return the guest's text in the place of a patch: the original, or what was written since.
 
-        The bytes tell what was written from the patch; where stores are not reported, units of
-        instructions do: text is made of such, and a byte of another instruction may well equal one
-        of the patch.
+        A unit that equals the patch's stands for the original. Where stores are reported a unit is
+        a byte. Else it is what instructions are aligned to: one byte of an instruction that was
+        written there may well equal a byte of the patch.
+
+        Args:
+            patch: the patch.
+            now: the bytes in memory.
         """
-        n, mine = 1 if self.writes.watched else self._machine.arch.insn_align, only(now, patch.mask)
-        return b"".join(
-            (patch.old if mine[at : at + n] == patch.new[at : at + n] else mine)[at : at + n]
-            for at in range(0, len(mine), n)
-        )
+        unit = 1 if self.writes.watched else self._machine.arch.insn_align
+        shown = only(now, patch.mask)
+        text = b""
+        for at in range(0, len(shown), unit):
+            piece = shown[at : at + unit]
+            text += patch.old[at : at + unit] if piece == patch.new[at : at + unit] else piece
+        return text
 
     def warn(self) -> None:
-        """Warn of overwritten patches that were reverted. A warning may be raised (python -W
-        error): so this is the last thing done.
+        """Warn of patches that somebody has overwritten.
+
+        A warning may be raised as an exception (python -W error), so callers do this last.
         """
         if self._overwritten:
-            where, self._overwritten = ", ".join(f"{addr:#x}" for addr in self._overwritten), []
+            where = ", ".join(f"{addr:#x}" for addr in self._overwritten)
+            self._overwritten = []
             warnings.warn(
                 f"text at {where} was overwritten while probed; it is left as it is",
                 TextOverwritten,
                 stacklevel=2,
             )
         if self._outdated:
-            where, self._outdated = ", ".join(f"{addr:#x}" for addr in self._outdated), []
+            where = ", ".join(f"{addr:#x}" for addr in self._outdated)
+            self._outdated = []
             warnings.warn(
-                f"the guest has changed the instruction at {where} behind the probe's breakpoint: hits have "
-                "executed it as it was "
-                "when the probe was registered",
+                f"the guest has changed the instruction at {where} behind the probe's breakpoint: "
+                "hits have executed it as it was when the probe was registered",
                 TextOverwritten,
                 stacklevel=2,
             )
 
     @contextmanager
     def bare(self) -> Iterator[None]:
-        """Put the original text everywhere meanwhile, without taking it for a restored snapshot's:
-        for proofs.
+        """Have the original text in memory inside a with block, for tests that compare memory.
+
+        check() does not take it for a snapshot that was restored.
         """
         patches, self._patches = self._patches, {}
         for patch in patches.values():
@@ -467,13 +524,14 @@ class Text:
             self._patches = patches
 
     def renew(self) -> None:
-        """Forget where breakpoints stood before: the owner has put other text everywhere, and one
-        there is the owner's.
+        """Forget the former patches, since the owner has loaded other text.
+
+        A breakpoint instruction at such an address is then the owner's own.
         """
         self._former.clear()
 
     def forget(self, patch: Patch) -> None:
-        """Drop a patch without touching memory (the text is gone)."""
+        """Drop a patch without touching memory, since its text is gone."""
         self._drop(patch)
         self._former.pop(patch.addr, None)
 
@@ -487,8 +545,6 @@ class Text:
         return sorted(self._patches.values(), key=lambda p: p.addr)
 
     def _holds(self, patch: Patch, addr: int, data: bytes) -> bool:
-        """Return True if the patch is still in memory, as far as `data`, read at `addr`, shows it:
-        guest code may have replaced itself.
-        """
+        """Tell whether `data`, read at `addr`, shows a patch. Guest code may have replaced it."""
         lo, hi = max(patch.addr, addr), min(patch.addr + len(patch.new), addr + len(data))
         return lo >= hi or patch.stands_in(data[lo - addr : hi - addr], lo - patch.addr)

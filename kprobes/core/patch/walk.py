@@ -1,7 +1,13 @@
-"""A walk through text from where an instruction is known to begin: what each instruction says of itself and of its
-neighbours.
+"""A walk through text, from an address where an instruction is known to begin.
 
-It goes as far as somebody asked, and on from there when somebody asks for more.
+The walk decodes one instruction after the other and notes what each says of other text: where
+branches lead, which bytes are data, which instructions are in a delay slot or in an exclusive
+sequence. It goes as far as it is asked to (Walk.reach), and on from there when it is asked again.
+
+Data amid code is the difficult part. Three things tell of it: a symbol marks it; an instruction
+reads or writes it (Walk.literals); or an instruction works out its address and nothing is known to
+lead there (Walk.pointed). The last two may come to light when the walk has already passed the data
+and has taken it for code: then the walk starts again, with what it knows now.
 """
 
 from __future__ import annotations
@@ -13,23 +19,28 @@ from attrs import evolve, frozen
 from ...arch._base import COMPUTED, Arch, Atomic, Decoded, Insn, signed
 from . import exclusive
 
+#: Marks of a byte: no instruction begins there, one does, one that is in a delay slot does.
 NOTHING, PLAIN, DELAY_SLOT = range(3)
-#: Instructions from the start that are followed; without a bound a stretch of zeros would hold up its first question
-#: for minutes.
+#: The most instructions that a walk decodes. Without a bound the first question about a large
+#: stretch of zeros would take minutes.
 MOST = 1 << 16
 _CHUNK = 1024  # bytes read at a time
-_ROUNDS = 16  # walks from the start again, for data that came to light behind
-_RUN, _PROOF = 64, 16  # instructions remembered, and of them those that a computed jump is told of
-_PADDING = 16  # bytes behind a call that does not return, up to the data that follows it
+_ROUNDS = 16  # how often a walk starts again because data was taken for code
+_PRECEDING = 64  # instructions remembered that precede the next one
+_PROOF = 16  # of these, the last ones that may prove that a computed jump leaves the function
+#: The most bytes of padding between a call that does not return and data behind it.
+_PADDING = 16
+_CONDITION = 16  # bytes before an instruction that may make it conditional (Thumb's IT)
 
 
 @frozen
 class WalkedText:
-    """The text of a walk.
+    """The text that walks go through.
 
     Attributes:
-        read: (addr, size) -> bytes, fewer where memory ends.
-        data_end: (addr) -> where the data that is marked there ends; 0 where none is.
+        arch: the guest's architecture.
+        read: (addr, size) -> original bytes, fewer where memory ends.
+        data_end: (addr) -> end of the data that symbols mark at an address; 0 where none is.
         starts: (addr) -> True where a symbol says that a function, or code, begins.
     """
 
@@ -42,42 +53,47 @@ class WalkedText:
 class Walk:
     """The instructions from `start` on, and not beyond `end`.
 
+    Where an attribute maps to an instruction, that is its address, unless said otherwise.
+
     Attributes:
-        code: the bytes read so far.
-        marks: for each of them, whether an instruction begins there.
-        pos: where the walk has come to.
-        stopped: why it cannot go on, "" while it can.
-        literals: byte of data -> the instruction that reads or writes it there.
+        start: where the walk begins.
+        end: where it must end.
+        mode: mode bits of the code.
+        code: the bytes read so far, from `start` on.
+        marks: a mark for each of them: NOTHING, PLAIN or DELAY_SLOT.
+        pos: address of the next instruction.
+        stopped: why the walk cannot go on; "" while it can.
+        literals: address of a byte of data -> the instruction that reads or writes it.
         exclusive: addresses inside exclusive sequences.
-        executed: address (or COMPUTED) -> the instruction that executes what is there.
+        executed: target of an EXECUTE, or COMPUTED -> the EXECUTE (an Insn).
         pointers: address that the text works out -> the instruction that does.
-        pointed: where data begins that only its address tells of -> (where it ends, the
-            instruction that works it out).
-        targets: of direct branches.
-        tables: jump through a table -> where its entries lead.
-        jumps: other computed jumps, by name.
-        leaving: of them, those that return or call at their tail -> the first of the
-            instructions that prove it.
+        pointed: start of data that is known only by its address -> (its end, the instruction that
+            works the address out).
+        targets: addresses that direct branches lead to.
+        tables: jump through a table -> where the table's entries lead.
+        jumps: computed jump -> its name. Jumps through tables are among them.
+        leaving: computed jump that is a return or a tail call -> the first of the instructions
+            that prove it.
     """
 
     __slots__ = (
-        "_bases",
-        "_behind",
+        "_again",
+        "_behind_call",
         "_count",
-        "_doubt",
-        "_ending",
-        "_executing",
-        "_guessed",
+        "_earlier_pointers",
+        "_earlier_targets",
+        "_executes_computed",
+        "_guessed_tables",
         "_in_slot",
-        "_known",
-        "_leads",
-        "_made",
-        "_orphans",
-        "_points",
+        "_preceding",
         "_reached",
-        "_run",
-        "_skipped",
+        "_recent_pointers",
+        "_registers",
+        "_slot_ends",
+        "_slot_of_jump",
         "_source",
+        "_table_bases",
+        "_unreached",
         "code",
         "end",
         "exclusive",
@@ -94,7 +110,7 @@ class Walk:
         "stopped",
         "tables",
         "targets",
-    )  # fmt: skip
+    )
 
     def __init__(self, source: WalkedText, start: int, end: int, mode: int) -> None:
         self._source = source
@@ -103,82 +119,105 @@ class Walk:
         self.mode = mode
         self.code = bytearray()
         self.literals: dict[int, int] = {}
-        # what earlier rounds have found out: data that only its address tells of, by the instruction that works it out;
-        # branches' targets in what was taken for such
-        self._points: dict[int, int] = {}
-        self._leads: set[int] = set()
-        self._executing = False  # an instruction executes another one out of its place, whose address is worked out
+        # what earlier rounds have found out about text that they had already passed:
+        self._earlier_pointers: dict[int, int] = {}  # as `pointers`, of data taken for code
+        self._earlier_targets: set[int] = set()  # as `targets`, of code taken for data
+        self._executes_computed = False  # there is an EXECUTE whose target is computed
         self._begin()
 
     def _begin(self) -> None:
+        """Start a round: forget all that the last one has noted but for what it was repeated for.
+        """
         self.marks = bytearray(len(self.code))
         self.pos = self.start
         self.stopped = ""
         self.exclusive: set[int] = set()
         self.executed: dict[int, Insn] = {}
-        self.pointers: dict[int, int] = self._points.copy()
+        self.pointers: dict[int, int] = self._earlier_pointers.copy()
         self.pointed: dict[int, tuple[int, int]] = {}
-        self.targets: set[int] = self._leads.copy()
+        self.targets: set[int] = self._earlier_targets.copy()
         self.tables: dict[int, list[int]] = {}
         self.jumps: dict[int, str] = {}
         self.leaving: dict[int, int] = {}
-        self._run: list[Insn] = []
-        self._count = 0
-        self._skipped = False  # the next instruction is the delay slot of a call or a jump: nothing comes after it
-        self._in_slot = self._behind = False  # the next instruction is in a delay slot; data came to light behind `pos`
-        self._reached = True  # something is known to lead to `pos`
-        self._doubt = -_PADDING  # behind a call, which may not return
-        self._ending = False  # the delay slot of an instruction that does not go on comes next
-        self._orphans: list[tuple[int, int]] = []  # what was walked though nothing is known to lead there
-        self._guessed: list[tuple[int, int]] = []  # jump tables whose end is only supposed
-        self._made: list[int] = []  # addresses worked out since the last branch, call or place that a branch leads to
-        self._bases: set[int] = set()  # of them, those from which a computed jump may count
-        self._known: dict[int, int] = {}  # register -> an address that it holds
+        self._again = False  # a new round is needed: bytes before `pos` are not what they seemed
+        self._count = 0  # instructions so far
+        self._preceding: list[Insn] = []  # those that always come before the next one
+        # of the instruction at `pos`:
+        self._in_slot = False  # it is in a delay slot
+        self._slot_of_jump = False  # that of a call or a jump that is always taken
+        self._slot_ends = False  # that of an instruction behind which the guest does not go on
+        self._reached = True  # something is known to lead to it
+        self._behind_call = -_PADDING  # address behind the last call, which may not return
+        # stretches (start, end) that were decoded although nothing is known to lead there
+        self._unreached: list[tuple[int, int]] = []
+        # jump tables (start, end) whose end is only supposed
+        self._guessed_tables: list[tuple[int, int]] = []
+        # addresses worked out since the last branch, call or branch target
+        self._recent_pointers: list[int] = []
+        self._table_bases: set[int] = set()  # addresses that a computed jump may have as its base
+        self._registers: dict[int, int] = {}  # register -> the address that it holds, where known
 
     # --- questions
 
     def mark(self, addr: int) -> int:
-        """PLAIN or DELAY_SLOT where an instruction begins, NOTHING elsewhere."""
-        return self.marks[addr - self.start] if self.start <= addr < self.start + len(self.marks) else NOTHING
+        """Return PLAIN or DELAY_SLOT where an instruction begins, NOTHING elsewhere."""
+        if self.start <= addr < self.start + len(self.marks):
+            return self.marks[addr - self.start]
+        return NOTHING
 
     def begins(self) -> list[int]:
         """Return the addresses where instructions begin, as far as the walk has come."""
         return [self.start + offset for offset, mark in enumerate(self.marks) if mark]
 
     def reader(self, start: int, end: int) -> int | None:
-        """The instruction that reads or writes data in [start, end) of the text; None where there is none."""
-        return next((self.literals[addr] for addr in range(start, end) if addr in self.literals), None)
+        """Return the instruction that reads or writes data in [start, end); None: none does."""
+        for addr in range(start, end):
+            if addr in self.literals:
+                return self.literals[addr]
+        return None
 
     def data_user(self, start: int, end: int) -> tuple[int, str] | None:
-        """Find the instruction by which [start, end) of the text holds data.
+        """Find the instruction that tells that [start, end) holds data.
 
         Returns:
-            (the instruction, what it does with the data), None where nothing says so.
+            (the instruction, what it does with the data); None: no instruction tells.
         """
         reader = self.reader(start, end)
         if reader is not None:
             return reader, "reads or writes it"
-        makers = (maker for at, (behind, maker) in self.pointed.items() if at < end and start < behind)
-        maker = next(makers, None)
-        return None if maker is None else (maker, "works out its address, and nothing is known to lead there")
+        for at, (behind, maker) in self.pointed.items():
+            if at < end and start < behind:
+                return maker, "works out its address, and nothing is known to lead there"
+        return None
 
     def decode(self, addr: int) -> Insn:
-        """The instruction at an address, in the walk's mode."""
+        """Return the instruction at an address, in the walk's mode."""
         arch = self._source.arch
-        size, text = 2 * arch.max_insn, arch.text_of(addr)
-        code = bytes(self.code[text - self.start : text - self.start + size]) if text >= self.start else b""
-        return arch.decode(code if len(code) == size else self._source.read(text, size), addr | self.mode)
+        size = 2 * arch.max_insn
+        text = arch.text_of(addr)
+        offset = text - self.start
+        code = bytes(self.code[offset : offset + size]) if offset >= 0 else b""
+        if len(code) != size:
+            code = self._source.read(text, size)
+        return arch.decode(code, addr | self.mode)
+
+    def _is_conditioned(self, insn: Insn) -> bool:
+        """Tell whether an earlier instruction may make this one conditional (Thumb's IT)."""
+        conditioned = self._source.arch.walking.conditioned
+        if conditioned is None:
+            return False
+        offset = max(insn.addr - self.start, 0)
+        return conditioned(insn, bytes(self.code[max(offset - _CONDITION, 0) : offset]))
 
     def _unconditioned(self, addr: int) -> Insn:
-        """The instruction at an address; it may fall through where what stands before it may make it conditional."""
-        insn, conditioned, offset = self.decode(addr), self._source.arch.walking.conditioned, max(addr - self.start, 0)
-        if (insn.falls_through or conditioned is None
-            or not conditioned(insn, bytes(self.code[max(offset - 16, 0) : offset]))):
+        """Return the instruction at an address; if it may be conditional it also falls through."""
+        insn = self.decode(addr)
+        if insn.falls_through or not self._is_conditioned(insn):
             return insn
         return evolve(insn, falls_through=True)
 
     def _fetch(self) -> None:
-        """Have the text that follows, where there is any: a piece of it, of a short function what it has."""
+        """Read the text that the next instruction needs, and more: of a short function all."""
         ahead = 2 * self._source.arch.max_insn
         while (missing := self.pos - self.start + ahead - len(self.code)) > 0:
             left = self.end - self.start + ahead - len(self.code)
@@ -191,54 +230,70 @@ class Walk:
     # --- walking
 
     def reach(self, addr: int) -> None:
-        """Walk on until `addr` is passed, if that is possible."""
+        """Walk on until an address is passed, if that is possible."""
         addr = min(addr, self.end - 1)
         for _ in range(_ROUNDS):
             self._advance(addr)
-            if not self._behind:
+            if not self._again:
                 if self.stopped or self.pos >= self.end:
-                    self._run.clear()  # nothing comes behind it
+                    self._preceding.clear()  # free it: no instruction follows
                 return
-            read_by_data = {byte for byte, reader in self.literals.items() if self._is_data(reader)}
-            self._points = {at: maker for at, maker in self._points.items() if not self._is_data(maker)}
-            self.literals = {byte: reader for byte, reader in self.literals.items() if byte not in read_by_data}
+            # what was said by instructions that turned out to be data does not count
+            self._earlier_pointers = {
+                at: maker
+                for at, maker in self._earlier_pointers.items()
+                if not self._is_data(maker)
+            }
+            said_by_data = {at for at, reader in self.literals.items() if self._is_data(reader)}
+            self.literals = {
+                at: reader for at, reader in self.literals.items() if at not in said_by_data
+            }
             self._begin()
         self._advance(addr)
-        while self._behind:  # so much contradicts itself that no round was the last
-            self._behind = False
+        while self._again:  # the text contradicts itself: be content with what the last round says
+            self._again = False
             self._advance(addr)
 
     def _advance(self, addr: int) -> None:
+        """Walk on until `addr` is passed, the walk is stopped, or a new round is needed."""
         arch = self._source.arch
-        while self.pos <= addr and not self.stopped and not self._behind:
+        while self.pos <= addr and not self.stopped and not self._again:
             if self.pos in self.targets or (not self._reached and self._source.starts(self.pos)):
                 self._reached = True
-                self._doubt = self.pos - _PADDING
-                self._made.clear()
+                self._behind_call = self.pos - _PADDING
+                self._recent_pointers.clear()
             data = self._data_end(self.pos) or self._pointed_end(self.pos)
             if data:
                 self.pos = -(-data // arch.insn_align) * arch.insn_align
                 self._in_slot = False
                 self._reached = False
-                self._run.clear()
-                self._known.clear()
+                self._preceding.clear()
+                self._registers.clear()
                 continue
             self._fetch()
             insn = self.decode(self.pos)
             if not self._reached:
-                inside = min((at for at in self.pointers if self.pos < at < self.pos + insn.size), default=0)
-                if inside and not self._source.starts(inside):  # these bytes are data as well, or padding
+                inside = min(
+                    (at for at in self.pointers if self.pos < at < self.pos + insn.size), default=0
+                )
+                if inside and not self._source.starts(inside):
+                    # the bytes before the data at `inside` are no instruction: data, or padding
                     self.pos = inside
                     continue
-            if insn.decoded is Decoded.TRUNCATED or (insn.decoded is Decoded.UNDEFINED and not arch.in_step):
+            if insn.decoded is Decoded.TRUNCATED or (
+                insn.decoded is Decoded.UNDEFINED and not arch.in_step
+            ):
                 self.stopped = f"bytes at {self.pos:#x} are no instruction ({insn.reject})"
             elif self._count == MOST:
-                self.stopped = f"instructions are followed to {self.pos:#x}, {MOST:,} of them, and no farther"
+                self.stopped = (
+                    f"instructions are followed to {self.pos:#x}, {MOST:,} of them, and no farther"
+                )
             else:
-                self._note(insn)
+                self._take(insn)
 
     def _data_end(self, addr: int) -> int:
-        """The end of the data that begins or goes on at an address; 0: it is none, as far as is known."""
+        """Return the end of data that a symbol or a reader marks at an address; 0: there is none.
+        """
         end = self._source.data_end(addr)
         if not end and addr in self.literals:
             end = addr + 1
@@ -249,123 +304,156 @@ class Walk:
         return end
 
     def _is_data(self, addr: int) -> bool:
-        return addr in self.literals or any(at <= addr < end for at, (end, _) in self.pointed.items())
+        """Tell whether an address is known to hold data."""
+        return addr in self.literals or any(
+            at <= addr < end for at, (end, _) in self.pointed.items()
+        )
 
     def _pointed_end(self, addr: int) -> int:
-        """The end of the data at an address that the text works out, and that nothing leads to; 0: it is no such one.
+        """Return the end of data that is known only by its address; 0: there is none at `addr`.
 
-        It goes on to the next place that a branch leads to. Where nobody knows the function's end an address is as
-        likely another function's; and it may be that of an instruction to be executed out of its place.
+        An address that the text works out is that of data if nothing is known to lead there; the
+        data goes on to the next address that a branch leads to. It is not taken for data's where
+        the function's end is not known (it may be another function's address), nor where an
+        EXECUTE has a computed target (it may be that).
         """
         maker = self.pointers.get(addr)
         if maker is None:
             return 0
-        # Code that itself stands between a call and the address shows that the call returns.
-        returns = addr - self._doubt >= _PADDING or self._doubt <= maker < addr
+        # The last call may not return, and then nothing leads here. It does return if more than
+        # padding lies between, or the very code that works this address out.
+        returns = addr - self._behind_call >= _PADDING or self._behind_call <= maker < addr
         if self._reached and returns:
             return 0
-        if self._executing or addr in self._bases or not self._may_be_data(addr):
+        if self._executes_computed or addr in self._table_bases or not self._may_be_data(addr):
             return 0
         end = min((to for to in self.targets if to > addr), default=self.end)
         self.pointed[addr] = end, maker
         return end
 
-    def _note(self, insn: Insn) -> None:
-        """Take down an instruction, and go on behind it."""
+    def _take(self, insn: Insn) -> None:
+        """Note all that an instruction says, and go on behind it."""
         self._count += 1
         self.marks[insn.addr - self.start] = DELAY_SLOT if self._in_slot else PLAIN
         if not self._reached:
-            follows = self._orphans and self._orphans[-1][1] == insn.addr
-            start = self._orphans.pop()[0] if follows else insn.addr
-            self._orphans.append((start, insn.addr + insn.size))
+            continues = self._unreached and self._unreached[-1][1] == insn.addr
+            start = self._unreached.pop()[0] if continues else insn.addr
+            self._unreached.append((start, insn.addr + insn.size))
         self._in_slot = insn.delay_slot
         self.pos += insn.size
         if insn.atomic is Atomic.OPENS:
             self.exclusive |= exclusive.inside(insn, self._unconditioned)
         if insn.operand is not None:
-            self._operand(insn)
+            self._note_operand(insn)
         if insn.executes is not None:
             self.executed.setdefault(insn.executes, insn)
-            self._executing = self._executing or insn.executes == COMPUTED
+            self._executes_computed = self._executes_computed or insn.executes == COMPUTED
         if insn.target is not None:
-            self._lead(insn.target)
+            self._note_target(insn.target)
         if insn.table:
             self.tables[insn.addr] = []
             self.pos = self._behind_table(insn)
         read = self._source.arch.walking.table
-        table = read(insn, self._run) if read is not None else None
+        table = read(insn, self._preceding) if read is not None else None
         if table is not None:
             targets = table.targets(self._source.read, self.start, self.end)
-            self.tables |= {insn.addr: targets} if insn.indirect or table.base is not None else {}
-            self._operand(evolve(insn, operand=table.start, data=table.size * len(targets)))
+            if insn.indirect or table.base is not None:
+                self.tables[insn.addr] = targets
+            self._note_operand(evolve(insn, operand=table.start, data=table.size * len(targets)))
         for target in self.tables.get(insn.addr, ()):
-            self._lead(target)
-        self._follow(insn)
+            self._note_target(target)
+        self._note_worked_out(insn)
         if insn.indirect:
-            self._computed(insn)
-        self._remember(insn)
-        self._leave(insn)
+            self._note_computed_jump(insn)
+        self._note_preceding(insn)
+        self._note_end(insn)
 
-    def _follow(self, insn: Insn) -> None:
-        """Addresses that several instructions work out, and what is read or written there."""
+    def _note_worked_out(self, insn: Insn) -> None:
+        """Note an address that several instructions work out together, the last being `insn`."""
         follow = self._source.arch.walking.follow
-        use = follow(insn, self._known) if follow is not None else None
+        use = follow(insn, self._registers) if follow is not None else None
         if use is not None:
-            self._operand(evolve(insn, operand=use[0], data=use[1]))
+            self._note_operand(evolve(insn, operand=use[0], data=use[1]))
 
-    def _lead(self, target: int) -> None:
-        """A branch leads to an address."""
+    def _note_target(self, target: int) -> None:
+        """Note that a branch leads to an address.
+
+        If what is there was taken for data, the walk starts again; also if it seemed unreached and
+        goes on into what was taken for data for that reason.
+        """
         self.targets.add(target)
-        # Code that seemed unreached may go on into what was therefore taken for data.
-        doubted = [*((at, end) for at, (end, _) in self.pointed.items()),
-                   *((low, high) for low, high in self._orphans if high in self.pointed), *self._guessed]
-        if any(low <= target < high for low, high in doubted) and target not in self._leads:
-            self._leads.add(target)
-            self._behind = True
+        doubted = [
+            *((at, end) for at, (end, _) in self.pointed.items()),
+            *((low, high) for low, high in self._unreached if high in self.pointed),
+            *self._guessed_tables,
+        ]
+        if target not in self._earlier_targets and any(
+            low <= target < high for low, high in doubted
+        ):
+            self._earlier_targets.add(target)
+            self._again = True
 
-    def _leave(self, insn: Insn) -> None:
-        """Note whether the code behind an instruction is reached from it."""
+    def _note_end(self, insn: Insn) -> None:
+        """Note whether an instruction leads to the code behind it."""
         if insn.target is not None and insn.target != insn.next:
-            self._made.clear()
+            self._recent_pointers.clear()
         if insn.links and insn.target != insn.next:
-            self._doubt = insn.next
-            self._made.clear()
-            self._known.clear()
+            self._behind_call = insn.next
+            self._recent_pointers.clear()
+            self._registers.clear()
         if self._ends_here(insn):
             self._reached = False
-            self._made.clear()
-            self._known.clear()
+            self._recent_pointers.clear()
+            self._registers.clear()
 
     def _ends_here(self, insn: Insn) -> bool:
-        """True where the guest does not go on behind an instruction, or not behind the delay slot that it is."""
-        ends, self._ending = self._ending, False
-        if insn.falls_through or insn.links:
+        """Tell whether the guest does not go on behind an instruction.
+
+        Of a jump with a delay slot that is told of the instruction in the slot.
+        """
+        ends, self._slot_ends = self._slot_ends, False
+        if insn.falls_through or insn.links or self._is_conditioned(insn):
             return ends
-        conditioned, offset = self._source.arch.walking.conditioned, insn.addr - self.start
-        if conditioned is not None and conditioned(insn, bytes(self.code[max(offset - 16, 0) : offset])):
-            return ends
-        self._ending = insn.delay_slot
+        self._slot_ends = insn.delay_slot
         return not insn.delay_slot
 
-    def _operand(self, insn: Insn) -> None:
-        """Note the target of a pc-relative operand: data, or an address that the text works out."""
-        start, end = insn.operand or 0, (insn.operand or 0) + insn.data
+    def _note_operand(self, insn: Insn) -> None:
+        """Note what a pc-relative operand refers to: data, or an address that the text works out.
+
+        If that was passed already and taken for code, the walk starts again.
+        """
+        start = insn.operand or 0
+        end = start + insn.data
         if not insn.data:
             self.pointers.setdefault(start, insn.addr)
-            self._made.append(start)
-            walked = any(low <= start < high for low, high in self._orphans)
-            if walked and start not in self._points and insn.executes is None and self._may_be_data(start):
-                self._points[start] = insn.addr
-                self._behind = True
+            self._recent_pointers.append(start)
+            walked = any(low <= start < high for low, high in self._unreached)
+            if (
+                walked
+                and start not in self._earlier_pointers
+                and insn.executes is None
+                and self._may_be_data(start)
+            ):
+                self._earlier_pointers[start] = insn.addr
+                self._again = True
         elif self.start < end and start < self.end:
             self.literals.update(dict.fromkeys(range(start, end), insn.addr))
-            lo, hi = max(start, self.start) - self.start, min(end, insn.addr) - self.start
-            self._behind = self._behind or any(self.marks[lo:hi])
+            lo = max(start, self.start) - self.start
+            hi = min(end, insn.addr) - self.start
+            self._again = self._again or any(self.marks[lo:hi])
 
     def _may_be_data(self, addr: int) -> bool:
-        """False where an address that the text works out is that of code, whatever leads there."""
+        """Tell whether an address that the text works out may be that of data.
+
+        It is not where code is known to begin, nor where the function's end is not known.
+        """
         bounded = self.end <= self._source.arch.mask
-        return bounded and addr != self.start and addr not in self.executed and not self._source.starts(addr)
+        return (
+            bounded
+            and addr != self.start
+            and addr not in self.executed
+            and not self._source.starts(addr)
+        )
 
     def _behind_table(self, insn: Insn) -> int:
         """Return the address where code goes on behind a jump table.
@@ -373,10 +461,13 @@ class Walk:
         That is where its entries end, as many as a comparison before the jump says; or the lowest
         of its targets that lies ahead, or another place that a branch leads to.
         """
-        start, size, order = self.pos, insn.table, self._source.arch.order
+        start = self.pos
+        size = insn.table  # bytes of an entry
+        order = self._source.arch.order
         bound = self._source.arch.walking.entries
-        count = bound(insn, self._run) if bound is not None else None
+        count = bound(insn, self._preceding) if bound is not None else None
         align = self._source.arch.insn_align
+        # no entry lies behind `last`; code goes on at `end`
         if count is None:
             last = end = min((to for to in self.targets if to > start), default=self.end)
         else:
@@ -388,51 +479,67 @@ class Walk:
             if len(entry) < size:
                 return at
             at += size
-            target = start + int.from_bytes(entry, order.value, signed=not insn.table_unit) * (insn.table_unit or 1)
-            if target != start:  # else it aligns the code behind it
+            value = int.from_bytes(entry, order.value, signed=not insn.table_unit)
+            target = start + value * (insn.table_unit or 1)
+            if target != start:  # an entry of 0 only aligns the code behind the table
                 self.tables[insn.addr].append(target)
             if at <= target < end:
                 end = target
         if count is None:
-            self._guessed.append((start, end))
+            self._guessed_tables.append((start, end))
         return end
 
-    def _addresses(self, at: int, jump: Insn) -> None:
-        """Note as data the table of a computed jump: addresses in this text, or their distances
-        from the table.
+    def _note_address_table(self, at: int, jump: Insn) -> None:
+        """Note the table of a computed jump as data.
+
+        Args:
+            at: where the table begins. Its entries are addresses in this text, or their distances
+                from the table; it ends before the first entry that is neither.
+            jump: the computed jump.
         """
-        arch, size, table = self._source.arch, self._source.arch.bits // 8, at
+        arch = self._source.arch
+        size = arch.bits // 8
+        table = at
         while len(entry := self._source.read(at, size)) == size:
             value = int.from_bytes(entry, arch.order.value)
-            if not any(self.start <= to < self.end and to % arch.insn_align == 0
-                       for to in (value, table + signed(value, arch.bits))):
+            if not any(
+                self.start <= to < self.end and to % arch.insn_align == 0
+                for to in (value, table + signed(value, arch.bits))
+            ):
                 return
             self.literals.update(dict.fromkeys(range(at, at + size), jump.addr))
             at += size
 
-    def _computed(self, insn: Insn) -> None:
+    def _note_computed_jump(self, insn: Insn) -> None:
+        """Note a computed jump: its table, and whether it is proved to leave the function."""
         self.jumps[insn.addr] = insn.name
-        self._bases.update(self._made)
+        self._table_bases.update(self._recent_pointers)
         if insn.operand is not None and not insn.data:
-            self._addresses(insn.operand, insn)
+            self._note_address_table(insn.operand, insn)
         elif self.pos in self.pointers and not insn.falls_through:
-            self._addresses(self.pos, insn)
+            self._note_address_table(self.pos, insn)
         leaves = self._source.arch.walking.leaves
-        branch = max((n for n, i in enumerate(self._run) if i.indirect or i.target is not None), default=0)
-        proof = leaves(insn, self._run[branch:][-_PROOF:]) if leaves is not None else None
+        if leaves is None:
+            return
+        last_branch = max(
+            (n for n, i in enumerate(self._preceding) if i.indirect or i.target is not None),
+            default=0,
+        )
+        proof = leaves(insn, self._preceding[last_branch:][-_PROOF:])
         if proof is not None:
             self.leaving[insn.addr] = proof.addr
 
-    def _remember(self, insn: Insn) -> None:
-        """Remember the instructions that always precede the next one, if nothing jumps between; a
-        branch that was not taken comes first.
+    def _note_preceding(self, insn: Insn) -> None:
+        """Add an instruction to those that precede the next one.
+
+        A call and a jump that is always taken end the list: another path may lead behind them.
         """
         if self._source.arch.walking.leaves is None and self._source.arch.walking.table is None:
             return
-        moves = insn.links or insn.indirect or insn.target is not None or not insn.falls_through
-        if moves and (insn.links or not insn.falls_through):
-            self._run.clear()
-        if not self._skipped and (not moves or (insn.falls_through and not insn.links)):
-            self._run.append(insn)
-            del self._run[:-_RUN]
-        self._skipped = moves and insn.delay_slot and (insn.links or not insn.falls_through)
+        ends = insn.links or not insn.falls_through
+        if ends:
+            self._preceding.clear()
+        elif not self._slot_of_jump:
+            self._preceding.append(insn)
+            del self._preceding[:-_PRECEDING]
+        self._slot_of_jump = ends and insn.delay_slot

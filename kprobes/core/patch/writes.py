@@ -1,8 +1,8 @@
-"""The guest's own writes to text that patches of ours stand in, noticed before they happen.
+"""Watches for the guest's own writes to text that has patches, before they happen.
 
-Only text that the guest may write is watched, and only where the engine reports accesses without
-changing what the guest does. A watch is on a line of text; lines become longer when there are many,
-as the engine asks each watch about each store.
+Only text that the guest may write is watched, and only where the engine can report accesses. The
+engine asks each watch about each store, so there should be few: a watch is on a line of text (a
+power of two bytes), and lines become longer when there are many.
 """
 
 from __future__ import annotations
@@ -13,29 +13,35 @@ from ...errors import Unsupported
 from ...machine._base import Machine, watching_of
 from ...regs import Regs
 
-SHORTEST = 16  # bytes of a line
-MOST = 8  # watches
+SHORTEST = 16  # bytes of the shortest line
+MOST = 8  # watches; for more, lines become longer
 
-Told = Callable[[list[int], int], None]  # (addresses of patches, pc of who writes)
+#: (addresses of the patches, address of the instruction that writes)
+Told = Callable[[list[int], int], None]
 
 
 class Writes:
-    """Watches the bytes that patches stand for."""
+    """Watches the text that patches stand for.
+
+    Attributes:
+        changes: how often the permissions of guest memory have changed.
+        told: called before the guest writes over patches.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._watching = machine.watching
+        self.changes = 0
+        self.told: Told | None = None
         self._kept: dict[int, int] = {}  # address of a patch -> the end of what it stands for
-        self._lines: dict[int, set[int]] = {}  # start of a line -> patches in it
+        self._line = SHORTEST  # bytes of a line
+        self._lines: dict[int, set[int]] = {}  # start of a line -> addresses of patches in it
         self._ends: dict[int, Callable[[], None]] = {}  # start of a line -> what ends its watch
-        self._line = SHORTEST
-        self._writable: dict[int, bool] = {}  # page -> may the guest write it
+        self._writable: dict[int, bool] = {}  # page -> the guest may write it
         self._watchable = True
-        self.changes = 0  #: how often what the guest may write was another thing
-        self.told: Told | None = None  #: called before the guest writes there
 
     def keep(self, addr: int, end: int) -> None:
-        """Watch the text beneath a patch, from `addr` up to `end`, where the guest may write it."""
+        """Watch the text that a patch stands for, [addr, end), if the guest may write it."""
         if self._kept.get(addr) != end:
             self.drop(addr)
             self._kept[addr] = end
@@ -43,7 +49,7 @@ class Writes:
                 self._watch(addr)
 
     def drop(self, addr: int) -> None:
-        """Stop watching the text kept at `addr`."""
+        """Stop watching the text of the patch at an address."""
         end = self._kept.pop(addr, None)
         for line in () if end is None else self._lines_of(addr, end):
             here = self._lines.get(line, set())
@@ -54,7 +60,7 @@ class Writes:
             self._line = SHORTEST
 
     def protected(self, start: int, end: int) -> None:
-        """Look again at [start, end), whose permissions have changed."""
+        """Begin or end watching patches in [start, end), whose permissions have changed."""
         self._writable.clear()
         self.changes += 1
         for addr, behind in [(a, e) for a, e in self._kept.items() if a < end and start < e]:
@@ -62,15 +68,16 @@ class Writes:
             self.keep(addr, behind)
 
     def _lines_of(self, addr: int, end: int) -> range:
+        """Return the starts of the lines that have a byte of [addr, end)."""
         return range(addr & -self._line, end, self._line)
 
     @property
     def watched(self) -> bool:
-        """False where the guest's stores are not reported, as far as is known."""
+        """False once the machine has refused to watch: the guest's stores are not reported."""
         return self._watchable
 
     def may_write(self, addr: int, end: int) -> bool:
-        """Return True where the guest may write some of [addr, end)."""
+        """Tell whether the guest may write some of [addr, end)."""
         size = self._machine.page_size
         for page in range(addr & -size, end, size):
             if page not in self._writable:
@@ -78,6 +85,7 @@ class Writes:
         return any(self._writable[page] for page in range(addr & -size, end, size))
 
     def _watch(self, addr: int) -> None:
+        """Watch the lines of the patch at an address."""
         for line in self._lines_of(addr, self._kept[addr]):
             self._lines.setdefault(line, set()).add(addr)
             if line not in self._ends and self._watchable:
@@ -93,7 +101,7 @@ class Writes:
             self._cut(self._line * 4)
 
     def _cut(self, line: int) -> None:
-        """Change the length of lines."""
+        """Make all lines `line` bytes long, and watch these instead."""
         addrs = set().union(*self._lines.values())
         for end in self._ends.values():
             end()
@@ -107,7 +115,7 @@ class Writes:
         self._ends = {start: watch(start, line, "w", self._written) for start in self._lines}
 
     def _written(self, regs: Regs, address: int, size: int, _data: bytes | None) -> None:
-        """The guest is about to write."""
+        """Find the patches that the guest is about to write over, and tell of them."""
         near = set().union(
             *(self._lines.get(line, ()) for line in self._lines_of(address, address + size))
         )

@@ -17,10 +17,10 @@ MAX_DATA_SIZE = 4096
 
 
 class Admission:
-    """Refuses places and kinds.
+    """Refuses places where no probe, or none of its kind, may be.
 
     Attributes:
-        blacklist: places that the user forbids, and our own.
+        blacklist: places that the user forbids, and the library's own pages.
     """
 
     def __init__(self, rooms: Rooms) -> None:
@@ -30,7 +30,13 @@ class Admission:
         self.blacklist = Blacklist(rooms.machine.symbols, code, rooms.ours, rooms.ranges)
 
     def admit(self, place: Location) -> Insn:
-        """Return the instruction at the place; raises where no probe may be."""
+        """Return the instruction at a place, if a probe may be there.
+
+        Raises:
+            Blacklisted: the place is on the blacklist.
+            NotText: it is not executable, or an object's.
+            NotAnInstruction, Unprobeable: the instruction there, or its neighbours, forbid it.
+        """
         symbol = place.symbol.name if place.symbol else None
         why = self.blacklist.why(place.address)
         if why:
@@ -49,10 +55,18 @@ class Admission:
         return self._survey.at(place.address, place.mode, place.symbol)
 
     def check_kind(self, probe: Probe, place: Location, beside: tuple[Probe, ...]) -> None:
-        """Check the conditions that return probes and jprobes add.
+        """Check what return probes and jprobes need besides.
 
         Args:
+            probe: the probe, of any kind.
+            place: where it is to be.
             beside: probes that are registered there already.
+
+        Raises:
+            NotFunctionEntry: the place is no function's entry.
+            JprobeExists: there is another jprobe.
+            TooBig: data_size is too large, or negative.
+            Blacklisted: the function returns twice, as setjmp does.
         """
         if isinstance(probe, Kprobe):
             return
@@ -86,7 +100,11 @@ class Admission:
 
 
 def typed(probe: P, kind: type[P]) -> P:
-    """Return the probe, if it is one of this kind; BadLocation."""
+    """Return a probe, as one of a kind.
+
+    Raises:
+        BadLocation: it is not of that kind, or no probe at all.
+    """
     if not isinstance(probe, kind):
         raise BadLocation(f"{probe!r} is not a {kind.__name__}", hint=f"pass a {kind.__name__}")
     return probe

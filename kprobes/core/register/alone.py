@@ -1,6 +1,4 @@
-"""Lets one thread at a time change probes, or what else the engine reports: it has the machine for
-itself, as a thread that runs it has.
-"""
+"""Lets only one thread at a time change probes, and none while another one runs the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from ...machine._base import Busy
 
 
 class Changes(Protocol):
-    """An object whose changes take the machine's lock."""
+    """An object whose methods take the machine's lock (Machine.busy)."""
 
     @property
     def busy(self) -> Busy: ...
@@ -25,8 +23,10 @@ S = TypeVar("S", bound=Changes)
 
 
 def alone(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A method that no other thread may be in, nor in a run of the machine: MachineBusy, before it
-    has begun.
+    """Decorate a method that takes the machine's lock while it runs.
+
+    The method raises MachineBusy, and does nothing, while another thread has the lock. A thread
+    that has it, as in a handler, may call such methods.
     """
 
     @wraps(method)

@@ -1,6 +1,4 @@
-"""Keeps the places where no probe may go: ranges and functions that the user forbids, and the
-library's own pages.
-"""
+"""Places where no probe may be: what the user forbids, and the library's own pages."""
 
 from __future__ import annotations
 
@@ -9,8 +7,8 @@ from collections.abc import Callable, Iterator
 from ...errors import BadLocation, NotText
 from ...symbols import Symbol, Symbols
 
-#: Functions that return twice: a return probe would send the second return through an instance long
-#: gone.
+#: Functions that return twice. A return probe's instance is gone after the first return, and the
+#: second would find none.
 RETURNS_TWICE = frozenset(
     {
         "setjmp",
@@ -27,8 +25,10 @@ RETURNS_TWICE = frozenset(
 
 
 class Blacklist:
-    """Forbidden address ranges, each with a name. `addr in blacklist`; iteration gives (start, end,
-    name), by address.
+    """Forbidden address ranges, each with a name.
+
+    `addr in blacklist` tells whether an address is forbidden. Iteration gives (start, end, name),
+    by address.
     """
 
     def __init__(
@@ -41,10 +41,9 @@ class Blacklist:
         """
         Args:
             symbols: the machine's.
-            extent: symbol -> where it begins, and where it ends.
-            ours: address -> whether it is in a page of the library's own, which nobody can take off
-                the list.
-            pages: (start, end) of those.
+            extent: (symbol) -> (start, end) of the function's code.
+            ours: (address) -> True in the library's own pages, which cannot be taken off the list.
+            pages: () -> [(start, end)] of those pages.
         """
         self._symbols = symbols
         self._extent = extent
@@ -53,17 +52,29 @@ class Blacklist:
         self._entries: dict[tuple[int, int], str] = {}
 
     def add(self, what: str | tuple[int, int]) -> int:
-        """Forbid a function by symbol, or [start, end). Returns its size in bytes.
+        """Forbid a function, or a range of addresses.
 
-        Raises UnknownSymbol or AmbiguousSymbol; NotText for a symbol without size; BadLocation for
-        an empty range.
+        Args:
+            what: the function's symbol, or (start, end).
+
+        Returns:
+            The size of what is forbidden, in bytes.
+
+        Raises:
+            UnknownSymbol, AmbiguousSymbol: the symbol does not name one function.
+            NotText: the symbol has no size.
+            BadLocation: the range is empty.
         """
         key, name = self._key(what)
         self._entries[key] = name
         return key[1] - key[0]
 
     def remove(self, what: str | tuple[int, int]) -> None:
-        """Take an entry back; BadLocation where there is no such entry."""
+        """Take an entry back.
+
+        Raises:
+            BadLocation: there is no such entry.
+        """
         key, name = self._key(what)
         if key not in self._entries:
             raise BadLocation("is not on the blacklist", address=key[0], symbol=name or None,
@@ -71,6 +82,7 @@ class Blacklist:
         del self._entries[key]
 
     def _key(self, what: str | tuple[int, int]) -> tuple[tuple[int, int], str]:
+        """Return ((start, end), name) of what a user forbids; the name may be ""."""
         if isinstance(what, str):
             symbol = self._symbols[what]
             start, end = self._extent(symbol)
@@ -86,7 +98,10 @@ class Blacklist:
         return (start, end), found.name if found else ""
 
     def why(self, addr: int) -> str:
-        """Why an address is forbidden; "" where it is not. `foo.suffix` is forbidden with `foo`."""
+        """Return why an address is forbidden; "": it is not.
+
+        With `foo` its parts are forbidden, too, which compilers call `foo.cold` or `foo.part.0`.
+        """
         if self.ours(addr):
             return "this is a page of the library's own"
         entry = self._entry(addr)
@@ -99,12 +114,13 @@ class Blacklist:
         return ""
 
     def _forbids(self, name: str) -> bool:
+        """Tell whether a function of this name is on the list."""
         return bool(self._entries) and any(
             s.name == name and self._entry(self._extent(s)[0]) is not None for s in self._symbols
         )
 
     def _entry(self, addr: int) -> str | None:
-        """Return the name of the entry that an address lies in; None where there is none."""
+        """Return the name of the entry that has an address; None: no entry has it."""
         return next(
             (name for (start, end), name in self._entries.items() if start <= addr < end), None
         )

@@ -1,12 +1,11 @@
-"""Mirrored-argument probes: the entry hook of a jprobe calls the mirror with the probed function's
-arguments.
-"""
+"""Jprobes: the entry hook, which calls the mirror with the probed function's arguments."""
 
 from __future__ import annotations
 
 import ctypes
 import inspect
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from operator import methodcaller
 from typing import Any
@@ -19,20 +18,22 @@ from ..patch.text import Text
 from ..probe import Jprobe
 from .locate import Location, locate
 
-Convert = Callable[[Regs, int], Any]
-Argument = Callable[[Regs], Callable[[], Any]]  #: what reads it on a CPU
-STRINGS = (ctypes.c_char_p, bytes, str)
-INTEGERS, FLOATING = "bBhHiIlLqQ", "fdg"  # ctypes' letters
-#: Bytes above the stack pointer that a guest mirror may overwrite: stack arguments are private
-#: copies (Linux: 64).
+Convert = Callable[[Regs, int], Any]  #: (registers, argument word) -> what the mirror gets
+Argument = Callable[[Regs], Callable[[], Any]]  #: (a CPU's registers) -> a function that reads it
+STRINGS = (ctypes.c_char_p, bytes, str)  # annotations of arguments that point to a string
+INTEGERS = "bBhHiIlLqQ"  # type codes of ctypes
+FLOATING = "fdg"
+#: Bytes of the caller's stack that are restored after a guest mirror has run, so that it may
+#: overwrite its arguments there (Linux: 64).
 STACK_COPY = 512
 
 
 def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Regs], int]:
-    """Return the pre-handler that runs jp's mirror.
+    """Return the pre-handler that runs a jprobe's mirror.
 
-    BadLocation where the entry is neither callable nor guest code; NotText or NotFunctionEntry
-    where it is no guest function.
+    Raises:
+        BadLocation: the mirror is neither callable nor guest code.
+        NotText, NotFunctionEntry: it is an address, but not a guest function's.
     """
     entry = jp.entry
     if isinstance(entry, str):
@@ -48,6 +49,7 @@ def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Re
 
 
 def _check_function(place: Location, machine: Machine) -> None:
+    """Check that a guest mirror is a function."""
     if not machine.executable(place.address):
         raise NotText("a mirror must be guest code", address=place.address,
                       hint="pass a guest function, or a Python one")
@@ -57,6 +59,8 @@ def _check_function(place: Location, machine: Machine) -> None:
 
 
 def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int]:
+    """Return the hook that calls a guest function at `target`, mode bits included."""
+
     def hook(jp: Jprobe, regs: Regs) -> int:
         sp, stack = _top_of_stack(machine, regs)
         try:
@@ -69,10 +73,12 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
 
 
 def _top_of_stack(machine: Machine, regs: Regs) -> tuple[int, bytes]:
-    """Of the callers' stack a guest mirror has a copy: where it is, and the bytes; fewer where
-    mapped memory ends.
+    """Return (address, bytes) of the caller's stack, as much as a guest mirror may overwrite.
+
+    It is less where mapped memory ends.
     """
-    sp, size = regs.sp, STACK_COPY
+    sp = regs.sp
+    size = STACK_COPY
     while size:
         try:
             start = sp if machine.arch.callers > 0 else sp - size
@@ -83,6 +89,7 @@ def _top_of_stack(machine: Machine, regs: Regs) -> tuple[int, bytes]:
 
 
 def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jprobe, Regs], int]:
+    """Return the hook that calls a Python function with as many arguments as it has parameters."""
     try:
         parameters = inspect.signature(entry, eval_str=True).parameters.values()
     except (NameError, SyntaxError, TypeError, ValueError):
@@ -102,7 +109,12 @@ def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jpr
 def _hook(
     entry: Callable[..., Any], arguments: list[Callable[[], Any]]
 ) -> Callable[[Jprobe, Regs], int]:
-    """Return the hook of one CPU, with what never changes looked up beforehand."""
+    """Return the hook for one CPU.
+
+    Args:
+        entry: the mirror.
+        arguments: functions that read its arguments on that CPU.
+    """
 
     def hook(jp: Jprobe, regs: Regs) -> int:
         regs.on_copies(entry, [read() for read in arguments] if arguments else ())
@@ -112,9 +124,19 @@ def _hook(
 
 
 def _arguments(annotations: list[Any], arch: Arch) -> list[Argument]:
-    """Return what reads each argument. Pointers may be counted apart from integers (Abi.pointers)."""
+    """Return a reader for each argument.
+
+    Args:
+        annotations: those of the mirror's parameters.
+        arch: the guest's. It may pass pointers in other registers than integers (Abi.pointers).
+
+    Raises:
+        Unsupported: an argument cannot be read.
+    """
     apart = arch.abi.pointers if arch.abi is not None else ()
-    out, integers, pointers = [], count(), iter(apart)
+    out = []
+    integers = count()
+    pointers = iter(apart)
     for annotation in annotations:
         convert = _converter(annotation, arch)
         if not apart or not _is_pointer(annotation):
@@ -126,11 +148,17 @@ def _arguments(annotations: list[Any], arch: Arch) -> list[Argument]:
                 f"the mirror takes more pointers than {arch.name} passes in registers",
                 hint="leave the last of them out",
             )
-        out.append(_converted(convert, lambda regs, at=register: regs.accessors(at)[0]))  # type: ignore[misc]
+        out.append(_converted(convert, partial(_reader, register)))
     return out
 
 
+def _reader(register: str, regs: Regs) -> Callable[[], int]:
+    """Return the function that reads a register on a CPU."""
+    return regs.accessors(register)[0]
+
+
 def _converted(convert: Convert | None, argument: Argument) -> Argument:
+    """Return a reader that converts what `argument` reads; None: as it is."""
     if convert is None:
         return argument
 
@@ -142,15 +170,22 @@ def _converted(convert: Convert | None, argument: Argument) -> Argument:
 
 
 def _is_pointer(annotation: Any) -> bool:
-    return annotation in STRINGS or getattr(annotation, "_type_", None) == "P" or (
-        isinstance(annotation, type) and issubclass(annotation, ctypes._Pointer))
+    """Tell whether an annotation is that of a pointer."""
+    return (
+        annotation in STRINGS
+        or getattr(annotation, "_type_", None) == "P"
+        or (isinstance(annotation, type) and issubclass(annotation, ctypes._Pointer))
+    )
 
 
 def _converter(annotation: Any, arch: Arch) -> Convert | None:
-    """How an argument word becomes what the annotation asks for: ctypes integers by width and sign,
-    strings by pointer. None: as it is.
+    """Return the function that makes of an argument word what an annotation asks for.
 
-    Raises Unsupported for what is not passed as one integer word.
+    Integers of ctypes are cut to their width, with their sign; strings are read where the word
+    points to. None: the word is passed as it is.
+
+    Raises:
+        Unsupported: the annotation is of something that is not passed as one integer word.
     """
     if annotation in STRINGS:
         decode = annotation is str
@@ -166,10 +201,11 @@ def _converter(annotation: Any, arch: Arch) -> Convert | None:
     if simple and annotation._type_ == "P":
         return None
     if simple and annotation._type_ in INTEGERS:
-        if 8 * ctypes.sizeof(annotation) > arch.bits:
+        bits = 8 * ctypes.sizeof(annotation)
+        if bits > arch.bits:
             raise Unsupported(
-                f"{annotation.__name__} has {8 * ctypes.sizeof(annotation)} bits here, and an argument "
-                f"word of {arch.name} {arch.bits}",
+                f"{annotation.__name__} has {bits} bits here, and an argument word of {arch.name} "
+                f"{arch.bits}",
                 hint="take its words as arguments of their own, c_uint32 each",
             )
         make: Any = annotation
@@ -184,5 +220,6 @@ def _converter(annotation: Any, arch: Arch) -> Convert | None:
 
 
 def _string(regs: Regs, word: int, decode: bool) -> bytes | str | None:
+    """Return the string that a word points to, as str if `decode`; None for a null pointer."""
     text = read_cstr(regs.machine, word) if word else None
     return text.decode(errors="replace") if decode and text is not None else text

@@ -1,5 +1,6 @@
-"""The receiver of the machine's reports: the driver in a run, the registry between runs, from the
-first report to the last.
+"""The receiver of the machine's reports (Sink), from the first to the last.
+
+It passes reports during a run to the driver (hit/trap.py), and those between runs to the registry.
 """
 
 from __future__ import annotations
@@ -16,24 +17,26 @@ from ..patch.rooms import Rooms
 from .alone import alone
 from .registry import Registry
 
-#: by the machine's id: the one that is closed, but for calls that have yet to return. It lives as
-#: long as the machine reports to it.
+#: id of a machine -> its listener that is closed, but is still needed for calls that have yet to
+#: return. An entry lasts as long as the machine reports to the listener.
 _CLOSING: WeakValueDictionary[int, Listener] = WeakValueDictionary()
 
 
 class Listener:
-    """Implements the machine's Sink.
+    """Implements machine._base.Sink for one Kprobes.
 
     Attributes:
-        rooms, returns, registry: what it looks after.
-        closing: pages go back when nobody needs them.
-        busy: the machine's.
+        rooms: the memory of probes.
+        returns: return probes, and the calls being followed.
+        registry: the probes.
+        closing: the Kprobes is closed; memory is given back when no call needs it any more.
+        busy: the machine's lock.
     """
 
     def __init__(self, machine: Machine) -> None:
         before: Listener | None = _CLOSING.get(id(machine))
         if before is not None:
-            before._hand_over()
+            before.hand_over()
         self._machine = machine
         self.busy = machine.busy
         self.rooms: Rooms = Rooms(machine) if before is None else before.rooms
@@ -59,7 +62,7 @@ class Listener:
     # --- Sink
 
     def starting(self, target: int) -> None:
-        """Make memory fit for a run that is about to start at `target`, mode bits included."""
+        """Prepare memory for a run that is about to start at `target`, mode bits included."""
         self._driver.give_up(target)
         self.registry.safe_point()
         self.finish()
@@ -67,27 +70,27 @@ class Listener:
         self.rooms.text.warn()
 
     def sent(self, target: int) -> None:
-        """Make room for a guest that was sent to `target`: a jump whose middle that is gives way.
-        """
+        """Take out a jump that has `target` in its middle, as the guest was sent there."""
         if self.rooms.displaced:
             self._driver.handlers.make_room(target & ~self.rooms.arch.pointers.mode_bits)
 
     def ended(self) -> None:
-        """Look at what a run has left behind: it has ended."""
+        """Notice overwritten text and missed returns after a run, and finish closing."""
         self.registry.look()
         self.finish()
         self.returns.warn()
 
     def exact(self, on: bool) -> None:
-        """Have each instruction executed at its own address (True), or let jumps cover several
-        again.
+        """Have each instruction executed at its own address, for a run that counts them.
+
+        Args:
+            on: False where the run has ended: jumps may cover several instructions again.
         """
         self.registry.optimizer.exact(on)
         self._driver.handlers.settle()
 
     def copied(self, pc: int) -> str:
-        """Say what of the core's the guest has copied with its text, and has failed for at `pc`;
-        "": nothing.
+        """Say which patch the guest has copied with its text, and has failed for at `pc`; "": none.
         """
         return copied_patch(self.rooms, pc)
 
@@ -133,12 +136,15 @@ class Listener:
 
     @alone
     def check_changing(self) -> None:
-        """MachineBusy where nobody may change probes now."""
+        """Check that this thread may change probes now.
+
+        Raises:
+            MachineBusy: another thread runs the machine, or changes probes.
+        """
 
     @alone
     def close(self) -> None:
-        """Unregister all probes; reports are served until the calls being followed have returned.
-        """
+        """Unregister all probes. Reports are served until the followed calls have returned."""
         self.registry.clear()
         self.closing = True
         self.finish()
@@ -147,8 +153,9 @@ class Listener:
         self.rooms.text.warn()
 
     def finish(self) -> None:
-        """Give the memory back if the Kprobes is closing, no call is pending, and no CPU is in a hit
-        or in displaced instructions.
+        """Give memory back and end all reports, if the Kprobes is closing and nothing needs them.
+
+        A call that has yet to return needs them, and a CPU in a hit or in the library's code.
         """
         if not self.closing or self._closed or self._machine.in_turn or not self._driver.at_rest:
             return
@@ -160,19 +167,19 @@ class Listener:
         self._let_go()
 
     def _let_go(self) -> None:
+        """End all reports to this listener."""
         self._closed = True
         _CLOSING.pop(id(self._machine), None)
         self._machine.report_to(None)
-        # somebody may restore what was there while it was probed
+        # a snapshot that is restored later may have our patches in it: they are taken out
         self._machine.before_run = self.rooms.text.check
         for regs in self._machine.cpu_regs:
             regs.true_return = None
         for cb in self._driver.blocks:
             cb.let_go()
 
-    def _hand_over(self) -> None:
-        """Let another Kprobes look after the calls that have yet to return, since this one is
-        closed.
+    def hand_over(self) -> None:
+        """Leave the calls that have yet to return to another Kprobes on the same machine.
 
         Raises:
             AlreadyRegistered: a hit is under way.

@@ -15,14 +15,14 @@ class Listed:
     """A registered probe, as the file `list` shows it.
 
     Attributes:
-        address: of the probepoint.
-        type: "k", "r" or "j".
+        address: address of the probepoint.
+        type: "k" (kprobe), "r" (return probe) or "j" (jprobe).
         symbol: name of the function; "" where unknown.
         offset: bytes from its start.
-        module: that it is in; "" where unknown.
-        flags: of GONE, DISABLED, OPTIMIZED.
-        nmissed: hits that were missed.
-        nhit: hits.
+        module: name of the image that it is in; "" where unknown.
+        flags: those of "GONE", "DISABLED" and "OPTIMIZED" that hold.
+        nmissed: number of hits that were missed.
+        nhit: number of hits.
     """
 
     address: int
@@ -36,7 +36,7 @@ class Listed:
 
 
 def records(points: Iterable[Probepoint]) -> list[Listed]:
-    """Make a record of each probe, by address, at an address newest first."""
+    """Return a record of each probe, by address; at one address the newest first."""
     out = []
     for point in sorted(points, key=lambda p: p.address):
         for probe in point.probes:
@@ -64,23 +64,23 @@ def records(points: Iterable[Probepoint]) -> list[Listed]:
 
 
 def format_list(listed: Iterable[Listed]) -> str:
-    """Return the debugfs `list` file: address, type, symbol+offset, module (one blank where there
-    is none), flags.
+    """Return the debugfs `list` file.
+
+    A line has address, type, symbol+offset, module (a blank where there is none) and flags; without
+    a symbol: address, type, address and flags.
     """
     lines = []
     for p in listed:
-        flags = "".join(f"[{flag}]" for flag in p.flags)
+        place = f"0x{p.address:x}"
         if p.symbol:
-            lines.append(
-                f"{p.address:016x}  {p.type}  {p.symbol}+0x{p.offset:x}  {p.module or ' '} {flags}\n"
-            )
-        else:
-            lines.append(f"{p.address:016x}  {p.type}  0x{p.address:x} {flags}\n")
+            place = f"{p.symbol}+0x{p.offset:x}  {p.module or ' '}"
+        flags = "".join(f"[{flag}]" for flag in p.flags)
+        lines.append(f"{p.address:016x}  {p.type}  {place} {flags}\n")
     return "".join(lines)
 
 
 def format_blacklist(entries: Iterable[tuple[int, int, str]]) -> str:
-    """Return the debugfs `blacklist` file."""
+    """Return the debugfs `blacklist` file: a line for each (start, end, name)."""
     return "".join(
         f"0x{start:016x}-0x{end:016x}\t{name or f'0x{start:x}'}\n" for start, end, name in entries
     )

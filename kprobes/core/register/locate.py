@@ -1,4 +1,4 @@
-"""From what the user wrote to an address: symbol or addr, offset, mode bits, function entry."""
+"""Resolves what the user wrote (symbol or address, and offset) to an address."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...machine._base import Machine
 from ...symbols import Symbol, address_of
 from ..patch.text import Text
 
+#: "sym+0x10", "sym+020" (octal), "sym+16"
 _PLUS = re.compile(
     r"(?P<name>.+?)\+(?P<offset>0[xX][0-9a-fA-F]{1,16}|0[0-7]{0,22}|[1-9][0-9]{0,19})", re.DOTALL
 )
@@ -39,9 +40,18 @@ class Location:
 def locate(
     machine: Machine, text: Text, symbol_name: str | None, addr: int | None, offset: int
 ) -> Location:
-    """Resolve a place. Exactly one of symbol_name ("f", "module:f", "f+0x10") and addr.
+    """Resolve a place.
 
-    Raises BadLocation, UnknownSymbol, AmbiguousSymbol.
+    Args:
+        machine: has the symbols.
+        text: original guest text.
+        symbol_name: "f", "module:f", "f+0x10", or an address as text; None: `addr` is given.
+        addr: an address, which may have mode bits; None: `symbol_name` is given.
+        offset: bytes that are added.
+
+    Raises:
+        BadLocation: not exactly one of them is given, or the place lies outside of the function.
+        UnknownSymbol, AmbiguousSymbol: the symbol does not name one place.
     """
     if (symbol_name is None) == (addr is None):
         raise BadLocation("both symbol_name and addr are given" if addr is not None
@@ -61,17 +71,18 @@ def locate(
 
 
 def split_offset(name: str, machine: Machine) -> tuple[str, int]:
-    """`sym+0x10` -> ("sym", 16). A name that is in the symbol table as it stands is never split."""
+    """Split "sym+0x10" into ("sym", 16). A name that the symbol table has as it is stays whole."""
     match = None if name in machine.symbols else _PLUS.fullmatch(name)
-    return (
-        (match["name"], int(re.sub("^0(?=[0-7])", "0o", match["offset"]), 0))
-        if match
-        else (name, 0)
-    )
+    if match is None:
+        return name, 0
+    return match["name"], int(re.sub("^0(?=[0-7])", "0o", match["offset"]), 0)
 
 
 def _entry(machine: Machine, text: Text, value: int) -> Entry:
-    """Return the function entry that a code address means; unmapped memory holds no marks of one.
+    """Return the function entry that a code address stands for.
+
+    That depends on marks in the text, such as a descriptor or a landing pad. Unmapped memory has
+    none.
     """
     try:
         return machine.arch.pointers.code_address(value, text.read)
@@ -81,22 +92,21 @@ def _entry(machine: Machine, text: Text, value: int) -> Entry:
 
 
 def code_of(machine: Machine, symbol: Symbol, entry: Entry) -> Symbol:
-    """Return the symbol of a function's code: another one where a function's symbol is that of its
-    descriptor.
-    """
-    return (
-        symbol if symbol.address == entry.addr else machine.symbols.covering(entry.addr) or symbol
-    )
+    """Return the symbol of a function's code, where `symbol` may be that of its descriptor."""
+    if symbol.address == entry.addr:
+        return symbol
+    return machine.symbols.covering(entry.addr) or symbol
 
 
 def extent(machine: Machine, text: Text, symbol: Symbol) -> tuple[int, int]:
-    """(start, end) of a function's code."""
+    """Return (start, end) of a function's code."""
     entry = _entry(machine, text, symbol.address | symbol.mode)
     code = code_of(machine, symbol, entry)
     return entry.addr, entry.addr + machine.symbols.extent(code) - code.address
 
 
 def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Location:
+    """Resolve a place `offset` bytes behind a symbol."""
     if offset < 0:
         raise BadLocation(
             f"offset {offset} is negative",
@@ -131,6 +141,7 @@ def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Loc
 
 
 def _at_address(machine: Machine, text: Text, addr: int) -> Location:
+    """Resolve an address, which may have mode bits."""
     entry = _entry(machine, text, addr)
     symbol = machine.symbols.covering(entry.addr)
     if symbol is None:

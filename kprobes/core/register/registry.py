@@ -1,4 +1,4 @@
-"""Registry: which probes there are, and memory as they want it."""
+"""Registry: which probes there are, and breakpoints and jumps in memory as they want them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,21 @@ from .alone import alone
 from .locate import Location, locate
 
 
+def _listed(addrs: list[int]) -> str:
+    """Return addresses as text."""
+    return ", ".join(f"{addr:#x}" for addr in addrs)
+
+
 class Registry:
-    """Registers and unregisters probes, and puts breakpoints and jumps in as they want it.
+    """Registers and unregisters probes, and keeps memory as they want it.
 
     Attributes:
-        points: by address.
-        optimizer: which of them are jumps.
-        driver: what hits do.
-        admission: who may register.
-        rearmed: see Kprobes.
-        busy: the machine's.
+        points: address -> probepoint.
+        optimizer: decides which of them are jumps.
+        driver: serves hits.
+        admission: refuses places where no probe may be.
+        rearmed: how many patches were put back that somebody else had overwritten.
+        busy: the machine's lock.
     """
 
     def __init__(self, rooms: Rooms, returns: Returns) -> None:
@@ -84,8 +89,9 @@ class Registry:
         return None
 
     def _point(self, place: Location, insn: Insn) -> Probepoint:
-        """Return the probepoint at a place, made with its first probe; unloaded text that was
-        loaded again starts afresh.
+        """Return the probepoint at a place; make it if there is none.
+
+        One whose text was unloaded begins anew with what is there now.
         """
         point = self.points.get(place.address)
         symbol = place.symbol
@@ -101,6 +107,7 @@ class Registry:
     def _join(
         self, probe: Probe, point: Probepoint, hook: Callable[[Any, Any], Any] | None
     ) -> None:
+        """Add a probe to a probepoint; its counters begin at 0."""
         probe._owner = self
         probe._point = point
         probe._pre = hook
@@ -115,19 +122,23 @@ class Registry:
 
     @alone
     def unregister(self, probe: Probe) -> None:
-        """Unregister a probe; its text is as before where no other one is there."""
+        """Unregister a probe. Where it was the only one, the original text is back."""
         self.check_mine(probe)
         self.leave(probe)
         self.collect()
 
     def check_mine(self, probe: Probe) -> None:
-        """Raises NotRegistered."""
+        """Check that a probe is registered here.
+
+        Raises:
+            NotRegistered: it is not.
+        """
         if typed(probe, Probe)._owner is not self or probe._point is None:
             raise probe.not_registered()
 
     @alone
     def leave(self, probe: Probe) -> None:
-        """Unregister; collect() is to follow."""
+        """Unregister a probe that is registered here. The caller calls collect() afterwards."""
         point = probe._point
         probe._owner = probe._point = None
         probe._active = probe._gone = probe._off = False
@@ -175,13 +186,13 @@ class Registry:
 
     @alone
     def handlers_changed(self, probe: Probe) -> None:
-        """Boost and optimize anew where a registered probe's handlers have changed."""
+        """Work out anew what hits of a probe do, after its handlers or settings have changed."""
         if probe._point is not None:
             probe._point.refresh()
             self._changed(probe._point)
 
     def explain(self, point: Probepoint) -> str:
-        """Why a probepoint is no jump; "" where it is."""
+        """Return why a probepoint is not a jump; "": it is one."""
         return self.optimizer.explain(point)
 
     @property
@@ -212,7 +223,7 @@ class Registry:
 
     @alone
     def flush(self) -> None:
-        """All five steps of the optimizer, on everything that is queued."""
+        """Make all queued probepoints jumps that can be, and free what is not needed any more."""
         self._drain()
         for point in self.optimizer.queue:
             self.driver.optimize(point, demanded=True)
@@ -221,15 +232,14 @@ class Registry:
     # --- memory
 
     def _changed(self, point: Probepoint) -> None:
-        """The probes at a point have changed: so does what a hit does."""
+        """Have hits served and memory patched as the probes at a point now want, as they changed.
+        """
         if point.detour is not None:
             self.driver.serving.serve(point)
         self.sync(point)
 
     def sync(self, point: Probepoint) -> None:
-        """Make memory say what is wanted: armed where somebody enabled is there and the switch is
-        on.
-        """
+        """Arm or disarm a probepoint: it is armed if an active probe and the switch want that."""
         if self._enabled and point.active:
             if point.state is Arming.DISARMED:
                 self.driver.handlers.make_room(self._rooms.arch.last_of(point.address))
@@ -247,37 +257,41 @@ class Registry:
             self.optimizer.force(point)
             self._settle(point)
         else:
-            self.optimizer.consider(point)  # a jump is taken out at the next safe point
+            self.optimizer.consider(point)  # its jump will be taken out at the next safe point
         self.driver.handlers.settle()
 
     def _settle(self, point: Probepoint) -> None:
-        """The optimizer has taken a jump out: disarm what is not wanted, drop what is not used."""
+        """Disarm a probepoint whose jump was taken out, and drop it, if no probe needs it."""
         if point.state is Arming.ARMED and not (self._enabled and point.active):
             point.disarm()
             self.optimizer.left(point.address)
         self._drop_unused(point)
 
     def _drop_unused(self, point: Probepoint) -> None:
-        if (not point.probes and point.state in (Arming.DISARMED, Arming.GONE)
-            and self.points.get(point.address) is point):
+        """Forget a probepoint that has no probes and is not armed."""
+        if (
+            not point.probes
+            and point.state in (Arming.DISARMED, Arming.GONE)
+            and self.points.get(point.address) is point
+        ):
             point.give_back_slot()
             del self.points[point.address], self._rooms.sites[point.address]
 
     def _drain(self) -> None:
+        """Take out the jumps that are not needed any more."""
         for point in self.optimizer.drain():
             self._settle(point)
         self.driver.handlers.settle()
 
     def safe_point(self) -> None:
-        """Nothing runs: look whether text is as it was left, and let the optimizer work."""
+        """Put back patches that others have overwritten, and take out jumps. Nothing may run."""
         self.rearmed += self._rooms.text.check()
         if self.driver.idle:
             self._drain()
 
     @alone
     def collect(self) -> None:
-        """Outside of a hit, unregistering is a safe point: no jump stays, and slots of probes that
-        are gone are freed.
+        """Take out jumps and free slots that are not needed any more, outside of a hit; then warn.
         """
         if self.driver.at_rest:
             self._drain()
@@ -285,8 +299,9 @@ class Registry:
         self._rooms.text.warn()
 
     def unload(self, start: int, end: int) -> None:
-        """Guest memory [start, end) goes away: probes there are GONE; they stay listed until
-        unregistered.
+        """Give up the probes in [start, end), which is about to be unmapped.
+
+        They stay listed, as GONE, until they are unregistered.
         """
         for point in [p for a, p in self.points.items() if start <= a < end]:
             if point.state is not Arming.GONE:
@@ -306,20 +321,29 @@ class Registry:
         point.refresh()
 
     def overwritten(self, addrs: list[int], pc: int) -> None:
-        """The guest is about to write what probepoints stand for: it finds its own text, and they
-        are GONE.
+        """Give up probes whose text the guest is about to overwrite: it finds its own text there.
 
-        In the middle of an instruction, maybe of a displaced one: nothing is freed.
+        The guest is in the middle of an instruction, which may be a displaced one. So no memory is
+        freed.
+
+        Args:
+            addrs: addresses of the patches.
+            pc: address of the instruction that writes.
         """
         self._lay_bare(addrs)
-        warnings.warn(f"the guest's instruction at {pc:#x} overwrites text at "
-                      f"{', '.join(f'{addr:#x}' for addr in addrs)}, which is probed: "
-                      "the probes there are gone", TextOverwritten, stacklevel=2)
+        warnings.warn(
+            f"the guest's instruction at {pc:#x} overwrites text at {_listed(addrs)}, which is "
+            "probed: the probes there are gone",
+            TextOverwritten,
+            stacklevel=2,
+        )
 
     def _lay_bare(self, addrs: list[int]) -> None:
-        arch, near = self._rooms.arch, self._rooms.sites.between
+        """Put the original text in the place of patches, and give up their probes."""
+        arch = self._rooms.arch
         for addr in addrs:
-            sharing = near(arch.text_of(addr), arch.last_of(addr) + 1)
+            # the probepoints of a bundle share its first address
+            sharing = self._rooms.sites.between(arch.text_of(addr), arch.last_of(addr) + 1)
             for point in [p for p in sharing if p.patch is not None and p.patch.addr == addr]:
                 self.driver.overwritten(point)
                 self._rooms.text.lay_bare(addr)
@@ -327,17 +351,17 @@ class Registry:
         self.driver.handlers.settle()
 
     def look(self) -> None:
-        """Nothing runs: what has been written over text that the guest may write, and nobody has
-        reported, is noticed now.
-        """
-        if addrs := self._rooms.text.lost():
+        """Give up probes whose text the guest has overwritten without a report. Nothing may run."""
+        addrs = self._rooms.text.lost()
+        if addrs:
             self._outlived(addrs)
 
     def _outlived(self, addrs: list[int]) -> None:
+        """Give up probes whose text was overwritten without a report, and warn."""
         self._lay_bare(addrs)
         warnings.warn(
-            f"text at {', '.join(f'{addr:#x}' for addr in addrs)} was overwritten while probed, by stores "
-            "that nobody reports: the probes there are gone, and may have executed what was there before",
+            f"text at {_listed(addrs)} was overwritten while probed, by stores that nobody "
+            "reports: the probes there are gone, and may have executed what was there before",
             TextOverwritten,
             stacklevel=2,
         )

@@ -11,7 +11,7 @@ P = TypeVar("P", bound=Probe)
 
 
 class Registering(Protocol):
-    """A Kprobes, as far as this is concerned."""
+    """What a Shorthand needs of a Kprobes."""
 
     def register(self, probe: Probe) -> None: ...
     def unregister(self, probe: Probe) -> None: ...
@@ -21,6 +21,13 @@ class Shorthand(Generic[P]):
     """A probe about to be registered: decorate its handler, or enter it as a context manager."""
 
     def __init__(self, k: Registering, probe: P, role: str) -> None:
+        """
+        Args:
+            k: registers the probe.
+            probe: not registered yet.
+            role: the probe's attribute that a decorated function is set as: "pre_handler" or
+                another one.
+        """
         self._k = k
         self.probe = probe
         self._role = role

@@ -1,4 +1,4 @@
-"""Foretells what would happen to a probe, without registering one."""
+"""Foretells what a probe at an address would be, without registering one."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Verdict:
     """Findings of k.check() about an address.
 
     Attributes:
-        addr: of the instruction.
-        size: its bytes.
-        name: of its decode row.
+        addr: address of the instruction.
+        size: its size in bytes.
+        name: its name, that of its decode row.
         raw: its encoding.
-        probeable: a kprobe may be registered.
-        reason: why not.
-        how: "step" (out of line), "simulate", "step+simulate" (a branch with its delay slot) or
-            "refuse".
-        boostable: one trap per hit.
-        optimizable: a jump may replace it.
-        why_not_optimized: reason.
-        line: the source line that it is of (path, line, address), None where no file tells; it is
-            looked up when it is asked for.
+        probeable: a kprobe may be registered there.
+        reason: why none may; "": one may.
+        how: how a hit executes it: "step" (out of line), "simulate", "step+simulate" (a branch with
+            its delay slot) or "refuse".
+        boostable: a hit would take only one trap.
+        optimizable: a jump could replace the breakpoint.
+        why_not_optimized: why none could; "": one could.
+        line: its source line (path, line, address); None where no file tells. It is looked up when
+            it is read first.
     """
 
     addr: int
@@ -77,16 +77,18 @@ class Verdict:
 def verdict(
     insn: Insn, reason: str, optimizer: Optimizer, line: Callable[[], SourceLine | None]
 ) -> Verdict:
-    """Return the verdict on an instruction; `reason`: why no probe may be registered there, or "";
-    line: tells its source line.
+    """Return the verdict on an instruction.
+
+    Args:
+        insn: the instruction.
+        reason: why no probe may be registered there; "": one may.
+        optimizer: finds out about boost and jumps.
+        line: () -> its source line.
     """
-    how = (
-        "+".join(
-            word for word, there in (("step", insn.body), ("simulate", insn.simulate)) if there
-        )
-        or "step"
-    )
-    boost, why = False, reason
+    parts = (("step", insn.body), ("simulate", insn.simulate))
+    how = "+".join(word for word, there in parts if there) or "step"
+    boost = False
+    why = reason
     if not reason:
         try:
             boost, why = optimizer.trial(insn)
