@@ -26,8 +26,8 @@ class KprobeError(OSError):
     code = E.EINVAL
 
     def __init__(self, reason: str, *, address: int | None = None, symbol: str | None = None, hint: str = "",
-                 python: str = "") -> None:
-        """hint: what to do about it; python: what else a Python program can do."""
+                 python: str = "", command: str = "") -> None:
+        """hint: what to do about it; python, command: what else a Python program can do, and who types a command."""
         self.reason = reason
         self.address = address
         self.symbol = symbol
@@ -35,7 +35,8 @@ class KprobeError(OSError):
         if address is not None:
             where = f"{where} at {address:#x}" if where else f"{address:#x}"
         text = f"{where}: {reason}" if where else reason
-        self.plain = f"{text}; {hint}" if hint else text
+        advice = ", ".join(filter(None, (hint, command)))
+        self.plain = f"{text}; {advice}" if advice else text
         super().__init__(self.code, "; ".join(filter(None, (text, ", ".join(filter(None, (hint, python)))))))
 
     def __str__(self) -> str:
@@ -230,14 +231,15 @@ class GuestFault(KprobeError):
     code = E.EFAULT
 
     def __init__(self, reason: str, *, address: int | None = None, pc: int | None = None, access: str = "engine",
-                 symbol: str | None = None, number: int | None = None, serve: str = "") -> None:
+                 symbol: str | None = None, number: int | None = None, serve: str = "", command: str = "") -> None:
         self.pc = pc
         self.access = access
         self.number = number
         at = "" if pc is None else f" (pc {pc:#x}{f' {symbol}' if symbol else ''})"
         serve = serve or ("set machine.interrupt_handler to serve it" if access == "interrupt" else "")
         super().__init__(f"{reason}{at}",
-                         python=f"{serve}{', ' if serve else ''}m.regs shows the guest where it stopped")
+                         python=f"{serve}{', ' if serve else ''}m.regs shows the guest where it stopped",
+                         command=command)
         self.reason = reason
         self.address = address
         self.symbol = symbol

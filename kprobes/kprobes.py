@@ -519,7 +519,7 @@ class Kprobes(Uncopied):
 
     def watchpoint(self, where: str | int, size: int, access: str = "w",
                    handler: WatchHandler | None = None) -> Watchpoint:
-        """Call handler(w, regs) at each access of the guest's to `size` bytes (1 to 64) at an address or symbol: "r",
+        """Call handler(w, regs) at each access of the guest's to `size` bytes (1 to 65536) at an address or symbol: "r",
         "w" or "rw".
 
         Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol; GuestFault where nothing is mapped; Unsupported

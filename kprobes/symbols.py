@@ -10,6 +10,7 @@ import math
 import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from .arguments import blame, checked, shown
 from .controls import CONTROLS
@@ -379,12 +380,19 @@ class Symbols:
     def _hint(self, name: str) -> str:
         near = difflib.get_close_matches(name.rpartition(":")[2], list(self._by_name), 3)
         if not near:
-            return "`kprobes symbols FILE` lists what there is"
+            return where_names_are(self)
         return f"did you mean {' or '.join(near).translate(CONTROLS)}?"
 
 
 #: Bytes that a symbol without a size, of which nobody knows the image, reaches at most.
 FARTHEST = 1 << 24
+
+
+def where_names_are(symbols: Iterable[Any]) -> str:
+    """Return what to do about a name that none of `symbols` has."""
+    if any(symbol.kind in ("func", "ifunc") for symbol in symbols):
+        return "`kprobes symbols FILE` lists what there is"
+    return "no function has a name here: --discover or m.discover() finds them"
 
 
 def address_of(name: str) -> int | None:

@@ -178,6 +178,27 @@ def test_messages_are_for_somebody_who_types_commands(tmp_path: Path) -> None:
     assert "m.regs" not in error.value.plain
 
 
+def test_messages_say_which_option_helps(tmp_path: Path) -> None:
+    """What a newcomer's first commands ran into: each says what to type next."""
+    raw, folder, library = tmp_path / "raw", tmp_path / "inputs", tmp_path / "liba.so"
+    raw.write_bytes(b"not an ELF file")
+    folder.mkdir()
+    with tarfile.open(EXAMPLES.parent / "tests" / "data" / "images.tar.xz") as archive:
+        library.write_bytes(archive.extractfile("aarch64/a.so").read())  # type: ignore[union-attr]
+    image = (str(EXAMPLES / "firmware.bin"), "--arch", "cortexm", "--base", "0x08000000")
+    for words, option in (
+        (("symbols", str(raw)), "--arch NAME and --base ADDRESS load a raw image"),
+        (("trace", str(library), "-e", "p tail", "--call", "tail(1)"), "--preload LIBRARY brings a library that has it"),
+        (("trace", str(EXAMPLES / "licence.armhf"), "-e", "p 0x20294", "--run"), "--syscalls serves"),
+        (("fuzz", X86, "--call", "crc32(0, @@, @len)", str(folder)), "--replay FOLDER runs all inputs of one"),
+        (("graph", *image, "fn_1", "--run"), "--discover"),
+        (("trace", *image, "-i", "fn_*", "--run"), "--discover"),
+    ):
+        result = run(*words)
+        assert result.exit_code != 0
+        assert option in result.stderr, result.stderr
+
+
 def test_run_of_what_has_no_entry_says_so(tmp_path: Path) -> None:
     """A library's header gives address 0 as the entry."""
     library = bytearray(Path(X86).read_bytes())

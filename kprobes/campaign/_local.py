@@ -30,7 +30,7 @@ class Local(Executor):
             from pebble import ProcessPool
         except ImportError:
             raise Unsupported("processes of this machine need the package pebble",
-                              hint="pip install 'kprobes[campaign]', or give an executor") from None
+                              hint="pip install 'kprobes[campaign]'", python="or give an executor") from None
         self.workers = workers
         self.timeout = timeout
         self._pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context(START))

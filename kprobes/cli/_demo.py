@@ -14,7 +14,7 @@ _HOMES: Final = (
     Path(__file__).resolve().parent.parent / "demo",
     Path(__file__).resolve().parent.parent.parent / "examples",
 )
-#: what to type next, with each guest
+#: what to type next, with one of the guests
 NEXT: Final = """\
 Try:
   kprobes symbols {guest}
@@ -41,6 +41,5 @@ def demo(folder: Path) -> None:
         with NewFile(path, binary=True) as new:
             new.file.write(content)
         click.echo(path)
-    for path in contents:
-        if path.suffix != ".c":
-            click.echo(NEXT.format(guest=path))
+    guests = [path for path in contents if path.suffix != ".c"]
+    click.echo(NEXT.format(guest=guests[0]))

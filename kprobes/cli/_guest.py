@@ -97,6 +97,8 @@ class GuestOptions:
                 yield machine, k
             except GuestFault as error:
                 self.around.explain(error)
+                if error.access == "interrupt" and not (self.qemu or self.syscalls or self.around.raw):
+                    error.plain += "; --syscalls serves Linux's system calls of library code"
                 raise
             finally:
                 show_accesses(getattr(machine, "board", None))

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from ..errors import EventError
 from ..machine._base import Machine
-from ..symbols import Symbols, spellings
+from ..symbols import Symbols, spellings, where_names_are
 from ._lines import source_places
 from ._markers import marked
 from ._messages import make_error
@@ -71,7 +71,7 @@ def many(text: str, machine: Machine) -> Many | None:
     places = sorted(set(_places(machine.symbols, pattern, matches)))
     if not places:
         raise make_error("BAD_PROBE_ADDR", at, joined,
-                         f"no function is called {pattern}; `kprobes symbols FILE` lists what there is")
+                         f"no function is called {pattern}; {where_names_are(machine.symbols)}")
     rest = _rest(words)
     return Many(joined, words[1], tuple((place, f"{head} {place}{rest}") for place in places))
 

@@ -87,6 +87,8 @@ def input_at(path: str, most: int = LARGEST) -> bytes:
         BadArgument: it has more.
         OSError: it cannot be read.
     """
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder; --replay FOLDER runs all inputs of one")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size  # 0: a pipe, of which nobody knows
         data = file.read(most + 1) if size <= most else b""

@@ -357,7 +357,7 @@ def test_an_input_within_the_limit_that_was_given(tmp_path: Path, corpus: Path) 
 WRONG = [
     (("{0}",), "how is"), (("{0}", "--call", "parse("), "no argument here"), (("{0}", *CALL), "afl-fuzz has not started this"),
     (("{0}", *CALL, "@@"), "afl-fuzz has not started this"), (("{0}", *CALL, "{1}/nowhere"), "No such file"),
-    (("{0}", *CALL, "{1}"), "Is a directory"), (("{0}", *CALL, "--replay", "{1}/nowhere"), "No such file"),
+    (("{0}", *CALL, "{1}"), "--replay FOLDER"), (("{0}", *CALL, "--replay", "{1}/nowhere"), "No such file"),
     (("{0}", *CALL, "{1}/fine", "--replay", "{1}"), "leave INPUT out"), (("{0}", *CALL, "{1}/fine", "-o", "{1}"), "go with --replay"),
     (("{0}", *CALL, "--replay", "{1}", "-o", "{1}/out"), "whose files are the inputs"),
     (("{0}", *CALL, "--replay", "{1}", "--coverage", "x.what"), "no format"),

@@ -171,6 +171,7 @@ class FaultReports:
                 access="fetch",
                 symbol=name,
                 serve=serve,
+                command="--preload LIBRARY brings a library that has it",
             )
         copied = state.sink.copied(pc) if state.sink is not None else ""
         if copied:
