@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
 from .controls import CONTROLS
@@ -11,6 +10,8 @@ from .controls import CONTROLS
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A table whose cells are text, never markup."""
+    from html import escape  # its table of entities takes a command as long to load as five modules of ours
+
     def cells(values: Sequence[Any], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(str(value).translate(CONTROLS))}</{tag}>"
                                 for value in values) + "</tr>"

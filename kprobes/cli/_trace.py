@@ -131,12 +131,12 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) ->
 
 def _stamper(machine: Any, now: Any) -> Callable[[], str]:
     """Return what a line begins with: its time, if there is one."""
-    from ..programs.inline import HOST, INSTRUCTIONS
+    from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK
     from ..tracing.clocks import stamp
 
     if now is None:
         return lambda: ""
-    clock = INSTRUCTIONS if now is machine.clock else HOST
+    clock = INSTRUCTION_CLOCK if now is machine.clock else HOST_CLOCK
     return lambda: f"{stamp(0, now(), clock)}: "
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..arguments import checked
-from ..discover import Found, discover
 from ..errors import Uncopied
 from ..notebook import table
 from .info import DebugInfo
 from .types import CType
 from .view import View
+
+if TYPE_CHECKING:
+    from ..discover import Found
 
 
 def _shown(machine: Any) -> str:
@@ -46,6 +48,8 @@ class Described(Uncopied):
         Returns:
             All functions, by address: what told of each, and how long it is.
         """
+        from ..discover import discover
+
         return discover(self)
 
     def type(self, name: str) -> CType:

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..machine._base import Machine
 from ..programs.maps import OVERWRITE, Array, MapType, Ring, Spec
+from ._layout import ON
 
 if TYPE_CHECKING:
     from ._record import Record
 
-#: words of the state that programs and Python share: records so far, lost ones and all; whether any are taken
-SEQ, ON = 0, 1
-STATE: Final = 1  #: the state's number among a program's maps
 #: bytes for records of programs; how many records are kept
 BYTES: Final = 1 << 23
 KERNEL: Final = 1 << 16  #: bytes of a buffer in a kernel's memory

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from ..machine._base import Machine
-from ..programs.isa import U64
 from ..regs import Regs
-from ._buffer import ON, SEQ
 from ._event import Argument, Event, Type
 from ._filter import Filter
+from ._layout import ON, SEQ
 
 Handler = Callable[[Any, Regs], None]
+_U64: Final = (1 << 64) - 1
 #: struct's letters for unsigned integers, by their bits
 _LETTERS: Final = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
@@ -79,7 +79,7 @@ def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: F
     if filter is not None:
         names |= filter.constants
         lines += [f"if not {_test(filter, fetches)}: return"]
-    wrapped = f" & {U64}" if machine.guest_view is not None else ""  # a guest may have written over it
+    wrapped = f" & {_U64}" if machine.guest_view is not None else ""  # a guest may have written over it
     lines += [f"words[{SEQ}] = number = words[{SEQ}] + 1{wrapped}", "task = machine.cpu_task",
               f"who = {cpu} if task is None else {task}"]
     if triggers:

@@ -7,6 +7,9 @@ from typing import Final
 
 from ._event import Argument, Event
 
+#: words of the state that programs and Python share: records so far, lost ones and all; whether any are taken
+SEQ, ON = 0, 1
+STATE: Final = 1  #: the state's number among a program's maps
 #: bytes of a record before what its event fetches
 HEAD: Final = 16
 #: bytes of a string in a record, its NUL included

@@ -6,22 +6,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..clocknames import HOST_CLOCK
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..errors import GuestFault, MachineClosed
 from ..machine._base import Machine
-from ..programs.inline import HOST
 from ..regs import Regs
 from ..stacks import addresses_of, is_incomplete
-from ._buffer import Buffer, Row
 from ._event import Event
 from ._handler import Handler
-from ._program import EventProgram, RecordReader
 from ._record import Record
 from ._recording import saver
 from ._watchpoint import WatchHandler, Watchpoint
 
 if TYPE_CHECKING:
     from ..programs.program import Program
+    from ._buffer import Buffer, Row
+    from ._program import EventProgram, RecordReader
 
 
 class Attached(Protocol):
@@ -153,7 +153,7 @@ def probe_of(event: Event, machine: Machine, hit: Handler, disabled: bool = Fals
     return made
 
 
-def attached(owner: Owner, made: EventProgram, event: Event, cookie: int, clock: str = HOST) -> Attached:
+def attached(owner: Owner, made: EventProgram, event: Event, cookie: int, clock: str = HOST_CLOCK) -> Attached:
     """An event's program, at its place. clock: what its records' times are of, if they have any."""
     where = event.symbol or event.target
     return owner.attach(made.program, where, event.offset, event.kind == "r", cookie=cookie, clock=clock,

@@ -16,19 +16,19 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..arch._base import Arch
+from ..clocknames import HOST_CLOCK
 from ..errors import ProgramError, Unsupported
 from ..machine._base import Machine
 from ..programs.inguest import RETURNS
-from ..programs.inline import HOST
 from ..programs.maps import Array, Map, MapType, Spec
 from ..programs.meanings import SLOTS
 from ..programs.program import AtEntry, Program
 from ..symbols import Symbols
-from ._buffer import STATE, Buffer
+from ._buffer import Buffer
 from ._counting import Counts
 from ._event import Argument, Event, Scalar, Value
 from ._filter import Filter
-from ._layout import HEAD, Layout, elements, width
+from ._layout import HEAD, STATE, Layout, elements, width
 from ._plans import Word, converter
 from ._writer import KEPT, Part, Writer
 
@@ -57,7 +57,7 @@ def why_not(event: Event, filter: Filter | None = None) -> str:
 
 
 def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Callable[[], EventProgram],
-                 clock: str = HOST) -> str:
+                 clock: str = HOST_CLOCK) -> str:
     """Why hits of an event on this machine need Python, as one clause; empty where what `make` gives can do it."""
     if machine.cpu_task is not None:
         return "Python knows which task runs"

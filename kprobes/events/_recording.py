@@ -6,17 +6,19 @@ Their records are those that a program would write; see _program.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..arch._base import Arch
 from ..machine._base import Machine, RecordedHit, RecordedNumber, RecordedTest
 from ..regs import Regs
-from ._buffer import Buffer
 from ._event import Argument, Event
 from ._filter import Field, Filter, Node, Not, Test
 from ._handler import Handler
 from ._layout import Layout
 from ._plans import Word
+
+if TYPE_CHECKING:
+    from ._buffer import Buffer
 
 #: styles of types whose values are made of numbers when somebody looks
 _STYLES: Final = ("u", "s", "x", "char", "symbol", "symstr", "f")

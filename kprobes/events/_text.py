@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..symbols import CONTROLS, Symbols
-from ._buffer import Buffer, Row
 from ._event import Argument, Event, Type, locate
 from ._place import Place
+
+if TYPE_CHECKING:
+    from ._buffer import Buffer, Row
 
 #: what stands above the lines of `trace`; to be filled in: records there, records ever
 HEAD: Final = """# tracer: nop

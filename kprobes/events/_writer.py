@@ -11,10 +11,9 @@ from ..programs import isa
 from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM, WORDS
 from ..programs.isa import Instruction, lddw
 from ..programs.meanings import CALL_SLOT
-from ._buffer import ON, SEQ, STATE
 from ._event import Argument, Event, Type
 from ._filter import Filter, Node, Not, Test
-from ._layout import STRING, Layout, elements, width
+from ._layout import ON, SEQ, STATE, STRING, Layout, elements, width
 from ._plans import Word
 
 _LOOKUP: Final = 1

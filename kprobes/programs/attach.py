@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from attrs import frozen
 
 from .. import native
+from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK
 from ..core.probe import DIVERTED, Kprobe, Kretprobe, KretprobeInstance, Probe
 from ..debug.info import DebugInfo
 from ..debug.operands import Operand, Unfetchable, operand_of, resolved
@@ -25,7 +26,6 @@ from .engines import check
 from .fitting import fits, words
 from .host import HostCall
 from .inguest import RETURNS, InGuest
-from .inline import HOST, INSTRUCTIONS
 from .keeping import Keeping
 from .maps import SESSION, Map, Programs
 from .program import AtEntry, Program
@@ -154,7 +154,7 @@ class Attachment:
     def _start(self, ticks: Ticks) -> None:
         """Have the guest's instructions counted until detach(), if the clock goes by them."""
         clock = self._owner.machine.clock
-        if ticks.name == INSTRUCTIONS and clock is not None:
+        if ticks.name == INSTRUCTION_CLOCK and clock is not None:
             clock.start()
             self._counts = clock
 
@@ -201,7 +201,7 @@ def attach(
     retprobe: bool = False,
     *,
     cookie: int = 0,
-    clock: Callable[[], int] | str = HOST,
+    clock: Callable[[], int] | str = HOST_CLOCK,
     engine: str | None = None,
     maxactive: int = 0,
     printed: Callable[[str], None] | None = None,
@@ -277,16 +277,16 @@ class Ticks:
 
 def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
     """Return the clock that attach() was given by name or as a function."""
-    if clock == HOST or clock is time.monotonic_ns:
-        return Ticks(HOST, time.monotonic_ns)
-    if clock == INSTRUCTIONS:
+    if clock == HOST_CLOCK or clock is time.monotonic_ns:
+        return Ticks(HOST_CLOCK, time.monotonic_ns)
+    if clock == INSTRUCTION_CLOCK:
         if machine.clock is None:
             raise Unsupported("this machine does not count instructions",
                               hint='use clock="host", or a function that gives ns')
-        return Ticks(INSTRUCTIONS, machine.clock)
+        return Ticks(INSTRUCTION_CLOCK, machine.clock)
     if not callable(clock):
         raise BadArgument(f"{clock!r} is no clock",
-                          hint=f'use "{HOST}", "{INSTRUCTIONS}", or a function that gives ns')
+                          hint=f'use "{HOST_CLOCK}", "{INSTRUCTION_CLOCK}", or a function that gives ns')
     return Ticks("", clock)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK
 from ..errors import Unsupported
 from . import keyed, support
 from .emit import call_helper
@@ -39,7 +40,6 @@ _READS: Final[Mapping[int, str]] = {
 }
 _CLOCKS: Final = (5, 125)
 FOLLOWED_CALL: Final = 24  # bytes of struct call in kprobes/native/words.h
-HOST, INSTRUCTIONS = "host", "instructions"  # clocks, as users name them
 #: of records: number -> the bit that the record's length gets
 _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
 
@@ -49,8 +49,8 @@ class Inlined:
 
     calls: what the verifier has found out about helpers' calls; formats are called by the slot of
     their call then. guest: the environment tells where the guest's memory is. clock: what
-    ktime_get_ns is. HOST: the environment tells where the host's clock is, see hostclock;
-    INSTRUCTIONS: and where their number is; "": Python tells.
+    ktime_get_ns is. HOST_CLOCK: the environment tells where the host's clock is, see hostclock;
+    INSTRUCTION_CLOCK: and where their number is; "": Python tells.
     """
 
     def __init__(self, maps: Sequence[Map], guest: bool = False, clock: str = "",
@@ -65,9 +65,9 @@ class Inlined:
             return w.word((_WORDS[number], 0))
         if number in _READS and self._guest:
             return _read(w, pc, _READS[number])
-        if number in _CLOCKS and self._clock == INSTRUCTIONS:
-            return w.emit(f"load i64, ptr {w.pointer(w.word((INSTRUCTIONS, 0)))}")
-        if number in _CLOCKS and self._clock == HOST:
+        if number in _CLOCKS and self._clock == INSTRUCTION_CLOCK:
+            return w.emit(f"load i64, ptr {w.pointer(w.word((INSTRUCTION_CLOCK, 0)))}")
+        if number in _CLOCKS and self._clock == HOST_CLOCK:
             support.need(w.module, "clock")
             return w.emit(f"call i64 @clock(i64 {w.word(('clock', 0))})")
         if number in _COMMITS:

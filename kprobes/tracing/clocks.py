@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK
 from ..errors import BadArgument, Unsupported
 from ..machine._base import Machine
-from ..programs.inline import HOST, INSTRUCTIONS
 
 #: no times; a function of the user's
 COUNTER: Final = "counter"
 OWN: Final = "own"
-CLOCKS: Final = (COUNTER, HOST, INSTRUCTIONS)
+CLOCKS: Final = (COUNTER, HOST_CLOCK, INSTRUCTION_CLOCK)
 #: those whose times are counts, not nanoseconds
-COUNTS: Final = (COUNTER, INSTRUCTIONS)
+COUNTS: Final = (COUNTER, INSTRUCTION_CLOCK)
 
 
 def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], int] | None:
@@ -23,14 +23,14 @@ def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], i
     instructions."""
     if callable(clock):
         return _own(clock)
-    if clock == INSTRUCTIONS:
+    if clock == INSTRUCTION_CLOCK:
         if machine.clock is None:
             raise Unsupported("this machine does not count instructions",
                               hint='use clock="host", or a function that gives ns')
         return machine.clock
     if clock not in CLOCKS:
         raise BadArgument(f"no clock {clock!r}", hint=f"there are: {', '.join(CLOCKS)}; or give a function")
-    return time.monotonic_ns if clock == HOST else None
+    return time.monotonic_ns if clock == HOST_CLOCK else None
 
 
 def _own(clock: Callable[[], Any]) -> Callable[[], int]:

@@ -9,9 +9,9 @@ from functools import cached_property, lru_cache
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
+from ..clocknames import HOST_CLOCK
 from ..errors import ImageError, Unsupported
 from ..events._record import task_text
-from ..programs.inline import HOST
 from ..stacks import INCOMPLETE, addresses_of, is_incomplete
 from ..symbols import CONTROLS
 from . import nested
@@ -367,7 +367,7 @@ class TableSource:
                    *(name for row in names_of(infos, version) for name in row)} - {*table.column_names}
         if missing:
             raise KeyError(*missing)
-        clock = str(facts.get("clock", HOST))  # older files do not say
+        clock = str(facts.get("clock", HOST_CLOCK))  # older files do not say
         names, lines = ({int(address): str(text).translate(CONTROLS) for address, text in found.items()}
                         for found in (facts["names"], facts.get("lines", {})))  # older files have no lines
         return cls(table, infos, int(facts["lost"]), clock, version), names, lines

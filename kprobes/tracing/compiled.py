@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK
 from ..core.probe import Probe
 from ..events._buffer import Buffer
 from ..events._event import Event
@@ -17,7 +18,6 @@ from ..events._layout import Layout
 from ..events._place import Attached, Owner, attached, probe_at
 from ..events._program import EventProgram, RecordReader, compiled, needs_python, shape
 from ..events._recording import described, recorder
-from ..programs.inline import HOST, INSTRUCTIONS
 from .ring import HEAD, Put, Ring
 
 MOST: Final = 1 << 28  #: bytes for records of programs: those of a trace that takes more go through Python
@@ -102,7 +102,7 @@ class Programs:
     @property
     def _ticks(self) -> str:
         """The programs' clock."""
-        return INSTRUCTIONS if self._clock == INSTRUCTIONS else HOST
+        return INSTRUCTION_CLOCK if self._clock == INSTRUCTION_CLOCK else HOST_CLOCK
 
     def detach(self) -> None:
         """Detach the programs: they run no more."""

@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any
 from attrs import Factory, define, field
 
 from ..arguments import shown
+from ..clocknames import INSTRUCTION_CLOCK
 from ..errors import BadArgument
 from ..pictures.page import View, page
-from ..programs.inline import INSTRUCTIONS
 from ..symbols import CONTROLS
 from .charts import Names, Stacks, flame_data, graph_data, of_stacks
 from .clocks import COUNTER
@@ -73,7 +73,7 @@ def _title(trace: Trace) -> str:
 
 
 def _facts(trace: Trace) -> list[str]:
-    clocks = {COUNTER: "no clock: in order of records", INSTRUCTIONS: "clock: the guest's instructions"}
+    clocks = {COUNTER: "no clock: in order of records", INSTRUCTION_CLOCK: "clock: the guest's instructions"}
     events, tasks = len(trace.events), len(trace.source.tasks)
     return [f"{len(trace):,} record{'s' * (len(trace) != 1)}", f"{events:,} event{'s' * (events != 1)}",
             f"{tasks:,} task{'s' * (tasks != 1)}", clocks.get(trace.clock, f"clock: {trace.clock} (ns)")]
@@ -286,7 +286,7 @@ class _Calls:
     @property
     def unit(self) -> str:
         """Of times."""
-        return {COUNTER: "records", INSTRUCTIONS: "instructions"}.get(self._trace.clock, "ns")
+        return {COUNTER: "records", INSTRUCTION_CLOCK: "instructions"}.get(self._trace.clock, "ns")
 
     def _scaled(self, times: Sequence[int]) -> list[int]:
         """Without a clock a record is 1,000 on the line of time."""

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import checked
+from ..clocknames import INSTRUCTION_CLOCK
 from ..core.probe import Probe
 from ..debug.info import DebugInfo
 from ..errors import BadArgument, EventError, GuestFault, KprobeError, MachineBusy
@@ -19,11 +20,9 @@ from ..events._place import Owner, counts_of, look, probe_of, unlook
 from ..events._siblings import check_sibling
 from ..events._watchpoint import Watchpoint
 from ..machine._base import Clock
-from ..programs.inline import INSTRUCTIONS
 from ..regs import Regs
 from .batches import Batch, Row
 from .clocks import OWN, clock_of
-from .compiled import Programs
 from .info import EventInfo
 from .ring import Ring
 from .stores import IntoRing, Tell, Told
@@ -31,6 +30,8 @@ from .trace import Trace
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from .compiled import Programs
 
 RECORDS = 1 << 20  #: that are kept, where nobody says
 
@@ -151,6 +152,8 @@ class Recording:
     def __enter__(self) -> Trace:
         """Arm the events: all or none. Raises EventError (the place is refused)."""
         if self._programs is None and self._compilable and not self.told:
+            from .compiled import Programs
+
             programs = Programs(self._k, self._ring, self._clock, self.events, self._filters)
             if programs.made or programs.others:
                 self._programs, self._words = programs, programs.buffer.words
@@ -190,7 +193,7 @@ class Recording:
     def _count(self) -> None:
         """Have the guest's instructions counted, where the clock goes by them."""
         clock = self._k.machine.clock
-        if self._clock == INSTRUCTIONS and clock is not None and self._counts is None:
+        if self._clock == INSTRUCTION_CLOCK and clock is not None and self._counts is None:
             clock.start()
             self._counts = clock
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .compiled import Programs
 from .ring import Ring
+
+if TYPE_CHECKING:
+    from .compiled import Programs
 
 Tell = Callable[[Any, int, Sequence[int]], None]  #: (values, return address, stack)
 

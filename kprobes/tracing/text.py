@@ -10,9 +10,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from attrs import evolve
 
+from ..clocknames import INSTRUCTION_CLOCK
 from ..events._event import Type, Value
 from ..events._text import HEAD, task_column
-from ..programs.inline import INSTRUCTIONS
 from .batches import Row
 from .clocks import COUNTS, stamp
 from .info import EventInfo
@@ -99,7 +99,7 @@ def _template(trace: Trace, layout: Layout, info: EventInfo) -> Callable[[str, A
     shown = "".join([f" {field.name}={form}" for field, form in zip(info.fields, forms, strict=True)])
     where = evolve(info, where=info.where.replace("%", "%%")).place("%s")
     counts, first = trace.clock in COUNTS, layout.head + layout.words
-    stamp, count = "%12d" if counts else "%5d.%06d", 4 if trace.clock == INSTRUCTIONS else 0
+    stamp, count = "%12d" if counts else "%5d.%06d", 4 if trace.clock == INSTRUCTION_CLOCK else 0
     line = f"%s [%03d] ..... {stamp}: {info.name}: ({where}){shown}\n"
     pick = _picker(layout, info, first)
     if layout.returns or not counts:
