@@ -367,8 +367,10 @@ class FollowedToReturn(Protocol):
 
 
 class StackWalk(Protocol):
-    """Walks the stacks of one CPU, by rows that it is given: one says how the caller of the function
-    at an address is found. An address that it comes to and that has no row is looked up.
+    """Walks the stacks of one CPU, by rows that it is given.
+
+    A row says how the caller of the function at an address is found. Where the walk comes to an
+    address without a row, it asks for one (StackWalking.begin, `look`).
 
     Attributes:
         walk: (regs, limit) -> pc and return addresses, as stacks.Stack.kept() gives them; None:

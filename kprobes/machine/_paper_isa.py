@@ -1,13 +1,13 @@
 """PAPER, the instruction set of the toy engine: 1 to 3 bytes, a link register, one delayed branch,
 an exclusive pair.
 
-    01 d i  add d, i      02      nop          03 o    jmp o        04 o    call o       05      ret
-    06 d a  load d, [a]   07 s a  store s, [a] 08 a o  brz a, o     09 o 00 djmp o (the next add is its delay slot)
-    0a d    ll d          0b d    sc d         0d d a  div d, a     0e a    jr a         0f      sys
+    01 d i  add d, i      02      nop           03 o    jmp o       04 o    call o     05   ret
+    06 d a  load d, [a]   07 s a  store s, [a]  08 a o  brz a, o    09 o 00 djmp o
+    0a d    ll d          0b d    sc d          0d d a  div d, a    0e a    jr a       0f   sys
     cc      trap
 
 `i` is a signed byte, `o` one counted from the instruction's own address; `d`, `a`, `s` number
-registers (sp is 8, lr is 9).
+registers (sp is 8, lr is 9). The `add` behind a `djmp` is its delay slot.
 """
 
 from __future__ import annotations

@@ -109,8 +109,16 @@ class PaperMachine:
     page_size = PAGE
     maps_runs = in_turn = False
     # powers of other engines
-    hits = following = stack_walking = hit_recording = host_view = guest_view = watching = blocks = None
-    marked_memory = clock = None
+    hits = None
+    following = None
+    stack_walking = None
+    hit_recording = None
+    host_view = None
+    guest_view = None
+    watching = None
+    blocks = None
+    marked_memory = None
+    clock = None
 
     def __init__(
         self,

@@ -3,19 +3,23 @@
 Begin with `machine`, which makes the parts and hands each what it needs, and with the table of
 states in `runcontrol`. From the socket upwards:
 
-| room | does |
+| modules | what they are for |
 |---|---|
-| `packets` `polling` | packets over a socket; busy waiting for an answer |
-| `target` `stopreplies` `breakpoints` `flash` | a stub: what it can do, what it says at a stop, its breakpoints |
-| `registers` `layouts` `threads` | register files, how stubs number registers, threads as CPUs |
-| `runcontrol` `interrupts` `calls` | stops become reports (states of a run); stopping a guest; runs and calls |
-| `accesses` `pendingbranches` `trapsintext` | faults; branches that wait for a delay slot; traps under QEMU |
-| `threadlock` | threads take turns (states of their lock) |
-| `secondthread` `trampolines` `deferred` | how that begins, code that takes the lock, text that changes |
+| `packets` `polling` | packets over a socket; waiting for an answer |
+| `target` `stopreplies` | a stub: what it can do, what it says at a stop |
+| `breakpoints` `flash` | the stub's breakpoints; memory where only hardware ones work |
+| `registers` `layouts` `threads` | register files; how stubs number registers; threads as CPUs |
+| `runcontrol` `calls` | runs: stops become reports (with a table of states); guest calls |
+| `interrupts` | stopping a running guest |
+| `accesses` `pendingbranches` | faults; branches that wait for their delay slot |
+| `trapsintext` | traps of the core's own in a process under QEMU |
+| `threadlock` | the lock by which threads take turns at probes (with a table of states) |
+| `secondthread` | how taking turns begins |
+| `trampolines` `deferred` | code that takes that lock; changes of text while threads run |
 | `memory` `scratch` `files` | memory as the core sees it; executable pages; what is loaded |
 | `injected` `linux` | code that a guest executes for the library; system calls |
-| `sites` `hostreads` | programs in the guest, and their reads that the host makes |
-| `children` `detaching` `returnaddresses` | processes that go on without the library |
+| `sites` `hostreads` | programs in the guest; their reads of memory that the host makes |
+| `children` `detaching` `returnaddresses` | processes that run on without the library |
 | `launch` | QEMU, started by the library |
 """
 

@@ -185,8 +185,8 @@ class StubBreakpoints:
         with suppress(GuestFault):
             if self.hardware and self._read(addr, kind):
                 return NoBreakpoint(
-                    "memory that cannot be written wants a hardware breakpoint, and all that the stub "
-                    f"has are in use: {len(self.hardware)}",
+                    "memory that cannot be written wants a hardware breakpoint, and all that the "
+                    f"stub has are in use: {len(self.hardware)}",
                     address=addr,
                     hint="unregister or disable a probe in such memory",
                 )

@@ -1,14 +1,14 @@
-"""Letting go of a guest that runs on without the library: nothing of it is executed or awaited
-there afterwards.
+"""Letting go of a guest that runs on without the library.
 
-What is left when the probes are unregistered, in the order in which it is put right:
+Afterwards it executes none of the library's code, and waits for nothing of it. What is still there
+when the probes are unregistered, in the order in which it is dealt with:
 
-| left behind | what would become of it | put right by |
+| left behind | what it would do | what is done |
 |---|---|---|
-| a thread in a slot, or at a trap of the core's | it dies of the trap at the slot's end | its hit is finished |
-| followed calls return through a trampoline | they die of its trap | their true return addresses |
-| an interrupt, on its way | the guest dies of it, or stops | it is waited for |
-| signals of the guest's own that wait here | they are lost | they are delivered |
+| a thread in a slot, or at a trap of the core's | die of the slot's last trap | finish its hit |
+| followed calls, which return to a trampoline | die of its trap | write their return addresses |
+| an interrupt on its way | end the guest, or stop it | wait for it |
+| signals of the guest's own, kept by the library | be lost | deliver them |
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
@@ -147,7 +148,9 @@ class Linked:
         return self._at(at, 4), self._at(at + (16 if self._word == 8 else 8))
 
     def _at(self, addr: int, size: int = 0) -> int:
-        return int.from_bytes(self._read(addr, size or self._word), self._order)  # type: ignore[arg-type]
+        """Read a number of `size` bytes; 0: of a word."""
+        order: Any = self._order
+        return int.from_bytes(self._read(addr, size or self._word), order)
 
     def _string(self, addr: int) -> str:
         text = b""

@@ -36,8 +36,8 @@ LATELY = 1.0
 QUIET = 0.02  #: seconds that one is waited for where none has come lately
 PROC = Path("/proc")
 NO_GROUP = (
-    "the machine is gone. gdbserver's interrupt goes to the process group that the process leads: start it "
-    "with setsid, or connect to gdbserver from the computer that it runs on"
+    "the machine is gone. gdbserver's interrupt goes to the process group that the process leads: "
+    "start it with setsid, or connect to gdbserver from the computer that it runs on"
 )
 
 

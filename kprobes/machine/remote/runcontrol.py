@@ -3,22 +3,24 @@ reach it.
 
 | state | what holds | what leads on |
 |---|---|---|
-| IDLE | no run is under way (`depth` is 0), and the guest stands | run() -> STOPPED; errand() -> RUNNING |
-| STOPPED | the guest stands in a run; its last stop is answered: handlers run | resume -> RUNNING; the end -> IDLE |
-| RUNNING | the guest was resumed, and a stop reply is awaited | a stop reply -> STOPPED; timeout, Ctrl-C -> HALTING |
-| HALTING | a running guest was asked to stop (interrupts.py) | a stop reply, the interrupt's or not -> STOPPED |
-| ENDED | the program has ended (`exit_status`), or the connection is lost: probes are GONE | nothing |
+| IDLE | no run (`depth` is 0); the guest stands | run() -> STOPPED; errand() -> RUNNING |
+| STOPPED | the guest stands in a run: handlers run | resuming -> RUNNING; the run's end -> IDLE |
+| RUNNING | the guest runs; a stop reply is awaited | it -> STOPPED; timeout, Ctrl-C -> HALTING |
+| HALTING | the running guest was asked to stop (interrupts.py) | any stop reply -> STOPPED |
+| ENDED | the program has ended (`exit_status`), or the connection is lost | nothing |
 
-Only the thread that holds `busy` moves between them; stop(), which any thread may call, takes
-effect in STOPPED. A run is nested where a handler calls the guest: it starts in STOPPED, and comes
-back to it. Resuming goes through these, in this order: maps of programs are pushed
-(`DetourHooks.going`), CPUs that were moved are sent on, the lock of threads is given back
-(`ThreadLock.go_on`), signals that wait are delivered, and registers are written.
+Only the thread that holds `busy` moves between them. Any thread may call stop(), which takes effect
+in STOPPED. A run is nested where a handler calls the guest: it starts in STOPPED, and comes back to
+it. In ENDED all probes are GONE.
 
-What a stop means is asked in this order (`_answer`): the program's end; a system call that was
-asked for; a thread with the lock; the second thread; a breakpoint of the core's; a program that
-asks the host; a late interrupt; a fault of the guest's; any other signal, which is delivered when
-the guest goes on.
+Resuming takes these steps, in this order: the maps of programs are written to the guest
+(`DetourHooks.going`); CPUs that handlers have moved are sent there; the threads' lock is given back
+(`ThreadLock.go_on`); signals that wait are delivered; registers are written.
+
+What a stop means is decided in this order (`_answer`): the program's end; a system call that was to
+be reported; a thread that stopped with the lock; the second thread; a breakpoint of the core's; a
+program that asks the host; a late interrupt; a fault of the guest's; any other signal, which is
+delivered when the guest goes on.
 """
 
 from __future__ import annotations
@@ -42,20 +44,21 @@ from .threadlock import TRAPS, ThreadLock
 from .threads import RemoteThreads
 from .trapsintext import TrapsInText
 
-DEEPEST = 16  #: nested runs
-LONGEST = 1 << 25  #: seconds, a year: what clocks and sockets take
+DEEPEST = 16  #: the most runs that may be nested
+LONGEST = 1 << 25  #: the longest timeout, in seconds (a year): what clocks and sockets take
 SIGTRAP, SIGSTOP = 5, 19
-STEPS = 64  #: that a thread makes in code of the core's, at most
+STEPS = 64  #: the most steps that a thread makes to leave code of the core's
 
 
 class RunControl:
     """Makes a guest run, and answers its stops.
 
     Attributes:
-        sink: the core; None: reports go to none.
-        breakpoints: addresses of the core's.
-        exit_status: of the program, once it has ended; negative: the signal that ended it.
-        depth: number of nested runs.
+        sink: receives reports, the core; None: nothing does.
+        breakpoints: addresses of the core's breakpoints.
+        exit_status: the status that the program has ended with; negative: the number of the signal
+            that ended it; None: it has not ended.
+        depth: number of runs under way, one inside the other.
         busy: the machine's lock, which is also held to change probes.
     """
 
@@ -76,13 +79,17 @@ class RunControl:
         """Prepare; nothing runs.
 
         Args:
-            lock: how threads are kept apart.
-            breakpoints: addresses of the core's, which `lock` keeps.
+            target: the stub.
+            threads: the guest's threads, and their registers.
+            arch: the guest's architecture.
+            symbols: the machine's.
+            lock: by which threads take turns.
+            breakpoints: addresses of the core's breakpoints, a set that `lock` changes.
             detours: code in the guest that leads to programs.
             interrupt: how a running guest is stopped.
-            console: gets what the guest prints by the stub.
+            console: called with what the guest prints by way of the stub.
             system: the guest is a whole machine, with interrupts.
-            status: returns the exit status of a process whose stub has gone with it; None: it has
+            status: returns the exit status of a process whose stub has ended with it; None: it has
                 none.
         """
         self._target = target
@@ -107,8 +114,8 @@ class RunControl:
         self._branches = PendingBranches(target, arch)
         self._traps = TrapsInText(target, threads, breakpoints)
         self._stopping = False  # stop() was called
-        self._alone = False  # the current thread runs alone: in a call, and in a nested run
-        self._by_hardware = False  # what stopped last was a hardware breakpoint
+        self._alone = False  # only the current thread runs: in a call, and in a nested run
+        self._by_hardware = False  # the last stop was at a hardware breakpoint
 
     # --- runs
 
@@ -121,15 +128,15 @@ class RunControl:
         *,
         call: bool = False,
     ) -> None:
-        """Run from `start` (None: where it stands) until pc is `end`, stop(), or the program's end.
+        """Run the guest until its pc is `end`, stop() is called, or the program ends.
 
         Args:
-            start: address, mode bits included.
+            start: address, mode bits included; None: where it stands.
             end: address, without mode bits; None: nowhere.
             timeout: seconds; None: no bound.
-            max_insns: instructions of the current thread, which makes steps then; None: no bound.
-            call: a function is called: the current thread runs alone, and what it does wrong ends
-                the run.
+            max_insns: instructions that the current thread may execute, step by step; None: no
+                bound.
+            call: a function is called: only the current thread runs, and its faults end the run.
 
         Raises:
             GuestFault: the program was ended by a signal, or a call has failed.
@@ -190,10 +197,10 @@ class RunControl:
             self.busy.release()
 
     def check_idle(self) -> None:
-        """Refuse what cannot be done in a run.
+        """Check that no run is under way.
 
         Raises:
-            MachineBusy: a run is under way.
+            MachineBusy: one is.
         """
         if self.depth:
             raise MachineBusy(
@@ -220,11 +227,11 @@ class RunControl:
                 raise GuestTimeout(over, pc=self._lock.onward if self._lock.held else pc)
             if max_insns is not None and pc in self.breakpoints:
                 self._trap(pc)
-                # simulated: no step is made for it
+                # an instruction that was simulated counts, though no step is made for it
                 done += not self._ours(pc) and not self._ours(self._regs.pc)
                 continue
-            # made to run on from a hardware breakpoint OpenOCD 0.12 makes a step, tells of that
-            # stop, and runs on
+            # at a hardware breakpoint: told to continue, OpenOCD 0.12 makes a step, reports that as
+            # a stop, and runs on nevertheless
             slot = self._by_hardware or self._in_slot(pc)
             stop = self._advance(deadline, alone, step=max_insns is not None or slot)
             if (max_insns is not None and stop.kind == "signal" and self._regs.pc != end
@@ -240,10 +247,10 @@ class RunControl:
             self._answer(stop, stepping=max_insns is not None, slot=slot)
 
     def _in_slot(self, pc: int) -> bool:
-        """Return True where a step leads out of a slot, in a whole machine.
+        """Tell whether a step at `pc` leads out of a slot, in a whole machine.
 
-        It is made without interrupts: else another task could come to a probe while this one's hit
-        is under way.
+        The guest makes the step without interrupts. Else another task could come to a probe while
+        this one's hit is under way.
         """
         return (
             self._system
@@ -252,8 +259,13 @@ class RunControl:
         )
 
     def _progress(self, before: int, after: int) -> bool:
-        """Return True where a step executed an instruction of the guest's own: not one that leads
-        back from a slot.
+        """Tell whether a step has executed an instruction of the guest's own.
+
+        A jump back from a slot is none.
+
+        Args:
+            before: pc before the step.
+            after: pc behind it.
         """
         home = None if self.sink is None else self.sink.home(before)
         return home != after if home is not None else not self._ours(before)
@@ -288,8 +300,7 @@ class RunControl:
             if self.exit_status is None:
                 raise GuestTimeout("the time is over", pc=self._regs.pc) from None
             return end_of(self.exit_status)
-        # Ctrl-C, a signal handler that raises: the guest stands before that goes on
-        except BaseException:
+        except BaseException:  # Ctrl-C, or a signal handler that raises: stop the guest first
             if not self._target.link.closed:
                 self._halt()
             raise
@@ -298,8 +309,9 @@ class RunControl:
         return stop
 
     def errand(self, thread: str, *, step: bool = False) -> StopReply:
-        """Let one thread run for the library, to its next stop. In a kernel others run, too: it may
-        wait for them.
+        """Let one thread execute code for the library, to its next stop, outside of run().
+
+        In a whole machine the other CPUs run as well: this one may wait for them.
 
         Args:
             thread: as the stub names it.
@@ -323,9 +335,7 @@ class RunControl:
         return stop
 
     def finish_hits(self) -> None:
-        """Have every thread that is in code of the core's leave it: in a slot, or at a trap.
-        Between runs.
-        """
+        """Let every thread leave code of the core's: a slot, or a trap. Called between runs."""
         for regs in self._threads.known:
             for _ in range(STEPS):
                 self._threads.current = regs.cpu
@@ -340,15 +350,17 @@ class RunControl:
                     self._answer(stop, slot=True)
 
     def take_back_interrupts(self) -> None:
-        """Let the guest run until no interrupt is on its way to it. Nothing is probed any more."""
+        """Let the guest run until no interrupt is on its way to it. No probe may be left."""
         self._interrupts.take_back()
 
     def keep(self, stop: StopReply) -> bool:
-        """Deal with a stop in an errand: keep a signal for later, serve some task's hit in a whole
-        machine.
+        """Deal with a stop during errand() that is not its end.
+
+        A signal is kept for later; in a whole machine it may be another task's hit, which is
+        served.
 
         Returns:
-            False where the stop may be the end of a step.
+            False where the stop may be the end of the errand's step.
         """
         if self._system:
             self._answer(stop)
@@ -361,11 +373,14 @@ class RunControl:
         return True
 
     def _note(self, stop: StopReply, sure: bool = False) -> StopReply:
-        """Return what a stop is, and look at the registers of the thread that has stopped from now
-        on.
+        """Note a stop: the thread that has stopped is the current one from now on.
 
         Args:
+            stop: the stub's reply.
             sure: the guest ran freely, and no interrupt was on its way (TrapsInText.told).
+
+        Returns:
+            The stop; one at a trap of the core's own is the stop of a breakpoint.
         """
         if stop.kind == "signal":
             self._threads.stopped(stop.thread or self._threads.name)
@@ -382,7 +397,7 @@ class RunControl:
             self._second(stepping=False)
 
     def _second(self, stepping: bool) -> None:
-        """Have threads take turns: the current one stands before the call that makes the second."""
+        """Begin to have threads take turns: the current one is about to make the second."""
         self._lock.second(self.sink, lambda thread: self.errand(thread, step=True), self.keep)
         if stepping:
             self._lock.check_countable()
@@ -391,18 +406,20 @@ class RunControl:
 
     @property
     def _regs(self) -> Regs:
+        """Registers of the current thread."""
         return self._threads.regs[self._threads.current]
 
     def _ours(self, pc: int) -> bool:
-        """Return True in code of the library's: slots, and what detours lead through."""
+        """Tell whether `pc` is in code of the library's: in a slot, or in a detour's."""
         return self.sink is not None and (self.sink.ours(pc) or self._detours.inside(pc))
 
     def _answer(self, stop: StopReply, stepping: bool = False, slot: bool = False) -> None:
-        """Do what a stop asks for.
+        """Do what a stop asks for, in the order that the module's docstring has.
 
         Args:
+            stop: the stop.
             stepping: the run makes steps, so that a step may have ended at a breakpoint by itself.
-            slot: it is the end of a step out of a slot.
+            slot: the stop is the end of a step out of a slot.
         """
         if stop.kind != "signal":
             self._ended(stop)
@@ -414,7 +431,7 @@ class RunControl:
         elif pc in self._lock.starts and stop.code == SIGTRAP:
             self._lock.begin(self.sink, stepping)
         elif pc in self.breakpoints and stop.code == SIGTRAP:
-            if not stepping:  # else before the next step
+            if not stepping:  # else _serve_until() reports it before the next step
                 self._trap(pc)
         elif stop.code == SIGTRAP and self._detours.asks(pc):
             self._threads.move(self._detours.answer(self._regs))
@@ -433,12 +450,17 @@ class RunControl:
             self._fault(StopReply("signal", SIGTRAP, self._threads.name))  # the guest's own
 
     def _report(self, pc: int, ask: Callable[[Regs], bool]) -> bool:
-        """Ask the core about a stop at `pc`, and send the guest where it says.
+        """Ask the core about a stop, and send the guest where it says.
 
         Args:
-            ask: the core's method: registers -> whether it has handled the stop.
+            pc: where the guest has stopped.
+            ask: the core's method, (registers) -> True if it has handled the stop.
+
+        Returns:
+            What `ask` has returned.
         """
-        regs, cpu = self._regs, self._threads.current
+        regs = self._regs
+        cpu = self._threads.current
         regs.at(pc)
         try:
             return ask(regs)
@@ -449,20 +471,20 @@ class RunControl:
             regs.at(None)
 
     def _fault(self, stop: StopReply) -> None:
-        """Report a signal that an instruction has caused; if the core has no use for it, deliver it
-        to the program.
+        """Report a signal that an instruction has caused; unless it is handled, deliver it.
 
         Raises:
-            GuestFault: it ends a call, or it is a trap that no program expects.
+            GuestFault: in a call, or for a trap, which no program expects, it is raised instead.
         """
         pc = self._regs.pc
         fault = self._accesses.fault(stop.code, self._regs, pc)
-        home = None if (sink := self.sink) is None else sink.home(pc)
+        sink = self.sink
+        home = None if sink is None else sink.home(pc)
         if sink is not None and self._report(pc, lambda regs: sink.fault(regs, fault)):
             return
         if self._alone or stop.code == SIGTRAP:
             if home is not None:
-                self._threads.move(home)  # in a delay slot that is not where the hit began
+                self._threads.move(home)  # a fault in a delay slot is not where the hit began
             home = self._regs.pc
             if self._branches.leave(home, lambda: self.errand(self._threads.name, step=True)):
                 self._threads.move(home)
@@ -473,7 +495,7 @@ class RunControl:
     def _deliver(self, stop: StopReply) -> None:
         """Deliver the signal of a stop when the guest goes on.
 
-        The program may end by it, so what programs in the guest have counted is read now.
+        The program may end by it, so the maps of programs in the guest are read now.
         """
         self._detours.ending()
         self._signals.append((stop.thread, stop.code))
@@ -486,8 +508,9 @@ class RunControl:
             self.sink.unloading(0, 1 << self._arch.bits)
 
     def _over(self) -> None:
-        """Note the end of a program that took its stub with it; else raise the RemoteError under
-        way.
+        """Note the end of a program that has ended together with its stub.
+
+        Called while a RemoteError is handled, which is raised again if the program has not ended.
         """
         stop = self._target.end()
         if stop is None and self._target.link.left:
@@ -499,8 +522,10 @@ class RunControl:
         self._ended(stop)
 
     def _ended(self, stop: StopReply) -> None:
-        """Note the program's end. GuestFault where a signal has ended it, or it has ended in a
-        call.
+        """Note the program's end.
+
+        Raises:
+            GuestFault: a signal has ended it, or it has ended in a call.
         """
         self._lose()
         if stop.kind == "killed":

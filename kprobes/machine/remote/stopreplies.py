@@ -15,11 +15,14 @@ _BEFORE = re.compile(rb"syscall_entry:([0-9a-fA-F]{1,8});")
 _CHILD = re.compile(rb"(v?)fork:(%s);" % THREAD.pattern.encode())
 _ALONE = re.compile(rb"vforkdone:")
 
-#: what QEMU's user mode does with stops of two threads, and which are not the library's
-AT_ONCE = "two threads have stopped at once: QEMU's user-mode stub lets the others run on while one is looked at"
+#: message and hint for answers of QEMU's user-mode stub that are mixed up
+AT_ONCE = (
+    "two threads have stopped at once: QEMU's user-mode stub lets the others run on while one is "
+    "looked at"
+)
 KEPT_APART = (
-    "the machine is gone; where threads take turns (docs/remote.md) only signals of the program are such "
-    "stops: have none come. Elsewhere every thread at a probe is one: "
+    "the machine is gone; where threads take turns (docs/remote.md) only signals of the program "
+    "are such stops: have none come. Elsewhere every thread at a probe is one: "
     "probe what a single thread executes, or a whole machine"
 )
 

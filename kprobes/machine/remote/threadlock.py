@@ -1,30 +1,30 @@
 """The lock by which threads of a process under QEMU's user mode take turns at probes.
 
-QEMU's stub lets the other threads run while one is looked at, and two that stop at once read from
-the same connection. So a thread may stop only while it has a lock of the guest's: where a
-breakpoint would be, a jump leads to code that takes the lock, puts all registers back, and stops
-(trampolines.py). The thread gives the lock back as it goes on. A process of one thread stops as all
-guests do; its second thread is noticed as it is about to be made (secondthread.py).
+QEMU's stub lets the other threads run while one has stopped, and two that stop at once read from
+the same connection. So a thread may stop only while it has a lock, which is in guest memory: in the
+place of a breakpoint a jump leads to code that takes the lock, restores all registers, and stops
+(trampolines.py). The thread gives the lock back as it goes on. A process of one thread needs no
+lock; its second thread is noticed just before it is made (secondthread.py).
 
 | state | what holds | where the guest stands |
 |---|---|---|
 | ALONE | one thread, which stops at the stub's breakpoints; no lock | anywhere |
-| CLONING | that thread stands before the call that makes the second | before a system call |
+| CLONING | that thread is about to make the second | before a system call |
 | UNLOCKED | threads take turns, and none has the lock | it runs |
-| HELD | the current thread has stopped with the lock; on its way on, at `onward`, it gives it back | at a stop |
-| IN_SLOT | that thread goes on in a slot whose end stops as well, and keeps the lock | it runs |
-| LENT | no thread is in a hit: the library has taken the lock, so that none stops | at rest, between runs |
+| HELD | the current thread has stopped with the lock; going on, it gives it back | at a stop |
+| IN_SLOT | that thread is in a slot, at whose end it stops again, and keeps the lock | it runs |
+| LENT | no thread is in a hit; the library has the lock, so that none stops | at rest |
 
 | event | method | asked by |
 |---|---|---|
 | CALL, OTHER_CALL | stopped() | `RunControl`, at every stop |
 | SECOND | begin(), second() | `RunControl`: at pthread_create, or before the system call |
-| ARRIVE | stopped(), serve(), again(), second() | the same and `RemoteInterrupts`, at a stop with the lock |
+| ARRIVE | stopped(), serve(), again(), second() | `RunControl`, `RemoteInterrupts`, at a stop |
 | REST | stand() | `RunControl`, at the end of a run |
 | GO_ON, GO_ON_IN_SLOT | go_on() | `RunControl`, before the guest is resumed |
 
-An illegal (state, event) pair raises and changes nothing. Where the second thread cannot be met,
-the process stays ALONE, and a warning says so when another thread stops.
+An illegal (state, event) pair raises and changes nothing. Where the making of the second thread
+cannot be noticed, the process stays ALONE, and a warning says so when another thread stops.
 """
 
 from __future__ import annotations
@@ -49,25 +49,24 @@ from .target import RemoteTarget
 from .threads import RemoteThreads
 from .trampolines import LockTrampolines
 
-#: functions by which a process gets threads
+#: functions that make a thread
 STARTS = frozenset({"pthread_create", "__pthread_create"})
-#: functions by which a process ends, where the stub does not tell of its calls one by one (MIPS)
+#: functions that end a process, for stubs that do not report single system calls (MIPS)
 ENDS = frozenset({"_exit", "_Exit"})
-TRAPS = (5, 4)  #: what QEMU makes of an architecture's trap: SIGTRAP, SIGILL
+TRAPS = (5, 4)  #: signals that QEMU makes of an architecture's trap: SIGTRAP, SIGILL
 COUNTED = "instructions are not counted in a process of several threads"
 UNSEEN = (
-    "a second thread of this process has stopped, and threads do not take turns here, {why}: where two come to "
-    "probes at once, the stub mixes up its answers, and the machine is lost"
+    "a second thread of this process has stopped, and threads do not take turns here, {why}: "
+    "where two come to probes at once, the stub mixes up its answers, and the machine is lost"
 )
-TRIES = 200  #: reads of the lock until a thread that has it is taken for one that has stopped
-ROOM = 256  #: bytes of the pages that the lock is in
-CODE_AT = 64  #: offset in these of code that the process is made to execute for the library
+#: How often the lock is read until a thread that has it is taken for one that has stopped.
+TRIES = 200
+ROOM = 256  #: bytes of guest memory for the lock, and code behind it
+CODE_AT = 64  #: offset of that code, which the process executes for the library
 
 
 class ThreadsUnseen(RuntimeWarning):
-    """A process under QEMU's user mode has a second thread, and threads cannot take turns, or
-    nobody saw it come.
-    """
+    """A process under QEMU's user mode has a second thread, and its threads do not take turns."""
 
 
 class LockState(enum.Enum):
@@ -130,15 +129,15 @@ class ThreadLock:
     """The lock of one process, and where its threads stop with it.
 
     Attributes:
-        state: see the table.
+        state: the state, as in the module's table.
         trampolines: code by which threads take the lock and give it back.
-        starts: addresses of functions that make threads, where the stub tells of no calls.
-        exits: addresses of functions by which the process ends, at which the maps of programs are
-            read for the last time, where the stub tells of no calls.
-        onward: address where the current thread goes on, in the state HELD; mode bits included.
-        last: when a thread stopped last, or the second was made, by the monotonic clock.
-        place: address of memory for code that the process is made to execute for the library; 0:
-            anywhere will do.
+        starts: addresses of functions that make threads; empty where the stub reports system calls.
+        exits: addresses of functions that end the process, where the maps of programs are read for
+            the last time; empty where the stub reports system calls.
+        onward: address where the current thread goes on, mode bits included, in the state HELD.
+        last: time of the last stop of a thread, or when the second was made, by the monotonic
+            clock.
+        place: address of memory for code that the process executes for the library; 0: any will do.
     """
 
     def __init__(
@@ -157,12 +156,14 @@ class ThreadLock:
 
         Args:
             guest: the process's machine.
-            deferred: takes changes of text once threads take turns.
+            target: the stub.
+            threads: the process's threads, and their registers.
+            deferred: keeps changes of text until the guest goes on, once threads take turns.
             sites: the machine's call sites.
-            breakpoints: addresses of the core's breakpoints.
-            is_own: returns True for an address in pages of the library's.
-            there: returns True while there is a guest.
-            ending: reads the maps of programs for the last time; the process is about to end.
+            breakpoints: addresses of the core's breakpoints, a set that is changed here.
+            is_own: (address) -> True in pages of the library's.
+            there: () -> True while there is a guest.
+            ending: called when the process is about to end, to read the maps of programs.
         """
         self._guest = guest
         self._arch = guest.arch
@@ -183,16 +184,17 @@ class ThreadLock:
         self.last = -math.inf
         self.place = 0
         self._sink: Sink | None = None
-        self._lock = 0  # its address
-        self._entry = 0  # where the program begins
-        self._keeper = ""  # the thread that goes on in a slot, or has
-        self._first = ""  # the thread that is watched
-        self._one_comes = False  # one thread alone comes to probes: none takes turns
+        self._lock = 0  # address of the lock
+        self._entry = 0  # address where the program begins
+        self._keeper = ""  # name of the thread that keeps the lock in a slot; "": none does
+        self._first = ""  # name of the first thread, until another one has stopped
+        self._one_comes = False  # only one thread comes to probes: threads take no turns
         self._why_unseen = "since nobody saw it begin"
-        self._notices_end = False  # the exits are known
-        self._told: bool | None = None  # whether the stub reports calls: None: it was not said yet
-        self._slot_ends: set[int] = set()  # addresses, of slots that threads come to with the lock
-        self._run_ends: list[int] = []  # addresses where runs end that are under way
+        self._notices_end = False  # `exits` has been filled
+        # True: threads stop for probes; False: for their end alone; None: not decided yet
+        self._told: bool | None = None
+        self._slot_ends: set[int] = set()  # ends of slots, to which a thread comes with the lock
+        self._run_ends: list[int] = []  # addresses where the runs under way end
 
     @property
     def several(self) -> bool:
@@ -201,7 +203,7 @@ class ThreadLock:
 
     @property
     def due(self) -> bool:
-        """True where the current thread stands before the call that makes the second."""
+        """True where the current thread is about to make the second one."""
         return self.state is LockState.CLONING
 
     @property
@@ -216,18 +218,18 @@ class ThreadLock:
 
     @property
     def trap(self) -> bytes:
-        """The instruction that ends code for the library, where no breakpoint of the stub's may
-        stand; else b"".
+        """The trap that ends code executed for the library; b"": a breakpoint of the stub's does.
         """
         return self.trampolines.trap if self.several else b""
 
     def _change(self, event: LockEvent) -> None:
+        """Take an event. ValueError where the table has no such event in this state."""
         self.state = after(self.state, event)
 
     # --- the second thread
 
     def watch(self) -> None:
-        """Notice the second thread: the stub does not hold the first as it begins."""
+        """Begin to watch for the making of the second thread."""
         view = self._guest.guest_view
         self._first = self._threads.name
         if view is None or view.saving.lock is None:
@@ -242,12 +244,14 @@ class ThreadLock:
             self._target.stops.add(addr)
 
     def leave_out(self) -> None:
-        """Take no turns: one thread alone comes to probes. Other threads end without a stop."""
+        """Have threads take no turns, since only one of them comes to probes.
+
+        The others end without a stop.
+        """
         self._one_comes = self._second_thread.watch()
 
     def _entries(self, names: frozenset[str]) -> set[int]:
-        """Return where functions of these names begin: addresses that every call of them comes to.
-        """
+        """Return the entries of functions of these names: addresses that every call comes to."""
         entries = [self._arch.pointers.code_address(symbol.address, self._guest.read)
                    for symbol in self._guest.symbols if symbol.name in names]
         return {entry.addr + max(entry.entries) for entry in entries}
@@ -272,36 +276,36 @@ class ThreadLock:
                keep: Callable[[StopReply], bool]) -> None:
         """Make threads take turns: the current one stands before the call that makes the second.
 
+        After an exception the machine is gone: the threads wait where the call ends.
+
         Args:
             sink: receives reports from now on.
-            step: has a thread make one step; returns why that ended.
-            keep: returns True for a stop that is something else, which it has dealt with or kept
-                for later.
+            step: (thread) -> the stop at the end of one step that the thread makes.
+            keep: (stop) -> True for a stop that is not that step's end, which it has dealt with.
 
         Raises:
             NoMemory: there is no room for the lock.
             RemoteError: the call does not end.
             Unsupported: no memory within a jump's reach of the call is free.
-
-        After each of these the machine is gone: the threads wait where the call ends.
         """
         self._remove_breakpoints()
         at, mode, code = self._second_thread.catch(step, keep)
         self._deferred.put_back(at, code)
-        self.place = self._entry  # a program comes there once; at its pc the new thread waits
+        # the new thread waits at pc; a program executes its entry only once, so it is free
+        self.place = self._entry
         try:
             self._take_turns(sink)
             self._guest.write(self._lock, (1).to_bytes(4, self._arch.order.value))
-            # the new thread may not stop before this one has gone on
+            # this thread has the lock, so that the new one cannot stop before this one has gone on
             self._change(LockEvent.ARRIVE)
             self._threads.move(self.way(at | mode))
-        except (NoMemory, OutOfReach) as error:  # it would wait for ever
-            self._target.link.close()
+        except (NoMemory, OutOfReach) as error:
+            self._target.link.close()  # else the new thread would wait for ever
             if isinstance(error, NoMemory):
                 raise
             raise Unsupported(
-                "threads cannot take turns: no memory is free within a jump's reach of the call that "
-                "makes the second",
+                "threads cannot take turns: no memory is free within a jump's reach of the call "
+                "that makes the second",
                 address=at,
                 symbol=self._guest.symbols.describe(at),
                 hint="the machine is gone; threads=1 says that one thread alone comes to probes",
@@ -315,6 +319,7 @@ class ThreadLock:
         self._change(LockEvent.SECOND)
 
     def _take_turns(self, sink: Sink | None) -> None:
+        """Make the lock, and write jumps to the code that takes it where threads are to stop."""
         self._lock = self._guest.guest_view.fresh(ROOM)
         self.place = self._lock + CODE_AT
         self._sink = sink
@@ -334,10 +339,10 @@ class ThreadLock:
             sink.in_turn()
 
     def check_countable(self) -> None:
-        """Refuse to count instructions where there are several threads.
+        """Check that instructions can be counted.
 
         Raises:
-            Unsupported: there are.
+            Unsupported: there are several threads.
         """
         if self.several:
             raise Unsupported(COUNTED, hint="run without max_insns=")
@@ -369,15 +374,16 @@ class ThreadLock:
         self._remove(addr)
 
     def _insert(self, addr: int) -> None:
-        """Make the guest stop at `addr`: by a breakpoint of the stub's, or by a jump that is
-        written as it goes on.
+        """Make the guest stop at an address: by a breakpoint of the stub's, or by a jump.
+
+        A jump in the guest's text is written just before the guest goes on.
         """
         if not self.several:
             self._target.stops.add(addr)
         elif not self._is_own(addr):
             self._deferred.patch(addr, self._guest.read(addr, 1))
-        # a slot: its thread has the lock
         elif self._sink is not None and self._sink.home(addr) is not None:
+            # the end of a slot: the thread that comes there has the lock, so it stops by a trap
             self._slot_ends.add(addr)
             self.trampolines.add_stop(addr, addr)
         else:
@@ -396,9 +402,7 @@ class ThreadLock:
             self._deferred.patch(addr, self._guest.read(addr, 1))
 
     def arrived(self, pc: int, end: int) -> bool:
-        """Return True where the current thread, at `pc`, has come to the address where its run
-        ends.
-        """
+        """Tell whether the current thread, at `pc`, has come to `end`, where its run ends."""
         if self.stops.get(pc) != end:
             return pc == end
         self.again()
@@ -408,9 +412,9 @@ class ThreadLock:
         """Return the jump that is to stand at an address of the guest's text.
 
         Raises:
-            Unsupported: none fits.
+            Unsupported: the instruction there is shorter than a jump.
         """
-        # no jump leads behind a function's first instruction
+        # _exit(): the jump may be longer, as nothing leads behind a function's first instruction
         if addr in self.exits and addr not in self._breakpoints:
             return self.trampolines.jump_in(addr)
         code = self._guest.read(addr, 2 * self._arch.max_insn)
@@ -431,15 +435,16 @@ class ThreadLock:
     # --- stops
 
     def stopped(self, thread: str, call: int | None) -> None:
-        """Note that a thread has stopped. It is the current one.
+        """Note that a thread has stopped, the current one.
 
         Args:
             thread: as the stub names it.
-            call: number of the system call that it stands before; None: it stands before none.
+            call: number of the system call that it is about to make; None: it makes none.
         """
         if call is not None and self._one_comes:
             if self._second_thread.made_by(call):
-                # exit() is a thread's own from here on; two that stop there mix up the stub's answers
+                # several threads may now make the system call exit at once, and two that stop
+                # there mix up the stub's answers: it is not reported any more
                 self._target.report_calls(told_ends(self._arch)[1:])
         elif call is not None and not self.several:
             self._change(
@@ -453,7 +458,7 @@ class ThreadLock:
             self._change(LockEvent.ARRIVE)
 
     def serve(self, sink: Sink | None) -> None:
-        """Report what the current thread has stopped for, with the lock, and send it on."""
+        """Report what the current thread, which has the lock, has stopped for, and send it on."""
         threads = self._threads
         cpu = threads.current
         regs = threads.regs[cpu]
@@ -481,20 +486,17 @@ class ThreadLock:
             threads.move(self.way(target))
 
     def again(self) -> None:
-        """Have the current thread, which has stopped with the lock, come to the same address once
-        more.
-        """
+        """Send the current thread, which has the lock, to the address where it has stopped."""
         self._change(LockEvent.ARRIVE)
         self._threads.move(self.way(self.stops[self._threads.regs[self._threads.current].pc]))
 
     # --- going on
 
     def way(self, target: int) -> int:
-        """Return the address where the current thread goes on to come to `target`, mode bits
-        included.
+        """Return the address to send the current thread to, so that it comes to `target`.
 
-        With the lock it goes by a trampoline that gives it back, unless it goes to a slot whose end
-        stops, too.
+        A thread that has the lock goes by a trampoline that gives it back. It keeps the lock where
+        it goes to a slot, at whose end it stops again. Both addresses have mode bits.
         """
         if not self.held:
             return target
@@ -506,10 +508,10 @@ class ThreadLock:
         return self.trampolines.way_out(target)
 
     def stand(self, regs: Regs, outermost: bool) -> None:
-        """Bring the lock to rest: a run is over.
+        """Bring the lock to rest at the end of a run.
 
         Args:
-            regs: of the current thread, which is shown where it goes on.
+            regs: registers of the current thread; their pc shows where it will go on.
             outermost: the run was not nested in another one.
 
         Raises:
@@ -523,7 +525,7 @@ class ThreadLock:
             self._lend()
 
     def _lend(self) -> None:
-        """Take the lock from the guest, whose other threads run on: none may stop."""
+        """Take the lock from the guest, so that its other threads, which run on, cannot stop."""
         if self.state is not LockState.LENT:
             for _ in range(TRIES):
                 if not any(self._guest.read(self._lock, 4)):
@@ -537,18 +539,18 @@ class ThreadLock:
         self._change(LockEvent.REST)
 
     def go_on(self) -> None:
-        """Write what is due to text, and give the lock back if the library has it: the guest is
-        about to run.
+        """Prepare to run: write the changes of text that were kept, and give the lock back.
 
         Raises:
-            Unsupported: a breakpoint is where no jump fits.
+            Unsupported: a breakpoint is where no jump fits; or programs run in the guest, and
+                nothing tells when it ends.
         """
         if not self.several:
             return
         if among_all(self._arch) and self._sites.runs_programs and not self._notices_end:
             raise Unsupported(
-                "nobody tells when this process of several threads ends: it has no symbol _exit, and "
-                "what programs count would be lost",
+                "nobody tells when this process of several threads ends: it has no symbol _exit, "
+                "and what programs count would be lost",
                 hint="detach them, and use a handler of Python's",
             )
         in_text = [

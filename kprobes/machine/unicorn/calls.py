@@ -64,9 +64,12 @@ class FunctionCalls:
         """
         if timeout is not None or max_insns is not None:
             check_bounds(timeout, max_insns)
-        passing, numbers = self._nothing, args
-        if args and not (len(args) <= len(self._writers) and are_numbers(args, self._cpu.arch.mask)):
-            passing, numbers = Passing(self._cpu.memory, args), ()
+        passing = self._nothing
+        numbers = args
+        in_registers = len(args) <= len(self._writers)
+        if args and not (in_registers and are_numbers(args, self._cpu.arch.mask)):
+            passing = Passing(self._cpu.memory, args)
+            numbers = ()
         if not self._runner.begin():
             return self._call(function, passing, numbers, timeout, max_insns)
         try:

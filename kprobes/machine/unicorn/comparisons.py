@@ -1,5 +1,6 @@
-"""Comparisons of guest code that the engine does not report: each instruction is looked at once, and
-those that compare are looked up when they are executed.
+"""Comparisons of guest code, on engines that do not report them.
+
+Each instruction is looked at once; those that compare are looked up when they are executed.
 
 Host code (kprobes/native/edges.c, `compares`) does that; where there is none, Python does the same.
 """

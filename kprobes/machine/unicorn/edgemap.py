@@ -81,8 +81,10 @@ class EdgeMap:
             )
         comparing = row(memory.arch, Comparing) if comparisons else None
         if comparisons and memory.guest.blocks.compares is None and comparing is None:
-            raise Unsupported(f"comparisons of {memory.arch.name} code cannot be seen on this engine",
-                              hint="leave them out, and give AFL++ a dictionary (-x)")
+            raise Unsupported(
+                f"comparisons of {memory.arch.name} code cannot be seen on this engine",
+                hint="leave them out, and give AFL++ a dictionary (-x)",
+            )
         size = len(counters)
         if size & size - 1 or not SMALLEST <= size <= LARGEST:
             raise BadArgument(

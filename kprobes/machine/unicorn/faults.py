@@ -160,10 +160,11 @@ class FaultReports:
         if pc in self._stubs.imports:
             name = self._stubs.imports[pc]
             serve = (
-                "m.process() sets up thread-local storage"
-                if self._process.missing(name)
-                else f"m.bind({name!r}, function) serves it, m.load_module() brings a library that has it"
+                f"m.bind({name!r}, function) serves it, "
+                "m.load_module() brings a library that has it"
             )
+            if self._process.missing(name):
+                serve = "m.process() sets up thread-local storage"
             raise GuestFault(
                 f"call of the unresolved import {name}",
                 address=pc,
@@ -201,19 +202,22 @@ class FaultReports:
         )
 
     def _without_threads(self, fault: Fault) -> str:
-        """Return what is to be said where a fault may be for want of thread-local storage; "":
-        nothing.
+        """Return what a message adds where the guest may have no thread-local storage.
+
+        "": the fault has another cause.
         """
-        told = self._furniture.thread_local
+        uses_it = self._furniture.thread_local
         if fault.address is None:
-            return (" (its thread-local storage is not set up; m.process() does it)"
-                    if told and fault.access in ("read", "write") else "")
+            if uses_it and fault.access in ("read", "write"):
+                return " (its thread-local storage is not set up; m.process() does it)"
+            return ""
         if not self._furniture.near_thread_pointer(fault.address):
             return ""
+        if uses_it:
+            return ", where thread-local storage would be: it is not set up; m.process() does it"
         return (
-            ", where thread-local storage would be: it is not set up; m.process() does it"
-            if told
-            else ", where the thread pointer points; if this is thread-local storage, m.process() sets it up"
+            ", where the thread pointer points; if this is thread-local storage, m.process() sets "
+            "it up"
         )
 
     def interrupt(self, number: int, pc: int) -> Fault:

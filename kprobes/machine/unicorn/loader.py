@@ -121,8 +121,8 @@ class Loader:
                 memory.write(copy.to, memory.read(copy.frm, copy.size))
             except GuestFault as fault:
                 raise ImageError(
-                    f"{image.name}: {copy.size:#x} bytes are to be copied from another image, which has "
-                    "less",
+                    f"{image.name}: {copy.size:#x} bytes are to be copied from another image, "
+                    "which has less",
                     address=fault.address,
                     hint="load the version of the library that it was linked with",
                 ) from None
@@ -159,7 +159,8 @@ class Loader:
             raise NoMemory(
                 error.reason,
                 address=segment.addr,
-                hint=f"{image.name} is linked for this place: load it first, or unmap what is there",
+                hint=f"{image.name} is linked for this place: load it first, or unmap what is "
+                "there",
             ) from None
 
     def add(self, image: Image, base: int | None) -> str:
@@ -231,8 +232,8 @@ class Loader:
             in_segment = self._memory.windows.place(image.lowest) != image.lowest
             if reach and not in_segment and image.lowest + image.span > reach:
                 raise NoMemory(
-                    f"{image.name} is linked for this place, and this engine's {self._memory.arch.name} "
-                    f"guests reach addresses below {reach:#x} only",
+                    f"{image.name} is linked for this place, and this engine's "
+                    f"{self._memory.arch.name} guests reach addresses below {reach:#x} only",
                     address=image.lowest,
                     hint="link it for a lower one, or give --qemu, where QEMU has it",
                     python="which is QemuMachine",

@@ -301,7 +301,8 @@ class GuestMemory:
         if self.regs is not None and self.regs.midway:
             raise MachineBusy(
                 "a device or a watchpoint is served: the engine is in the middle of an instruction",
-                hint="note what is to be done, and do it when the run has ended, or in a probe's handler",
+                hint="note what is to be done, and do it when the run has ended, or in a probe's "
+                "handler",
             )
 
     def is_code(self, addr: int) -> bool:
@@ -343,7 +344,9 @@ class GuestMemory:
             try:
                 start, size = map(index, pair)
             except (TypeError, ValueError):
-                raise BadArgument(f"reserve has {shown(pair)}", hint="pass pairs of (start, bytes)") from None
+                raise BadArgument(
+                    f"reserve has {shown(pair)}", hint="pass pairs of (start, bytes)"
+                ) from None
             if start < 0 or size < 0:
                 raise BadArgument(f"reserve has {shown(pair)}", hint="pass pairs of 0 and more")
             place = self.windows.place(start)
@@ -389,8 +392,8 @@ class GuestMemory:
         reach = self.guest.memory.reach
         if reach and place == addr and addr + size > reach:
             raise NoMemory(
-                f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below "
-                f"{reach:#x} only",
+                f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach "
+                f"addresses below {reach:#x} only",
                 address=addr,
                 hint="choose another base",
             )

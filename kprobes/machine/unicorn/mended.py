@@ -39,8 +39,8 @@ def mending(engine: Engine, guest: Guest, arch: Arch) -> Callable[[], None] | No
         _tried[arch.name] = _known(guest, arch, mended)
     if not _tried[arch.name]:
         raise Unsupported(
-            f"this Unicorn ({engine.version}) changes {arch.name} guests when it reports an access, in a "
-            "way that is not known",
+            f"this Unicorn ({engine.version}) changes {arch.name} guests when it reports an "
+            "access, in a way that is not known",
             hint="install unicorn 2.1.4",
         )
     return mended.undo(engine)

@@ -123,7 +123,8 @@ class Runner:
     def _refuse_devices(self) -> NoReturn:
         raise MachineBusy(
             "a device serves an access: the engine is in the middle of an instruction",
-            hint="note what is to be done, and do it when the run has ended, or in a probe's handler",
+            hint="note what is to be done, and do it when the run has ended, or in a probe's "
+            "handler",
         )
 
     def let_go(self) -> None:

@@ -11,15 +11,15 @@ about a run here.
 | TAKEN | a thread uses the CPU (`runs_in`), and no run is under way |
 | RUNNING | guest code executes, or a handler that it has reached (`depth` runs are nested) |
 | STOPPING | the innermost run is to stop (`why_stopped`), and the engine has been told |
-| COMPLETING | one instruction executes that is no hit: a displaced one to its end, or a failed one again (`resting`) |
-| RAISING | a hook has raised (`parked`), and the engine has been told to stop: the run raises that |
+| COMPLETING | one instruction executes that is no hit: displaced, or failed before (`resting`) |
+| RAISING | a hook has raised (`parked`), and the engine was told to stop: the run raises that |
 
 | event | method | asked by |
 |---|---|---|
-| TAKE | begin() | `Runner`, on the thread that is going to run the guest and holds the machine's lock |
+| TAKE | begin() | `Runner`, on the thread that will run the guest and holds the machine's lock |
 | GIVE | finish() | `Runner`, on the same thread |
 | ENTER, LEAVE | nest() | `Runner`, on the same thread |
-| STOP | stop_for(), note_stop() | everybody: hooks, bounds, devices, signal handlers, other threads |
+| STOP | stop_for(), note_stop() | hooks, bounds, devices, signal handlers, other threads |
 | TAKE_STOP | take_stop() | `Runner` and `Bounds`, on the run's thread, when the engine is at rest |
 | PARK | park() | hooks, on the run's thread, inside the engine: nothing can be raised through it |
 | UNPARK | take_parked() | `Runner`, when the engine is at rest |

@@ -36,7 +36,8 @@ def self_test(guest: Guest, arch: Arch) -> None:
     _seen[arch.name] = wrong
     if wrong:
         raise Unsupported(
-            f"this Unicorn ({unicorn.__version__}) differs from what is known for {arch.name}: {wrong}",
+            f"this Unicorn ({unicorn.__version__}) differs from what is known for {arch.name}: "
+            f"{wrong}",
             hint="install unicorn 2.1.4, or correct the row in kprobes/machine/unicorn/guests/",
         )
 

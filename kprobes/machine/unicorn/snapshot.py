@@ -1,8 +1,7 @@
-"""Going back: registers, memory and mappings as they were once, and the library's own as it is now.
+"""Snapshots: registers, memory and mappings go back to what they were, but not the library's own.
 
 Slots, detours and call areas are the library's and are left alone. Guest text was kept with the
-patches that stood in it; those are taken out, and those that are there now are put in, but only
-where they are other ones.
+patches that were in it then; a restore puts the present ones in their place, where they differ.
 """
 
 from __future__ import annotations
@@ -30,46 +29,77 @@ _WX = const.UC_PROT_WRITE | const.UC_PROT_EXEC
 PIECE = 1 << 16  # bytes of an owner's memory that are read and compared at a time
 
 
-@define(eq=False, repr=False)
-class Snapshot:
-    """A guest as it was once: see UnicornMachine.snapshot(). It is good for as many restores as one
-    likes, and only for its machine.
+@define(eq=False, repr=False, kw_only=True)
+class KeptGuest:
+    """What a snapshot keeps.
+
+    Attributes:
+        owner: has taken the snapshot, and can restore it.
+        layout: mapped regions, without the library's own code and without devices.
+        heap: (start, end) of the memory among them that alloc() hands out.
+        version: the version of the mappings for which `held` is right.
+        held: contents of the blocks that the library has mapped.
+        way: puts `held` back, but for fixed code; None: it is made at the next restore.
+        fixed: starts of blocks of code that the guest cannot write.
+        written: how often code had been written when `held` was in memory last.
+        foreign: address -> bytes of memory that the engine's owner has mapped, in pieces.
+        patched: the sink's number for `patches`; 0: there was no sink.
+        patches: the core's patches in the text that was kept.
+        calls: the sink's copy of the calls being followed.
+        context: the engine's registers.
+        sent: pc as the core has shown it, and as it was set, since the last run; None: it was not.
+        books: id of books -> (the books, what they held).
+        known_books: the list of books for which `book_rows` is right.
+        book_rows: (books, what they are to hold), for each of them.
+        devices: the devices that were mapped.
     """
 
-    _owner: Snapshots
-    _layout: list[Region]
-    _heap: list[tuple[int, int]]  # of the layout, what alloc() hands out
-    _version: int  # of the mappings, for which `held` is right
-    _held: list[KeptBlock]
-    # puts `held` back, but for fixed code; None: it is made at the next restore
-    _way: WayBack | None
-    _fixed: set[int]  # code that the guest cannot write, by its start
-    _written: int  # how often code had been written when `held` stood in memory last
-    _foreign: dict[int, bytes]  # memory of an owner's, in pieces
-    _patched: int  # of the sink's, for these:
-    _patches: Mapping[int, Patched]
-    _calls: Any
-    _context: Any
-    _sent: tuple[int | None, int | None]  # pc where somebody has written it since the last run
-    _books: Mapping[int, tuple[Books, Any]]  # id of books -> they, and what they held
-    # the books that there were at the last restore, and (books, what they are to hold)
-    _known_books: list[Books]
-    _book_rows: list[tuple[Books, Any]]
-    _devices: Any
+    owner: Snapshots
+    layout: list[Region]
+    heap: list[tuple[int, int]]
+    version: int
+    held: list[KeptBlock]
+    way: WayBack | None
+    fixed: set[int]
+    written: int
+    foreign: dict[int, bytes]
+    patched: int
+    patches: Mapping[int, Patched]
+    calls: Any
+    context: Any
+    sent: tuple[int | None, int | None]
+    books: Mapping[int, tuple[Books, Any]]
+    known_books: list[Books]
+    book_rows: list[tuple[Books, Any]]
+    devices: Any
+
+
+class Snapshot:
+    """A guest as it was once: UnicornMachine.snapshot() takes one.
+
+    It is good for any number of restores, and only for its machine.
+
+    Attributes:
+        kept: what it keeps, for the machine alone.
+    """
+
+    def __init__(self, kept: KeptGuest) -> None:
+        self.kept = kept
 
     def __repr__(self) -> str:
-        return f"<snapshot: {sum(end - start for start, end, _ in self._layout):,} bytes mapped>"
+        size = sum(end - start for start, end, _ in self.kept.layout)
+        return f"<snapshot: {size:,} bytes mapped>"
 
 
 class StandardInput:
-    """The input of a process, with how far it was read, in the shape of Books."""
+    """The standard input of a process, as Books: a restore puts the position back."""
 
     def __init__(self, machine: Any) -> None:
         self._machine = machine
 
     @property
     def books(self) -> tuple[BytesIO, int]:
-        """The stream and its position; set to go back to one."""
+        """(the stream, its position). Setting them seeks the stream."""
         return self._machine.stdin, self._machine.stdin.tell()
 
     @books.setter
@@ -82,7 +112,7 @@ class Snapshots:
     """Takes and restores the snapshots of one machine.
 
     Attributes:
-        pages: how memory is kept, from the first snapshot on: see hostpages.
+        pages: keeps memory (hostpages.best); None before the first snapshot.
     """
 
     def __init__(
@@ -94,7 +124,15 @@ class Snapshots:
         owned: bool,
         books: Sequence[Books],
     ) -> None:
-        """owned: the engine is ours, and so is all of its memory."""
+        """
+        Args:
+            cpu: registers and memory.
+            state: knows the sink, and whether a run is under way.
+            runner: is held while memory changes.
+            calls: guest calls, whose last failure a restore forgets.
+            owned: the library has made the engine, and mapped all of its memory.
+            books: go back with the guest, from the beginning.
+        """
         self._cpu = cpu
         self._state = state
         self._runner = runner
@@ -104,7 +142,7 @@ class Snapshots:
         self._owned = owned
         self._books = list(books)
         self.pages: Any = None
-        self._version = 0  # of the mappings
+        self._version = 0  # a number that grows with each change of the mappings
         self._known: tuple[int, list[Region], list[HostBlock]] = -1, [], []
         cpu.memory.blocks.on_change(self._changed)
 
@@ -112,8 +150,8 @@ class Snapshots:
         self._version += 1
 
     def keep_books(self, books: Books) -> Callable[[], None]:
-        """Have books go back with the guest. Returns what ends it."""
-        self._books = [*self._books, books]  # another list: snapshots look for that
+        """Have books go back with the guest. Return the function that ends that."""
+        self._books = [*self._books, books]  # a new list: KeptGuest.known_books tells by that
 
         def remove() -> None:
             self._books = [book for book in self._books if book is not books]
@@ -160,37 +198,42 @@ class Snapshots:
             ) from None
         fixed = {start for start, _, perms in layout if perms & _WX == const.UC_PROT_EXEC}
         heap = [(b.start, b.end) for b in blocks if self._memory.own.has(b.start)]
-        patched, patches, calls = (
-            (0, {}, None) if sink is None else (sink.patched, sink.patches(), sink.under_way())
-        )
+        patched: int = 0
+        patches: Mapping[int, Patched] = {}
+        calls = None
+        if sink is not None:
+            patched = sink.patched
+            patches = sink.patches()
+            calls = sink.under_way()
         context = cpu.engine.save()
         sent = cpu.regs.reported, cpu.regs.target
         books = {id(book): (book, book.books) for book in self._books}
-        snapshot = Snapshot(
-            self,
-            layout,
-            heap,
-            self._version,
-            held,
-            None,
-            fixed,
-            self._memory.written,
-            foreign,
-            patched,
-            patches,
-            calls,
-            context,
-            sent,
-            books,
-            self._books,
-            [*books.values()],
-            self._devices.there,
+        kept = KeptGuest(
+            owner=self,
+            layout=layout,
+            heap=heap,
+            version=self._version,
+            held=held,
+            way=None,
+            fixed=fixed,
+            written=self._memory.written,
+            foreign=foreign,
+            patched=patched,
+            patches=patches,
+            calls=calls,
+            context=context,
+            sent=sent,
+            books=books,
+            known_books=self._books,
+            book_rows=[*books.values()],
+            devices=self._devices.there,
         )
+        snapshot = Snapshot(kept)
         weakref.finalize(snapshot, cpu.engine.discard, context).atexit = False
         return snapshot
 
     def _read_foreign(self, layout: list[Region], blocks: list[HostBlock]) -> dict[int, bytes]:
-        """Memory that an engine's owner has mapped."""
+        """Return address -> bytes of memory that the engine's owner has mapped, in pieces."""
         ours = {block.start for block in blocks}
         out = {}
         for start, end, _ in layout:
@@ -206,111 +249,113 @@ class Snapshots:
         Raises:
             BadArgument: the snapshot is another machine's.
         """
-        if not isinstance(snapshot, Snapshot) or snapshot._owner is not self:
+        if not isinstance(snapshot, Snapshot) or snapshot.kept.owner is not self:
             raise BadArgument(
                 f"{snapshot!r} is no snapshot of this machine", hint="pass what its snapshot() gave"
             )
         self._runner.hold()
         try:
-            self._restore(snapshot)
+            self._restore(snapshot.kept)
         finally:
             self._runner.let_go()
 
-    def _restore(self, snapshot: Snapshot) -> None:
+    def _restore(self, guest: KeptGuest) -> None:
         cpu, sink = self._cpu, self._state.sink
-        self._check_calls(snapshot)
+        self._check_calls(guest)
         if (
-            snapshot._version != self._version
-            or snapshot._devices != self._devices.there
+            guest.version != self._version
+            or guest.devices != self._devices.there
             or not self._owned
         ):
-            self._map_again(snapshot)
+            self._map_again(guest)
         # before memory: where the CPU saves state in memory this may write there
-        cpu.engine.restore(snapshot._context)
-        cpu.regs.reported, cpu.regs.target = snapshot._sent
-        self._put_back(snapshot)
-        self._dress(snapshot)
-        if snapshot._known_books is not self._books:
+        cpu.engine.restore(guest.context)
+        cpu.regs.reported, cpu.regs.target = guest.sent
+        self._put_back(guest)
+        self._dress(guest)
+        if guest.known_books is not self._books:
             nothing = None, None
-            snapshot._book_rows = [
-                (book, snapshot._books.get(id(book), nothing)[1]) for book in self._books
+            guest.book_rows = [
+                (book, guest.books.get(id(book), nothing)[1]) for book in self._books
             ]
-            snapshot._known_books = self._books
-        for book, then in snapshot._book_rows:
+            guest.known_books = self._books
+        for book, then in guest.book_rows:
             book.books = then
         self._calls.drop_failure()
         self._state.skip = -1
-        snapshot._written = self._memory.written
+        guest.written = self._memory.written
         if sink is not None:
-            sink.resume(snapshot._calls)
+            sink.resume(guest.calls)
 
-    def _check_calls(self, snapshot: Snapshot) -> None:
+    def _check_calls(self, guest: KeptGuest) -> None:
         sink = self._state.sink
-        if snapshot._calls is None:
+        if guest.calls is None:
             why = ""
         elif sink is None:
             why = "calls were under way, and nobody follows them"
         else:
-            why = sink.cannot_resume(snapshot._calls)
+            why = sink.cannot_resume(guest.calls)
         if why:
             raise Unsupported(
                 why,
-                hint="restore it while the Kprobes with those return probes is open, or take it between "
-                "calls",
+                hint="restore it while the Kprobes with those return probes is open, or take it "
+                "between calls",
             )
 
-    def _put_back(self, snapshot: Snapshot) -> None:
+    def _put_back(self, guest: KeptGuest) -> None:
         """Memory as it was."""
-        cpu, pages, unwritten = self._cpu, self.pages, snapshot._written == self._memory.written
-        for kept in self._not_put_back(snapshot, unwritten):
+        cpu, pages, unwritten = self._cpu, self.pages, guest.written == self._memory.written
+        for kept in self._not_put_back(guest, unwritten):
             block = kept.block
-            if not (unwritten and block.start in snapshot._fixed and pages.stands(kept)):
+            if not (unwritten and block.start in guest.fixed and pages.stands(kept)):
                 for start, end in pages.put_back(kept):
                     if not block.room:
                         self._code_changed(block.start + start, end - start)
-        for at, then in snapshot._foreign.items():
+        for at, then in guest.foreign.items():
             now = cpu.engine.read(at, len(then))
             if now != then:
                 cpu.engine.write(at, then)
                 self._code_changed(at, len(then))
 
-    def _not_put_back(self, snapshot: Snapshot, unwritten: bool) -> list[KeptBlock]:
+    def _not_put_back(self, guest: KeptGuest, unwritten: bool) -> list[KeptBlock]:
         """Put memory back by host code where that can do it, and return the blocks that are left.
 
         Args:
             snapshot: what to go back to.
             unwritten: nobody but the guest has written code since the snapshot stood in memory.
         """
-        way = snapshot._way
+        way = guest.way
         if way is not None and way.fits():
             changed = way.written()
             if changed is not None:
-                if unwritten:  # no more has fixed code, which stands as long as `way` fits
+                if unwritten:  # fixed code is in place too, as long as `way` fits
                     return changed
                 return [
-                    *(kept for kept in snapshot._held if kept.block.start in snapshot._fixed),
+                    *(kept for kept in guest.held if kept.block.start in guest.fixed),
                     *changed,
                 ]
-        elif all(self.pages.stands(kept) for kept in snapshot._held):
-            data = [kept for kept in snapshot._held if kept.block.start not in snapshot._fixed]
-            snapshot._way = self.pages.way_back(data)
-        return snapshot._held
+        elif all(self.pages.stands(kept) for kept in guest.held):
+            data = [kept for kept in guest.held if kept.block.start not in guest.fixed]
+            guest.way = self.pages.way_back(data)
+        return guest.held
 
     def _code_changed(self, place: int, size: int) -> None:
+        """Have translations of code dropped, wherever the same memory is mapped."""
         for addr in self._memory.windows.aliases(place):
             self._memory.code_changed(addr, size)
 
     # --- probes
 
-    def _dress(self, snapshot: Snapshot) -> None:
-        """The patches that there are now, in the place of those there were. The snapshot keeps text
-        with these from now on.
+    def _dress(self, guest: KeptGuest) -> None:
+        """Put the present patches in the place of those that the snapshot's text has.
+
+        The snapshot keeps its text with the present ones from now on.
         """
         cpu, sink = self._cpu, self._state.sink
         patched = 0 if sink is None else sink.patched
-        if patched == snapshot._patched:
+        if patched == guest.patched:
             return
-        then, now = snapshot._patches, {} if sink is None else sink.patches()
+        then, now = guest.patches, {} if sink is None else sink.patches()
         others = [addr for addr in then.keys() | now.keys() if then.get(addr) is not now.get(addr)]
         for addr in others:
             if (patch := then.get(addr)) is not None:
@@ -318,28 +363,21 @@ class Snapshots:
         for addr in others:
             if (patch := now.get(addr)) is not None:
                 self._exchange(addr, patch.old, patch.new)
-        snapshot._patched = patched
-        snapshot._patches = now
-        snapshot._way = None
-        snapshot._held = [
-            kept if kept.block.room else self.pages.keep(kept.block) for kept in snapshot._held
+        guest.patched = patched
+        guest.patches = now
+        guest.way = None
+        guest.held = [
+            kept if kept.block.room else self.pages.keep(kept.block) for kept in guest.held
         ]
         for addr in others:
-            for at in (
-                addr & -PIECE,
-                max(
-                    snapshot._foreign.keys()
-                    & set(range(addr & -PIECE, addr, self._memory.page_size)),
-                    default=0,
-                ),
-            ):
-                if at in snapshot._foreign:
-                    snapshot._foreign[at] = cpu.engine.read(at, len(snapshot._foreign[at])) or b""
+            # the piece that has the patch begins at a multiple of PIECE, or where a region does
+            begins = range(addr & -PIECE, addr, self._memory.page_size)
+            for at in (addr & -PIECE, max(guest.foreign.keys() & set(begins), default=0)):
+                if at in guest.foreign:
+                    guest.foreign[at] = cpu.engine.read(at, len(guest.foreign[at])) or b""
 
     def _exchange(self, addr: int, old: bytes, new: bytes) -> None:
-        """Code, where it is as expected. What the guest had overwritten is left; and what is not
-        mapped.
-        """
+        """Replace `old` by `new`, unless the guest has overwritten it or nothing is mapped there."""
         try:
             if self._memory.read(addr, len(old)) == old:
                 self._memory.patch(addr, new)
@@ -348,11 +386,11 @@ class Snapshots:
 
     # --- mappings
 
-    def _map_again(self, snapshot: Snapshot) -> None:
+    def _map_again(self, guest: KeptGuest) -> None:
         """Map what was mapped, and unmap everything else but the library's own code."""
         changes = [
             (*change, self._memory.own.has(change[0]))
-            for change in _changes(self._now()[0], snapshot._layout)
+            for change in _changes(self._now()[0], guest.layout)
         ]
         own = [
             (b.start, b.end)
@@ -363,7 +401,7 @@ class Snapshots:
             if then is not None and any(a < end and start < b for a, b in own):
                 raise NoMemory("the library's own pages are where guest memory was", address=start,
                                hint="unregister the probes made since")
-        self._devices.remove_all_but(snapshot._devices)
+        self._devices.remove_all_but(guest.devices)
         for start, end, now, then, heap in changes:
             if now is not None and (then is None or heap):
                 self._memory.unmap_told(start, end - start)
@@ -371,21 +409,20 @@ class Snapshots:
                 self._memory.map(start, end - start, _text(then))
             elif then is not None:
                 self._memory.protect(start, end - start, _text(then))
-        self._devices.add_again(snapshot._devices)
-        self._memory.own.only(snapshot._heap, self._memory.is_code)
-        self._hold_again(snapshot)
-        snapshot._version = self._version
+        self._devices.add_again(guest.devices)
+        self._memory.own.only(guest.heap, self._memory.is_code)
+        self._hold_again(guest)
+        guest.version = self._version
 
-    def _hold_again(self, snapshot: Snapshot) -> None:
-        """Other blocks stand where those of the snapshot were: they get what these held, and are
-        kept again.
+    def _hold_again(self, guest: KeptGuest) -> None:
+        """Write the snapshot's memory into the blocks that stand there now, and keep those instead.
         """
         held = {id(block) for block in self._now()[1]}
-        if all(id(kept.block) in held for kept in snapshot._held):
+        if all(id(kept.block) in held for kept in guest.held):
             return
-        then = [(kept.block.start, kept.block.end, kept.image) for kept in snapshot._held]
-        snapshot._way = None
-        snapshot._held = []
+        then = [(kept.block.start, kept.block.end, kept.image) for kept in guest.held]
+        guest.way = None
+        guest.held = []
         for block in self._now()[1]:
             for start, end, image in then:
                 low, high = max(start, block.start), min(end, block.end)
@@ -394,13 +431,16 @@ class Snapshots:
                         low - start, high - start
                     )
                     self._code_changed(low, high - low)
-            snapshot._held.append(self.pages.keep(block))
+            guest.held.append(self.pages.keep(block))
 
 
 def _changes(
     now: list[Region], then: list[Region]
 ) -> Iterator[tuple[int, int, int | None, int | None]]:
-    """(start, end, permissions now, permissions then) where these differ; None: not mapped."""
+    """Yield (start, end, permissions now, permissions then) where these differ.
+
+    None stands for the permissions of what is not mapped.
+    """
     cuts = sorted({at for start, end, _ in (*now, *then) for at in (start, end)})
     for start, end in pairwise(cuts):
         pair = [
@@ -412,12 +452,6 @@ def _changes(
 
 
 def _text(perms: int) -> str:
-    return "".join(
-        c
-        for c, bit in (
-            ("r", const.UC_PROT_READ),
-            ("w", const.UC_PROT_WRITE),
-            ("x", const.UC_PROT_EXEC),
-        )
-        if perms & bit
-    )
+    """Return Unicorn's permission bits as text, such as "rw"."""
+    bits = (("r", const.UC_PROT_READ), ("w", const.UC_PROT_WRITE), ("x", const.UC_PROT_EXEC))
+    return "".join(letter for letter, bit in bits if perms & bit)

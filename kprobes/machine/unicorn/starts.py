@@ -200,7 +200,7 @@ class Starts:
         cpu = self._cpu
         if self.dead:
             raise Unsupported(
-                f"Unicorn {cpu.engine.version} cannot run {cpu.arch.name} code any more after a failed "
-                "instruction fetch",
+                f"Unicorn {cpu.engine.version} cannot run {cpu.arch.name} code any more after a "
+                "failed instruction fetch",
                 hint="make a new machine",
             )

@@ -14,8 +14,8 @@ from .cpu import UnicornCpu
 from .functions import Functions
 
 LEAD = 8  # bytes before an import's trap
-#: calls of a stub after which a jump takes its trap's place. A restored snapshot takes the jump away
-#: again: to lay it costs as much as some calls
+#: Calls of a stub after which a jump replaces its trap. Writing the jump costs as much as a few
+#: calls, and restoring a snapshot takes it out again.
 OFTEN = 16
 
 #: arguments of a resolver: no capabilities, and no function that tells them (RISC-V's second
@@ -119,8 +119,10 @@ class Stubs:
                 self._lay_jump(trap, self._resolved[resolver])
 
     def _lay_jump(self, trap: int, pointer: int) -> None:
-        """Have a stub jump to a function; it keeps its trap where the function's ABI wants more than
-        that, no jump reaches it, or something else stands there.
+        """Have a stub jump to a function.
+
+        It keeps its trap where the ABI wants more than a jump, no jump reaches the function, or
+        something else is in the stub's place.
         """
         arch, memory = self._cpu.arch, self._cpu.memory
         mode = arch.linkage.mode if arch.linkage is not None else 0

@@ -372,7 +372,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return divmod(self.now, SECOND)
 
     def _pair(self, address: int, first: int, second: int, size: int) -> int:
-        """Write two numbers of `size` bytes each, one behind the other, where `address` is not 0."""
+        """Write two numbers of `size` bytes each to `address`, unless that is 0; return 0."""
         order: Any = self._cpu.arch.order.value
         if address:
             self._cpu.memory.read(address, 2 * size)  # a fault writes nothing

@@ -214,12 +214,14 @@ class HostStackWalk:
             raise IndexError(name)
         self._numbers[name] = number
         found = self._cells.get(name)
-        if found is not None and name != self._pc and self._widths.get(name, self._bits) == self._bits:
+        whole = self._widths.get(name, self._bits) == self._bits
+        if found is not None and name != self._pc and whole:
             size = self._bits // 8
             windowed = isinstance(found, Windowed)
             offset = found.index * size if isinstance(found, Windowed) else 0
             width = len(self._places) // _REGISTERS
-            self._places[width * number : width * (number + 1)] = [found.address, offset, windowed, size]
+            at = width * number
+            self._places[at : at + width] = [found.address, offset, windowed, size]
         self.tell(names=len(self._numbers))
         return number
 

@@ -30,8 +30,8 @@ def _address(engine: Engine, first: int, bits: int) -> int:
     cell = find_cells(engine, f"first of {bits} bits {first}", {"first": first}, bits).get("first")
     if cell is None:
         raise Unsupported(
-            "the engine's registers are not found in this process, and its API gets condition codes "
-            "wrong",
+            "the engine's registers are not found in this process, and its API gets condition "
+            "codes wrong",
             hint="run on Linux or another POSIX system",
         )
     return cell.address
@@ -106,9 +106,14 @@ def control(
     return make
 
 
-# --- m68k: op, X, N, V, C, Z as words. op 1: N and V are sign bits, Z is zero where Z is set. Else N is the result and
-# V the second operand, sign-extended; 2 to 4: of ADD.B, .W, .L (the carry is X); 5 to 7: of SUB; 8 to 10: of CMP (N is
-# the first operand); 11: of what clears V and C.
+# --- m68k: QEMU keeps six words, cc_op, cc_x, cc_n, cc_v, cc_c, cc_z. cc_op says what they mean:
+#
+#     1          N and V are sign bits; Z is 0 where the Z flag is set
+#     2, 3, 4    of ADD.B, .W, .L: N is the result, V the second operand, both sign-extended; the
+#                carry is X
+#     5, 6, 7    of SUB.B, .W, .L: the same
+#     8, 9, 10   of CMP.B, .W, .L: N is the first operand, V the second
+#     11         of instructions that clear V and C: N is the result
 
 _X, _N, _Z, _V, _C = 16, 8, 4, 2, 1
 
@@ -163,9 +168,13 @@ def _m68k(op: int, x: int, n: int, v: int, c: int, z: int) -> int:
     )
 
 
-# --- SPARC: two operands and the result of the last operation, and its kind. 1: the codes stand in PSR (and its like
-# for 64-bit results) as the ISA has them; 2: of a division, overflow is a second operand; 3 to 6: of additions, 5 of a
-# tagged one; 7 to 10: of subtractions, 9 of a tagged one; 11: of what clears V and C.
+# --- SPARC: QEMU keeps two operands and the result of the last operation, and its kind:
+#
+#     1          the codes are in PSR (and in a like word for 64-bit results) as the ISA has them
+#     2          a division: the second operand is not 0 where it overflowed
+#     3 to 6     an addition; 5: a tagged one
+#     7 to 10    a subtraction; 9: a tagged one
+#     11         an operation that clears V and C
 
 
 def sparc_codes(first: int, bits: int) -> Callable[[Engine], Access]:
