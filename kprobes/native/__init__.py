@@ -1,10 +1,12 @@
-"""Machine code for the machine that runs Python: what serves the usual hit, and what the engine calls besides.
+"""Host code: C functions that the engine calls in this process, above all to serve usual hits.
 
-It is one small library a host, compiled from the C files here (build.py) and part of the package, so that nobody needs
-a compiler. docs/host-code.md says what it does. Where there is none for the host, or KPROBES_HOST_CODE is "0", Python
-does all of it: the same results, slower. Begin with words.h, then sites.c and hits.c.
+It is one small shared library for each host, compiled from the C files here (build.py). The
+libraries are part of the package, so users need no compiler. docs/host-code.md says what they do.
+Where there is none for the host, or KPROBES_HOST_CODE is "0", Python does the same, more slowly.
+Begin with words.h, then sites.c and hits.c.
 
-support.c is what compiled eBPF programs call; support/ has the LLVM IR that clang makes of it.
+support.c is another thing: functions that compiled eBPF programs call. support/ has the LLVM IR
+that clang makes of it.
 """
 
 from __future__ import annotations
@@ -26,12 +28,15 @@ Class = TypeVar("Class", bound=type)
 
 
 class SlowHost(RuntimeWarning):
-    """No host code exists for this host: everything works, and hits cost eight to thirty times as much."""
+    """No host code exists for this host: all works, but hits cost eight to thirty times as much."""
 
 
 @cache
 def available() -> bool:
-    """True where this process has the library. Warns once where it cannot have it (SlowHost), unless asked not to."""
+    """Tell whether this process has the library.
+
+    Where it cannot have it, a warning says so once (SlowHost), unless KPROBES_HOST_CODE is "0".
+    """
     if os.environ.get(SWITCH) == "0":
         return False
     why = _why_not()
@@ -41,12 +46,16 @@ def available() -> bool:
         except OSError as error:
             why = f"the library cannot be loaded ({error})"
     if why:
-        warnings.warn(f"no host code: {why}; all works, slower ({SWITCH}=0 says that you know)", SlowHost, stacklevel=2)
+        warnings.warn(
+            f"no host code: {why}; all works, slower ({SWITCH}=0 says that you know)",
+            SlowHost,
+            stacklevel=2,
+        )
     return not why
 
 
 def _why_not() -> str:
-    """Why there can be no host code here; empty if there can."""
+    """Return why there can be no host code here; "": there can."""
     host, system = platform.machine(), platform.system()
     if system != "Linux" or host not in _HOSTS:
         return f"there is none for {host} under {system}"
@@ -59,20 +68,24 @@ def _why_not() -> str:
 
 @cache
 def _library() -> ctypes.PyDLL:
-    """The library of this host. OSError where the system refuses to load it."""
+    """Load the library of this host.
+
+    Raises:
+        OSError: the system refuses to load it.
+    """
     return ctypes.PyDLL(str(library_path(platform.machine())))
 
 
 def library_path(host: str) -> Path:
-    """The file of the library for a host, as platform.machine() calls it."""
+    """Return the file of the library for a host, as platform.machine() calls it."""
     return HERE / f"{host}.so"
 
 
 def support_path(bits: int, guest: bool, swapped: bool) -> Path:
-    """The file of support.c's functions for a target.
+    """Return the file of support.c's functions for a target.
 
     Args:
-        bits: of a pointer: 32 or 64.
+        bits: width of a pointer, 32 or 64.
         guest: True where the code runs in a guest, False where it runs in this process.
         swapped: True where the program's byte order is not that of the memory that it runs in.
     """
@@ -82,42 +95,48 @@ def support_path(bits: int, guest: bool, swapped: bool) -> Path:
 
 @cache
 def address(name: str) -> int:
-    """Return where a function or an object of the library is. Only where available()."""
+    """Return the address of a function or an object of the library. Only where available()."""
     return ctypes.addressof(ctypes.c_char.in_dll(_library(), name))
 
 
 def function(name: str, result: Any, *arguments: Any) -> Any:
-    """A function of the library, to be called with the interpreter's lock held. Only where available().
+    """Return a function of the library, which is called with the interpreter's lock held.
+
+    Only where available().
 
     Args:
-        name: as C has it.
-        result: its type, of ctypes.
-        arguments: theirs.
+        name: its name in C.
+        result: the ctypes type of its result.
+        arguments: the ctypes types of its arguments.
     """
     return ctypes.PYFUNCTYPE(result, *arguments)(address(name))
 
 
 def words(name: str) -> dict[str, int]:
-    """The words of one of the library's structures: name -> place, counted in words of 64 bits."""
+    """Return the members of one of the library's structures: name -> index, in 64-bit words."""
     text = ctypes.c_char_p(address(f"{name}_words")).value or b""
     return {word: n for n, word in enumerate(text.decode().split())}
 
 
 def quick(base: Class, kind: str) -> Class:
-    """A subclass of a class whose objects are looked at on every hit, with what is looked at in words of C.
+    """Return a quicker subclass of a class whose objects are used on every hit.
+
+    Attributes that the C code uses are members of a C structure in it.
 
     Args:
         base: the class in Python, complete by itself.
-        kind: which words: "regs" (of Regs), "instance" (of KretprobeInstance) or "block" (of ControlBlock).
+        kind: its structure: "regs" (for Regs), "instance" (for KretprobeInstance) or "block" (for
+            ControlBlock).
 
     Returns:
-        A class of the same name, or `base` itself where there is no host code.
+        A class of the same name; `base` itself where there is no host code.
     """
     return _made(base, kind) if available() else base
 
 
 @cache
 def _made(base: Class, kind: str) -> Class:
+    """Make the subclass, once for each class."""
     make = _library().make_type
     make.argtypes = ctypes.py_object, ctypes.py_object, ctypes.c_char_p, ctypes.c_char_p
     make.restype = ctypes.py_object
@@ -127,11 +146,16 @@ def _made(base: Class, kind: str) -> Class:
     return made
 
 
-_names: list[bytes] = []  # before 3.11 types keep the pointer
+_names: list[bytes] = []  # names of classes: before Python 3.11 a class keeps a pointer to its name
 
 
 def see(regs: Any, view: int) -> None:
-    """Have a quick() Regs read its registers by the words at `view` (struct view), which the caller keeps."""
+    """Have a quick() Regs read its registers from the engine's memory.
+
+    Args:
+        regs: the object.
+        view: address of a `struct view`, which says where they are; the caller keeps it.
+    """
     _library().see(ctypes.py_object(regs), ctypes.c_void_p(view))
 
 

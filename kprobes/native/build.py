@@ -2,7 +2,7 @@
 
     python -m kprobes.native.build            # write what has changed
     python -m kprobes.native.build --check    # name what would change, and write nothing
-    python -m kprobes.native.build --checked  # this host's library, which traps where C is undefined
+    python -m kprobes.native.build --checked  # this host's library, with traps for undefined C
     python -m kprobes.native.build --macos X  # the library for macOS, into the folder X
 
 The compiler is the clang of ziglang, of the version that the extra `jit` of pyproject.toml pins:
@@ -79,7 +79,8 @@ def normalised(written: bytes) -> bytes:
 
     The first paragraph has types and declarations; then comes a paragraph for each function.
     Functions are internal, of the attributes #0; #1 where they are always to be inlined, #2 where
-    never. What LLVM 20, llvmlite 0.47's, does not know is left out, and so is what names the target.
+    never. What LLVM 20 (of llvmlite 0.47) does not know is left out, and so is what names the
+    target.
     """
     ir = written.decode()
     return ("\n\n".join(["\n".join(_head(ir)), *_functions(ir)]) + "\n").encode()
@@ -126,10 +127,11 @@ def _support(bits: int, guest: bool, swapped: bool) -> Output:
 
 # --- the host's library
 
-#: No C library: the same file serves glibc and musl. What it wants of Python is found in the process
+#: No C library: the same file serves glibc and musl. Functions of Python's are found in the process
 #: that loads it.
 _LIBRARY_OPTIONS: Final = (
-    "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-sanitize=all",
+    "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-stack-protector",
+    "-fno-sanitize=all",
     "-fno-asynchronous-unwind-tables", "-fno-builtin", "-Wall", "-Wextra", "-Wno-unused-parameter",
     "-Werror", "-g0", "-shared", "-nostdlib", "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,-s",
     "-Wl,-z,undefs",
@@ -145,8 +147,10 @@ _CHECKS: Final = (
 
 
 #: the library's sources
-_LIBRARY_SOURCES: Final = ("sites.c", "counting.c", "edges.c", "engine.c", "events.c", "hits.c", "pages.c",
-                          "signals.c", "stacks.c")
+_LIBRARY_SOURCES: Final = (
+    "sites.c", "counting.c", "edges.c", "engine.c", "events.c", "hits.c", "pages.c", "signals.c",
+    "stacks.c",
+)
 _OF_ELF: Final = "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,-s", "-Wl,-z,undefs"
 
 
@@ -165,7 +169,8 @@ def _library(host: str, checked: bool = False) -> Output:
     options: tuple[str, ...] = _LIBRARY_OPTIONS
     if checked:
         options = tuple(option for option in options if option != "-fno-sanitize=all") + _CHECKS
-    return Output(library_path(host).name, _LIBRARY_SOURCES, f"{host}-linux-gnu", options, _as_it_is)
+    target = f"{host}-linux-gnu"
+    return Output(library_path(host).name, _LIBRARY_SOURCES, target, options, _as_it_is)
 
 
 def for_macos(host: str) -> Output:

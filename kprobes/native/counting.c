@@ -1,7 +1,9 @@
-/* Hooks that count or look: instructions, blocks, marked instructions, and accesses to marked memory. */
+/* Hooks that count or look: instructions, blocks, marked instructions, and accesses to marked
+ * memory. */
 #include "words.h"
 
-/* A hook on every instruction: counts those that are in none of the library's own ranges. See clock.py. */
+/* A hook on every instruction: counts those that are in none of the library's own ranges. See
+ * clock.py. */
 struct range { u64 start, size; };
 struct tick { u64 count, ranges; struct range *range; };
 
@@ -16,9 +18,10 @@ EXPORT void tick(void *uc, u64 address, u32 size, struct tick *data)
 
 /* A hook on every block: counts it, and the edge to it. See blockcounts.py.
  *
- * The table is hashed by the address, with the next free row for who finds his taken; it is never full. A free row's
- * address is all ones: then `fresh` is called, as this hook was. A second table of the same kind has the edges by the
- * addresses of both blocks, where `arcs` is not 0; `new_arc` is called for a new one.
+ * The table is hashed by the address, with the next free row for who finds his taken; it is never
+ * full. A free row's address is all ones: then `fresh` is called, as this hook was. A second table
+ * of the same kind has the edges by the addresses of both blocks, where `arcs` is not 0; `new_arc`
+ * is called for a new one.
  */
 struct row { u64 address, count, place, size; };
 struct arc { u64 from, to, count; };
@@ -70,8 +73,8 @@ EXPORT void block(void *uc, u64 address, u32 size, struct blocks *data)
         follow_arc(data, address);
 }
 
-/* A hook on a range of instructions of which some are marked: calls `called` for these, and moves the guest to what that
- * answers. See marks.py. */
+/* A hook on a range of instructions of which some are marked: calls `called` for these, and moves
+ * the guest to what that answers. See marks.py. */
 struct marks {
     u64 start;
     u64 (*called)(void *, u64);
@@ -89,9 +92,9 @@ EXPORT void marked(void *uc, u64 address, u32 size, struct marks *data)
         data->write(uc, (int)data->pc, &target);
 }
 
-/* A hook on accesses to a range of memory that has a mark for each byte: calls `called`, as this hook was called, for an
- * access that touches a byte whose mark is not 0. A write of bytes that are only marked as unwritten takes these marks
- * away, and calls nothing. See watches.py.
+/* A hook on accesses to a range of memory that has a mark for each byte: calls `called`, as this
+ * hook was called, for an access that touches a byte whose mark is not 0. A write of bytes that are
+ * only marked as unwritten takes these marks away, and calls nothing. See watches.py.
  */
 #define UNWRITTEN 0x80
 #define UC_MEM_WRITE 17
@@ -102,7 +105,8 @@ struct marked_memory {
     u64 number;
 };
 
-EXPORT void marked_access(void *uc, int kind, u64 address, u32 size, long long value, struct marked_memory *data)
+EXPORT void marked_access(void *uc, int kind, u64 address, u32 size, long long value,
+                          struct marked_memory *data)
 {
     u64 offset = address - data->start, bytes = size;
     if (offset >= data->size) { /* it begins in front of the range, and may reach into it */

@@ -28,7 +28,8 @@ static int counts(u64 address, struct edges *data)
     return !data->chosen || within(address, data->theirs, data->chosen);
 }
 
-/* The finalizer of MurmurHash3 (public domain): each bit of the address changes each bit of the result. */
+/* The finalizer of MurmurHash3 (public domain): each bit of the address changes each bit of the
+ * result. */
 static u64 mixed(u64 address)
 {
     address = (address ^ address >> 33) * 0xff51afd7ed558ccdull;
@@ -55,7 +56,8 @@ EXPORT void edge(void *uc, u64 address, u32 size, struct edges *data)
     data->before = place >> 1;
 }
 
-/* Counts how many bytes of two values are equal, from the highest one on; a counter for each number. bits: of the values. */
+/* Counts how many bytes of two values are equal, from the highest one on; a counter for each
+ * number. bits: of the values. */
 static void count_equal(u64 address, u64 one, u64 other, u32 bits, struct edges *data)
 {
     u64 differs = bits < 64 ? (one ^ other) & ((1ull << bits) - 1) : one ^ other;
@@ -74,8 +76,8 @@ EXPORT void compared(void *uc, u64 address, u64 one, u64 other, u32 bits, struct
         count_equal(address, one, other, bits, data);
 }
 
-/* A hook on every subtraction, where the engine does not say which instruction it is of: its number in its block does.
- * It stands above the bits that addresses of guest code have. */
+/* A hook on every subtraction, where the engine does not say which instruction it is of: its number
+ * in its block does. It stands above the bits that addresses of guest code have. */
 EXPORT void subtracted(void *uc, u64 address, u64 one, u64 other, u32 bits, struct edges *data)
 {
     data->order++;
@@ -83,14 +85,15 @@ EXPORT void subtracted(void *uc, u64 address, u64 one, u64 other, u32 bits, stru
         count_equal(data->block ^ data->order << 48, one, other, bits, data);
 }
 
-/* One side of a comparison: the sum of registers (addresses of their words; 0: none) and a constant; `memory` 1: what
- * guest memory has there. */
+/* One side of a comparison: the sum of registers (addresses of their words; 0: none) and a
+ * constant; `memory` 1: what guest memory has there. */
 struct value { u64 base, index, constant, memory; };
 /* What an instruction compares. bits: 0 where it does not. A free row's address is all ones. */
 struct instruction { u64 address, bits; struct value one, other; };
 /* Instructions that were looked at. See comparisons.py.
  *
- *   multiplier, mask, table   rows, hashed by the address, with the next free row for who finds his taken
+ *   multiplier, mask, table   rows, hashed by the address, with the next free row for who finds his
+ *                             taken
  *   fresh       called for an instruction that is not in the table, as the hook was
  *   wide        1: a register's word has 64 bits, else 32
  *   swapped     1: guest memory has the other byte order than this processor
@@ -115,7 +118,8 @@ static u64 word_at(u64 place, u64 wide)
 /* 1: `found` is the value; 0: memory is not known there. */
 static int value_of(struct value *value, u64 bits, struct instructions *data, u64 *found)
 {
-    u64 sum = word_at(value->base, data->wide) + word_at(value->index, data->wide) + value->constant;
+    u64 sum = word_at(value->base, data->wide) + word_at(value->index, data->wide)
+              + value->constant;
     *found = sum;
     if (!value->memory)
         return 1;
@@ -138,7 +142,8 @@ static int value_of(struct value *value, u64 bits, struct instructions *data, u6
 static struct instruction *row_of(u64 address, struct instructions *data)
 {
     u64 place = address * data->multiplier >> 32;
-    while (data->table[place & data->mask].address != address && data->table[place & data->mask].address != ~0ull)
+    while (data->table[place & data->mask].address != address
+           && data->table[place & data->mask].address != ~0ull)
         place++;
     return data->table + (place & data->mask);
 }
@@ -154,7 +159,8 @@ EXPORT void compares(void *uc, u64 address, u32 size, struct instructions *data)
             return;
     }
     u64 one, other;
-    if (row->bits && value_of(&row->one, row->bits, data, &one) && value_of(&row->other, row->bits, data, &other)
+    if (row->bits && value_of(&row->one, row->bits, data, &one)
+        && value_of(&row->other, row->bits, data, &other)
         && counts(address, data->edges))
         count_equal(address, one, other, (u32)row->bits, data->edges);
 }

@@ -1,8 +1,8 @@
-/* Functions that stand where the engine's library looks for functions of its own: see translator.py, noting.py and
- * outside.py, which put them there.
+/* Functions that take the place of functions of the engine's library. They are put there by
+ * translator.py, noting.py and outside.py in kprobes/machine/unicorn/host.
  *
- * The library has one such function for each guest, and a caller does not say which he means. So here, too, is one for
- * each, told apart by its number: STAMP_n(X) makes n copies of X.
+ * The library has one such function for each kind of guest, and calls do not say which guest they
+ * are for. So here is one for each, too, told apart by its number: STAMP_n(X) makes n copies of X.
  */
 #include "words.h"
 
@@ -16,22 +16,26 @@
 enum { STAMP_16(NUMBER, _) };
 #undef NUMBER
 
-/* --- in front of a guest's translator: a block has at most `most` instructions */
+/* --- in place of a guest's translator: it makes blocks of at most `most` instructions */
 
-EXPORT struct { void (*theirs)(void *cpu, void *block, int instructions); u64 most; } translators[GUESTS];
+EXPORT struct {
+    void (*theirs)(void *cpu, void *block, int instructions);
+    u64 most;
+} translators[GUESTS];
 
-#define TRANSLATE(n)                                                                                        \
-    static void translate##n(void *cpu, void *block, int instructions)                                      \
-    {                                                                                                       \
-        int most = (int)translators[GUEST##n].most;                                                         \
-        translators[GUEST##n].theirs(cpu, block, instructions < most ? instructions : most);                \
+#define TRANSLATE(n)                                                                               \
+    static void translate##n(void *cpu, void *block, int instructions)                             \
+    {                                                                                              \
+        int most = (int)translators[GUEST##n].most;                                                \
+        translators[GUEST##n].theirs(cpu, block, instructions < most ? instructions : most);       \
     }
 STAMP_16(TRANSLATE, _)
 #undef TRANSLATE
 #define TRANSLATE(n) translate##n,
 EXPORT void (*const translate[])(void *, void *, int) = {STAMP_16(TRANSLATE, _)};
 
-/* --- in front of what an engine asks when an exception is about to be reported: a word is noted */
+/* --- in place of a function that the engine asks before it reports an exception: a word is kept,
+ * as it is now */
 
 #define NOTES 256
 #define NUMBER(n) NOTE##n,
@@ -39,11 +43,11 @@ enum { STAMP_256(NUMBER, _) };
 #undef NUMBER
 EXPORT struct { const u64 *source; int (*onward)(void *, int); u64 note; } notes[NOTES];
 
-#define TAKE_NOTE(n)                                                                                        \
-    static int take_note##n(void *uc, int number)                                                           \
-    {                                                                                                       \
-        notes[NOTE##n].note = *notes[NOTE##n].source;                                                       \
-        return notes[NOTE##n].onward ? notes[NOTE##n].onward(uc, number) : 0;                               \
+#define TAKE_NOTE(n)                                                                               \
+    static int take_note##n(void *uc, int number)                                                  \
+    {                                                                                              \
+        notes[NOTE##n].note = *notes[NOTE##n].source;                                              \
+        return notes[NOTE##n].onward ? notes[NOTE##n].onward(uc, number) : 0;                      \
     }
 STAMP_256(TAKE_NOTE, _)
 #undef TAKE_NOTE
@@ -52,15 +56,21 @@ EXPORT int (*const take_note[])(void *, int) = {STAMP_256(TAKE_NOTE, _)};
 
 /* --- stops by other threads: see outside.py
  *
- * A row an engine: its handle, or FREE; its CPU from its first run on; whether another thread asks that it stop; whether
- * it is deaf to that for now. Behind the last row of a piece there is 0, and the address of the next piece.
+ * Each engine has a row. Rows are in pieces: behind the last row of a piece there is 0, and the
+ * address of the next piece.
+ *
+ *   handle   the engine's handle, or outside.FREE
+ *   cpu      its CPU, from its first run on
+ *   asked    1: another thread asks that it stop
+ *   deaf     1: such requests have to wait
  */
 struct engine { u64 handle; void *cpu; u64 asked, deaf; };
 
 /* What the two functions of a guest know.
  *
  *   theirs   the library's own function
- *   look     where the guest's look begins: what translated code calls to learn whether it is to leave
+ *   look     where the guest's look begins: what translated code calls to learn whether it is to
+ *            leave
  *   rows     the first piece of rows
  *   exit     cpu_exit: has the engine look
  *   stop     uc_emu_stop
@@ -83,11 +93,12 @@ EXPORT struct about executing[GUESTS];
 #endif
 
 extern struct about leaving_rows[] AS_IN_C(leaving_rows);
-__attribute__((used, visibility("hidden"))) struct about leaving_rows[GUESTS]; /* assembly names it: not exported */
+/* Not exported: assembly names it. */
+__attribute__((used, visibility("hidden"))) struct about leaving_rows[GUESTS];
 EXPORT struct about *const leaving = leaving_rows;
 
-/* Of the library's build that is known (known.py): how long a look is; from the handle to what says that a hook has
- * stopped the run, to its error, and to the translator's words. */
+/* Of the library's build that is known (known.py): how long a look is; from the handle to what says
+ * that a hook has stopped the run, to its error, and to the translator's words. */
 #define LOOK 192
 #define STOPPED 0x56D
 #define FAILED 0x590
@@ -99,18 +110,20 @@ static struct engine *next_of(struct engine *row)
     return row->handle ? row : (struct engine *)row->cpu;
 }
 
-/* Threads of an AArch64 host may see the engine made to look before who asks, and before what ends the run. */
+/* On an AArch64 host another thread could otherwise see the engine made to look before it sees that
+ * somebody asks for that, and before what ends the run. */
 #ifdef __aarch64__
 #define FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #else
 #define FENCE() ((void)0)
 #endif
 
-/* True where something in front of `at` in a block's code, which begins at `code`, calls what the call in front of `at`
- * does. The arguments of calls say nothing: how the engine is named depends on where it is, and in delay slots the other
- * one is not constant. */
+/* True where something in front of `at` in a block's code, which begins at `code`, calls what the
+ * call in front of `at` does. The arguments of calls say nothing: how the engine is named depends
+ * on where it is, and in delay slots the other one is not constant. */
 #ifdef __x86_64__
-/* A relative call (E8), or one through a word (FF 15) that the block's calls of one function share. */
+/* A relative call (E8), or one through a word (FF 15), which a block's calls of a function share.
+ * */
 static int called_before(const u8 *code, const u8 *at, const struct about *about)
 {
     const u8 *target = at + *(const int *)(at - 4);
@@ -137,7 +150,9 @@ static int called_before(const u8 *code, const u8 *at, const struct about *about
                 return 1;
         } else if (word[-1] == (0x910003DE | (u32)(look & 0xFFF) << 10)) {
             u64 pages = (look >> 12) - ((here - 8) >> 12);
-            if (word[-2] == (0x9000001E | (u32)(pages & 3) << 29 | (u32)(pages >> 2 & 0x7FFFF) << 5))
+            u32 low = (u32)(pages & 3) << 29;
+            u32 high = (u32)(pages >> 2 & 0x7FFFF) << 5;
+            if (word[-2] == (0x9000001E | low | high))
                 return 1;
         }
     }
@@ -146,15 +161,16 @@ static int called_before(const u8 *code, const u8 *at, const struct about *about
 #define SHORTEST_CALL 0
 #endif
 
-/* Leaving a block: 1 if it is a look that leaves, not the block's first, and only as another thread asks; then that look
- * is to return. At its first the engine comes out, between two instructions.
+/* Leaving a block: 1 if it is a look that leaves, not the block's first, and only as another thread
+ * asks; then that look is to return. At its first the engine comes out, between two instructions.
  *
- * back: where translated code goes on. in_look: where the function that leaves was called. frame_back: where that one
- * returns to.
+ * back: where translated code goes on. in_look: where the function that leaves was called.
+ * frame_back: where that one returns to.
  */
 static int look_goes_on(void *cpu, u64 back, const struct about *about, u64 in_look, u64 frame_back)
     AS_IN_C(look_goes_on);
-__attribute__((used)) static int look_goes_on(void *cpu, u64 back, const struct about *about, u64 in_look, u64 frame_back)
+__attribute__((used)) static int look_goes_on(void *cpu, u64 back, const struct about *about,
+                                              u64 in_look, u64 frame_back)
 {
     if (in_look - about->look >= LOOK)
         return 0;
@@ -164,9 +180,11 @@ __attribute__((used)) static int look_goes_on(void *cpu, u64 back, const struct 
     if (!row)
         return 0;
     FENCE();
-    if (!row->asked || *(u32 *)(row->handle + FAILED) || *(u8 *)(row->handle + STOPPED) || frame_back != back)
+    if (!row->asked || *(u32 *)(row->handle + FAILED) || *(u8 *)(row->handle + STOPPED)
+        || frame_back != back)
         return 0;
-    const u8 *block = ((const u8 *(*)(void *, u64))about->block)(*(void **)(row->handle + TRANSLATOR), back);
+    const u8 *block = ((const u8 *(*)(void *, u64))about->block)(
+        *(void **)(row->handle + TRANSLATOR), back);
     if (!block) /* its translation has gone: its end is near */
         return 1;
     const u8 *code = *(const u8 *const *)(block + about->code);
@@ -180,13 +198,14 @@ __attribute__((used)) static int look_goes_on(void *cpu, u64 back, const struct 
 
 static void leave_a_block(void) AS_IN_C(leave_a_block);
 
-/* look_goes_on() needs its caller's frame, and answers by leaving that in its place: its epilogue, written out. */
+/* look_goes_on() needs its caller's frame, and answers by leaving that in its place: its epilogue,
+ * written out. */
 #ifdef __x86_64__
-#define LEAVE_BLOCK(n)                                                                                      \
-    __attribute__((naked)) static void leave_block##n(void)                                                 \
-    {                                                                                                       \
-        __asm__("lea leaving_rows + %c0(%%rip), %%rdx\n jmp leave_a_block"                                       \
-                :: "i"(GUEST##n * sizeof(struct about)));                                                   \
+#define LEAVE_BLOCK(n)                                                                             \
+    __attribute__((naked)) static void leave_block##n(void)                                        \
+    {                                                                                              \
+        __asm__("lea leaving_rows + %c0(%%rip), %%rdx\n jmp leave_a_block"                         \
+                :: "i"(GUEST##n * sizeof(struct about)));                                          \
     }
 __attribute__((naked, used)) static void leave_a_block(void)
 {
@@ -201,11 +220,11 @@ __attribute__((naked, used)) static void leave_a_block(void)
             "1: add $0x20, %rsp\n ret");
 }
 #else
-#define LEAVE_BLOCK(n)                                                                                      \
-    __attribute__((naked)) static void leave_block##n(void)                                                 \
-    {                                                                                                       \
-        __asm__("adrp x2, " PAGE_OF " + %c0\n add x2, x2, " REST_OF " + %c0\n b leave_a_block"                         \
-                :: "i"(GUEST##n * sizeof(struct about)));                                                   \
+#define LEAVE_BLOCK(n)                                                                             \
+    __attribute__((naked)) static void leave_block##n(void)                                        \
+    {                                                                                              \
+        __asm__("adrp x2, " PAGE_OF " + %c0\n add x2, x2, " REST_OF " + %c0\n b leave_a_block"     \
+                :: "i"(GUEST##n * sizeof(struct about)));                                          \
     }
 __attribute__((naked, used)) static void leave_a_block(void)
 {
@@ -230,7 +249,8 @@ static int heard(struct engine *row)
     return row->asked && !row->deaf;
 }
 
-/* Executing blocks. Who asks before it begins is heard at its first block; when it has come out, the run is stopped. */
+/* Execute blocks. A thread that has asked for a stop before that begins is heeded at the first
+ * block; when the engine has come out of it, the run is stopped. */
 static int execute(void *uc, void *cpu, struct about *about)
 {
     int (*theirs)(void *, void *) = (int (*)(void *, void *))about->theirs;

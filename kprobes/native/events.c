@@ -1,22 +1,26 @@
-/* Hits of events, recorded without Python: numbers from registers and memory, a filter of numbers, a record in a ring.
+/* Hits of events, recorded without Python: numbers from registers and memory, a filter of numbers,
+ * a record in a ring.
  *
- * A record is what programs write (kprobes/events/_program.py), and the ring theirs (kprobes/programs/maps/ring.py).
- * Everything is fetched before anything is changed: where something is not usual (memory that is not the machine's own,
- * guest tasks, registers of somebody else) the handler in Python is called, which begins anew. A guest's words are only
- * compared, and looked up.
+ * A record is what programs write (kprobes/events/_program.py), and the ring theirs
+ * (kprobes/programs/maps/ring.py). Everything is fetched before anything is changed: where
+ * something is not usual (memory that is not the machine's own, guest tasks, registers of somebody
+ * else) the handler in Python is called, which begins anew. A guest's words are only compared, and
+ * looked up.
  */
 #include "python.h"
 #include "guest.h"
 
 #define TASKS 4   /* byte of the gate: see kprobes.machine.unicorn.host.hostcode */
-#define RECORD 512 /* words of a record at most; kprobes.machine.unicorn.host.recording has it, too */
+#define RECORD 512 /* the most words of a record, as in kprobes.machine.unicorn.host.recording */
 
 /* A number, and where it is in the record.
  *
- *   root, number    a word: of a register, the stack pointer, pc, `number` itself, or what was saved at the entry as
- *                   the number-th
- *   deep, steps     numbers to be added one after the other, after each of which the word there is loaded
- *   size            bytes of the number in memory, then no word is loaded after the last step; 0: it is the word
+ *   root, number    a word: of a register, the stack pointer, pc, `number` itself, or what was
+ *                   saved at the entry as the number-th
+ *   deep, steps     numbers to be added one after the other, after each of which the word there is
+ *                   loaded
+ *   size            bytes of the number in memory, then no word is loaded after the last step; 0:
+ *                   it is the word
  *   count           elements of an array
  *   shift, bits, is_signed   what is kept of it
  *   at              its place in the record, in words
@@ -50,15 +54,18 @@ struct test { TEST_WORDS(WORD) };
  *   ring            header of the ring
  *   size            bytes of a record
  *   cookie          its second word
- *   time, returns   places in the record, in words, of the time and of the return address; 0: not there
+ *   time, returns   places in the record, in words, of the time and of the return address; 0: not
+ *                   there
  *   faults, data    the first word of fault bits, and the first behind them
  *   clock, counts   called for the time; where that is 0, address of the time
  *   numbers, many   struct number, one behind the other: fetched and recorded, or saved
- *   tests, first    struct test, one behind the other; the first one's number, PASS: there is no filter
+ *   tests, first    struct test, one behind the other; the first one's number, PASS: there is no
+ *                   filter
  *   kept, saved     attribute of a call's where its data are; key of what was saved there
  */
 #define RECORDED_WORDS(X) \
-    X(view) X(regs) X(gate) X(state) X(ring) X(size) X(cookie) X(time) X(returns) X(faults) X(data) X(clock) \
+    X(view) X(regs) X(gate) X(state) X(ring) X(size) X(cookie) X(time) X(returns) X(faults) \
+    X(data) X(clock) \
     X(counts) X(numbers) X(many) X(tests) X(first) X(kept) X(saved)
 EXPORT const char recorded_words[] = RECORDED_WORDS(NAME);
 struct recorded { RECORDED_WORDS(WORD) };
@@ -83,7 +90,8 @@ static int saved_at_entry(const struct recorded *event, PyObject *call, u64 numb
 {
     PyObject *data = PyObject_GetAttr(call, OBJECT(event->kept));
     PyObject *saved = data ? PyObject_GetItem(data, OBJECT(event->saved)) : 0;
-    PyObject *item = saved ? PyTuple_GetItem(saved, (Py_ssize_t)number) : 0; /* not a new reference */
+    /* not a new reference */
+    PyObject *item = saved ? PyTuple_GetItem(saved, (Py_ssize_t)number) : 0;
     int there = 0;
     if (item) {
         *value = PyLong_AsUnsignedLongLongMask(item);
@@ -103,10 +111,12 @@ static u64 cut(const struct number *number, u64 value)
     if (number->bits >= 64)
         return value;
     value <<= 64 - number->shift - number->bits;
-    return number->is_signed ? (u64)((long long)value >> (64 - number->bits)) : value >> (64 - number->bits);
+    u64 unused = 64 - number->bits;
+    return number->is_signed ? (u64)((long long)value >> unused) : value >> unused;
 }
 
-static int fetch(const struct recorded *event, const struct number *number, PyObject *call, u64 *out)
+static int fetch(const struct recorded *event, const struct number *number, PyObject *call,
+                 u64 *out)
 {
     const struct view *view = (const struct view *)event->view;
     const u64 *steps = (const u64 *)number->steps;
@@ -147,7 +157,9 @@ static int fetch(const struct recorded *event, const struct number *number, PyOb
 
 static int holds(const struct test *test, u64 value)
 {
-    long long left = (long long)value, right = (long long)test->constant, end = (long long)test->end;
+    long long left = (long long)value;
+    long long right = (long long)test->constant;
+    long long end = (long long)test->end;
     switch (test->how) {
     case EQUAL:
         return value == test->constant;
@@ -158,7 +170,9 @@ static int holds(const struct test *test, u64 value)
     case COMMON_BITS:
         return (value & test->constant) != 0;
     }
-    return test->is_signed ? left >= right && left < end : value >= test->constant && value < test->end;
+    if (test->is_signed)
+        return left >= right && left < end;
+    return value >= test->constant && value < test->end;
 }
 
 /* 1: the hit is recorded; 0: it is not; -1: Python is to say. */
@@ -279,7 +293,8 @@ static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t count)
     return call_with(PyTuple_GetItem(self, 1), args, (unsigned long)count);
 }
 
-/* What is to be fetched at the entry, as Python keeps it; 0, without an exception: Python is to do it. */
+/* What is to be fetched at the entry, as Python keeps it; 0, without an exception: Python is to do
+ * it. */
 static PyObject *saved_numbers(const struct recorded *event, PyObject *regs)
 {
     const struct number *numbers = (const struct number *)event->numbers;

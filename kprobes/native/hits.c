@@ -1,9 +1,10 @@
 /* The usual hit: one handler in Python, called from here; and the objects that handlers see.
  *
- * "Usual" is: one CPU, no displaced instruction under way, the run neither stopped nor nested (the gate is open), one
- * handler, which neither raises nor sends the guest elsewhere, and changes nothing of the probes at this place. Whatever
- * else happens goes to Python: before the handler ran to the site's service, afterwards to `finish`, which does what the
- * service would have done from there on. kprobes/core/hit says what that is.
+ * "Usual" is: one CPU, no displaced instruction under way, the run neither stopped nor nested (the
+ * gate is open), one handler, which neither raises nor sends the guest elsewhere, and changes
+ * nothing of the probes at this place. Whatever else happens goes to Python: before the handler ran
+ * to the site's service, afterwards to `finish`, which does what the service would have done from
+ * there on. kprobes/core/hit says what that is.
  */
 #include "python.h"
 #include "guest.h"
@@ -11,9 +12,10 @@
 
 /* --- objects
  *
- * A type made here is a subclass of a class written in Python, which it makes quicker: what is looked at on every hit is
- * kept in words of C, and shadows the slots of the same name. The words begin at a fixed distance from the object's
- * start, behind those of any such class (make_type checks).
+ * A type made here is a subclass of a class written in Python, which it makes quicker: what is
+ * looked at on every hit is kept in words of C, and shadows the slots of the same name. The words
+ * begin at a fixed distance from the object's start, behind those of any such class (make_type
+ * checks).
  */
 EXPORT const char place_words[] = PLACE_WORDS(NAME);
 EXPORT const char view_words[] = VIEW_WORDS(NAME);
@@ -23,8 +25,15 @@ EXPORT const char view_words[] = VIEW_WORDS(NAME);
 struct instance { u64 frame, link, ret_addr; PyObject *task, *args, *data; };
 struct control_block { PyObject *state, *point, *resume, *probes, *child; };
 
-static struct instance *instance_of(PyObject *object) { return (struct instance *)((char *)object + CALL_AT); }
-static struct control_block *block_of(PyObject *object) { return (struct control_block *)((char *)object + BLOCK_AT); }
+static struct instance *instance_of(PyObject *object)
+{
+    return (struct instance *)((char *)object + CALL_AT);
+}
+
+static struct control_block *block_of(PyObject *object)
+{
+    return (struct control_block *)((char *)object + BLOCK_AT);
+}
 
 static void put(PyObject **place, PyObject *object)
 {
@@ -44,10 +53,12 @@ static const char *const members[MEMBERS][2] = {
     {"arg", 0}, {"stack", 0}, {"pc", "fget"}, {"pc", "fset"}, {"sp", "fget"}, {"sp", "fset"},
     {"return_value", "fget"}, {"return_value", "fset"}};
 
-static struct { PyObject *type, *plain[MEMBERS]; } classes[16]; /* those made here; they live as long as the process */
+/* The classes made here, `made` of them; they live as long as the process. */
+static struct { PyObject *type, *plain[MEMBERS]; } classes[16];
 static int made;
 
-/* Looks the members up. They are kept: a name that is looked up each time would fill Python's cache of attributes. */
+/* Looks the members up. They are kept: a name that is looked up each time would fill Python's cache
+ * of attributes. */
 static int learn(PyObject *base, PyObject **plain)
 {
     for (int n = 0; n < MEMBERS; n++) {
@@ -85,7 +96,8 @@ static int plain_set(PyObject *object, int member, PyObject *to)
         PyErr_SetString(PyExc_TypeError, "a register cannot be deleted");
         return -1;
     }
-    PyObject *done = PyObject_CallFunctionObjArgs(plain_member(object, member), object, to, (PyObject *)0);
+    PyObject *plain = plain_member(object, member);
+    PyObject *done = PyObject_CallFunctionObjArgs(plain, object, to, (PyObject *)0);
     if (done)
         Py_DecRef(done);
     return done ? 0 : -1;
@@ -93,7 +105,8 @@ static int plain_set(PyObject *object, int member, PyObject *to)
 
 static PyObject *plain_call(PyObject *object, int member, PyObject *number)
 {
-    return PyObject_CallFunctionObjArgs(plain_member(object, member), object, number, (PyObject *)0);
+    PyObject *plain = plain_member(object, member);
+    return PyObject_CallFunctionObjArgs(plain, object, number, (PyObject *)0);
 }
 
 static PyObject *number_or_none(u64 value, u64 there)
@@ -137,16 +150,26 @@ static int set_target(PyObject *self, PyObject *to, void *unused)
 static PyObject *get_pc(PyObject *self, void *unused)
 {
     struct regs *regs = regs_of(self);
-    return regs->is_reported ? PyLong_FromUnsignedLongLong(regs->reported) : plain_get(self, GET_PC);
+    if (regs->is_reported)
+        return PyLong_FromUnsignedLongLong(regs->reported);
+    return plain_get(self, GET_PC);
 }
-static int set_pc(PyObject *self, PyObject *to, void *unused) { return plain_set(self, SET_PC, to); }
+static int set_pc(PyObject *self, PyObject *to, void *unused)
+{
+    return plain_set(self, SET_PC, to);
+}
 
 static PyObject *get_sp(PyObject *self, void *unused)
 {
     struct view *view = regs_of(self)->view;
-    return view && view->sp.size ? PyLong_FromUnsignedLongLong(stack_pointer(view)) : plain_get(self, GET_SP);
+    if (view && view->sp.size)
+        return PyLong_FromUnsignedLongLong(stack_pointer(view));
+    return plain_get(self, GET_SP);
 }
-static int set_sp(PyObject *self, PyObject *to, void *unused) { return plain_set(self, SET_SP, to); }
+static int set_sp(PyObject *self, PyObject *to, void *unused)
+{
+    return plain_set(self, SET_SP, to);
+}
 
 static PyObject *get_result(PyObject *self, void *unused)
 {
@@ -154,7 +177,10 @@ static PyObject *get_result(PyObject *self, void *unused)
     return view && view->result.size ? PyLong_FromUnsignedLongLong(value_at(&view->result))
                                      : plain_get(self, GET_RESULT);
 }
-static int set_result(PyObject *self, PyObject *to, void *unused) { return plain_set(self, SET_RESULT, to); }
+static int set_result(PyObject *self, PyObject *to, void *unused)
+{
+    return plain_set(self, SET_RESULT, to);
+}
 
 static PyObject *arg(PyObject *self, PyObject *number)
 {
@@ -167,7 +193,8 @@ static PyObject *arg(PyObject *self, PyObject *number)
         else if (n >= 0 && n < (Py_ssize_t)view->arguments) {
             if (!view->on_stack)
                 return PyLong_FromUnsignedLongLong(value_at(&view->argument[n]));
-            if (load(view, (stack_pointer(view) + view->first + n * view->word) & view->mask, &value))
+            u64 place = stack_pointer(view) + view->first + n * view->word;
+            if (load(view, place & view->mask, &value))
                 return PyLong_FromUnsignedLongLong(value);
         }
     }
@@ -195,22 +222,23 @@ static PyGetSetDef regs_properties[] = {
     {"return_value", get_result, set_result, "The integer return value.", 0}, {0}};
 static PyMethodDef regs_methods[] = {
     {"arg", arg, METH_O, "arg($self, n, /)\n--\n\nThe n-th (from 0) integer argument."},
-    {"stack", stack, METH_O, "stack($self, n, /)\n--\n\nThe n-th (from 0) word of the stack."}, {0}};
+    {"stack", stack, METH_O,
+     "stack($self, n, /)\n--\n\nThe n-th (from 0) word of the stack."}, {0}};
 
-/* Has the registers read by these words from now on; the caller keeps them as long as the object. */
+/* Have a registers object read by these words from now on. The caller keeps them as long as it. */
 EXPORT void see(PyObject *regs, struct view *view) { regs_of(regs)->view = view; }
 
 /* --- calls of probed functions, and the control block */
 
-#define NUMBER(name)                                                                                        \
-    static PyObject *get_##name(PyObject *self, void *unused)                                               \
-    {                                                                                                       \
-        return PyLong_FromUnsignedLongLong(instance_of(self)->name);                                        \
-    }                                                                                                       \
-    static int set_##name(PyObject *self, PyObject *to, void *unused)                                       \
-    {                                                                                                       \
-        u64 there;                                                                                          \
-        return set_number(to, &instance_of(self)->name, &there);                                            \
+#define NUMBER(name)                                                                               \
+    static PyObject *get_##name(PyObject *self, void *unused)                                      \
+    {                                                                                              \
+        return PyLong_FromUnsignedLongLong(instance_of(self)->name);                               \
+    }                                                                                              \
+    static int set_##name(PyObject *self, PyObject *to, void *unused)                              \
+    {                                                                                              \
+        u64 there;                                                                                 \
+        return set_number(to, &instance_of(self)->name, &there);                                   \
     }
 NUMBER(frame)
 NUMBER(link)
@@ -219,7 +247,8 @@ NUMBER(ret_addr)
 static PyGetSetDef instance_properties[] = {
     {"frame", get_frame, set_frame, 0, 0}, {"link", get_link, set_link, 0, 0},
     {"ret_addr", get_ret_addr, set_ret_addr, 0, 0}, {0}};
-#define MEMBER(structure, at, name) {#name, T_OBJECT_EX, at + __builtin_offsetof(struct structure, name), 0, 0}
+#define MEMBER(structure, at, name) \
+    {#name, T_OBJECT_EX, at + __builtin_offsetof(struct structure, name), 0, 0}
 static PyMemberDef instance_members[] = {
     MEMBER(instance, CALL_AT, task), MEMBER(instance, CALL_AT, args),
     {"_data", T_OBJECT_EX, CALL_AT + __builtin_offsetof(struct instance, data), 0, 0}, {0}};
@@ -228,7 +257,8 @@ static PyMemberDef block_members[] = {
     MEMBER(control_block, BLOCK_AT, resume), MEMBER(control_block, BLOCK_AT, probes),
     MEMBER(control_block, BLOCK_AT, child), {0}};
 
-/* A subclass of a class in Python. kind: "regs", "instance" or "block". TypeError where its objects are too large. */
+/* A subclass of a class in Python. kind: "regs", "instance" or "block". TypeError where its objects
+ * are too large. */
 EXPORT PyObject *make_type(PyObject *bases, PyObject *base, const char *name, const char *kind)
 {
     PyObject *size = PyObject_GetAttrString(base, "__basicsize__");
@@ -272,15 +302,15 @@ EXPORT PyObject *make_type(PyObject *bases, PyObject *base, const char *name, co
 
 /* --- hits */
 
-/* What the hits of one CPU have in common. Objects here and in struct usual are Python's, which keeps them; who calls
- * into Python holds what it needs itself.
+/* What the hits of one CPU have in common. Objects here and in struct usual are Python's, which
+ * keeps them; who calls into Python holds what it needs itself.
  *
  *   regs, block      the CPU's registers and control block
  *   idle, active     states of the control block: no probe is running; handlers run
  *   zero             the number 0: the only task
  *   mode_bits        bits of an address that are no part of it
- *   skip             called with a return address as the guest left it: where the caller wants the function to return
- *                    to; 0: there is no difference
+ *   skip             called with a return address as the guest left it: where the caller wants the
+ *                    function to return to; 0: there is no difference
  */
 #define HITS_WORDS(X) X(regs) X(block) X(idle) X(active) X(zero) X(mode_bits) X(skip)
 EXPORT const char hits_words[] = HITS_WORDS(NAME);
@@ -298,7 +328,8 @@ struct hits { HITS_WORDS(WORD) };
  *   held      list of those whose calls are followed from here and were asked about at entry
  *   asked     1: there may be such; at a return
  */
-#define USUAL_WORDS(X) X(hits) X(owner) X(handler) X(probe) X(address) X(finish) X(pool) X(held) X(asked)
+#define USUAL_WORDS(X) \
+    X(hits) X(owner) X(handler) X(probe) X(address) X(finish) X(pool) X(held) X(asked)
 EXPORT const char usual_words[] = USUAL_WORDS(NAME);
 struct usual { USUAL_WORDS(WORD) };
 
@@ -306,7 +337,7 @@ struct usual { USUAL_WORDS(WORD) };
 
 static int disturbed(struct calls *calls) { return ((u8 *)&calls->gate)[DISTURBED]; }
 
-/* The exception that was raised, with its traceback; a new reference. */
+/* Take the exception that was raised, with its traceback; a new reference. */
 static PyObject *raised(void)
 {
     PyObject *type, *value, *traceback;
@@ -320,13 +351,17 @@ static PyObject *raised(void)
     return value;
 }
 
-/* Has Python do the rest: finish(one, result, error), which never raises. result, error: 0 is None; both are taken. */
+/* Have Python do the rest of a hit: call finish(one, result, error), which never raises. result,
+ * error: 0 stands for None; their references are taken. */
 static void finish(struct usual *usual, PyObject *one, PyObject *result, PyObject *error)
 {
     PyObject *function = OBJECT(usual->finish);
     Py_IncRef(function);
-    PyObject *answer = PyObject_CallFunctionObjArgs(function, one ? one : Py_None, result ? result : Py_None,
-                                                    error ? error : Py_None, (PyObject *)0);
+    PyObject *first = one ? one : Py_None;
+    PyObject *returned = result ? result : Py_None;
+    PyObject *raised = error ? error : Py_None;
+    PyObject *answer =
+        PyObject_CallFunctionObjArgs(function, first, returned, raised, (PyObject *)0);
     if (!answer)
         PyErr_WriteUnraisable(function);
     else
@@ -338,7 +373,7 @@ static void finish(struct usual *usual, PyObject *one, PyObject *result, PyObjec
     Py_DecRef(function);
 }
 
-/* handler(first, regs), while the control block says that handlers run. 0: it has raised. */
+/* Call handler(first, regs), while the control block says that handlers run. 0: it has raised. */
 static PyObject *call_handler(struct usual *usual, PyObject *first)
 {
     struct hits *hits = (struct hits *)usual->hits;
@@ -362,13 +397,15 @@ static struct regs *report(struct usual *usual)
     return regs;
 }
 
-/* True where a pre- or entry handler asks for nothing. False, with an exception set, where its result has no truth. */
+/* True where a pre- or entry handler asks for nothing. False, with an exception set, where its
+ * result has no truth. */
 static int asks_nothing(PyObject *result)
 {
     return result && (result == Py_None || PyObject_IsTrue(result) == 0);
 }
 
-/* finish() with a handler's result, which is taken, and with what was raised, if anything was. */
+/* Call finish() with a handler's result, whose reference is taken, and what was raised, if
+ * anything. */
 static void finish_with(struct usual *usual, PyObject *one, PyObject *result)
 {
     PyObject *error = PyErr_Occurred() ? raised() : 0;
@@ -379,7 +416,9 @@ static void finish_with(struct usual *usual, PyObject *one, PyObject *result)
     finish(usual, one, result, error);
 }
 
-/* A site whose hit has one pre-handler. finish(None, result, error). */
+/* A site's function: call one pre-handler. The rest of an unusual hit is finish(None, result,
+ * error).
+ */
 EXPORT void hit(struct site *site)
 {
     struct calls *calls = calls_of(site);
@@ -393,7 +432,8 @@ EXPORT void hit(struct site *site)
     struct regs *regs = report(usual);
     site->hits++;
     PyObject *result = call_handler(usual, probe);
-    if (asks_nothing(result) && !disturbed(calls) && site->function == (u64)hit && site->usual == (u64)usual) {
+    if (asks_nothing(result) && !disturbed(calls) && site->function == (u64)hit
+        && site->usual == (u64)usual) {
         Py_DecRef(result);
         regs->is_sent = 0; /* only a true result moves the guest */
         regs->is_reported = 0;
@@ -405,7 +445,7 @@ EXPORT void hit(struct site *site)
     PyGILState_Release(state);
 }
 
-/* The youngest of a list, taken from it; a new reference. 0: there is none. */
+/* Take the last item of a list; a new reference. 0: the list is empty. */
 static PyObject *pop(PyObject *list)
 {
     Py_ssize_t size = PyList_Size(list);
@@ -417,7 +457,7 @@ static PyObject *pop(PyObject *list)
     return last;
 }
 
-/* No call has the instance any more. */
+/* Put an instance back into its pool: no call has it any more. */
 static void recycle(PyObject *pool, PyObject *instance)
 {
     put(&instance_of(instance)->data, Py_None);
@@ -453,15 +493,17 @@ static u64 skipped(struct usual *usual, u64 target)
     return target;
 }
 
-/* Asked at a function's entry (ask_...): the entry handler says whether its call is followed. 1: it is, and returns to
- * the trampoline. finish(instance, result, error) has the core follow it, if anybody does. */
+/* A site's `entered`: ask the entry handler whether the call is followed. 1: it is, and returns to
+ * the trampoline. 0: finish(instance, result, error) was called, and the core has decided. */
 EXPORT int entered(struct site *site)
 {
     struct calls *calls = calls_of(site);
     struct usual *usual = (struct usual *)site->usual;
     int state = PyGILState_Ensure(), follows = 0;
     u64 frame = calls->frame, target = calls->target;
-    PyObject *owner = OBJECT(usual->owner), *pool = OBJECT(usual->pool), *held = OBJECT(usual->held);
+    PyObject *owner = OBJECT(usual->owner);
+    PyObject *pool = OBJECT(usual->pool);
+    PyObject *held = OBJECT(usual->held);
     Py_IncRef(owner);
     Py_IncRef(pool);
     Py_IncRef(held);
@@ -473,7 +515,8 @@ EXPORT int entered(struct site *site)
         int follow = asks_nothing(result);
         calls->frame = frame; /* a run of the handler's may have written them */
         calls->target = target;
-        if (PyErr_Occurred() || disturbed(calls) || site->entered != (u64)entered || site->usual != (u64)usual) {
+        if (PyErr_Occurred() || disturbed(calls) || site->entered != (u64)entered
+            || site->usual != (u64)usual) {
             finish_with(usual, instance, result);
         } else {
             Py_DecRef(result);
@@ -500,11 +543,13 @@ EXPORT int entered(struct site *site)
     return follows;
 }
 
-/* A return without a handler: an instance that the entry took goes back, and the guest where its caller wants it. */
+/* A site's `returned`, without a handler: give back the instance that the entry took, and let the
+ * guest return where its caller wants. */
 static void unseen(struct calls *calls, struct usual *usual)
 {
     struct hits *hits = (struct hits *)usual->hits;
-    int by_itself = ((struct way *)calls->way)->unmoved(calls); /* not where the trampoline's own code leads elsewhere */
+    /* whether the trampoline's own code leads where the call returns to */
+    int by_itself = ((struct way *)calls->way)->unmoved(calls);
     if (by_itself && !hits->skip && !usual->asked)
         return;
     int state = PyGILState_Ensure();
@@ -524,8 +569,8 @@ static void unseen(struct calls *calls, struct usual *usual)
     PyGILState_Release(state);
 }
 
-/* The end of a return (leave_...) that has one handler: the return address is back, and the guest goes on by itself
- * unless the handler moves it. finish(instance, None, error). */
+/* A site's `returned`, with one handler. The return address is in place again, and the guest
+ * returns by itself unless the handler moves it; then finish(instance, None, error) is called. */
 EXPORT void returned(struct site *site)
 {
     struct calls *calls = calls_of(site);
@@ -575,10 +620,10 @@ EXPORT void returned(struct site *site)
 
 /* --- breakpoints
  *
- * Where the engine reports a breakpoint as an interrupt, its hook is `interrupt`, and what it finds in a table is served
- * here: a lone probe whose instruction runs in its slot. The slot goes back by itself (`boosted`), or ends in a second
- * breakpoint, which is in the table, too. What is not there, or not as usual, is Python's hook's, as are the interrupts
- * of the guest's own.
+ * Where the engine reports a breakpoint as an interrupt, its hook is `interrupt`, and what it finds
+ * in a table is served here: a lone probe whose instruction runs in its slot. The slot goes back by
+ * itself (`boosted`), or ends in a second breakpoint, which is in the table, too. What is not
+ * there, or not as usual, is Python's hook's, as are the interrupts of the guest's own.
  */
 
 /* One probe's breakpoint, or the end of its slot.
@@ -592,7 +637,8 @@ EXPORT void returned(struct site *site)
  *   mode        bits of these that say in which mode the guest goes on
  *   point, probes, resume   objects of the control block while the slot runs
  */
-#define TRAP_WORDS(X) X(usual) X(post) X(hits) X(boosted) X(slot) X(next) X(mode) X(point) X(probes) X(resume)
+#define TRAP_WORDS(X) \
+    X(usual) X(post) X(hits) X(boosted) X(slot) X(next) X(mode) X(point) X(probes) X(resume)
 EXPORT const char trap_words[] = TRAP_WORDS(NAME);
 struct trap { TRAP_WORDS(WORD) };
 
@@ -607,14 +653,16 @@ struct trap { TRAP_WORDS(WORD) };
  *   mask        of an address
  *   modes       bits of an address that are the mode's
  *   mode        address of the word where the present mode is
- *   rows, last  table of struct trap_row, and its greatest index: hashed by the address, then the next one
+ *   rows, last  table of struct trap_row, and its greatest index: hashed by the address, then the
+ *               next one
  *   stepping    struct trap whose slot runs; 0: none that was entered from here
  *   settled     state of the control block: post-handlers run
  *   stepped     state of the control block: the slot runs
  *   flags       the number 0: the third argument of a post-handler
  */
 #define TRAPS_WORDS(X) \
-    X(calls) X(hits) X(number) X(python) X(pc) X(size) X(bias) X(mask) X(modes) X(mode) X(rows) X(last) X(stepping) \
+    X(calls) X(hits) X(number) X(python) X(pc) X(size) X(bias) X(mask) X(modes) X(mode) \
+    X(rows) X(last) X(stepping) \
     X(settled) X(stepped) X(flags)
 EXPORT const char traps_words[] = TRAPS_WORDS(NAME);
 struct traps { TRAPS_WORDS(WORD) };
@@ -623,7 +671,8 @@ struct traps { TRAPS_WORDS(WORD) };
 struct trap_row { u64 address; struct trap *trap; u64 kind; };
 
 #define HIT_BYTE 0 /* of the gate */
-/* A run that was stopped, or had another one nested in it, makes no difference: a breakpoint writes pc. */
+/* A run that was stopped, or had another one nested in it, makes no difference: a breakpoint writes
+ * pc. */
 #define REASONS_OF_TRAPS(calls) (REASONS_OF_HITS(calls) & ~(0xFFu << 8 * DISTURBED))
 
 static struct trap_row *find_trap(struct traps *traps, u64 address)
@@ -649,7 +698,7 @@ static int same_mode(struct traps *traps, struct trap *trap)
     return *(u32 *)traps->mode == trap->mode;
 }
 
-/* A hit. 0: it is not to be served here. */
+/* Serve a hit. 0: it was not served, Python is to do it. */
 static int breakpoint(struct traps *traps, struct trap *trap, u64 address)
 {
     struct calls *calls = (struct calls *)traps->calls;
@@ -689,21 +738,24 @@ static int breakpoint(struct traps *traps, struct trap *trap, u64 address)
     return 1;
 }
 
-/* The end of a slot. 0: it is not to be served here. */
+/* Serve the end of a slot. 0: it was not served, Python is to do it. */
 static int slot_end(struct traps *traps, struct trap *trap, u64 address)
 {
     struct calls *calls = (struct calls *)traps->calls;
     struct hits *hits = (struct hits *)traps->hits;
     struct control_block *block = block_of(OBJECT(hits->block));
     struct usual *post = (struct usual *)trap->post;
-    if (REASONS_OF_TRAPS(calls) != 1u << 8 * HIT_BYTE || traps->stepping != (u64)trap || !same_mode(traps, trap)
+    if (REASONS_OF_TRAPS(calls) != 1u << 8 * HIT_BYTE || traps->stepping != (u64)trap
+        || !same_mode(traps, trap)
         || block->state != OBJECT(traps->stepped) || block->point != OBJECT(trap->point))
         return 0;
     traps->stepping = 0;
     ((u8 *)&calls->gate)[HIT_BYTE] = 0;
     u64 next = trap->next & traps->mask;
     if (post) {
-        PyObject *owner = OBJECT(post->owner), *probe = OBJECT(post->probe), *handler = OBJECT(post->handler);
+        PyObject *owner = OBJECT(post->owner);
+        PyObject *probe = OBJECT(post->probe);
+        PyObject *handler = OBJECT(post->handler);
         Py_IncRef(owner);
         Py_IncRef(probe);
         Py_IncRef(handler);
@@ -749,7 +801,8 @@ EXPORT void interrupt(void *uc, u32 number, struct traps *traps)
         struct trap_row *row = find_trap(traps, address);
         if (row) {
             int state = PyGILState_Ensure();
-            int served = row->kind ? slot_end(traps, row->trap, address) : breakpoint(traps, row->trap, address);
+            int served = row->kind ? slot_end(traps, row->trap, address)
+                                   : breakpoint(traps, row->trap, address);
             PyGILState_Release(state);
             if (served)
                 return;

@@ -3,8 +3,9 @@
  */
 #include "words.h"
 
-/* What is done with a stretch. COPY: pages that were written get the image's bytes. DROP: all pages are dropped, and come
- * from the image when they are touched again. TELL: nothing; `changed` becomes 1 if a page was written. */
+/* What is done with a stretch. COPY: pages that were written get the image's bytes. DROP: all pages
+ * are dropped, and come from the image when they are touched again. TELL: nothing; `changed`
+ * becomes 1 if a page was written. */
 enum { COPY, DROP, TELL };
 
 /* Some pages of this process, a private mapping of an image.
@@ -72,7 +73,8 @@ static int put_back_written(struct way_back *way, struct stretch *stretch)
         u64 pages = (stretch->size - at) / way->page;
         u64 bytes = (pages < AT_ONCE ? pages : AT_ONCE) * sizeof *flags;
         u64 place = (stretch->host + at) / way->page * sizeof *flags;
-        if (((long (*)(int, void *, u64, long))way->pread)((int)way->pagemap, flags, bytes, (long)place) != (long)bytes)
+        long (*pread)(int, void *, u64, long) = (long (*)(int, void *, u64, long))way->pread;
+        if (pread((int)way->pagemap, flags, bytes, (long)place) != (long)bytes)
             return 0;
         for (u64 n = 0; n < bytes / sizeof *flags; n++, at += way->page) {
             if (!(flags[n] & (PRESENT | SWAPPED)) || flags[n] & OF_FILE)
@@ -85,7 +87,8 @@ static int put_back_written(struct way_back *way, struct stretch *stretch)
     return 1;
 }
 
-/* Puts every stretch back. How many of those that only tell have changed; -1: the operating system has refused. */
+/* Puts every stretch back. How many of those that only tell have changed; -1: the operating system
+ * has refused. */
 EXPORT int put_back(struct way_back *way)
 {
     struct stretch *stretch = (struct stretch *)way->first;
@@ -93,7 +96,8 @@ EXPORT int put_back(struct way_back *way)
     for (u64 left = way->count; left; left--, stretch++) {
         stretch->changed = 0;
         if (stretch->kind == DROP) {
-            if (((int (*)(void *, u64, int))way->madvise)((void *)stretch->host, stretch->size, DONT_NEED))
+            int (*madvise)(void *, u64, int) = (int (*)(void *, u64, int))way->madvise;
+            if (madvise((void *)stretch->host, stretch->size, DONT_NEED))
                 return -1;
         } else if (stretch->size <= FEW * way->page) {
             put_back_different(way, stretch);

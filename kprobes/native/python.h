@@ -1,6 +1,7 @@
-/* The part of Python's stable ABI that hits.c uses, declared here: no header of Python's is needed to build, and what is
- * built does not depend on one. Everything is a function of the interpreter that loads the library; no macro of its
- * headers, and no member of its objects, is relied on. CPython 3.10 and later, with a GIL.
+/* The part of Python's stable ABI that hits.c uses, declared here: no header of Python's is needed
+ * to build, and what is built does not depend on one. Everything is a function of the interpreter
+ * that loads the library; no macro of its headers, and no member of its objects, is relied on.
+ * CPython 3.10 and later, with a GIL.
  */
 #ifndef KPROBES_PYTHON_H
 #define KPROBES_PYTHON_H
@@ -10,9 +11,20 @@ typedef struct _object PyObject;
 typedef PyObject *(*PyCFunction)(PyObject *, PyObject *);
 
 typedef struct { int slot; void *value; } PyType_Slot;
-typedef struct { const char *name; int basicsize, itemsize; unsigned flags; PyType_Slot *slots; } PyType_Spec;
+typedef struct {
+    const char *name;
+    int basicsize, itemsize;
+    unsigned flags;
+    PyType_Slot *slots;
+} PyType_Spec;
 typedef struct { const char *name; PyCFunction function; int flags; const char *doc; } PyMethodDef;
-typedef struct { const char *name; int type; Py_ssize_t offset; int flags; const char *doc; } PyMemberDef;
+typedef struct {
+    const char *name;
+    int type;
+    Py_ssize_t offset;
+    int flags;
+    const char *doc;
+} PyMemberDef;
 typedef struct {
     const char *name;
     PyObject *(*get)(PyObject *, void *);
@@ -36,7 +48,8 @@ void PyGILState_Release(int);
 void Py_IncRef(PyObject *);
 void Py_DecRef(PyObject *);
 /* Python 3.10 has it in its headers only: there it is 0 */
-PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, unsigned long, PyObject *) __attribute__((weak));
+PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, unsigned long, PyObject *)
+    __attribute__((weak));
 PyObject *PyObject_CallFunctionObjArgs(PyObject *, ...);
 PyObject *PyObject_CallMethodObjArgs(PyObject *, PyObject *, ...);
 PyObject *PyObject_GetAttrString(PyObject *, const char *);
@@ -78,8 +91,8 @@ static inline PyObject *call_with(PyObject *function, PyObject *const *args, uns
 {
     if (PyObject_Vectorcall)
         return PyObject_Vectorcall(function, args, count, 0);
-    return PyObject_CallFunctionObjArgs(function, args[0], count > 1 ? args[1] : 0, count > 2 ? args[2] : 0,
-                                        (PyObject *)0);
+    return PyObject_CallFunctionObjArgs(function, args[0], count > 1 ? args[1] : 0,
+                                        count > 2 ? args[2] : 0, (PyObject *)0);
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* Whether Python's signal handlers are the same as at the last look: asked before each run of a guest.
- * See kprobes/machine/unicorn/signals.py.
+/* Whether Python's signal handlers are the same as at the last look: asked before each run of a
+ * guest. See kprobes/machine/unicorn/signals.py.
  */
 #include "python.h"
 #include "words.h"

@@ -1,7 +1,7 @@
-/* What the engine calls at call sites: hooks, and the functions that they call with the site.
+/* Call sites: the hooks that the engine calls there, and the functions that these call.
  *
- * A hook is called as hook(uc, address, size, data) by the host's C ABI. Guest addresses are compared, never followed;
- * guest memory is touched only inside a block whose bounds were checked.
+ * A hook is called as hook(uc, address, size, data) by the host's C ABI. Guest addresses are
+ * compared, never followed; guest memory is touched only inside a block whose bounds were checked.
  */
 #include "way.h"
 
@@ -16,7 +16,7 @@ static inline void execute_site(struct site *site)
     calls->inside--;
 }
 
-/* The hook of a whole area. */
+/* A hook on an area of call sites (struct area). */
 EXPORT void serve(void *uc, u64 address, u32 size, struct area *area)
 {
     u64 offset = address - area->start;
@@ -25,13 +25,13 @@ EXPORT void serve(void *uc, u64 address, u32 size, struct area *area)
     execute_site(area->sites[offset / 8]);
 }
 
-/* The hook of one instruction, which is its own site. */
+/* A hook on one instruction of the guest's text, which is its own call site. */
 EXPORT void here(void *uc, u64 address, u32 size, struct site *site)
 {
     execute_site(site);
 }
 
-/* A site that is only counted. */
+/* A site's function: count the hit, and do nothing else. */
 EXPORT void count(struct site *site)
 {
     if (REASONS_OF_HITS(calls_of(site)))
@@ -45,7 +45,7 @@ static inline void run_all(struct environment *first)
         one->run(one);
 }
 
-/* A site where programs run, each in turn, and then what follows them. */
+/* A site's function: run the programs there one after the other, then `after`. */
 EXPORT void program(struct site *site)
 {
     if (REASONS_OF_HITS(calls_of(site)))
@@ -60,7 +60,7 @@ EXPORT void program(struct site *site)
     site->ran = 0;
 }
 
-/* The end of a followed call where programs run at the return. */
+/* A site's `returned`: run programs at the return of a followed call. */
 EXPORT void back(struct site *site)
 {
     site->returns++;
@@ -69,9 +69,9 @@ EXPORT void back(struct site *site)
 
 /* --- following calls from a function's entry to its return
  *
- * Guests differ in where the return address is (kprobes.machine.unicorn.host.hostcode.WHERE) and in how wide a word is.
- * FRAME: the stack pointer. PLACE: host address of the return address, 0 where it is in no block that is known.
- * OUT, IN: between the word there and the return address.
+ * Guests differ in where the return address is (kprobes.machine.unicorn.host.hostcode.WHERE) and in
+ * how wide a word is. FRAME: the stack pointer. PLACE: host address of the return address, 0 where
+ * it is in no block that is known. OUT, IN: between the word there and the return address.
  */
 #define FRAME_cell     (*(WORD_ *)calls->sp)
 #define FRAME_stack    FRAME_cell
@@ -79,7 +79,8 @@ EXPORT void back(struct site *site)
 #define FRAME_window   ((WORD_)(*(WORD_ *)(*(u64 *)calls->sp + calls->sp_at) + calls->sp_bias))
 #define PLACE_cell     ((WORD_ *)calls->link)
 #define PLACE_window   ((WORD_ *)(*(u64 *)calls->link + calls->link_at))
-#define PLACE_stack    ((WORD_ *)(frame - calls->stack < calls->room ? frame - calls->stack + calls->host : 0))
+#define PLACE_stack \
+    ((WORD_ *)(frame - calls->stack < calls->room ? frame - calls->stack + calls->host : 0))
 #define PLACE_swapped  PLACE_stack
 #define OUT_cell(word)     ((WORD_)((word) + calls->bias))
 #define OUT_window         OUT_cell
@@ -102,92 +103,95 @@ static inline int may_follow(struct calls *calls, struct site *site)
     return !ANY_REASON(calls) && calls->top != calls->limit && site->spare;
 }
 
-/* enter: a function's entry whose call is followed.
- * ask: the same where `entered` has the say. It finds the return address as the guest left it, and answers 1 when it has
+/* enter: a function's entry whose call is followed. ask: the same where `entered` has the say. It
+ * finds the return address as the guest left it, and answers 1 when it has
  *      put the trampoline in its place.
  * leave: the trampoline. The youngest call returns, if its frame is the one that does.
- * leave_reloaded: where a return loads the register itself, it has been put right, and what shows the trampoline is
+ * leave_reloaded: where a return loads the register itself, it has been put right, and what shows
+ * the trampoline is
  *      out of the ordinary.
  */
-#define FOLLOWING(where, bits)                                                                                      \
-    EXPORT void enter_##where##_##bits(struct site *site)                                                           \
-    {                                                                                                               \
-        struct calls *calls = calls_of(site);                                                                       \
-        if (!may_follow(calls, site))                                                                               \
-            return ask_python(site);                                                                                \
-        u64 frame = FRAME_##where;                                                                                  \
-        WORD_ *place = PLACE_##where;                                                                               \
-        if (!place)                                                                                                 \
-            return ask_python(site);                                                                                \
-        u64 link = OUT_##where(*place);                                                                             \
-        if (link == calls->trampoline)                                                                              \
-            return ask_python(site);                                                                                \
-        *place = IN_##where(calls->trampoline);                                                                     \
-        push(calls, site, frame, link);                                                                             \
-        site->hits++;                                                                                               \
-    }                                                                                                               \
-    EXPORT void ask_##where##_##bits(struct site *site)                                                             \
-    {                                                                                                               \
-        struct calls *calls = calls_of(site);                                                                       \
-        if (!may_follow(calls, site))                                                                               \
-            return ask_python(site);                                                                                \
-        u64 frame = FRAME_##where;                                                                                  \
-        WORD_ *place = PLACE_##where;                                                                               \
-        if (!place)                                                                                                 \
-            return ask_python(site);                                                                                \
-        u64 link = OUT_##where(*place);                                                                             \
-        if (link == calls->trampoline)                                                                              \
-            return ask_python(site);                                                                                \
-        calls->frame = frame;                                                                                       \
-        calls->target = link;                                                                                       \
-        site->hits++;                                                                                               \
-        if (((int (*)(struct site *))site->entered)(site))                                                          \
-            push(calls, site, calls->frame, calls->target);                                                         \
-    }                                                                                                               \
-    /* 1 where the return address of the call that `entered` is about was as it found it: the trampoline is there */ \
-    static int show_##where##_##bits(struct calls *calls)                                                           \
-    {                                                                                                               \
-        u64 frame = calls->frame;                                                                                   \
-        (void)frame;                                                                                                \
-        WORD_ *place = PLACE_##where;                                                                               \
-        if (!place || OUT_##where(*place) != (WORD_)calls->target)                                                  \
-            return 0;                                                                                               \
-        *place = IN_##where(calls->trampoline);                                                                     \
-        return 1;                                                                                                   \
-    }                                                                                                               \
-    /* 1 where the guest goes on behind the trampoline as the call that has returned wants it */                   \
-    static int unmoved_##where##_##bits(struct calls *calls)                                                        \
-    {                                                                                                               \
-        if (calls->pushed)                                                                                          \
-            return (WORD_)(FRAME_##where - calls->pushed) == (WORD_)calls->frame;                                   \
-        u64 frame = calls->frame;                                                                                   \
-        (void)frame;                                                                                                \
-        WORD_ *place = PLACE_##where;                                                                               \
-        return OUT_##where(*place) == (WORD_)calls->target;                                                         \
-    }                                                                                                               \
-    EXPORT const struct way way_##where##_##bits = {show_##where##_##bits, unmoved_##where##_##bits};                      \
+#define FOLLOWING(where, bits)                                                                     \
+    EXPORT void enter_##where##_##bits(struct site *site)                                          \
+    {                                                                                              \
+        struct calls *calls = calls_of(site);                                                      \
+        if (!may_follow(calls, site))                                                              \
+            return ask_python(site);                                                               \
+        u64 frame = FRAME_##where;                                                                 \
+        WORD_ *place = PLACE_##where;                                                              \
+        if (!place)                                                                                \
+            return ask_python(site);                                                               \
+        u64 link = OUT_##where(*place);                                                            \
+        if (link == calls->trampoline)                                                             \
+            return ask_python(site);                                                               \
+        *place = IN_##where(calls->trampoline);                                                    \
+        push(calls, site, frame, link);                                                            \
+        site->hits++;                                                                              \
+    }                                                                                              \
+    EXPORT void ask_##where##_##bits(struct site *site)                                            \
+    {                                                                                              \
+        struct calls *calls = calls_of(site);                                                      \
+        if (!may_follow(calls, site))                                                              \
+            return ask_python(site);                                                               \
+        u64 frame = FRAME_##where;                                                                 \
+        WORD_ *place = PLACE_##where;                                                              \
+        if (!place)                                                                                \
+            return ask_python(site);                                                               \
+        u64 link = OUT_##where(*place);                                                            \
+        if (link == calls->trampoline)                                                             \
+            return ask_python(site);                                                               \
+        calls->frame = frame;                                                                      \
+        calls->target = link;                                                                      \
+        site->hits++;                                                                              \
+        if (((int (*)(struct site *))site->entered)(site))                                         \
+            push(calls, site, calls->frame, calls->target);                                        \
+    }                                                                                              \
+    /* Put the trampoline in the place of the return address that `ask` found. 0: that has         \
+     * been changed meanwhile, and nothing was done. */                                            \
+    static int show_##where##_##bits(struct calls *calls)                                          \
+    {                                                                                              \
+        u64 frame = calls->frame;                                                                  \
+        (void)frame;                                                                               \
+        WORD_ *place = PLACE_##where;                                                              \
+        if (!place || OUT_##where(*place) != (WORD_)calls->target)                                 \
+            return 0;                                                                              \
+        *place = IN_##where(calls->trampoline);                                                    \
+        return 1;                                                                                  \
+    }                                                                                              \
+    /* 1 if the code at the trampoline returns to calls->target by itself. */                      \
+    static int unmoved_##where##_##bits(struct calls *calls)                                       \
+    {                                                                                              \
+        if (calls->pushed)                                                                         \
+            return (WORD_)(FRAME_##where - calls->pushed) == (WORD_)calls->frame;                  \
+        u64 frame = calls->frame;                                                                  \
+        (void)frame;                                                                               \
+        WORD_ *place = PLACE_##where;                                                              \
+        return OUT_##where(*place) == (WORD_)calls->target;                                        \
+    }                                                                                              \
+    EXPORT const struct way way_##where##_##bits = {                                               \
+        show_##where##_##bits, unmoved_##where##_##bits};                                          \
     LEAVING(leave_##where##_##bits, where, 0)
 
-#define LEAVING(name, where, reloaded)                                                                              \
-    EXPORT void name(struct site *site)                                                                             \
-    {                                                                                                               \
-        struct calls *calls = calls_of(site);                                                                       \
-        struct call *call = (struct call *)calls->top - 1;                                                          \
-        if (ANY_REASON(calls) || calls->top == calls->base)                                                         \
-            return ask_python(site);                                                                                \
-        u64 frame = (WORD_)(FRAME_##where - calls->pushed);                                                         \
-        WORD_ *place = PLACE_##where;                                                                               \
-        if (frame != call->frame || !place)                                                                         \
-            return ask_python(site);                                                                                \
-        if ((OUT_##where(*place) == calls->trampoline) == reloaded)                                                 \
-            return ask_python(site);                                                                                \
-        calls->frame = frame;                                                                                       \
-        calls->target = call->link;                                                                                 \
-        if (!reloaded)                                                                                              \
-            *place = IN_##where(call->link);                                                                        \
-        calls->top = (u64)call;                                                                                     \
-        call->site->spare++;                                                                                        \
-        ((site_function)call->site->returned)(call->site);                                                          \
+#define LEAVING(name, where, reloaded)                                                             \
+    EXPORT void name(struct site *site)                                                            \
+    {                                                                                              \
+        struct calls *calls = calls_of(site);                                                      \
+        struct call *call = (struct call *)calls->top - 1;                                         \
+        if (ANY_REASON(calls) || calls->top == calls->base)                                        \
+            return ask_python(site);                                                               \
+        u64 frame = (WORD_)(FRAME_##where - calls->pushed);                                        \
+        WORD_ *place = PLACE_##where;                                                              \
+        if (frame != call->frame || !place)                                                        \
+            return ask_python(site);                                                               \
+        if ((OUT_##where(*place) == calls->trampoline) == reloaded)                                \
+            return ask_python(site);                                                               \
+        calls->frame = frame;                                                                      \
+        calls->target = call->link;                                                                \
+        if (!reloaded)                                                                             \
+            *place = IN_##where(call->link);                                                       \
+        calls->top = (u64)call;                                                                    \
+        call->site->spare++;                                                                       \
+        ((site_function)call->site->returned)(call->site);                                         \
     }
 
 #define WORD_ u32

@@ -1,9 +1,10 @@
-/* Walks of a stack: from pc outwards, by rows that Python has made of call frame information and keeps in a table.
+/* Walks of a stack: from pc outwards, by rows that Python has made of call frame information and
+ * keeps in a table.
  *
- * What a walk is, and what ends it, is in kprobes/debug/unwind.py and kprobes/core/hit/trace.py: this does the same where
- * each row is of the usual kind (the caller's registers are the function's, or in its frame) and memory is the machine's
- * own. Whatever else there is is left to Python, which begins anew. A stack is hostile: its words are only compared, and
- * looked up.
+ * What a walk is, and what ends it, is in kprobes/debug/unwind.py and kprobes/core/hit/trace.py:
+ * this does the same where each row is of the usual kind (the caller's registers are the
+ * function's, or in its frame) and memory is the machine's own. Whatever else there is is left to
+ * Python, which begins anew. A stack is hostile: its words are only compared, and looked up.
  */
 #include "python.h"
 #include "guest.h"
@@ -12,15 +13,18 @@
 #define REGISTERS 128
 #define TASKS 4 /* byte of the gate: see kprobes.machine.unicorn.host.hostcode */
 
-/* How a function's caller is found at an instruction. Registers are numbers of places; 0 is the stack pointer.
+/* How a function's caller is found at an instruction. Registers are numbers of places; 0 is the
+ * stack pointer.
  *
  *   base, offset    register, and what is added to it: the canonical frame address
- *   on_stack, link  1: the return address is `link` bytes from that address; 0: it is in the register `link`
+ *   on_stack, link  1: the return address is `link` bytes from that address; 0: it is in the
+ *                   register `link`
  *   saved           how many struct saved follow
  */
 #define STEP_WORDS(X) X(base) X(offset) X(on_stack) X(link) X(saved)
 EXPORT const char step_words[] = STEP_WORDS(NAME);
-/* Where the caller's register is: `offset` bytes from the canonical frame address; lost: nowhere. */
+/* Where the caller's register is: `offset` bytes from the canonical frame address; lost: nowhere.
+ * */
 struct saved { u64 name, lost, offset; };
 struct step { STEP_WORDS(WORD) struct saved where[]; };
 
@@ -39,11 +43,13 @@ struct row { ROW_WORDS(WORD) };
 /* One Kprobes' walks, on one CPU. Objects are Python's, which keeps them.
  *
  *   view, regs       words of the CPU's registers, and their object
- *   calls            struct calls: those that the machine follows; 0: it follows none, or not simply
+ *   calls            struct calls: those that the machine follows; 0: it follows none, or not
+ *                    simply
  *   younger, own     objects of other followed calls, a list
- *   trampoline, known    of the object `followed`: attribute that is where followed calls return, mode bits included
- *   symbols, files, changes   object, and names of its attributes; `seen_files`, `seen_changes`: what these were when
- *                    the table was begun
+ *   trampoline, known    of the object `followed`: attribute that is where followed calls return,
+ *                        mode bits included
+ *   symbols, files, changes   object, and names of its attributes; `seen_files`, `seen_changes`:
+ *                             what these were when the table was begun
  *   state, exit      object, and name of its attribute that is where calls of Python's return
  *   look             called with an address that has no row in the table, which is to have one
  *   rows, last       the table: hashed by the address, then the next one; and its greatest index
@@ -53,24 +59,27 @@ struct row { ROW_WORDS(WORD) };
  *   above            bytes from a canonical frame address to the caller's stack pointer register
  *   bias             added to a return address
  *   upwards          1: the stack grows upwards
- *   pointer          1: there are frame pointers, in the register `frame`: `next` bytes from where it points is that of
- *                    the caller, `address` bytes the return address; from the caller's if `outside`
+ *   pointer          1: there are frame pointers, in the register `frame`: `next` bytes from where
+ *                    it points is that of the caller, `address` bytes the return address; from the
+ *                    caller's if `outside`
  *   points           object that contains addresses of probes
- *   linked, link     where a return address is at a function's entry: see enum; number of the register
+ *   linked, link     where a return address is at a function's entry: see enum; number of the
+ *                    register
  *   pushed           bytes that a call pushes
  *   mark             the number at the end of a stack that is not complete
  *   asked            address that has no row
  */
 #define WALK_WORDS(X) \
-    X(view) X(regs) X(calls) X(own) X(followed) X(trampoline) X(symbols) X(files) X(changes) X(seen_files) \
-    X(seen_changes) X(state) X(exit) X(look) X(rows) X(last) X(places) X(names) X(mask) X(mode_bits) X(above) X(bias) \
-    X(upwards) X(pointer) X(frame) X(next) X(address) X(outside) X(points) X(linked) X(link) X(pushed) X(mark) X(asked)
+    X(view) X(regs) X(calls) X(own) X(followed) X(trampoline) X(symbols) X(files) X(changes) \
+    X(seen_files) X(seen_changes) X(state) X(exit) X(look) X(rows) X(last) X(places) X(names) \
+    X(mask) X(mode_bits) X(above) X(bias) X(upwards) X(pointer) X(frame) X(next) X(address) \
+    X(outside) X(points) X(linked) X(link) X(pushed) X(mark) X(asked)
 EXPORT const char walk_words[] = WALK_WORDS(NAME);
 struct walk { WALK_WORDS(WORD) };
 enum { BY_OTHERS, ON_STACK, IN_REGISTER }; /* of `linked` */
 
-/* What a walk comes to, if it is not a number of addresses: Python is to walk; `asked` is to get a row; Python has
- * raised something. */
+/* What a walk comes to, if it is not a number of addresses: Python is to walk; `asked` is to get a
+ * row; Python has raised something. */
 enum { PYTHON = -1, ROW = -2, RAISED = -3 };
 
 /* Where a register's value is: in the CPU, in memory, here, nowhere. */
@@ -88,13 +97,15 @@ struct frame {
 static struct row *row_of(const struct walk *walk, u64 pc)
 {
     struct row *rows = (struct row *)walk->rows;
-    for (u64 n = pc * 0x9E3779B97F4A7C15ull >> 40 & walk->last; rows[n].kind != FREE; n = (n + 1) & walk->last)
+    u64 first = pc * 0x9E3779B97F4A7C15ull >> 40 & walk->last;
+    for (u64 n = first; rows[n].kind != FREE; n = (n + 1) & walk->last)
         if (rows[n].pc == pc)
             return &rows[n];
     return 0;
 }
 
-/* A register's value; `what` is where it is, if it is not there: LOST, or LIVE for one that only Python can read. */
+/* A register's value; `what` is where it is, if it is not there: LOST, or LIVE for one that only
+ * Python can read. */
 static int value_of(const struct frame *frame, u64 name, u64 *value, int *what)
 {
     const struct place *place = (const struct place *)frame->walk->places + name;
@@ -143,7 +154,8 @@ static int go_up_by_pointer(struct frame *frame, u64 *link)
     const struct walk *walk = frame->walk;
     u64 base, above, ignored, mask = walk->mask;
     int what;
-    for (u64 name = 0; name < walk->names; name++) /* Python reads them all, and ends where it cannot */
+    /* Python reads them all, and ends where it cannot */
+    for (u64 name = 0; name < walk->names; name++)
         if (frame->kind[name] == SAVED && !load(frame->view, frame->word[name], &ignored))
             return LEFT;
     if (!walk->pointer)
@@ -164,7 +176,8 @@ static int go_up_by_pointer(struct frame *frame, u64 *link)
     return *link ? ON : CUT;
 }
 
-/* The youngest call that the machine follows, and that the walk has not come to; 0: there is none. */
+/* The youngest call that the machine follows, and that the walk has not come to; 0: there is none.
+ * */
 static struct call *next_followed(struct frame *frame)
 {
     struct calls *calls = (struct calls *)frame->walk->calls;
@@ -173,7 +186,8 @@ static struct call *next_followed(struct frame *frame)
         return 0;
     for (; (u64)frame->followed > calls->base; frame->followed--) {
         struct call *call = frame->followed - 1;
-        if (frame->walk->upwards ? call->frame <= sp : call->frame >= sp) /* else it was left, and will not return */
+        /* else the call was abandoned, and will not return */
+        if (frame->walk->upwards ? call->frame <= sp : call->frame >= sp)
             return call;
     }
     return 0;
@@ -210,7 +224,8 @@ static u64 attribute(u64 object, u64 name, int *wrong)
     return number;
 }
 
-/* Whether a function begins at pc: 1, 0; ROW, RAISED. Python takes every address without a probe for none. */
+/* Whether a function begins at pc: 1, 0; ROW, RAISED. Python takes every address without a probe
+ * for none. */
 static int at_entry(const struct walk *walk, const struct row *row)
 {
     int wrong = 0;
@@ -238,8 +253,8 @@ static int link_of(const struct frame *frame, u64 *link)
     return walk->linked == IN_REGISTER && value_of(frame, walk->link, link, &what);
 }
 
-/* By frame pointers alone, where the code at pc has no call frame information, and no call is followed. Appends to
- * `found`, of which there are *count. */
+/* By frame pointers alone, where the code at pc has no call frame information, and no call is
+ * followed. Appends to `found`, of which there are *count. */
 static int go_along_pointers(const struct frame *frame, u64 limit, u64 *found, u64 *count)
 {
     const struct walk *walk = frame->walk;
@@ -331,7 +346,8 @@ static int walked(struct walk *walk, u64 limit, u64 *found, int *complete)
             return ROW;
         if (row->kind == BY_PYTHON)
             return PYTHON;
-        how = row->kind == STEP ? go_up(&frame, (const struct step *)row->step, &link) : go_up_by_pointer(&frame, &link);
+        how = row->kind == STEP ? go_up(&frame, (const struct step *)row->step, &link)
+                                : go_up_by_pointer(&frame, &link);
         if (how == ON)
             how = see_through(&frame, &link);
         if (how != ON)
@@ -339,7 +355,8 @@ static int walked(struct walk *walk, u64 limit, u64 *found, int *complete)
         lookup = found[count++] = link & ~walk->mode_bits;
         if (lookup == end)
             how = ENDED;
-        else if (count > first + 1 && (walk->upwards ? frame.word[0] >= before : frame.word[0] <= before))
+        else if (count > first + 1
+                 && (walk->upwards ? frame.word[0] >= before : frame.word[0] <= before))
             how = CUT;
         lookup--;
     }
@@ -361,7 +378,8 @@ static int walked(struct walk *walk, u64 limit, u64 *found, int *complete)
     return (int)count;
 }
 
-/* The stack as records keep it, a new reference; None: Python is to walk; 0: it has raised something. */
+/* The stack as records keep it, a new reference; None: Python is to walk; 0: it has raised
+ * something. */
 static PyObject *kept_stack(struct walk *walk, u64 limit)
 {
     u64 found[MOST];
@@ -371,7 +389,8 @@ static PyObject *kept_stack(struct walk *walk, u64 limit)
         if (count != ROW)
             break;
         PyObject *pc = PyLong_FromUnsignedLongLong(walk->asked);
-        PyObject *done = pc ? PyObject_CallFunctionObjArgs(OBJECT(walk->look), pc, (PyObject *)0) : 0;
+        PyObject *look = OBJECT(walk->look);
+        PyObject *done = pc ? PyObject_CallFunctionObjArgs(look, pc, (PyObject *)0) : 0;
         if (pc)
             Py_DecRef(pc);
         if (!done)
@@ -400,8 +419,9 @@ static PyObject *kept_stack(struct walk *walk, u64 limit)
     return stack;
 }
 
-/* Of two functions of Python's, both of which keep in `self` (address of the words, whatever they need, the plain
- * function): walk(regs, limit), and kept(regs), which calls the plain function where Python is to walk. */
+/* Of two functions of Python's, both of which keep in `self` (address of the words, whatever they
+ * need, the plain function): walk(regs, limit), and kept(regs), which calls the plain function
+ * where Python is to walk. */
 static struct walk *words_of(PyObject *self)
 {
     return (struct walk *)PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(self, 0));
