@@ -519,8 +519,9 @@ class Kprobes(Uncopied):
 
     def watchpoint(self, where: str | int, size: int, access: str = "w",
                    handler: WatchHandler | None = None) -> Watchpoint:
-        """Call handler(w, regs) at each access of the guest's to `size` bytes (1 to 65536) at an address or symbol: "r",
-        "w" or "rw".
+        """Call handler(w, regs) at each access of the guest's to `size` bytes (1 to 65536) at an address or symbol.
+
+        access: "r", "w" or "rw".
 
         Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol; GuestFault where nothing is mapped; Unsupported
         where the engine cannot report accesses without changing what the guest does; MachineBusy while another thread
