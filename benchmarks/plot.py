@@ -28,6 +28,8 @@ def svg(results: Results) -> str:
     bottom = TOP + STEP * len(results["architectures"])
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 30} {bottom + 44}" '
            'font-family="sans-serif" font-size="12">',
+           # on a dark page light and dark change places, and colours stay
+           "<style>@media (prefers-color-scheme: dark) { svg { filter: invert(.93) hue-rotate(180deg) } }</style>",
            '<rect width="100%" height="100%" fill="#ffffff"/>',
            words(LEFT, 20, "A hit, against a raw engine hook that does the same",
                  more=' font-size="15" font-weight="bold"')]

@@ -12,6 +12,8 @@ from kprobes.core.patch import arming
 
 HEAD = ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:.0f} {1:.0f}" font-family="sans-serif" '
         'font-size="12">\n'
+        # on a dark page light and dark change places, and colours stay
+        '<style>@media (prefers-color-scheme: dark) {{ svg {{ filter: invert(.93) hue-rotate(180deg) }} }}</style>\n'
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
         '<path d="M0 0L8 4L0 8z" fill="#444444"/></marker></defs>\n<rect width="100%" height="100%" fill="#ffffff"/>\n')
 ARROW = 'stroke="#444444" stroke-width="1.3" fill="none" marker-end="url(#tip)"'

@@ -66,14 +66,15 @@ class Browser:
             self.errors.append(str(found["params"]))
         return found
 
-    def show(self, address: str, width: int, height: int, dark: bool = False) -> None:
-        """Open a page in a window of this size, and wait until it is drawn."""
+    def show(self, address: str, width: int, height: int, dark: bool = False,
+             ready: str = "document.documentElement?.dataset.ready === 'yes'") -> None:
+        """Open a page in a window of this size, and wait until it is drawn: until `ready` is true."""
         self.do("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.do("Emulation.setEmulatedMedia", features=[scheme])
         self.do("Page.navigate", url="about:blank")
         self.do("Page.navigate", url=address)
-        self.wait("document.documentElement?.dataset.ready === 'yes'")
+        self.wait(ready)
 
     def ask(self, script: str) -> Any:
         """The value of an expression."""
