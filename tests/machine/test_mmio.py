@@ -12,7 +12,17 @@ import unicorn
 from arches import HERE, RUNNABLE
 from unicorn import unicorn_const as const
 
-from kprobes import BadArgument, GuestFault, Kprobe, KprobeError, Kprobes, MachineBusy, NoMemory, UnicornMachine
+from kprobes import (
+    BadArgument,
+    GuestFault,
+    GuestStopped,
+    Kprobe,
+    KprobeError,
+    Kprobes,
+    MachineBusy,
+    NoMemory,
+    UnicornMachine,
+)
 
 pytestmark = pytest.mark.quick
 CODE = dict(line.split() for line in (HERE / "data" / "device.txt").read_text().splitlines())
@@ -178,8 +188,71 @@ def test_refusals() -> None:
         m.call("copy", DEVICE)
 
 
-def test_stop() -> None:
-    """A device may stop the run; registers can be read there."""
+def stopped_at(m: UnicornMachine, ram: Ram, count: int) -> None:
+    """Put `ram` into memory so that it stops the run at its access number `count`."""
+    def read(offset: int, size: int) -> int:
+        value = ram.read(offset, size)
+        if len(ram.log) == count:
+            m.stop()
+        return value
+
+    def write(offset: int, size: int, value: int) -> None:
+        ram.write(offset, size, value)
+        if len(ram.log) == count:
+            m.stop()
+
+    m.unmap(DEVICE, m.page_size)
+    m.mmio(DEVICE, m.page_size, read, write)
+
+
+@pytest.mark.parametrize("bound", [{}, {"max_insns": 100}])
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_an_access_that_stops_the_run_happens_once(arch: str, bound: dict[str, int]) -> None:
+    """Stopped at each of its accesses, a function that goes on then does what it does without."""
+    m, ram = machine(arch)
+    if bound and not m.guest.blocks.hooked_delay_slots:
+        pytest.skip("the engine counts no instructions beyond a jump")
+    before = bytes(ram.data)
+    expected = m.call("copy", DEVICE)
+    log, after = ram.log.copy(), bytes(ram.data)
+    for count in range(1, len(log) + 1):
+        ram.data[:] = before
+        ram.log.clear()
+        stopped_at(m, ram, count)
+        with pytest.raises(GuestStopped):
+            m.call("copy", DEVICE, **bound)  # type: ignore[arg-type]
+        if bound and count < 5:  # stopped in front of the next instruction; pairs are one
+            assert len(ram.log) in (count, count + 1)
+        assert m.arch.linkage is not None
+        end = m.parts.state.exit | m.arch.linkage.mode
+        if m.regs.pc != m.parts.state.exit:
+            m.run(m.arch.pointers.same_mode(m.regs, m.regs.pc), until=end)
+        assert m.regs.return_value == expected
+        assert ram.log == log and bytes(ram.data) == after
+
+
+def test_a_load_of_its_own_address_may_stop_the_run() -> None:
+    m = UnicornMachine.from_code(bytes.fromhex("000040b9" "c0035fd6"), arch="arm64", base=BASE, symbols={"load": BASE})
+    m.mmio(DEVICE, m.page_size, lambda offset, size: m.stop() or 7)
+    with pytest.raises(GuestStopped):
+        m.call("load", DEVICE)  # ldr w0, [x0]
+    if m.regs.pc != m.parts.state.exit:
+        m.run(until=m.parts.state.exit)
+    assert m.regs["x0"] == 7
+
+
+def test_a_watchpoint_s_handler_stops_behind_an_instruction_that_adds() -> None:
+    m = UnicornMachine.from_code("add dword ptr [rdi], 1; ret", arch="x86_64", base=BASE, symbols={"add": BASE})
+    word = m.alloc(4)
+    with Kprobes(m) as k, k.watchpoint(word, 4, "w", lambda wp, regs: m.stop()):
+        with pytest.raises(GuestStopped):
+            m.call("add", word)
+        if m.regs.pc != m.parts.state.exit:
+            m.run(until=m.parts.state.exit)
+        assert m.read(word, 4) == b"\1\0\0\0"
+
+
+def test_registers_can_be_read_where_a_device_stops_the_run() -> None:
     m, _ = machine("x86_64")
     seen: list[int] = []
     m.unmap(DEVICE, m.page_size)

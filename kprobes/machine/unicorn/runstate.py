@@ -38,11 +38,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from threading import RLock, get_ident
+from typing import Any
+
+from unicorn import unicorn_const as const
 
 from ...errors import AlreadyRegistered
 from ...regs import Regs
 from .._base import Sink
 from .cpu import UnicornCpu
+from .engine import CODE
 from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, NESTED, RESTING
 
@@ -193,6 +197,8 @@ class RunState:
         self.disturbed = False
         self.skip = -1
         self.in_place: dict[int, int] = {}
+        self._told = False  # the engine was told to stop at once
+        self._in_front: Any = None  # hook of stop_in_front_of_blocks()
         self._clocked = 0  # the thread whose time the clock shows
         self._clock: Callable[[], float] = time.monotonic
         self._waits = False  # the run's thread, for the lock
@@ -262,16 +268,38 @@ class RunState:
                 self._waits = False
             self.note_stop(reason)
             self.disturb(True)
-            if self.left and not mine:
+            # the engine would leave the instruction half done, whose access is made
+            within = not mine or self.regs.midway
+            if self.left and within:
                 return  # the hook that counts stops the run, in front of an instruction
             outside = self._engine.outside
-            if mine or outside is None:
+            if mine and within and outside is None:
+                self._engine.stopped = True  # stop_in_front_of_blocks() does it
+            elif not within or outside is None:
                 if not mine:
                     self._let_pass()
+                self._told = True
                 self._engine.stop()
             elif self.runs_in:  # else the next run finds why_stopped
                 self._engine.stopped = True
                 outside.ask()
+
+    def stop_in_front_of_blocks(self) -> None:
+        """Have stops that are asked for in the middle of an instruction come in front of the next
+        block, where the engine does not do so itself (`host/outside.py`). Memory has functions to
+        be called at accesses from now on.
+        """
+        engine = self._engine
+        if self._in_front is not None or engine.outside is not None:
+            return
+
+        def on_block(_uc: int, _address: int, _size: int, _user: int) -> None:
+            if self.why_stopped:
+                engine.stop()
+
+        self._in_front = CODE(on_block)
+        engine.hook(const.UC_HOOK_BLOCK, self._in_front)
+        engine.retranslate()
 
     def note_stop(self, reason: str) -> None:
         """Note why the run is to stop. The caller tells the engine.
@@ -308,6 +336,7 @@ class RunState:
         with self._stopping:
             self._waits = False
             reason, self.why_stopped = self.why_stopped, ""
+            self._told = False
             if self._engine.outside is not None:
                 self._engine.outside.forget()
         return reason
@@ -366,13 +395,13 @@ class RunState:
             self._followed.close(RESTING, bool(before))
 
     def accessed(self) -> None:
-        """Look after an access that a device's function has served, and that may have stopped the
+        """Look after an access that a device's function has served, and that may have ended the
         run.
 
         The engine executes that instruction once more then, which is no hit where it is its own
         call site.
         """
-        if not self.in_place or (not self.why_stopped and self.parked is None):
+        if not self.in_place or (not self._told and self.parked is None):
             return
         pc = self._read_pc()
         if pc in self.in_place:

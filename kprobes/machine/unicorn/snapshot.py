@@ -377,7 +377,8 @@ class Snapshots:
                     guest.foreign[at] = cpu.engine.read(at, len(guest.foreign[at])) or b""
 
     def _exchange(self, addr: int, old: bytes, new: bytes) -> None:
-        """Replace `old` by `new`, unless the guest has overwritten it or nothing is mapped there."""
+        """Replace `old` by `new`, unless the guest has overwritten it, or nothing is mapped there.
+        """
         try:
             if self._memory.read(addr, len(old)) == old:
                 self._memory.patch(addr, new)

@@ -106,6 +106,7 @@ class Watches:
     def _begin(self, start: int, report: Watched) -> int:
         """Return the number of a watch that is about to begin."""
         m = self._cpu
+        self._state.stop_in_front_of_blocks()
         if not self._watches:
             self._mend = mending(m.engine, m.guest, m.arch)
         self._tidy()
