@@ -49,6 +49,7 @@ class GuestWorld:
         self.order = "big" if arch.order is Order.BIG else "little"
         self.stacked = arch.abi.stack_args if arch.abi is not None else 0
         self._types: dict[str, ValueType | None] = {}
+        self._sized: dict[str, bool] = {}
 
     # --- types
 
@@ -186,6 +187,17 @@ class GuestWorld:
             if same and self.is_of(symbol.module, image):
                 seen.add(symbol.address)
                 yield symbol
+
+    def knows_sizes(self, module: str) -> bool:
+        """True where functions of an image say how long they are: those of an ELF file do, those of a map may not.
+
+        Args:
+            module: of the image's symbols.
+        """
+        if module not in self._sized:
+            self._sized[module] = any(symbol.size and symbol.kind == "func" and symbol.module == module
+                                      for symbol in self.machine.symbols)
+        return self._sized[module]
 
     def is_of(self, module: str | None, image: str) -> bool:
         """True where an image is meant; a path stands for the file's name.

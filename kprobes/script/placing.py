@@ -19,6 +19,7 @@ from .source import did_you_mean
 
 if TYPE_CHECKING:
     from ..events._watchpoint import Watchpoint
+    from ..image._symbol import Symbol
     from ..programs.attach import Attachment
     from ..programs.program import Program
 
@@ -35,12 +36,19 @@ class Probed(Protocol):
 
 
 _WATCHED: Final = ("watchpoint", "asyncwatchpoint")
+_FORCE: Final = ("Use --unsafe to force attachment. WARNING: This option could lead to data corruption in the target "
+                 "process.")
 
 
-def placed(front: Front, world: GuestWorld | None) -> list[TypedProbe]:
+def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list[TypedProbe]:
     """The blocks of a script with attach points that exist, one for each kind of them that has the same types.
 
     Errors go to `front.found`.
+
+    Args:
+        front: the script.
+        world: the guest; None: there is none.
+        unsafe: places that no function is known to cover are probed, too.
     """
     out = list[TypedProbe]()
     for probe, points in zip(front.script.probes, front.points, strict=True):
@@ -54,7 +62,7 @@ def placed(front: Front, world: GuestWorld | None) -> list[TypedProbe]:
                                       "give a guest, or use begin, interval and end probes only")
                 _add(groups, (point.kind,), TypedProbe(probe, [point]))
                 continue
-            for real in _found(front, point, world):
+            for real in _found(front, point, world, unsafe):
                 made = TypedProbe(probe, [real])
                 if real.address is not None and "args" in names and not real.returns:
                     known = world.arguments(real.address)
@@ -93,8 +101,8 @@ def _operands(front: Front, point: Point, names: set[str], world: GuestWorld) ->
     return out
 
 
-def _found(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
-    """The places that an attach point means, with their addresses."""
+def _found(front: Front, point: Point, world: GuestWorld, unsafe: bool) -> Iterator[Point]:
+    """The places that an attach point means, with their addresses. unsafe: see `placed`."""
     if point.kind in _WATCHED:
         yield from _watched(front, point, world)
         return
@@ -105,17 +113,57 @@ def _found(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
         yield from _lines(front, point, world)
         return
     if point.address is not None:
-        yield point
+        if unsafe or not point.user or _inside(front, point, world):
+            yield point
         return
     some = False
     for symbol in world.functions(point.function, point.image):
         some = True
+        if not _bounded(front, point, symbol, world, unsafe):
+            continue
         image = f"{point.image}:" if point.image else ""
         offset = f"+{point.offset}" if point.offset else ""
         yield evolve(point, address=(symbol.address | symbol.mode) + point.offset,
                      text=f"{point.kind}:{image}{symbol.name}{offset}")
     if not some:
         _missing(front, point, _no_matches(point), [symbol.name for symbol in world.machine.symbols])
+
+
+def _inside(front: Front, point: Point, world: GuestWorld) -> bool:
+    """Whether a function that says its size covers an address of a program's; an error if not.
+
+    Programs in which no function says its size are taken as they are: firmware by a map, stripped files.
+    """
+    assert point.address is not None
+    found = world.machine.symbols.covering(point.address)
+    if (found is not None and found.size) or not world.knows_sizes(found.module if found is not None else ""):
+        return True
+    front.found.error(f"Could not resolve address: {point.image or '*'}:{point.address:#x}", None,
+                      "--unsafe probes it all the same")
+    return False
+
+
+def _bounded(front: Front, point: Point, symbol: Symbol, world: GuestWorld, unsafe: bool) -> bool:
+    """Whether an attach point is within its function; an error if not.
+
+    Args:
+        front: the script.
+        point: with its offset.
+        symbol: the function.
+        world: the guest.
+        unsafe: a function of a program may be without a size where others have theirs.
+    """
+    extent = world.machine.symbols.extent(symbol) - symbol.address
+    if symbol.size or (point.offset and extent > 0):
+        if point.offset < extent:
+            return True
+        front.found.error(f"Offset outside the function bounds ('{symbol.name}' size is {symbol.size})", None)
+        return False
+    named = point.user and symbol.name == point.function
+    if unsafe or not named or not world.knows_sizes(symbol.module):
+        return True
+    front.found.error(f"Could not determine boundary for {symbol.name} (symbol has size 0).\n{_FORCE}", None)
+    return False
 
 
 def _no_matches(point: Point) -> str:
@@ -160,9 +208,8 @@ def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
     assert point.line is not None
     file, number = point.line
     for symbol in world.functions("*", point.image):
-        size = world.machine.symbols.extent(symbol)
         try:
-            lines = world.debug.lines(symbol.address, symbol.address + size)
+            lines = world.debug.lines(symbol.address, world.machine.symbols.extent(symbol))
         except KprobeError:
             continue
         for line in lines:

@@ -193,7 +193,7 @@ class Script:
         front = compiler.read(self.source, parameters or Parameters(), environment, self._world.bits)
         self.settings = front.settings
         front.points = chosen(front.points, probe_filter, mode)
-        probes = self._probes(front)
+        probes = placed(front, self._world if isinstance(self._world, GuestWorld) else None, unsafe)
         front.found.check()
         machine = kprobes.machine if kprobes is not None else None
         self._place = Outside(machine.read if machine is not None else None, self._clock())
@@ -223,10 +223,6 @@ class Script:
         since = time.time_ns() - time.monotonic_ns() if self._clock() is time.monotonic_ns else 0
         return values.Decoder(self.settings, self._world.bits, self._world.order, symbols,
                               self._compiled.storage.texts, strftime, since)
-
-    def _probes(self, front: compiler.Front) -> list[TypedProbe]:
-        """The blocks, one for each kind of attach points that have the same types."""
-        return placed(front, self._world if isinstance(self._world, GuestWorld) else None)
 
     # --- running it
 

@@ -225,3 +225,38 @@ def test_semaphores_of_markers() -> None:
         assert [*counts, m.read(semaphore, 2)[0]] == [0, 2, 0]
         with pytest.raises(ScriptError, match="No matches"), k.script("usdt:other:lab:busy { }"):
             pass
+
+
+def test_places_that_no_function_is_known_to_cover_need_unsafe(demo: Kprobes) -> None:
+    """An offset behind its function is another function's code, and is never probed."""
+    fib = demo.machine.symbols["fib"]
+    demo.machine.symbols.add("bare", fib.address + 4)
+    refused = {
+        f"uprobe:*:fib+{fib.size} {{ }}": rf"Offset outside the function bounds \('fib' size is {fib.size}\)",
+        "kprobe:fib+4096 { }": "Offset outside the function bounds",
+        "uprobe:*:bare { }": r"Could not determine boundary for bare \(symbol has size 0\)",
+        "uprobe:demo.arm64:0x1000 { }": "Could not resolve address: demo.arm64:0x1000"}
+    for text, why in refused.items():
+        with pytest.raises(ScriptError, match=why):
+            demo.script(text)
+    assert demo.list() == []
+    with pytest.raises(ScriptError, match="Offset outside"):
+        demo.script("uprobe:*:fib+4096 { }", unsafe=True)
+    with pytest.raises(KprobeError, match="0x1000"), demo.script("uprobe:demo.arm64:0x1000 { }", unsafe=True):
+        pass  # the machine has the last word
+    for text in ("uprobe:*:bare { @ = count(); }", f"uprobe:*:{fib.address:#x} {{ @ = count(); }}"):
+        with demo.script(text, unsafe="bare" in text) as s:
+            demo.machine.call("fib", 1)
+        assert s.maps[""] == 1
+
+
+def test_symbols_of_a_map_say_no_sizes() -> None:
+    """Where no function says how long it is, a script's places are taken as they are."""
+    code = UnicornMachine.load(DEMO)
+    fib = code.symbols["fib"]
+    raw = code.read(fib.address, fib.size)
+    with UnicornMachine.from_code(raw, arch="arm64", base=0x10000) as m, Kprobes(m) as k:
+        m.symbols.add("start", 0x10000)
+        for place in ("start", "start+4", "0x10008"):
+            with k.script(f"uprobe:*:{place} {{ }}") as s:
+                assert len(s.attachments) == 1
