@@ -111,6 +111,10 @@ class BlockWriter(ABC):
         """r0: `args.name`."""
 
     @abstractmethod
+    def argument_store(self, node: tree.FieldAccess, area: Area) -> None:
+        """Put `args.name`, which is no number, into an area of its type."""
+
+    @abstractmethod
     def aggregate_update(self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression) -> None:
         """Write `@x[key] = count()` and its like."""
 
@@ -776,9 +780,9 @@ class BlockWriter(ABC):
         asm.call("probe_read_user")
         asm.load(0, _FRAME, place, size)
         self._depth -= 8
-        self._as_guest(kind, size, bit, bits)
+        self.as_guest(kind, size, bit, bits)
 
-    def _as_guest(self, kind: ValueType, size: int, bit: int, bits: int | None) -> None:
+    def as_guest(self, kind: ValueType, size: int, bit: int, bits: int | None) -> None:
         """r0: a number as the guest has it in memory, brought into order and extended."""
         asm = self.asm
         width, signed = layout.width(kind)
@@ -941,7 +945,7 @@ class BlockWriter(ABC):
             size = layout.size_of(field.type, self.world.bits // 8)
             self.point(1, area)
             self.asm.load(0, 1, 0, size)
-            self._as_guest(field.type, size, field.bit_offset, field.bit_size)
+            self.as_guest(field.type, size, field.bit_offset, field.bit_size)
         else:
             self._load(area, field.type)
 
@@ -979,7 +983,7 @@ class BlockWriter(ABC):
         self.point(1, area)
         asm.compute("+", 1, 0)
         asm.load(0, 1, 0, size)
-        self._as_guest(self.type(node), size, 0, None)
+        self.as_guest(self.type(node), size, 0, None)
         asm.jump(done)
         asm.place(outside)
         asm.set(0, 0)
@@ -991,7 +995,7 @@ class BlockWriter(ABC):
             self.point(1, self.place(node.operand))
             size = layout.size_of(of, self.world.bits // 8)
             self.asm.load(0, 1, 0, size)
-            self._as_guest(to, size, 0, None)
+            self.as_guest(to, size, 0, None)
             return
         if isinstance(of, types.String):
             self.point(1, self.place(node.operand))
@@ -1100,8 +1104,7 @@ class BlockWriter(ABC):
         elif self.in_guest(node):
             self._store_guest(node, kind, area)
         elif isinstance(node, tree.FieldAccess) and self._is_argument(node):
-            raise ProgramError("a structure that is passed by value cannot be read as a whole",
-                               hint="read its members by reg() or arg0")
+            self.argument_store(node, area)
         elif isinstance(node, tree.CompileTime):
             self.store(node.operand, kind, area)
         else:

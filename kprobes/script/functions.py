@@ -14,6 +14,7 @@ from ..errors import ProgramError
 from ..programs.context import ARGUMENT, PC, RESULT, SP
 from . import layout, signatures, texts, tree, types
 from .blocks import BlockWriter
+from .inference import ArgumentSource
 from .promotion import promoted
 from .storage import FLAG, VARIABLES, Action, Area
 from .types import Integer, ValueType
@@ -191,12 +192,30 @@ def _marker_argument(g: BlockWriter, number: int) -> None:
         g.asm.extend(0, source.type.bits, source.type.signed)
 
 
+def _source(g: BlockWriter, name: str) -> ArgumentSource:
+    """The place of a named argument."""
+    source = g.probe.sources.get(name)
+    if source is None:
+        raise ProgramError(f"args.{name} is nowhere at this place", hint="use arg0, arg1 ... or reg()")
+    return source
+
+
 def argument(g: BlockWriter, node: tree.FieldAccess) -> None:
     """`args.name`: r0."""
-    source = g.probe.sources.get(node.name)
-    if source is None:
-        raise ProgramError(f"args.{node.name} is nowhere at this place", hint="use arg0, arg1 ... or reg()")
-    kind = g.type(node)
+    _argument_number(g, node.name, g.type(node))
+
+
+def _argument_number(g: BlockWriter, name: str, kind: ValueType) -> None:
+    """r0: a named argument that is a number."""
+    source = _source(g, name)
+    if source.parts:
+        size = layout.size_of(kind, g.world.bits // 8)
+        area = g.temporary(8)
+        _argument_bytes(g, source, size, area)
+        g.point(1, area)
+        g.asm.load(0, 1, 0, size)
+        g.as_guest(kind, size, 0, None)
+        return
     g.asm.load(0, _CONTEXT, 8 * source.word, 8)
     if source.offset is not None:
         if source.offset:
@@ -205,6 +224,41 @@ def argument(g: BlockWriter, node: tree.FieldAccess) -> None:
         return
     bits, signed = layout.width(kind)
     g.asm.extend(0, min(bits, g.world.bits) if not signed else bits, signed)
+
+
+def argument_store(g: BlockWriter, node: tree.FieldAccess, area: Area) -> None:
+    """Put `args.name`, which is no number, into an area of its type."""
+    g.clear(area, layout.room_of(g.type(node)))
+    _argument_bytes(g, _source(g, node.name), layout.held(g.type(node), g.world.bits // 8), area)
+
+
+def _argument_bytes(g: BlockWriter, source: ArgumentSource, size: int, area: Area) -> None:
+    """Put the bytes of a named argument into an area, as the guest would have them in memory.
+
+    Args:
+        g: the generator.
+        source: its place.
+        size: its bytes.
+        area: where to.
+    """
+    asm = g.asm
+    if source.offset is not None:
+        asm.load(0, _CONTEXT, 8 * source.word, 8)
+        if source.offset:
+            asm.compute_with("+", 0, source.offset)
+        g.read(area, size)
+        return
+    at = 0
+    for word, most in source.parts or ((source.word, g.world.bits // 8),):
+        held = min(most, size - at)
+        g.point(1, area)
+        for byte in range(held):
+            asm.load(0, _CONTEXT, 8 * word, 8)
+            shift = 8 * (byte if g.world.order == "little" else held - 1 - byte)
+            if shift:
+                asm.compute_with(">>", 0, shift)
+            asm.store(1, at + byte, 0, 1)
+        at += held
 
 
 def _result(g: BlockWriter, node: tree.Name) -> None:
@@ -467,6 +521,21 @@ def store(g: BlockWriter, node: tree.Name | tree.Call, kind: ValueType, area: Ar
         g.transfer(between, own, area, kind)
 
 
+def _every_argument(g: BlockWriter, node: tree.Name, kind: types.Structure, area: Area) -> None:
+    """`args`: numbers and structures as the guest has them in memory."""
+    g.clear(area, layout.room_of(kind))
+    for part in kind.fields:
+        size = layout.held(part.type, g.world.bits // 8)
+        if not layout.is_number(part.type):
+            _argument_bytes(g, _source(g, part.name), size, area.at(part.offset))
+            continue
+        _argument_number(g, part.name, part.type)
+        if g.world.order != sys.byteorder and size > 1:
+            g.asm.swap(0, 8 * size)
+        g.point(1, area.at(part.offset))
+        g.asm.store(1, 0, 0, size)
+
+
 def _comm(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
     g.point(1, area)
     g.asm.set(2, 16)
@@ -687,6 +756,7 @@ def _concatenation(g: BlockWriter, node: tree.Call, kind: types.String, area: Ar
 
 
 _STORES: Final[dict[str, Callable[..., None]]] = {
+    "args": _every_argument,
     "comm": _comm, "probe": _probe, "probetype": _probe_type, "str": _string, "buf": _buffer, "ksym": _symbol,
     "usym": _symbol, "func": _function, "kstack": _stack, "ustack": _stack, "ntop": _inet, "pton": _pton,
     "macaddr": _mac, "strftime": _strftime, "str_concat": _concatenation}

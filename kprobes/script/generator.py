@@ -28,6 +28,9 @@ class Generator(BlockWriter):
     def argument(self, node: tree.FieldAccess) -> None:
         functions.argument(self, node)
 
+    def argument_store(self, node: tree.FieldAccess, area: Area) -> None:
+        functions.argument_store(self, node, area)
+
     def aggregate_update(self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression) -> None:
         aggregates.update(self, target, facts, value)
 

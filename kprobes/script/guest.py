@@ -13,11 +13,13 @@ from ..debug.info import DebugInfo
 from ..debug.operands import Unfetchable, operand_of, resolved
 from ..errors import KprobeError, ProgramError
 from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM
-from . import types, world
+from . import layout, types, world
 from .inference import ArgumentSource, MarkerArgument
 from .types import ValueType
 
 if TYPE_CHECKING:
+    from ..debug.convention import ParameterPart
+    from ..debug.passing import Arrival
     from ..debug.types import CType
     from ..image._symbol import Symbol
     from ..machine._base import Machine
@@ -219,22 +221,48 @@ class GuestWorld:
         """Names, types and places of a function's arguments; None: debug information knows nothing of it."""
         if self.debug.parameters(address) is None:
             return None
-        regs = self.machine.arch.regs
         fields, sources = list[types.Field](), dict[str, ArgumentSource]()
+        size = 0
         for variable, arrival in self.debug.arrivals(address):
             if not variable.name:
                 continue
-            fields.append(types.Field(variable.name, self.converted(variable.type), 8 * len(fields)))
-            if arrival.kind == "argument":
-                sources[variable.name] = ArgumentSource(ARGUMENT + arrival.number)
-            elif arrival.kind == "register":
-                number = regs.names.index(regs.aliases.get(arrival.name, arrival.name))
-                sources[variable.name] = ArgumentSource(number)
-            elif arrival.kind == "frame" and (frame := self.debug.cfa(address)) is not None:
-                base = self.register(frame[0])
-                if base is not None:
-                    sources[variable.name] = ArgumentSource(base, frame[1] + arrival.number)
-        return types.Structure("args", 8 * len(fields), tuple(fields)), sources
+            kind = self.converted(variable.type)
+            fields.append(types.Field(variable.name, kind, size))
+            size += layout.held(kind, self.bits // 8) + 7 & ~7
+            source = self._source(arrival, address)
+            if source is not None:
+                sources[variable.name] = source
+        return types.Structure("args", size, tuple(fields)), sources
+
+    def _source(self, arrival: Arrival, address: int) -> ArgumentSource | None:
+        """The place of a parameter at its function's entry; None: programs cannot read it.
+
+        Args:
+            arrival: what debug information says.
+            address: of the entry.
+        """
+        if arrival.kind == "argument":
+            return ArgumentSource(ARGUMENT + arrival.number)
+        if arrival.kind == "register":
+            word = self.register(arrival.name)
+            return None if word is None else ArgumentSource(word)
+        if arrival.kind == "frame" and (frame := self.debug.cfa(address)) is not None:
+            base = self.register(frame[0])
+            return None if base is None else ArgumentSource(base, frame[1] + arrival.number)
+        return self._in_parts(arrival.parts) if arrival.kind == "parts" else None
+
+    def _in_parts(self, parts: Sequence[ParameterPart]) -> ArgumentSource | None:
+        """The place of a parameter that the calling convention takes apart; None: programs cannot read it."""
+        first = parts[0]
+        if first.kind == "stack":
+            return ArgumentSource(SP, first.offset)
+        words = [self.register(part.name) if part.name else None for part in parts]
+        known = [(word, part.size) for word, part in zip(words, parts, strict=True) if word is not None]
+        if len(known) != len(parts):
+            return None
+        if first.kind == "behind":
+            return ArgumentSource(known[0][0], 0)
+        return ArgumentSource(known[0][0], parts=tuple(known)) if first.kind == "register" else None
 
     def result(self, address: int) -> ValueType | None:
         """The type of what a function returns; None: not known."""

@@ -68,17 +68,20 @@ class MapFacts:
     entries: int | None = None
 
 
-@define(eq=False)
+@frozen
 class ArgumentSource:
     """The place of a named argument of a probe.
 
     Attributes:
         word: of the context, that has it, or the address of where it lies.
         offset: bytes behind that address; None: the word itself is the argument.
+        parts: words of the context, and how many bytes each has of an argument that lies in several, or that is a
+            structure; in the order of its bytes. Empty for others.
     """
 
     word: int
     offset: int | None = None
+    parts: tuple[tuple[int, int], ...] = ()
 
 
 @frozen(kw_only=True)

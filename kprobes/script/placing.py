@@ -73,8 +73,8 @@ def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list
                 if real.kind == "usdt":
                     made = evolve(made, operands=_operands(front, real, names, world))
                 fields = made.arguments.fields if made.arguments is not None else None
-                places = tuple((name, source.word, source.offset) for name, source in made.sources.items())
-                _add(groups, (real.kind, fields, places, made.result, tuple(made.operands.items())), made)
+                places = tuple(made.sources.items()), tuple(made.operands.items())
+                _add(groups, (real.kind, fields, places, made.result), made)
         out += groups.values()
     return out
 

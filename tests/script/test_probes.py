@@ -1,7 +1,10 @@
 """Scripts at probes of guests: arguments, returns, symbols, stacks, watchpoints, on many architectures."""
 
+import subprocess
+import sys
 import tarfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from arches import RUNNABLE, integer, programs_of, results
@@ -260,3 +263,72 @@ def test_symbols_of_a_map_say_no_sizes() -> None:
         for place in ("start", "start+4", "0x10008"):
             with k.script(f"uprobe:*:{place} {{ }}") as s:
                 assert len(s.attachments) == 1
+
+
+def _debugged() -> dict[str, bytes]:
+    """Architecture -> tests/data/debug.c, compiled for it."""
+    with tarfile.open("tests/data/debug.tar.xz") as archive:
+        files = ((member.name, archive.extractfile(member)) for member in archive.getmembers())
+        return {name.removesuffix("-eh.elf"): file.read() for name, file in files
+                if file is not None and name.endswith("-eh.elf") and not name.startswith(("sparc", "ppc64"))}
+
+
+DEBUGGED = _debugged()
+
+
+@pytest.mark.parametrize("name", DEBUGGED)
+def test_all_arguments_are_a_value(name: str) -> None:
+    """They are printed, kept, keys, parts of tuples; those on the stack, and of either byte order."""
+    text = """
+        kprobe:many { print(args); @many[args] = args.i; }
+        kprobe:leaf { @ = args; $kept = (1, "x", args); @depth = @.depth; print($kept.2.depth); @[$kept] = 1; }"""
+    arch = "cortexm" if name == "cortexm" else None
+    outputs = []
+    for engine in ("interpreter", None):
+        with UnicornMachine.load(DEBUGGED[name], name=name, arch=arch) as m, Kprobes(m) as k:
+            with k.script(text.replace("@[", "@key["), engine=engine) as s:
+                m.call("many", *range(1, 11))
+            table = m.symbols["the_table"].address
+        shown = " , ".join(f".{letter} = {n}" for n, letter in enumerate("abcdefghij", 1)).replace(" , ", ", ")
+        leaf = f"{{ .table = {table:#x}, .depth = 3 }}"
+        assert s.output == (f"{{ {shown} }}\n3\n\n\n@: {leaf}\n@depth: 3\n@key[1, x, {leaf}]: 1\n"
+                            f"@many[{{ {shown} }}]: 9\n")
+        outputs.append(s.output)
+    assert outputs[0] == outputs[1]
+
+
+BY_VALUE = """
+struct two { short x, y; };
+struct three { int x, y, z; };
+struct big { long words[5]; };
+volatile int sink;
+struct big c = {{1, 2, 3, 4, -5}}, e = {{6}};
+void *memcpy(void *to, const void *from, unsigned long size) {
+    for (unsigned long n = 0; n < size; n++)
+        ((volatile char *)to)[n] = ((const char *)from)[n];
+    return to;
+}
+void take(struct two a, struct three b, struct big c, char d, struct big e, struct three f) {
+    sink = a.x + b.z + c.words[4] + d + e.words[0] + f.y;
+}
+void _start(void) {
+    take((struct two){-1, 2}, (struct three){3, -4, 5}, c, 'x', e, (struct three){7, 8, 9});
+}
+"""
+
+
+@ENGINES
+@pytest.mark.parametrize("target", ["x86_64-linux-musl", "aarch64-linux-musl"])
+def test_structures_that_are_passed_by_value(target: str, engine: str | None, tmp_path: Path) -> None:
+    """In registers, in memory, behind a pointer: as the calling convention has it."""
+    pytest.importorskip("ziglang")
+    source, built = tmp_path / "take.c", tmp_path / "take"
+    source.write_text(BY_VALUE)
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-g", "-O0", "-nostdlib", "-static",
+                    "-fno-sanitize=undefined", str(source), "-o", str(built)], check=True, timeout=300)
+    text = "uprobe:take:take { print(args); $b = args.b; print(($b.y, args.a, args.c.words[4], args.f.z)); }"
+    with UnicornMachine.load(str(built)) as m, Kprobes(m) as k, k.script(text, engine=engine) as s:
+        m.call("_start")
+    shown = ("{ .a = { .x = -1, .y = 2 }, .b = { .x = 3, .y = -4, .z = 5 }, .c = { .words = [1,2,3,4,-5] }, .d = 120, "
+             ".e = { .words = [6,0,0,0,0] }, .f = { .x = 7, .y = 8, .z = 9 } }")
+    assert s.output.strip().splitlines() == [shown, "(-4, { .x = -1, .y = 2 }, -5, 9)"]
