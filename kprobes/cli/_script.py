@@ -49,6 +49,8 @@ _LONG = 200_000_000
 @click.option("--unsafe", is_flag=True, help="Allow functions that change the guest or run programs of this computer.")
 @click.option("--usdt-file-activation", is_flag=True, hidden=True,
               help="For bpftrace's command lines: semaphores of markers are raised anyway.")
+@click.option("-k", "wary", is_flag=True,
+              help="Warn of keys that a map has not, and of guest memory that cannot be read.")
 @click.option("--no-warnings", is_flag=True, help="Say nothing of warnings.")
 @click.option("--clock", type=click.Choice(["host", "instructions"]), default="host",
               help="What nsecs and timers go by (host): its clock, or the guest's instructions as ns.")
@@ -69,7 +71,7 @@ _LONG = 200_000_000
 def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, command: str | None,
            guest_arguments: tuple[str, ...], form: str, output: str, quiet: bool, listed: bool, verbose: bool,
            dump: bool, dry_run: bool, test: bool, mode: str | None, probe_filter: str, unsafe: bool,
-           usdt_file_activation: bool, no_warnings: bool, clock: str, engine: str | None,
+           usdt_file_activation: bool, wary: bool, no_warnings: bool, clock: str, engine: str | None,
            **options: Any) -> None:
     """Run a script in bpftrace's language at probes of GUEST; words behind `--` are the script's parameters.
 
@@ -120,7 +122,7 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
             told = _output(form, caught.write) if mode == "test" else shown
             made = Script(text, kprobes=kprobes, name=source_name, parameters=parameters, output=told, unsafe=unsafe,
                           clock=clock, engine=engine, quiet=quiet or mode is not None, probe_filter=probe_filter,
-                          mode=mode)
+                          mode=mode, wary=wary)
             if "--help" in words:
                 _options_of(parameters)
                 ctx.exit(1)

@@ -21,7 +21,7 @@ from .definitions import Definitions
 from .inference import MapFacts, TypedProbe, Typing
 from .promotion import base_name, both, name_of, settled
 from .settings import Settings
-from .source import Source, Span
+from .source import NOWHERE, Source, Span
 from .storage import FLAG, RING, SCRATCH, TICK, VARIABLES, Action, Area, Storage
 from .tree import Expression
 from .types import Integer, ValueType
@@ -48,17 +48,21 @@ class BlockWriter(ABC):
         storage: what all programs of the script share.
         typing, probe, world, settings, definitions: see `inference`.
         ticks: a word of the variables says when Python wants to be called.
+        wary: Python is told of keys that are not there and of guest memory that cannot be read.
         end: the label behind the block.
+        reading: the place in the script that reads guest memory, for messages.
     """
 
     def __init__(self, storage: Storage, typing: Typing, probe: TypedProbe, world: World, settings: Settings,
-                 definitions: Definitions, source: Source, ticks: bool = False) -> None:
+                 definitions: Definitions, source: Source, ticks: bool = False, wary: bool = False) -> None:
         self.storage = storage
         self.typing = typing
         self.probe = probe
         self.world = world
         self.settings, self.definitions = settings, definitions
         self._source, self._ticks = source, ticks
+        self._wary = wary
+        self.reading = NOWHERE
         self.asm = Assembler()
         self.end = self.asm.label()
         self._done = self.asm.label()
@@ -173,6 +177,7 @@ class BlockWriter(ABC):
     def statement(self, statement: tree.Statement) -> None:
         """Write one statement."""
         self._line(statement.span)
+        self.reading = statement.span
         with self.released():
             _STATEMENTS[type(statement)](self, statement)
 
@@ -305,6 +310,28 @@ class BlockWriter(ABC):
         self.asm.store(1, 8, 0, 8)
         action = Action("helper_error", span, ((8, Integer(64, True)),), {"helper": helper})
         self.send(area, 16, action)
+
+    def told_if_missing(self, node: tree.MapName | tree.MapAccess) -> None:
+        """With -k, tell Python that a map has no such key. Code where it is known that it has not."""
+        if self._wary:
+            self.asm.set(0, 0)
+            with self.released():
+                self.failed("map_lookup_elem", node.span)
+
+    def told_if_failed(self, helper: str, at: Span | None = None) -> None:
+        """With -k, tell Python that reading guest memory has failed: r0 is negative.
+
+        Args:
+            helper: what has read.
+            at: where the script reads; None: the place that is being read.
+        """
+        if not self._wary:
+            return
+        fine = self.asm.label()
+        self.asm.jump_if_number("s>=", 0, 0, fine)
+        with self.released():
+            self.failed(helper, at or self.reading)
+        self.asm.place(fine)
 
     def key(self, facts: MapFacts, node: Expression) -> Area:
         """A map's key in memory."""
@@ -525,7 +552,15 @@ class BlockWriter(ABC):
         else:
             with self.released():
                 self.lookup(facts, self.key(facts, node.key))
-            asm.jump_if_number("==", 0, 0, missing)
+            if self._wary:
+                there = asm.label()
+                asm.jump_if_number("!=", 0, 0, there)
+                self.told_if_missing(node)
+                asm.set(0, 0)
+                asm.jump(missing)
+                asm.place(there)
+            else:
+                asm.jump_if_number("==", 0, 0, missing)
         if isinstance(facts.value, types.Aggregate):
             asm.move(_POINTER, 0)
             self.aggregate_read(facts.value)
@@ -554,6 +589,7 @@ class BlockWriter(ABC):
             self.number(node.operand)
             of = self.type(node.operand)
             kind = of.target if isinstance(of, types.Pointer) else self.type(node)
+            self.reading = node.span
             self.read_number(kind if layout.is_number(kind) else Integer(64, False))
         elif operator == "!":
             yes, done = asm.label(), asm.label()
@@ -778,6 +814,7 @@ class BlockWriter(ABC):
         asm.compute_with("+", 1, place)
         asm.set(2, size)
         asm.call("probe_read_user")
+        self.told_if_failed("probe_read_user")
         asm.load(0, _FRAME, place, size)
         self._depth -= 8
         self.as_guest(kind, size, bit, bits)
@@ -882,10 +919,12 @@ class BlockWriter(ABC):
         """
         if not any(isinstance(one, tree.Index) and self._may_miss(one) for one in tree.walk(node)):
             self.address(node, "")
+            self.reading = node.span
             then()
             return
         outside, done = self.asm.label(), self.asm.label()
         self.address(node, outside)
+        self.reading = node.span
         then()
         self.asm.jump(done)
         self.asm.place(outside)
@@ -929,7 +968,9 @@ class BlockWriter(ABC):
             asm.move(3, 0)
         self.point(1, area)
         asm.set(2, size)
-        asm.call("probe_read_user_str" if text else "probe_read_user")
+        helper = "probe_read_user_str" if text else "probe_read_user"
+        asm.call(helper)
+        self.told_if_failed(helper)
 
     def _field(self, node: tree.FieldAccess) -> None:
         if isinstance(node.of, tree.Name) and node.of.name == "args":
@@ -1004,6 +1045,9 @@ class BlockWriter(ABC):
             return
         self.number(node.operand)
         self.convert(of, to)
+        bits, signed = layout.width(of) if layout.is_number(of) else (64, False)
+        if isinstance(to, types.Pointer) and signed and bits < 64:
+            self.asm.extend(0, bits, False)  # as in bpftrace, an address is no negative number
 
     def _conditional(self, node: tree.Conditional) -> None:
         asm, kind = self.asm, self.type(node)
@@ -1183,6 +1227,7 @@ class BlockWriter(ABC):
         self.copy_from(_POINTER, own, room)
         asm.jump(done)
         asm.place(missing)
+        self.told_if_missing(node)
         self.clear(own, room)
         asm.place(done)
         if own is not area:
@@ -1202,6 +1247,7 @@ class BlockWriter(ABC):
         self.copy_from(_POINTER, area, room)
         self.asm.jump(done)
         self.asm.place(missing)
+        self.told_if_missing(node)
         self.clear(area, room)
         self.asm.place(done)
 

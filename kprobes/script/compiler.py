@@ -95,13 +95,14 @@ def read(source: Source, parameters: Parameters, environment: Mapping[str, str],
     for one in script.imports:
         found.error(f'import "{one.path}": imports are not supported', one.span, "put its text into the script")
     known = definitions.read(script.definitions, bits, found)
-    script = folding.fold(macros.expand(script, found), parameters, found)
+    script = folding.fold(macros.expand(script, found), parameters, settings, found)
     taken = [[made for point in probe.points for made in points.read(point, found)] for probe in script.probes]
     found.check()
     return Front(source, script, taken, settings, known, found)
 
 
-def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool, at_once: bool) -> Compiled:
+def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool, at_once: bool,
+              wary: bool = False) -> Compiled:
     """Compile a script's blocks.
 
     Args:
@@ -110,6 +111,7 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
         world: the guest.
         unsafe: see `infer`.
         at_once: see `Storage`.
+        wary: see `BlockWriter`.
 
     Raises:
         ScriptError: it is wrong.
@@ -126,7 +128,7 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
     ticks = has_timers(probes) if at_once else speaks(probes)
     for probe in probes:
         generator = Generator(storage, typing, probe, world, front.settings, front.definitions, front.source,
-                              probe.points[0].kind not in OUTSIDE and ticks)
+                              probe.points[0].kind not in OUTSIDE and ticks, wary)
         codes.append((probe, generator.program()))
     return _linked(codes, typing, storage, front.settings)
 

@@ -10,10 +10,14 @@ from attrs import define, evolve, field
 
 from . import tree
 from .scanner import integer
+from .settings import NAMES, Settings
 from .source import Diagnostics
 from .tree import Expression, Node
 
 _FLOW: Final = "unable to fold literals due to overflow or underflow"
+#: names of the record of all settings
+_CONFIG: Final = ("config", "__builtin_config")
+_LITERALS: Final = (tree.Number, tree.Text, tree.Truth)
 _MOST: Final = (1 << 64) - 1
 _LEAST: Final = -(1 << 63)
 
@@ -37,9 +41,9 @@ class Parameters:
         return self.positional[number - 1] if number <= len(self.positional) else None
 
 
-def fold(script: tree.Script, parameters: Parameters, found: Diagnostics) -> tree.Script:
-    """The script with literals in place of parameters and of arithmetic on literals."""
-    folder = _Folder(parameters, found)
+def fold(script: tree.Script, parameters: Parameters, settings: Settings, found: Diagnostics) -> tree.Script:
+    """The script with literals in place of parameters, of settings and of arithmetic on literals."""
+    folder = _Folder(parameters, settings, found)
     probes = [evolve(probe, predicate=folder.fold(probe.predicate), body=folder.fold(probe.body),
                      points=[folder.point(point) for point in probe.points]) for probe in script.probes]
     return evolve(script, probes=probes)
@@ -55,6 +59,7 @@ def number_of(text: str) -> int | None:
 @define
 class _Folder:
     parameters: Parameters
+    settings: Settings
     found: Diagnostics
 
     def point(self, point: tree.AttachPoint) -> tree.AttachPoint:
@@ -152,7 +157,32 @@ class _Folder:
     # --- literals
 
     def _call(self, value: tree.Call) -> Expression:
+        if value.name in _CONFIG and not value.arguments:
+            return self._config(value)
         return self._option(value) if value.name == "getopt" else value
+
+    def _name(self, value: tree.Name) -> Expression:
+        return self._config(value) if value.name in _CONFIG else value
+
+    def _config(self, value: Expression) -> Expression:
+        """`config()`: a record of the settings."""
+        fields = [(name, self._literal(getattr(self.settings, name), value)) for name in NAMES]
+        return tree.Record(span=value.span, fields=fields)
+
+    @staticmethod
+    def _literal(value: bool | int | str, at: Expression) -> Expression:
+        if isinstance(value, bool):
+            return tree.Truth(span=at.span, value=value)
+        if isinstance(value, int):
+            return tree.Number(span=at.span, value=value)
+        return tree.Text(span=at.span, value=value.encode("utf-8", "surrogateescape"))
+
+    def _field(self, value: tree.FieldAccess) -> Expression:
+        """A member of a record of literals."""
+        parts = dict(value.of.fields) if isinstance(value.of, tree.Record) else {}
+        if value.name not in parts or not all(isinstance(part, _LITERALS) for part in parts.values()):
+            return value
+        return evolve(parts[value.name], span=value.span)
 
     def _unary(self, value: tree.Unary) -> Expression:
         of = value.operand
@@ -238,5 +268,6 @@ _ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
     "+": int.__add__, "-": int.__sub__, "*": int.__mul__, "&": int.__and__, "|": int.__or__, "^": int.__xor__,
     "<<": int.__lshift__, ">>": int.__rshift__, "/": _quotient, "%": lambda a, b: a - _quotient(a, b) * b}
 _RULES: Final[dict[type, Callable[..., Expression]]] = {
-    tree.Call: _Folder._call, tree.Unary: _Folder._unary, tree.Binary: _Folder._binary, tree.Index: _Folder._index,
+    tree.Call: _Folder._call, tree.Name: _Folder._name, tree.FieldAccess: _Folder._field,
+    tree.Unary: _Folder._unary, tree.Binary: _Folder._binary, tree.Index: _Folder._index,
     tree.Conditional: _Folder._conditional, tree.CompileTime: _Folder._compile_time}

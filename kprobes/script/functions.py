@@ -24,6 +24,8 @@ _POINTER: Final = 7
 _ENOENT: Final = -2
 #: nanoseconds of one of Linux's ticks, at 250 a second
 _TICK: Final = 4_000_000
+#: where bpftrace's own library has the errorf() of assert()
+_ASSERTED: Final = ("stdlib/base.bt", 6, 5, 37)
 _U64, _I64 = Integer(64, False), Integer(64, True)
 
 
@@ -72,7 +74,7 @@ def _format(g: BlockWriter, node: tree.Call) -> None:
     text = node.arguments[0]
     assert isinstance(text, tree.Text)
     g.act(node.name, node.span, _values(g, node.arguments[1:]),
-          format=text.value.decode("utf-8", "surrogateescape"))
+          format=text.value.decode("utf-8", "surrogateescape"), expanded=node.expanded)
 
 
 def _print(g: BlockWriter, node: tree.Call) -> None:
@@ -118,7 +120,8 @@ def _assert(g: BlockWriter, node: tree.Call) -> None:
     g.jump_unless(node.arguments[0], wrong)
     g.asm.jump(done)
     g.asm.place(wrong)
-    g.act("errorf", node.span, _values(g, node.arguments[1:]), format="assert failed: %s")
+    g.act("errorf", node.span, _values(g, node.arguments[1:]), format="assert failed: %s", expanded=node.expanded,
+          library=_ASSERTED)
     one = tree.Number(span=node.span, value=1)
     g.typing.of[one] = _I64
     g.act("exit", node.span, [(one, _I64)])
@@ -583,6 +586,7 @@ def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> 
         g.at_address(first, lambda: _text_at(g, most, size, kind, area), lambda: g.clear(area, layout.room_of(kind)))
     else:
         g.number(first)
+        g.reading = node.span
         _text_at(g, most, size, kind, area)
 
 
@@ -613,6 +617,7 @@ def _text_at(g: BlockWriter, most: tree.Expression | None, size: int, kind: type
     asm.jump_if_number("==", 2, 0, none)
     g.point(1, area)
     asm.call("probe_read_user_str")
+    g.told_if_failed("probe_read_user_str")
     asm.place(none)
 
 
@@ -635,6 +640,7 @@ def _buffer(g: BlockWriter, node: tree.Call, kind: types.Buffer, area: Area) -> 
         g.at_address(first, lambda: _bytes_at(g, length, kind, area), lambda: None)
     else:
         g.number(first)
+        g.reading = node.span
         _bytes_at(g, length, kind, area)
 
 
@@ -665,6 +671,7 @@ def _bytes_at(g: BlockWriter, length: tree.Expression | None, kind: types.Buffer
     asm.jump_if_number("==", 2, 0, none)
     g.point(1, area.at(8))
     asm.call("probe_read_user")
+    g.told_if_failed("probe_read_user")
     asm.place(none)
 
 

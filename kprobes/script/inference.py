@@ -928,7 +928,7 @@ class Inference(ABC):
     def _size_of(self, node: tree.SizeOf) -> ValueType | None:
         of = self.written(node.type)
         if of is not None:
-            self.typing.sizes[node] = layout.size_of(settled(of), self.world.bits // 8 if isinstance(
+            self.typing.sizes[node] = layout.stated(settled(of), self.world.bits // 8 if isinstance(
                 of, (types.Structure, types.Array, types.Pointer)) else 8)
         return _UINT64
 

@@ -108,6 +108,34 @@ def members(type: types.Tuple | types.Record) -> list[tuple[int, ValueType]]:
     return out
 
 
+def stated(type: ValueType, word: int = WORD) -> int:
+    """Bytes of a value as `sizeof` states them: tuples and records are packed as bpftrace packs them.
+
+    Strings need no alignment there, structures and arrays that of their parts. See `size_of` for `word`.
+    """
+    return _packed(type, word)[0]
+
+
+def _packed(type: ValueType, word: int) -> tuple[int, int]:
+    """Bytes and alignment of a value in a tuple of bpftrace's."""
+    if isinstance(type, (types.String, types.Buffer)):
+        return size_of(type, word), 1
+    if isinstance(type, types.Structure):
+        return type.size, max((_packed(field.type, word)[1] for field in type.fields), default=1)
+    if isinstance(type, types.Array):
+        return size_of(type, word), _packed(type.element, word)[1]
+    if isinstance(type, (types.Tuple, types.Record)):
+        parts = type.items if isinstance(type, types.Tuple) else tuple(field.type for field in type.fields)
+        end, widest = 0, 1
+        for part in parts:
+            size, step = _packed(part, word)
+            end = _up(end, step) + size
+            widest = max(widest, step)
+        return _up(end, widest), widest
+    size = size_of(type, word)
+    return size, max(1, min(8, size)) if is_number(type) else 8
+
+
 def record(fields: list[tuple[str, ValueType]]) -> types.Record:
     """The type of a record with these fields, in order."""
     places = members(types.Tuple(tuple(type for _, type in fields)))

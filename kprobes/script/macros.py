@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from . import tree
 from .names import KNOWN
-from .source import Diagnostics, did_you_mean
+from .source import Diagnostics, Span, did_you_mean
 from .tree import Expression, Macro, Node
 
 #: how deep macros may call macros
@@ -49,11 +49,13 @@ class _Expansion:
         macros: by name.
         found: where errors go.
         count: macros expanded so far, for fresh names.
+        calls: where the macros that are being expanded were called, outermost first.
     """
 
     macros: dict[str, list[Macro]]
     found: Diagnostics
     count: int = 0
+    calls: list[Span] = field(factory=list)
 
     def copy(self, value: Any, bindings: Bindings, inside: tuple[str, ...]) -> Any:
         """A copy of a node, or of a list of nodes.
@@ -77,7 +79,8 @@ class _Expansion:
             return self._called(value, value.name, [], bindings, inside)
         if isinstance(value, tree.Call):
             arguments = self.copy(value.arguments, bindings, inside)
-            return self._called(evolve(value, arguments=arguments), value.name, arguments, bindings, inside)
+            made = evolve(value, arguments=arguments, expanded=tuple(reversed(self.calls)))
+            return self._called(made, value.name, arguments, bindings, inside)
         if isinstance(value, tree.TypeName):
             return self._type(value, bindings, inside)
         changes = {field.name: self.copy(getattr(value, field.name), bindings, inside)
@@ -109,7 +112,7 @@ class _Expansion:
                 inside: tuple[str, ...]) -> Expression:
         candidates = self.macros.get(name)
         if not candidates:
-            return value
+            return _container(value) if name == "container_of" else value
         if name in inside or len(inside) >= DEEPEST:
             self.found.error(f"Recursive macro call detected. Call chain: {' > '.join([*inside, name])}", value.span)
             return value
@@ -125,7 +128,11 @@ class _Expansion:
         for parameter, argument in zip(macro.parameters, arguments, strict=True):
             assert isinstance(parameter, tree.Name | tree.Variable | tree.MapName)
             own[parameter.name] = argument
+        self.calls.append(value.span)
         body: tree.Block = self.copy(macro.body, own, (*inside, name))
+        self.calls.pop()
+        if not body.statements and isinstance(body.value, tree.Number | tree.Text | tree.Truth):
+            return evolve(body.value, span=value.span)
         return evolve(body, span=value.span)
 
     @staticmethod
@@ -150,3 +157,25 @@ class _Expansion:
             elif isinstance(parameter, tree.MapName) and not isinstance(argument, tree.MapName):
                 self.found.error(f"Mismatched arg to macro call. Macro expects a map for arg {parameter.name} "
                                  "but got something else.", argument.span)
+
+
+def _container(value: Expression) -> Expression:
+    """`container_of(pointer, typeof(TYPE), member)`: the pointer, less the member's offset, as one to the type.
+
+    Calls with other arguments stay as they are: inference refuses them.
+    """
+    if not isinstance(value, tree.Call) or len(value.arguments) != 3:
+        return value
+    pointer, kind, member = value.arguments
+    fields = list[str]()
+    while isinstance(member, tree.FieldAccess):
+        fields.insert(0, member.name)
+        member = member.of
+    if not isinstance(kind, tree.TypeArgument) or not isinstance(member, tree.Name):
+        return value
+    at = value.span
+    anything = tree.TypeName(span=at, name="void", pointers=1)
+    untyped = tree.Cast(span=at, type=anything, operand=pointer)
+    offset = tree.OffsetOf(span=at, type=kind.type, fields=[member.name, *fields])
+    start = tree.Binary(span=at, operator="-", left=untyped, right=offset)
+    return tree.Cast(span=at, type=evolve(kind.type, pointers=kind.type.pointers + 1), operand=start)

@@ -65,6 +65,14 @@ class Performer:
         return [SourceReference(self._source.mark(span), self._source.name, span.line, span.column,
                                 tuple(self._source.excerpt(span)))]
 
+    def _places(self, action: Action) -> list[SourceReference]:
+        """Where a message comes from: in the library, in the script, and where its macros were called."""
+        places = [place for span in (action.span, *action.data["expanded"]) for place in self._place(span)]
+        if "library" in action.data:
+            file, line, column, end = action.data["library"]
+            places.insert(0, SourceReference(f"{file}:{line}:{column}-{end}", file, line, column))
+        return places
+
     # --- one method for each kind of action
 
     def _text(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> str:
@@ -76,10 +84,10 @@ class Performer:
         self._output.printf(self._text(number, action, values))
 
     def _errorf(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
-        self._output.message(True, self._text(number, action, values), self._place(action.span))
+        self._output.message(True, self._text(number, action, values), self._places(action))
 
     def _warnf(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
-        self._output.message(False, self._text(number, action, values), self._place(action.span))
+        self._output.message(False, self._text(number, action, values), self._places(action))
 
     def _print(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
         self._output.value(*values[0])

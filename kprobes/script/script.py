@@ -155,7 +155,7 @@ class Script:
                  parameters: Parameters | None = None, output: ScriptOutput | None = None, unsafe: bool = False,
                  clock: Callable[[], int] | str = "host", engine: str | None = None, quiet: bool = False,
                  environment: Mapping[str, str] = os.environ, probe_filter: str = "",
-                 mode: str | None = None) -> None:
+                 mode: str | None = None, wary: bool = False) -> None:
         """
         Args:
             text: the script.
@@ -172,6 +172,7 @@ class Script:
             probe_filter: a regular expression; probes whose name it is not found in are left out, but for begin and
                 end.
             mode: `test` or `bench`, whose probes are there only then.
+            wary: warn of keys that a map has not, and of guest memory that cannot be read.
 
         Raises:
             ScriptError: it is wrong.
@@ -198,7 +199,7 @@ class Script:
         machine = kprobes.machine if kprobes is not None else None
         self._place = Outside(machine.read if machine is not None else None, self._clock())
         self._compiled = compiler.translate(front, probes, self._world, unsafe,
-                                            machine is not None and machine.guest_view is not None)
+                                            machine is not None and machine.guest_view is not None, wary)
         self.warnings = [message.shown(self.source) for message in front.found.warnings]
         self._performer = Performer(self.source, self.settings, self._compiled, self._decoder(), self._output)
         self._drained = False

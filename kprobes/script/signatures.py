@@ -714,6 +714,6 @@ _CALLS: Final[dict[str, Callable[[Inference, tree.Call], ValueType | None]]] = {
     "memcmp": _refused("compare strings, arrays and tuples with =="),
     "strerror": _refused("the numbers of errors are an operating system's"),
     "signal_name": _refused("the numbers of signals are an operating system's"),
-    "container_of": _refused("subtract offsetof() from the pointer"),
-    "config": _refused("the settings are those of the config block"),
+    "container_of": _refused("it takes a pointer, typeof(TYPE) and the name of a member"),
+    "config": _refused("it takes no argument"),
     "ctx": _refused("registers are read by reg()"), "getopt": _nothing}

@@ -111,10 +111,17 @@ class Parameter(Expression):
 
 @define(eq=False, kw_only=True)
 class Call(Expression):
-    """A call of a function or macro."""
+    """A call of a function or macro.
+
+    Attributes:
+        name: of the function.
+        arguments: what it is given.
+        expanded: where the macros that it comes from were called, innermost first; empty for the script's own.
+    """
 
     name: str
     arguments: list[Expression]
+    expanded: tuple[Span, ...] = ()
 
 
 @define(eq=False, kw_only=True)

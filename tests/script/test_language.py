@@ -277,3 +277,61 @@ def test_an_interval_begins_when_begin_has_run() -> None:
         begin { @start = nsecs; }
         interval:ms:100 { print(nsecs - @start >= 100000000); clear(@start); exit(); }""")
     assert made.output.split() == ["true"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "size"),
+    [
+        ('((int8)1, "abc")', 5), ('("abcdef", 3, (int32)1)', 12), ('((int16)1, (a = (int8)1, b = "xy"), (int8)1)', 8),
+        ("((int8)1, (int64)2, (int8)3)", 24), ("((int32)1, pton(\"127.0.0.1\"))", 8), ("()", 0)])
+def test_sizes_of_tuples_are_those_of_bpftrace(expression: str, size: int) -> None:
+    """However many bytes more they take here."""
+    assert printed(f"sizeof({expression})") == str(size)
+
+
+def test_settings_are_a_record() -> None:
+    text = """config = { max_strlen = 77 } begin {
+        printf("%d %s %d\\n", config().max_strlen, config.stack_mode, config().cpp_demangle);
+        if comptime (__builtin_config.max_strlen == 77) { print("known"); }
+        $all = config(); print($all.max_map_keys);
+    }"""
+    assert run(text).output.split("\n")[:4] == ["77 bpftrace 1", "known", "4096", ""]
+    with pytest.raises(ScriptError, match="does not contain a field named 'max_strln'"):
+        run("begin { print(config().max_strln); }")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_messages_of_macros_say_where_these_were_called(engine: str) -> None:
+    text = """macro inner(x) { errorf("bad %d", x); }
+macro outer(x) { inner(x + 1); }
+begin { outer(4); warnf("plain"); assert(false, "no"); }"""
+    made = run(text, engine)
+    assert made.status == 1
+    assert made.errors.splitlines() == [
+        "stdin:1:18-37: ERROR: bad 5",
+        "stdin:2:18-30: ERROR: expanded from", "macro outer(x) { inner(x + 1); }", " " * 17 + "~" * 12,
+        "stdin:3:9-17: ERROR: expanded from", text.splitlines()[2], " " * 8 + "~" * 8,
+        "stdin:3:19-33: WARNING: plain",
+        "stdin/base.bt:6:5-37: ERROR: assert failed: no".replace("stdin", "stdlib"),
+        "stdin:3:35-54: ERROR: expanded from", text.splitlines()[2], " " * 34 + "~" * 19]
+
+
+def test_macros_that_are_a_literal_are_one() -> None:
+    assert run('macro cpu() { "hi %d\\n" } macro two() { 2 } begin { printf(cpu(), two()); }').output == "hi 2\n\n\n"
+
+
+def test_negative_numbers_as_pointers_keep_their_width() -> None:
+    """As in bpftrace."""
+    assert printed("((uint8 *)-1, (void *)-300, (uint8 *)(int64)-1)") == "(0xff, 0xfed4, 0xffffffffffffffff)"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_keys_that_are_not_there_are_told_where_that_is_asked(engine: str) -> None:
+    text = 'begin { @[1] = 1; @t[1] = "x"; $n = @[2]; $t = @t[3]; print(($n, $t)); print(@[1]); }'
+    said = "WARNING: Can't lookup map element because it does not exist."
+    more = "Additional Info - helper: map_lookup_elem, retcode: 0"
+    made = run(text, engine, wary=True)
+    assert [line for line in made.errors.splitlines() if line[0] in "sA"] == [
+        f"stdin:1:37-41: {said}", more, f"stdin:1:48-53: {said}", more]
+    assert made.output.startswith("(0, )\n1\n")
+    assert run(text, engine).errors == ""

@@ -12,6 +12,7 @@ from arches import RUNNABLE, integer, programs_of, results
 from kprobes import Kprobes, UnicornMachine
 from kprobes.errors import GuestStopped, KprobeError
 from kprobes.script import ScriptError
+from kprobes.script.script import Script
 
 DEMO = "examples/demo.arm64"
 
@@ -98,6 +99,32 @@ def test_an_index_behind_its_array_is_told_and_reads_nothing(demo: Kprobes, engi
             assert (maps["whole"], warnings) == ({"a": 0, "b": 0, "t": b""}, 8)
     with pytest.raises(ScriptError, match="index -1 is out of bounds for array of size 4"):
         demo.script("struct s { uint8_t n[4]; }; kprobe:crc32 { @ = ((struct s *)arg1).n[-1]; }")
+
+
+@ENGINES
+def test_memory_that_cannot_be_read_is_told_where_that_is_asked(demo: Kprobes, engine: str | None) -> None:
+    text = "kprobe:fib { $a = *(uint32 *)16; $b = str(8); $c = buf(4, 2); @ = 1; }"
+    for wary in (False, True):
+        with Script(text, kprobes=demo, engine=engine, wary=wary, environment={}) as s:
+            demo.machine.call("fib", 1)
+        told = [line for line in s.errors.splitlines() if "retcode" in line]
+        places = [line.partition(" ")[0] for line in s.errors.splitlines() if line.startswith("stdin")]
+        assert (told, places) == ((
+            [f"Additional Info - helper: probe_read_user{kind}, retcode: -14" for kind in ("", "_str", "")],
+            ["stdin:1:19-32:", "stdin:1:39-45:", "stdin:1:52-61:"]) if wary else ([], []))
+
+
+def test_the_structure_around_a_member(demo: Kprobes) -> None:
+    text = """struct in { uint16_t a; uint16_t b; }; struct s { uint32_t n; struct in i; };
+        kprobe:crc32 {
+            $b = (uint16 *)(arg1 + 6); $s = container_of($b, typeof(struct s), i.b); print(*$s);
+            print(container_of(arg1 + 4, typeof(struct s), i).n);
+        }"""
+    with demo.script(text) as s:
+        demo.machine.call("crc32", 0, bytes([1, 0, 0, 0, 2, 0, 3, 0]), 8)
+    assert s.output == "{ .n = 1, .i = { .a = 2, .b = 3 } }\n1\n\n\n"
+    with pytest.raises(ScriptError, match="container_of"):
+        demo.script("kprobe:crc32 { container_of(arg1, 4, i); }")
 
 
 @ENGINES
