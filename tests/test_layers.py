@@ -86,9 +86,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "script": ("errors", "script."),
     # the passes know the tree and not each other's guest: only what places probes and runs them does
     "script.": ("errors", "programs.", "script."),
-    "script.guest": ("errors", "arch._base", "debug.info", "debug.operands", "debug.types", "image._symbol", "machine._base",
-                     "programs.context", "script."),
-    "script.placing": ("errors", "events._watchpoint", "programs.", "script."),
+    "script.guest": ("errors", "arch._base", "debug.convention", "debug.info", "debug.operands", "debug.passing",
+                     "debug.types", "image._symbol", "machine._base", "programs.context", "script."),
+    "script.placing": ("errors", "events._watchpoint", "image._symbol", "programs.", "script."),
     "script.script": ("errors", "events._watchpoint", "programs.", "script."),
     "tracing": ("arguments", "clocknames", "core.probe", "core.register.alone", "debug.", "errors", "events", "hostmemory",
                 "image", "machine._base", "machine._blocks", "newfile", "notebook", "pictures", "regs", "stacks", "symbols",

@@ -123,12 +123,19 @@ class GuestWorld:
         return None if found is None else (found.address | found.mode, found.size)
 
     def describe(self, address: int) -> tuple[str | None, int, str]:
-        """Name of the symbol at an address, bytes behind it, and its image."""
+        """Name of the symbol at an address, bytes behind it, and its image: the file's path where that is known."""
         symbols = self.machine.symbols
         found = symbols.covering(address)
         if found is None:
             return None, 0, ""
-        return found.name, address - found.address, found.module or str(symbols.main or "")
+        path = next((file.path for file in self.debug.files if file.module == found.module), "")
+        image = os.path.abspath(path) if path else found.module or str(symbols.main or "")
+        return found.name, address - found.address, image
+
+    def sources(self, address: int) -> list[tuple[str, str, bool]]:
+        """The functions that an address is part of, innermost first: (name, `file.c:12` or "", inlined)."""
+        return [(frame.function, f"{frame.path}:{frame.line}" if frame.line else "", frame.inlined)
+                for frame in self.debug.frames(address)]
 
     def register(self, name: str) -> int | None:
         """The word of a program's context that a register is."""

@@ -220,10 +220,12 @@ class Script:
         return time.monotonic_ns
 
     def _decoder(self) -> values.Decoder:
-        symbols = self._world.describe if isinstance(self._world, GuestWorld) else values.nowhere
+        guest = self._world if isinstance(self._world, GuestWorld) else None
+        symbols = guest.describe if guest is not None else values.nowhere
+        sources = guest.sources if guest is not None else values.unknown
         since = time.time_ns() - time.monotonic_ns() if self._clock() is time.monotonic_ns else 0
         return values.Decoder(self.settings, self._world.bits, self._world.order, symbols,
-                              self._compiled.storage.texts, strftime, since)
+                              self._compiled.storage.texts, strftime, since, sources)
 
     # --- running it
 

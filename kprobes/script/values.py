@@ -22,6 +22,19 @@ class Symbolizer(Protocol):
         """Name of the symbol, bytes behind it, and the image."""
 
 
+class Sourcer(Protocol):
+    """The functions that an address is part of, by debug information."""
+
+    def __call__(self, address: int) -> Sequence[tuple[str, str, bool]]:
+        """(name, `file.c:12` or "", inlined) of those inlined there, innermost first, and of that whose code it is;
+        empty where none is known."""
+
+
+def unknown(address: int) -> Sequence[tuple[str, str, bool]]:
+    """Without a guest no address has a source."""
+    return ()
+
+
 def nowhere(address: int) -> tuple[str | None, int, str]:
     """Without a guest no address has a name."""
     return None, 0, ""
@@ -38,6 +51,7 @@ class Decoder:
         texts: formats of strftime(), by number.
         strftime: formats (format, ns since 1970).
         since: what is added to the clock of programs to get ns since 1970.
+        sources: finds source lines of its addresses.
     """
 
     settings: Settings
@@ -47,6 +61,8 @@ class Decoder:
     texts: Sequence[str]
     strftime: Callable[[str, int], str]
     since: int = field(factory=lambda: time.time_ns() - time.monotonic_ns())
+    sources: Sourcer = unknown
+    _frames: dict[tuple[int, int, bool], tuple[types.StackFrame, ...]] = field(factory=dict)
 
     def value(self, type: ValueType, raw: bytes) -> Any:
         """The Python value that `types` describes, of a value's bytes in a program's memory."""
@@ -77,7 +93,8 @@ class Decoder:
         if isinstance(type, types.Symbol):
             return self._symbol(_word(raw))
         if isinstance(type, types.Stack):
-            return tuple(self._frame(_word(raw, 8 + 8 * n)) for n in range(min(_word(raw), type.limit)))
+            return tuple(frame for n in range(min(_word(raw), type.limit))
+                         for frame in self._frames_of(type, _word(raw, 8 + 8 * n), n > 0))
         if isinstance(type, types.Text):
             return self._text(type, raw)
         if isinstance(type, types.Aggregate):
@@ -108,9 +125,24 @@ class Decoder:
         name, _, _ = self.symbols(address)
         return name if name is not None else f"0x{address:x}"
 
-    def _frame(self, address: int) -> types.StackFrame:
-        name, offset, image = self.symbols(address)
-        return types.StackFrame(address, name, offset, image)
+    def _frames_of(self, type: types.Stack, address: int, returns: bool) -> tuple[types.StackFrame, ...]:
+        """The frames that an address of a stack stands for: functions inlined there come before that which has them.
+
+        Args:
+            type: of the stack.
+            address: the pc.
+            returns: True for a return address: the call before it is the line that is meant.
+        """
+        sourced = type.user and type.mode != "raw" and self.settings.show_debug_info
+        key = address, returns, sourced
+        if key not in self._frames:
+            name, offset, image = self.symbols(address)
+            known = self.sources(address - returns) if sourced else ()
+            inlined = [types.StackFrame(address, function, 0, image, source, True)
+                       for function, source, within in known if within]
+            own = known[-1][1] if known else ""
+            self._frames[key] = (*inlined, types.StackFrame(address, name, offset, image, own))
+        return self._frames[key]
 
     def _text(self, type: types.Text, raw: bytes) -> str:
         if type.kind == "timestamp":

@@ -57,6 +57,11 @@ RULES = (
     Rule(ENVIRONMENT, "namespaces of a Linux host", r"unshare|mountns|^NEW_PIDNS"),
     Rule(ENVIRONMENT, "a program in Go or Rust", r"hello_(go|rust)"),
     Rule(ENVIRONMENT, "strace beside bpftrace", r"\bstrace\b"),
+    Rule(
+        ENVIRONMENT,
+        "frames of a C library without symbols",
+        _tests("call.ustack_with_inlined_funcs"),
+    ),
     Rule(REFUSED, "no programs ahead of time: a script is compiled where it runs", r"--aot\b"),
     Rule(
         REFUSED,

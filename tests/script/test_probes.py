@@ -359,3 +359,29 @@ def test_structures_that_are_passed_by_value(target: str, engine: str | None, tm
     shown = ("{ .a = { .x = -1, .y = 2 }, .b = { .x = 3, .y = -4, .z = 5 }, .c = { .words = [1,2,3,4,-5] }, .d = 120, "
              ".e = { .words = [6,0,0,0,0] }, .f = { .x = 7, .y = 8, .z = 9 } }")
     assert s.output.strip().splitlines() == [shown, "(-4, { .x = -1, .y = 2 }, -5, 9)"]
+
+
+@ENGINES
+def test_frames_say_their_lines_and_what_is_inlined(engine: str | None) -> None:
+    """Of callers the line of the call; functions that are inlined come before the one that has them."""
+    with UnicornMachine.load(DEBUGGED["arm64"], name="debug") as m, Kprobes(m) as k:
+        at = next(one for one in m.debug.inlined("squared") if m.symbols.covering(one).name == "leaf")
+        caller = next(one for one in Path("tests/data/debug.c").read_text().splitlines() if "leaf(table, 3)" in one)
+        number = 1 + Path("tests/data/debug.c").read_text().splitlines().index(caller)
+        shown = {}
+        for mode, more in (("bpftrace", ""), ("perf", ""), ("raw", ""), ("bpftrace", "show_debug_info = 0;")):
+            text = f"config = {{ {more} }} uprobe:*:{at:#x} {{ @s = ustack({mode}, 2); print(ustack({mode}, 2)); exit(); }}"
+            with k.script(text, engine=engine) as s, pytest.raises(GuestStopped):
+                m.call("outer", 0)
+            shown[mode + more] = [line.strip() for line in s.output.splitlines() if line.strip()]
+            shown[mode + more] = shown[mode + more][:len(shown[mode + more]) // 2]
+            assert [frame.inlined for frame in s.maps["s"]] == ([False] * 2 if more or mode == "raw" else [True, False, False])
+        symbol = m.symbols["leaf"].address
+        inner, leaf, walk = shown["bpftrace"]
+        assert inner.startswith("[inlined] squared@") and inner.endswith("debug.c:25")
+        assert leaf.startswith(f"leaf+{at - symbol}@") and leaf.endswith("debug.c:28")
+        assert walk.startswith("walk+") and walk.endswith(f"debug.c:{number}")
+        assert shown["perf"][0] == f"{at:x} squared (inlined)"
+        assert shown["perf"][1] == f"{at:x} leaf+{at - symbol} (debug)"
+        assert shown["raw"][0] == f"{at:x}"
+        assert shown["bpftraceshow_debug_info = 0;"][0] == f"leaf+{at - symbol}"
