@@ -134,9 +134,14 @@ def sources() -> dict[str, ast.Module]:
     return out
 
 
-def imports(module: str) -> Iterator[tuple[str, int]]:
+@cache
+def imports(module: str) -> list[tuple[str, int]]:
     """(what a module imports, line): ours without `kprobes.`, foreign ones with a leading `/`."""
-    tree = sources()[module]
+    return list(imported(module, sources()[module]))
+
+
+def imported(module: str, tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """The same, from its syntax tree."""
     package = module.split(".") if _is_package(module) and module != "__init__" else module.split(".")[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -182,10 +187,9 @@ def allowed(target: str, prefixes: tuple[str, ...]) -> bool:
                if p != "arch" or target == "arch")
 
 
-@pytest.mark.parametrize("module", list(sources()))
-def test_imports_point_down(module: str) -> None:
-    wrong = [f"line {line}: {target}" for target, line in imports(module) if not target.startswith("/")
-             and not allowed(target, rule(module))]
+def test_imports_point_down() -> None:
+    wrong = [f"{module}, line {line}: {target}" for module in sources() for target, line in imports(module)
+             if not target.startswith("/") and not allowed(target, rule(module))]
     assert wrong == []
 
 
@@ -251,34 +255,37 @@ def test_the_wings_of_the_core_point_down() -> None:
     assert wrong == []
 
 
-CORE = [m for m in sources() if m.startswith("core.")]
-CORE_AND_MACHINES = [m for m in sources() if m.startswith(("core.", "machine."))]
+def starting(*prefixes: str) -> list[str]:
+    """Modules whose names start so."""
+    return [module for module in sources() if module.startswith(prefixes)]
 
 
+@cache
 def declared(module: str) -> set[str]:
     """Fields that the classes of a module declare."""
     return {n.target.id for node in ast.walk(sources()[module]) if isinstance(node, ast.ClassDef)
             for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
 
 
-@pytest.mark.parametrize("module", CORE_AND_MACHINES)
-def test_foreign_names_are_left_alone(module: str) -> None:
+def test_foreign_names_are_left_alone() -> None:
     """But the library's own fields of the user's probes: see Probe; and what the engine's binding has no public name
     for."""
-    known = declared("core.probe") | declared(module) | ({"_name", "_uch", "_callbacks"}
-                                                         if module.startswith("machine.unicorn.") else set())
-    wrong = [f"line {node.lineno}: {ast.unparse(node)}" for node in ast.walk(sources()[module])
-             if isinstance(node, ast.Attribute)
-             if node.attr.startswith("_") and not node.attr.startswith("__") and node.attr not in known
-             and not (isinstance(node.value, ast.Name)
-                      and node.value.id in ("self", "cls", "before", "ctypes", "annotation", "sys"))]
+    wrong = []
+    for module in starting("core.", "machine."):
+        known = declared("core.probe") | declared(module) | ({"_name", "_uch", "_callbacks"}
+                                                             if module.startswith("machine.unicorn.") else set())
+        wrong += [f"{module}, line {node.lineno}: {ast.unparse(node)}" for node in ast.walk(sources()[module])
+                  if isinstance(node, ast.Attribute)
+                  if node.attr.startswith("_") and not node.attr.startswith("__") and node.attr not in known
+                  and not (isinstance(node.value, ast.Name)
+                           and node.value.id in ("self", "cls", "before", "ctypes", "annotation", "sys"))]
     assert wrong == []
 
 
-@pytest.mark.parametrize("module", CORE)
-def test_core_binds_nothing_late(module: str) -> None:
+def test_core_binds_nothing_late() -> None:
     """No room has a lambda that another one replaces."""
-    late = [node.lineno for node in ast.walk(sources()[module]) if isinstance(node, ast.Assign | ast.AnnAssign)
+    late = [f"{module}, line {node.lineno}" for module in starting("core.")
+            for node in ast.walk(sources()[module]) if isinstance(node, ast.Assign | ast.AnnAssign)
             and isinstance(node.value, ast.Lambda)
             and any(isinstance(t, ast.Attribute) for t in (node.targets if isinstance(node, ast.Assign)
                                                            else [node.target]))]
@@ -334,24 +341,27 @@ def test_modules_that_are_named_exist() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("module", [m for m in sources() if m.startswith("core.")])
-def test_core_knows_no_architecture_by_name(module: str) -> None:
+def test_core_knows_no_architecture_by_name() -> None:
     """Neither the name of an architecture, an engine or an instruction of one in a string or a variable, nor a
     comparison of arch.name with anything."""
     names = {*ARCHES, "unicorn", "x86", "thumb", "ppc", "sparc", "aarch64", "powerpc", "itanium", "superh", "bti",
              "blr"} - {"arm"}  # which is also what is done to a probe
-    tree = sources()[module]
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
-            named = names & set(re.findall(r"\w+", node.value.lower()))
-            assert not named, f"line {node.lineno}: {node.value!r}"
-        if isinstance(node, ast.Name | ast.Attribute):
-            named = names & set((node.id if isinstance(node, ast.Name) else node.attr).lower().split("_"))
-            assert not named, f"line {node.lineno}: {named}"
-        if isinstance(node, (ast.Compare, ast.Match)):
-            subject = ast.unparse(node.left if isinstance(node, ast.Compare) else node.subject)
-            assert not subject.endswith("arch.name"), f"line {node.lineno}: a branch on the architecture's name"
+    wrong = []
+    for module in starting("core."):
+        tree = sources()[module]
+        documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            found: object = None
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
+                found = names & set(re.findall(r"\w+", node.value.lower()))
+            elif isinstance(node, ast.Name | ast.Attribute):
+                found = names & set((node.id if isinstance(node, ast.Name) else node.attr).lower().split("_"))
+            elif isinstance(node, (ast.Compare, ast.Match)):
+                subject = ast.unparse(node.left if isinstance(node, ast.Compare) else node.subject)
+                found = "a branch on the architecture's name" if subject.endswith("arch.name") else None
+            if found:
+                wrong.append(f"{module}, line {node.lineno}: {found}")  # type: ignore[attr-defined]
+    assert wrong == []
 
 
 #: modules (prefixes) outside arch/ that name architectures, and what they number by them
@@ -368,10 +378,21 @@ NUMBERINGS = {
 FAMILY_NAMES = {*ARCHES, *FAMILIES, "thumb", "aarch64", "powerpc", "itanium", "superh", "hppa", "s390"} - {"sh"}
 
 
-@pytest.mark.parametrize("module", [m for m in sources() if not m.startswith("arch") and m not in ("events", "tracing")])
-def test_nothing_outside_its_folder_names_an_architecture(module: str) -> None:
+def test_nothing_outside_its_folder_names_an_architecture() -> None:
     """Nor branches on its name: a port touches one folder, and what engines and file formats number themselves."""
-    named = {}
+    wrong = []
+    for module in sources():
+        if not module.startswith("arch") and module not in ("events", "tracing"):
+            wrong += [f"{module}, {found}" for found in branches_on_names(module)]
+            if not any(module == prefix.rstrip(".") or module.startswith(f"{prefix.rstrip('.')}.")
+                       for prefix in NUMBERINGS):
+                wrong += [f"{module}, {found}" for found in named(module)]
+    assert wrong == []
+
+
+def named(module: str) -> list[str]:
+    """Where a module names architectures in strings or variables."""
+    found = []
     documents = {id(node.value) for node in ast.walk(sources()[module]) if isinstance(node, ast.Expr)}
     for node in ast.walk(sources()[module]):
         words: set[str] = set()
@@ -379,14 +400,20 @@ def test_nothing_outside_its_folder_names_an_architecture(module: str) -> None:
             words = {*re.findall(r"\w+", node.value.lower())}
         elif isinstance(node, ast.Name | ast.Attribute):
             words = {*(node.id if isinstance(node, ast.Name) else node.attr).lower().split("_")} - {"arm"}
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            text = ast.unparse(node)
-            assert "arch.name.startswith" not in text, f"line {node.lineno}: {text}"
-            assert not (node.func.attr == "get" and any("arch.name" in ast.unparse(arg) for arg in node.args)), f"line {node.lineno}: {text}"
         if words & FAMILY_NAMES:
-            named[node.lineno] = words & FAMILY_NAMES
-    numbers = any(module == prefix.rstrip(".") or module.startswith(f"{prefix.rstrip('.')}.") for prefix in NUMBERINGS)
-    assert numbers or not named, named
+            found.append(f"line {node.lineno}: {words & FAMILY_NAMES}")  # type: ignore[attr-defined]
+    return found
+
+
+def branches_on_names(module: str) -> list[str]:
+    """Where a module asks how an architecture's name starts, or looks it up."""
+    found = []
+    for node in ast.walk(sources()[module]):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("startswith", "get"):
+            asked = [node.func.value] if node.func.attr == "startswith" else node.args
+            if any("arch.name" in ast.unparse(part) for part in asked):
+                found.append(f"line {node.lineno}: {ast.unparse(node)}")
+    return found
 
 
 def test_numberings_are_needed() -> None:

@@ -139,13 +139,15 @@ class UnicornCpu:
         self.windowed = find_windowed(
             engine, guest, self.arch.name, self.cells, plain, windowed, bits
         )
-        readers = {name: engine.reader(number[name], width[name]) for name in number}
-        writers = {name: engine.writer(number[name], width[name]) for name in number}
+        # outside of a hook the engine's pc is written through the API
+        words = {name: cell for name, cell in (self.cells | self.windowed).items()
+                 if name != table.pc}
+        readers = {name: words[name].reader() if name in words
+                   else engine.reader(number[name], width[name]) for name in number}
+        writers = {name: words[name].writer() if name in words
+                   else engine.writer(number[name], width[name]) for name in number}
         for name, find in guest.registers.hidden.items():
             readers[name], writers[name] = find(engine)
-        for name, cell in (self.cells | self.windowed).items():
-            if name != table.pc:  # outside of a hook the engine's pc is written through the API
-                readers[name], writers[name] = cell.reader(), cell.writer()
         cells = {
             name: (cell.view, cell.index) for name, cell in self.cells.items() if name != table.pc
         }
