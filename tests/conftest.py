@@ -33,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     """Load the plugin of --conformance, unless `-p kprobes.conformance` has."""
     parser.addoption("--all", action="store_true",
                      help="every case; else, where no test is asked for by name, a part of them that takes minutes")
+    parser.addoption("--part", action="store_true", help="that part also where tests are asked for by name")
     name = "kprobes.conformance"
     if not any(getattr(plugin, "__name__", "") == name for plugin in pluginmanager.get_plugins()):
         pluginmanager.import_plugin(name)
@@ -110,7 +111,9 @@ def _of_each(several: list[pytest.Item], start: int) -> list[pytest.Item]:
 
 
 def _thins(config: pytest.Config) -> bool:
-    """True where nobody has asked for every case, or for tests by name."""
+    """True where nobody has asked for every case, or for tests by name; and where a part was asked for."""
+    if config.getoption("--part"):
+        return True
     named = [arg for arg in config.args if Path(arg.partition("::")[0]).resolve() != TESTS]
     return not (config.getoption("--all") or config.getoption("keyword") or named) or (
         config.getoption("markexpr") == "quick" and not config.getoption("keyword"))

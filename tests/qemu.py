@@ -13,6 +13,7 @@ import pytest
 from arch_rows import QEMU_NAMES
 from arches import ARCH_OF_PROGRAM, NO_ENGINE, NO_PROGRAMS, PROGRAMS, expected
 from attrs import frozen
+from portion import portion
 
 from kprobes import Kprobe, Kprobes, Kretprobe, Machine, QemuMachine, Unsupported
 from kprobes.conformance import Conformance
@@ -84,13 +85,21 @@ def process(path: Path) -> QemuMachine:
         shutil.rmtree(copy.parent)
 
 
-def compiled_functions(m: Machine, k: Kprobes) -> int:
-    """Every function of a compiled program, with probes of every kind on it: the results that the host's compiler
-    gives. The number of functions."""
+def compiled_functions(m: Machine, k: Kprobes, thorough: bool) -> int:
+    """Functions of a compiled program, with probes of every kind on it: the results that the host's compiler gives.
+
+    Args:
+        m: a machine of it.
+        k: the probes of m.
+        thorough: False for a third of the functions.
+
+    Returns:
+        the number of functions.
+    """
     wanted, seeds = expected()["tests"], expected()["seeds"]
     names = [name for name in wanted if name in m.symbols]
     assert len(names) > 20
-    for name in names:
+    for name in (names := portion(names, thorough, m.arch.name, 3)):
         probe, after = Kprobe(symbol_name=name), Kprobe(symbol_name=name, post_handler=lambda p, regs, flags: None)
         back = Kretprobe(symbol_name=name, handler=lambda ri, regs: None)
         k.register_kprobes([probe, after])

@@ -37,3 +37,23 @@ def test_capabilities_have_every_architecture_unless_it_is_to_be_quick(pytestcon
     items = [Item(f"tests/test_a.py::test_one[{arch}-O{n}]", "conformance") for arch in ARCHES for n in range(2)]
     assert {item.nodeid.partition("[")[2].partition("-")[0] for item in conftest.thinned(items)[0]} == {*ARCHES}
     assert len(conftest.thinned(items, quick=True)[0]) == conftest.CASES
+
+
+class Config:
+    """What a command asks for."""
+
+    def __init__(self, *args: str, **options: object) -> None:
+        self.args = [*args] or [str(Path(__file__).parent)]
+        self._options = {"all": False, "part": False, "keyword": "", "markexpr": "", **options}
+
+    def getoption(self, name: str) -> object:
+        """An option, also by its name in a command."""
+        return self._options[name.lstrip("-")]
+
+
+def test_files_that_are_named_run_whole_or_in_part(pytestconfig: pytest.Config) -> None:
+    """.ci/run tries so what the README's command does where it does not run every case."""
+    conftest = pytestconfig.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
+    assert conftest._thins(Config()) and not conftest._thins(Config(all=True))
+    assert not conftest._thins(Config("tests/core")) and not conftest._thins(Config(keyword="fib"))
+    assert conftest._thins(Config("tests/core", part=True)) and conftest._thins(Config(keyword="fib", part=True))

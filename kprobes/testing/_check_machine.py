@@ -40,19 +40,7 @@ def check_machine(make: Callable[[], Any]) -> list[str]:
         make: gives a fresh machine, with a stack, whose architecture has a linkage.
     """
     problems = []
-    for check in (
-        _memory,
-        _pages,
-        _unmapped,
-        _trap_pc,
-        _moves,
-        _registers_come_back,
-        _patches,
-        _calls,
-        _not_ours,
-        _fetch_fault,
-        *RUNS,
-    ):
+    for check in CHECKS:
         machine = make()
         try:
             problems += [f"{check.__name__.strip('_')}: {text}" for text in check(Scene(machine))]
@@ -255,3 +243,8 @@ def _fetch_fault(s: Scene) -> Iterator[str]:
             yield f"a fetch at {nowhere:#x} fails as {error.access!r} at pc {error.pc}"
     if [(pc, fault.access) for pc, fault in s.listener.faults] != [(nowhere, "fetch")]:
         yield f"the listener is told of {s.listener.faults}"
+
+
+#: what check_machine() does, each on a machine of its own
+CHECKS = (_memory, _pages, _unmapped, _trap_pc, _moves, _registers_come_back, _patches, _calls,
+          _not_ours, _fetch_fault, *RUNS)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import unicorn
 from arches import RUNNABLE, integer, limits, programs_of
+from portion import portion
 from scenes import unicorn_machine
 from unicorn import unicorn_const
 
@@ -150,9 +151,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize(("arch", "path"), PROGRAMS)
-def test_by_probes(arch: str, path: Path, way: str) -> None:
+def test_by_probes(arch: str, path: Path, way: str, thorough: bool) -> None:
     world, some = World(path), ENDS if arch in FULL else ("unregister", "close", "again")
-    for kind, end, at in product(KINDS, some, HITS if arch in FULL else HITS[1:2]):
+    ways = [*product(KINDS, some, HITS if arch in FULL else HITS[1:2])]
+    for kind, end, at in portion(ways, thorough, f"{arch} {way}", 5):
         tried(world, k := Kprobes(world.m), kind, end, at)
         nothing_is_left(world, k)
     as_ever(world)
@@ -167,11 +169,12 @@ ASKS = Program.from_instructions([isa.Instruction(isa.CALL | isa.JMP, imm=5),
                                  "event at return"])
 @pytest.mark.parametrize(("arch", "path"), [p for p in PROGRAMS if p.values[0] in (*FULL, "sparc", "mips64")
                                              and p.id != "sparcw-O2"])
-def test_by_what_else_is_called(arch: str, path: Path, who: str, way: str) -> None:
+def test_by_what_else_is_called(arch: str, path: Path, who: str, way: str, thorough: bool) -> None:
     """Who says which task runs is called outside of every hit, at a call site or at the trampoline; who says what time
     it is, in the midst of a program."""
     world = World(path)
-    for end, at in product(("unregister", "unregister all", "disable", "switch", "close", "again"), HITS):
+    ways = [*product(("unregister", "unregister all", "disable", "switch", "close", "again"), HITS)]
+    for end, at in portion(ways, thorough, f"{path.stem} {who} {way}", 5):
         seen, made, k, recording = 0, [], Kprobes(world.m), None  # type: ignore[var-annotated]
 
         def act(*_: object, k: Kprobes = k, end: str = end, at: int = at) -> int:
@@ -263,7 +266,7 @@ def test_not_in_the_middle_of_an_instruction(arch: str, who: str, end: str) -> N
 
 
 @pytest.mark.parametrize("arch", FULL)
-def test_on_an_engine_of_its_owners(arch: str, way: str) -> None:
+def test_on_an_engine_of_its_owners(arch: str, way: str, thorough: bool) -> None:
     loops = {"x86_64": {"tiny": "lea rax, [rdi + 1]; ret", "loop": "l: call {tiny}; dec rsi; jnz l; ret"},
              "arm64": {"tiny": "add x0, x0, #1; ret", "loop": "mov x19, x30; l: bl {tiny}; subs x1, x1, #1; b.ne l; "
                        "ret x19"}}[arch]
@@ -273,7 +276,7 @@ def test_on_an_engine_of_its_owners(arch: str, way: str) -> None:
     uc.mem_map(0x10000, 0x10000)
     uc.mem_write(0x10000, plain.read(0x10000, 0x1000))
     symbols = {name: (plain.symbols[name].address, plain.symbols[name].size) for name in loops}
-    for kind, end, at in product(KINDS, ENDS, HITS[1:]):
+    for kind, end, at in portion([*product(KINDS, ENDS, HITS[1:])], thorough, f"{arch} {way}", 5):
         m = UnicornMachine.attach(uc, symbols=symbols)
         seen, made, k = 0, [], Kprobes(m)
 

@@ -259,8 +259,8 @@ def play(sequences: type[Sequences], examples: int, steps: int) -> None:
         phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck)))
 
 
-def test_on_paper() -> None:
-    play(Sequences, 100, 40)
+def test_on_paper(thorough: bool) -> None:
+    play(Sequences, 100 if thorough else 30, 40)
 
 
 def test_on_the_engine() -> None:

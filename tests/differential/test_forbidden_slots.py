@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pytest
 from arches import RUNNABLE, cases_of
+from portion import portion
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, UnicornMachine, Unprobeable
 from kprobes import arch as architectures
@@ -55,14 +56,14 @@ def outcome(m: UnicornMachine, state: list[int]) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("arch", RELEASE_6)
-def test_what_stands_there(arch: str) -> None:
+def test_what_stands_there(arch: str, thorough: bool) -> None:
     m = UnicornMachine.from_code(bytes(64), arch=arch, base=BASE, symbols={"f": (BASE, 64)})
     m.map(0, 0x1000)  # where registers lead
-    refused = 0
+    refused, seconds = 0, rows(arch, compact=False)
     for first in rows(arch, compact=True):
         m.write(BASE, first + bytes(20))
         falls = any(pc == BASE + 8 for _, pc, _ in (outcome(m, state) for state in STATES))
-        for second in rows(arch, compact=False):
+        for second in portion(seconds, thorough, first.hex(), 4):
             code = first + second + bytes(16)
             m.write(BASE, code)
             plain = [outcome(m, state) for state in STATES]
@@ -77,4 +78,4 @@ def test_what_stands_there(arch: str) -> None:
                             refused += 1
                         continue
                     assert [outcome(m, state) for state in STATES] == plain, (first.hex(), second.hex(), hex(addr))
-    assert refused > 400  # at each of both addresses
+    assert refused > (400 if thorough else 100)  # at each of both addresses

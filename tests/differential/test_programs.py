@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from arches import HERE, NO_PROGRAMS, PROGRAMS, RUNNABLE, expected, integer, limits, programs_of, results
 from flips import Flips
+from portion import portion
 
 from kprobes import Kprobe, UnicornMachine
 from kprobes.arch._base import Insn
@@ -69,9 +70,11 @@ def hits(probes: list[Probe]) -> int:
 
 
 @pytest.mark.parametrize(("arch", "path"), PAIRS)
-def test_every_instruction_at_once(arch: str, path: Path, program: Program, conformance: Conformance) -> None:
+def test_every_instruction_at_once(arch: str, path: Path, program: Program, conformance: Conformance,
+                                   thorough: bool) -> None:
+    """Without --all of every fourth function."""
     comparison = program.compare(1)
-    symbols = functions(program.machine)
+    symbols = portion(functions(program.machine), thorough, path.stem, 4)
     probes = kprobes_everywhere(comparison.kprobes, symbols)
     total = sum(map(probeable_places, map(comparison.kprobes._survey.instructions, symbols)))
     assert len(probes) >= (1 - REFUSED) * total, f"{total - len(probes)} of {total} instructions are refused"

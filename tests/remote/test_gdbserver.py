@@ -100,9 +100,9 @@ def test_the_contract(server: str, programs: Programs) -> None:
         assert check_machine(lambda: stack.enter_context(served(server, programs("x86_64-O2")))[0]) == []
 
 
-def test_compiled_programs_run_as_ever(server: str, programs: Programs) -> None:
+def test_compiled_programs_run_as_ever(server: str, programs: Programs, thorough: bool) -> None:
     with served(server, programs("x86_64-O2")) as (m, _), Kprobes(m) as k:
-        compiled_functions(m, k)
+        compiled_functions(m, k, thorough)
 
 
 def test_threads(server: str, program: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from arch_rows import STUBS
 from arches import ARCHES, HERE, NO_ENGINE, expected
+from portion import portion
 from qemu import NO_ROW, RUN_HERE, USER_MODE, arch_of, compiled_functions, qemu_for
 
 from kprobes import (
@@ -30,7 +31,7 @@ from kprobes.conformance import Conformance
 from kprobes.machine.remote import launch
 from kprobes.machine.remote.launch import OLDEST
 from kprobes.machine.remote.packets import Connection
-from kprobes.testing import check_machine
+from kprobes.testing import _check_machine, check_machine
 
 Programs = Callable[[str], Path]
 
@@ -70,14 +71,17 @@ def test_every_architecture_has_a_row_or_a_reason(arch: str, conformance: Confor
         raise
 
 
-def test_the_contract(program: Path, proves: Callable[[str, int], None]) -> None:
+def test_the_contract(program: Path, proves: Callable[[str, int], None], thorough: bool,
+                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each check starts a process. Without --all every third runs, other ones of each program."""
+    monkeypatch.setattr(_check_machine, "CHECKS", portion(_check_machine.CHECKS, thorough, program.name, 3))
     assert check_machine(lambda: machine(program)) == []
     proves("engine", 1)
 
 
-def test_compiled_programs_run_as_ever(program: Path, proves: Callable[[str, int], None]) -> None:
+def test_compiled_programs_run_as_ever(program: Path, proves: Callable[[str, int], None], thorough: bool) -> None:
     with machine(program) as m, Kprobes(m) as k:
-        proves("return probe", compiled_functions(m, k))
+        proves("return probe", compiled_functions(m, k, thorough))
 
 
 def test_every_instruction_of_a_function(program: Path, proves: Callable[[str, int], None]) -> None:

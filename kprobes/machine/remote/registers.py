@@ -24,13 +24,17 @@ class StubRegisterFile:
     """
 
     def __init__(
-        self, target: RemoteTarget, arch: Arch, slots: Mapping[str, Slot], size: int
+        self,
+        target: RemoteTarget,
+        arch: Arch,
+        slots: Mapping[str, Slot],
+        places: Mapping[str, int],
     ) -> None:
         """Prepare; nothing is read.
 
         Args:
             slots: name -> register of the stub's.
-            size: bytes of a g packet.
+            places: see places().
         """
         self.thread: str | None = None
         self.away = False
@@ -39,7 +43,7 @@ class StubRegisterFile:
         self._slots = slots
         # name -> what the stub makes of a value that it shows otherwise
         self._taken = facts_of(arch).taken
-        self._places = _places(slots, size)
+        self._places = places
         self._together = b""  # the g packet; b"": not read yet
         self._single: dict[str, int] = {}  # name -> value that is known
         self._changed: set[str] = set()  # names of those to be written
@@ -171,7 +175,7 @@ class StubRegisterFile:
         self._target.set_all_registers(bytes(together))
 
 
-def _places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
+def places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
     """Return name -> offset in a g packet of `size` bytes: registers stand there in order, as far
     as it goes.
     """

@@ -11,7 +11,7 @@ from ...arch._stub import Slot
 from ...errors import MachineBusy, RemoteError
 from ...regs import Machine, Regs
 from .layouts import facts_of, parts_of
-from .registers import StubRegisterFile, accessors
+from .registers import StubRegisterFile, accessors, places
 from .target import RemoteTarget
 
 #: registers by which a kernel knows the processor, not the task
@@ -49,11 +49,11 @@ class RemoteThreads:
             system: the guest is a whole machine, whose processors are there from the start.
         """
         names = target.threads() if system else []
-        size = len(target.all_registers())
+        where = places(slots, len(target.all_registers()))
         self._target = target
         self._arch = arch
         self.slots = slots
-        self._files = [StubRegisterFile(target, arch, slots, size) for _ in names or range(most)]
+        self._files = [StubRegisterFile(target, arch, slots, where) for _ in names or range(most)]
         for file, name in zip(self._files, names, strict=False):
             file.thread = name
         self.regs = [
