@@ -11,7 +11,8 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, Literal, Protocol
 
 from ..events._event import Value
 from ..hostmemory import zeroed
@@ -22,6 +23,9 @@ HEAD = "=QHHI"
 FIRST = 1024  #: records that there is room for at first
 #: bytes that are mapped at first: more than the records that a trace keeps where nobody says
 MAPPED = 1 << 28
+
+
+Letter = Literal["q", "Q"]  #: struct's, of a word with a sign and of one without
 
 
 class Put(Protocol):
@@ -56,7 +60,9 @@ class Layout:
         self.plain = len(self.numbers) == len(info.fields) and not any(self.counts)
         self.texted = len(self.numbers) < len(info.fields)
         self.head = len(HEAD) - 1 + clock + self.returns  # fields before the fault bits
-        self.letters = ["q" if type.style == "s" else "Q" for type in types for _ in range(max(type.count, 1))]
+        self.letters: list[Letter] = []
+        for type in types:
+            self.letters += ["q" if type.style == "s" else "Q"] * max(type.count, 1)
         self.format = HEAD + "Q" * (clock + self.returns + self.words) + "".join(self.letters)
         self.size = struct.calcsize(self.format)
 
@@ -88,6 +94,38 @@ class Layout:
             else:
                 out[n] = each if elements else each[0]
         return tuple(out)
+
+
+    def columns(self, column: Callable[[int, Letter], list[int]], texts: Sequence[Any]) -> list[Sequence[Value]]:
+        """The values of many records, a column for each field.
+
+        Args:
+            column: (place of a word in the record, its letter) -> that word of each record.
+            texts: what is beside each record.
+        """
+        first = self.head - 2  # the record's second word has three fields
+        faults = [column(first + word, "Q") for word in range(self.words)]
+        faults = [words if any(words) else [] for words in faults]
+        out: list[Sequence[Value]] = [()] * len(self.info.fields)
+        for n, field in enumerate(self.info.fields):
+            if field.text:
+                out[n] = [None if beside is None else beside[n] for beside in texts]
+        at = first + self.words
+        letters = iter(enumerate(self.letters, at))
+        for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
+            each = [column(word, letter) for word, letter in islice(letters, max(elements, 1))]
+            if not elements:
+                out[n] = _readable(each[0], faults, bit)
+                continue
+            there = [_readable(values, faults, bit + 1 + i) for i, values in enumerate(each)]
+            out[n] = _readable([*zip(*there, strict=True)], faults, bit)
+        return out
+
+
+def _readable(values: Sequence[Any], faults: Sequence[Sequence[int]], bit: int) -> Sequence[Any]:
+    """Values, None for each whose fault bit is set. faults: words of these bits; empty where none is set."""
+    words, mask = faults[bit // 64], 1 << bit % 64
+    return [None if word & mask else value for value, word in zip(values, words, strict=True)] if words else values
 
 
 class Ring:
@@ -266,21 +304,28 @@ class Ring:
             found.setdefault(event, []).append(place)
         return Batch(rows.cast("Q")[::wide].tolist(), events, rows.cast("H")[5 :: 4 * wide].tolist(),
                      rows.cast("I")[3 :: 2 * wide].tolist(), times,
-                     [self._part(event, places, start) for event, places in found.items()])
+                     [self._part(event, places, start, rows) for event, places in found.items()])
 
-    def _part(self, event: int, places: Sequence[int], start: int) -> EventColumns:
-        """Records of one event. places: counted from `start`."""
-        unpack, buffer, size, layout = self.formats[event].unpack_from, self.buffer, self.size, self.layouts[event]
-        raws = [unpack(buffer, (start + place) * size) for place in places]
-        columns = list(zip(*raws, strict=True))
+    def _part(self, event: int, places: Sequence[int], start: int, rows: memoryview) -> EventColumns:
+        """Records of one event.
+
+        Args:
+            event: its number.
+            places: of the records in the batch.
+            start: of the batch in the ring.
+            rows: the batch's bytes.
+        """
+        layout, wide = self.layouts[event], self.size // 8
+
+        def column(word: int, letter: Letter = "Q") -> list[int]:
+            """The words that stand at one place of the records."""
+            values = rows.cast(letter)[word :: wide].tolist()
+            return values if len(values) == len(places) else [values[place] for place in places]
+
         stacks = [self.stacks[start + place] for place in places] if self.stacked else ()
-        if layout.plain and not (layout.words and any(columns[layout.head])):
-            values: Sequence[Sequence[Value]] = columns[layout.head + layout.words :]
-        else:
-            texts = [self.texts[start + place] for place in places] if self.worded else [None] * len(places)
-            values = list(zip(*map(layout.values, raws, texts), strict=True))
-        callers = columns[4 + layout.clock] if layout.returns else (0,) * len(places)
-        return EventColumns(event, places, callers, values, stacks)
+        callers = column(2 + layout.clock) if layout.returns else (0,) * len(places)
+        texts = [self.texts[start + place] for place in places] if layout.texted else ()
+        return EventColumns(event, places, callers, layout.columns(column, texts), stacks)
 
     def raw(self) -> bytes:
         """The records as they are, the oldest first."""

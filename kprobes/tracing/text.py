@@ -1,163 +1,251 @@
-"""A trace as text: ftrace's, JSON lines, CSV."""
+"""A trace as text: ftrace's, JSON lines, CSV.
+
+Lines are written some thousands at a time: of each event that occurs there is one template, which `%`
+fills from columns. What is no plain number is made a text once for each value that is different.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from attrs import evolve
-
-from ..clocknames import INSTRUCTION_CLOCK
 from ..events._event import Type, Value
 from ..events._text import HEAD, task_column
-from .batches import Row
-from .clocks import COUNTS, stamp
-from .info import EventInfo
-from .recorder import Live
-from .ring import Layout, Ring
+from .batches import Batch, EventColumns
+from .clocks import COUNTER, COUNTS
+from .info import EventInfo, Field
 
 if TYPE_CHECKING:
     from .trace import Trace
 
-CHUNK = 1 << 13  #: lines written at a time
+MOST_TEXTS: Final = 1 << 16  #: values that are kept with their text
+
+#: (template of one column, its values; None: the template is text without any)
+Column = tuple[str, "Sequence[Any] | None"]
 
 
 def write(trace: Trace, file: IO[str], format: str) -> None:
-    """ftrace: the kernel's `trace` file, its clock "counter" (or "local", where there are times in ns); jsonl; csv."""
-    if format == "csv":
-        _csv(trace, file)
-        return
-    if format == "ftrace":
-        file.write(HEAD.format(len(trace), len(trace) + trace.lost))
-    lines = ftrace_lines(trace) if format == "ftrace" else json_lines(trace)
-    block: list[str] = []
-    for line in lines:
-        block.append(line)
-        if len(block) == CHUNK:
-            file.write("".join(block))
-            block.clear()
-    file.write("".join(block))
+    """Write a text file.
+
+    Args:
+        trace: the records.
+        file: takes the text.
+        format: "ftrace" (the kernel's `trace` file, its clock "counter", or "local" where there are
+            times in ns), "jsonl" or "csv".
+    """
+    lines = _LINES[format](trace)
+    file.write(lines.head())
+    for batch in trace.batches():
+        file.write("".join(lines.of(batch)))
+
+
+class _Known(dict[Any, str]):
+    """Value -> its text, made once; some ten thousand are kept."""
+
+    def __init__(self, text: Callable[[Any], str]) -> None:
+        super().__init__()
+        self._text = text
+
+    def __missing__(self, value: Any) -> str:
+        if len(self) > MOST_TEXTS:
+            self.clear()
+        text = self[value] = self._text(value)
+        return text
+
+
+class _Lines:
+    """The lines of a trace in one format: what all formats have in common.
+
+    Args:
+        trace: the records.
+        task: a task -> its text.
+    """
+
+    def __init__(self, trace: Trace, task: Callable[[Any], str]) -> None:
+        self._trace = trace
+        self._tasks = _Known(lambda number: task(trace.source.tasks[number]))
+        self._known: dict[Type, _Known] = {}
+
+    def head(self) -> str:
+        """What stands above the lines."""
+        return ""
+
+    def of(self, batch: Batch) -> Sequence[str]:
+        """The lines of a batch's records, in their order."""
+        rows = [""] * len(batch)
+        for part in batch.parts:
+            for places, columns in self._alike(batch, part):
+                template = "".join([text for text, _ in columns])
+                filled = map(template.__mod__, zip(*[each for _, each in columns if each is not None], strict=True))
+                if len(places) == len(rows):
+                    return [*filled]
+                for place, row in zip(places, filled, strict=True):
+                    rows[place] = row
+        return rows
+
+    def _alike(self, batch: Batch, part: EventColumns) -> Iterator[tuple[Sequence[int], list[Column]]]:
+        """(places in the batch, columns) of the records of a part that one template does for."""
+        yield part.places, self._columns(self._trace.events[part.event], batch, part)
+
+    def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
+        """The columns of a line, texts between them included."""
+        raise NotImplementedError
+
+    def _text(self, value: Any, type: Type) -> str:
+        """A value of an argument that is no plain number."""
+        raise NotImplementedError
+
+    def _number(self, type: Type) -> str:
+        """Return the format of an argument's plain numbers."""
+        return "%d"
+
+    def _argument(self, field: Field, values: Sequence[Value]) -> Column:
+        """The column of an argument."""
+        type = field.type
+        if not field.text and not type.count and None not in values:
+            return self._number(type), values
+        if type.style in ("f", "value"):  # -0.0 equals 0.0, and 1 equals 1.0: each has its own text
+            return "%s", [self._text(value, type) for value in values]
+        known = self._known.get(type)
+        if known is None:
+            known = self._known[type] = _Known(lambda value: self._text(value, type))
+        return "%s", [known[value] for value in values]
+
+    def _times(self, batch: Batch, places: Sequence[int]) -> Sequence[int]:
+        """Of each record the time; without a clock its number."""
+        return _at(batch.seqs if self._trace.clock == COUNTER else batch.times, places)
+
+    def _task_texts(self, batch: Batch, places: Sequence[int]) -> list[str]:
+        return [self._tasks[number] for number in _at(batch.tasks, places)]
+
+
+def _at(column: Sequence[Any], places: Sequence[int]) -> Sequence[Any]:
+    """The values of a column at some places of it."""
+    return column if len(places) == len(column) else [column[place] for place in places]
+
+
+def _fixed(text: str) -> str:
+    """Text as it stands in a template."""
+    return text.replace("%", "%%")
 
 
 # --- ftrace
 
 
-def ftrace_lines(trace: Trace) -> Iterator[str]:
-    """The lines of a trace."""
-    source = trace.source
-    if isinstance(source, Live):
-        yield from _fast(trace, source.ring)
-        return
-    for info, task, row in trace.rows():
-        yield _line(trace, info, task, row)
+class _FtraceLines(_Lines):
+    """The lines of the kernel's `trace`."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(trace, task_column)
+        self._stacks = _Known(
+            lambda stack: "".join([f" => {trace.name(address)}\n" for address in stack]))
+        self._places: dict[int, _Known] = {}
+
+    def head(self) -> str:
+        """What the kernel writes above the lines."""
+        there = len(self._trace)
+        return HEAD.format(there, there + self._trace.lost)
+
+    def _alike(self, batch: Batch, part: EventColumns) -> Iterator[tuple[Sequence[int], list[Column]]]:
+        """Records with a stack, and those without."""
+        info = self._trace.events[part.event]
+        deep = [n for n, stack in enumerate(part.stacks) if stack]
+        if not deep or len(deep) == len(part.places):
+            yield part.places, self._columns(info, batch, part)
+            return
+        without = [n for n, stack in enumerate(part.stacks) if not stack]
+        for which in (deep, without):
+            some = EventColumns(part.event, _at(part.places, which), _at(part.callers, which),
+                                [_at(column, which) for column in part.values], _at(part.stacks, which))
+            yield some.places, self._columns(info, batch, some)
+
+    def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
+        head = self._head(batch, part.places)
+        columns = [*head, self._place(info, part)]
+        for field, values in zip(info.fields, part.values, strict=True):
+            form, column = self._argument(field, values)
+            columns.append((f" {_fixed(field.name)}={form}", column))
+        columns.append(("\n", None))
+        if any(part.stacks):
+            columns += [*head, ("<stack trace>\n", None), ("%s", [self._stacks[stack] for stack in part.stacks])]
+        return columns
+
+    def _head(self, batch: Batch, places: Sequence[int]) -> list[Column]:
+        """The columns of a line's beginning: the task, the processor, the time."""
+        times = self._times(batch, places)
+        columns: list[Column] = [("%s", self._task_texts(batch, places)), (" [%03d] ..... ", _at(batch.cpus, places))]
+        if self._trace.clock in COUNTS:
+            return [*columns, ("%12d: ", times)]
+        seconds = [time // 1_000_000_000 for time in times]
+        return [*columns, ("%5d", seconds), (".%06d: ", [time // 1000 % 1_000_000 for time in times])]
+
+    def _place(self, info: EventInfo, part: EventColumns) -> Column:
+        name = _fixed(info.name)
+        if info.kind == "p":
+            return f"{name}: ({_fixed(info.place(''))})", None
+        known = self._places.get(part.event)
+        if known is None:
+            known = self._places[part.event] = _Known(lambda caller: info.place(self._trace.name(caller)))
+        return f"{name}: (%s)", [known[caller] for caller in part.callers]
+
+    def _text(self, value: Any, type: Type) -> str:
+        return type.show(value)
+
+    def _number(self, type: Type) -> str:
+        return "%#x" if type.style == "x" else "%d"
 
 
-def _place(trace: Trace, info: EventInfo, caller: int) -> str:
-    return info.place(trace.name(caller) if info.kind != "p" else "")
+# --- JSON lines
 
 
-def _line(trace: Trace, info: EventInfo, task: Any, row: Row) -> str:
-    seq, _, cpu, _, time, caller, values, stack = row
-    head = f"{task_column(task)} [{cpu:03d}] ..... {stamp(seq, time, trace.clock)}: "
-    line = f"{head}{info.name}: ({_place(trace, info, caller)}){info.arguments(values)}\n"
-    return (line + f"{head}<stack trace>\n" + "".join([f" => {trace.name(address)}\n" for address in stack]) if stack
-            else line)
-
-
-def _fast(trace: Trace, ring: Ring) -> Iterator[str]:
-    """The lines of records without stacks, arrays and faults by one format for each event; the others one by one."""
-    buffer, size, infos, tasks, texts = ring.buffer, ring.size, trace.events, ring.tasks, ring.texts
-    columns: dict[int, str] = {}
-    faults = [layout.head if layout.words else 0 for layout in ring.layouts]
-    templates = [None if ring.stacked else _template(trace, ring.layouts[n], info) for n, info in enumerate(infos)]
-    unpack = [each.unpack_from for each in ring.formats]
-    events = buffer[:len(ring) * size].cast("H")[4 :: size // 2].tolist() if len(ring) else []
-    for place in ring.order():
-        event = events[place]
-        template = templates[event]
-        raw = unpack[event](buffer, place * size)
-        if template is not None and not (faults[event] and raw[faults[event]]):
-            task = columns.get(raw[3])
-            if task is None:
-                task = columns[raw[3]] = task_column(tasks[raw[3]])
-            yield template(task, raw, texts[place] if texts else None)
-        else:
-            row = ring.at_place(place)
-            yield _line(trace, infos[event], tasks[row[3]], row)
-
-
-def _template(trace: Trace, layout: Layout, info: EventInfo) -> Callable[[str, Any, Any], str] | None:
-    """(task, fields of the record, values beside it) -> a line; None where that takes more than a format."""
-    if any(layout.counts) or layout.words > 1:
-        return None
-    name, at = trace.name, 4 + layout.clock
-    numbers = ["%#x" if field.type.style == "x" else "%d" for field in info.fields]
-    forms = ["%s" if field.text else number for field, number in zip(info.fields, numbers, strict=True)]
-    shown = "".join([f" {field.name}={form}" for field, form in zip(info.fields, forms, strict=True)])
-    where = evolve(info, where=info.where.replace("%", "%%")).place("%s")
-    counts, first = trace.clock in COUNTS, layout.head + layout.words
-    stamp, count = "%12d" if counts else "%5d.%06d", 4 if trace.clock == INSTRUCTION_CLOCK else 0
-    line = f"%s [%03d] ..... {stamp}: {info.name}: ({where}){shown}\n"
-    pick = _picker(layout, info, first)
-    if layout.returns or not counts:
-        return lambda task, raw, texts: line % (
-            task, raw[2], *((raw[count],) if counts else (raw[4] // 1_000_000_000, raw[4] // 1000 % 1_000_000)),
-            *((name(raw[at]),) if layout.returns else ()), *pick(raw, texts))
-    return lambda task, raw, texts: line % (task, raw[2], raw[count], *pick(raw, texts))
-
-
-def _picker(layout: Layout, info: EventInfo, first: int) -> Callable[[Any, Any], Sequence[Any]]:
-    """(fields of a record, values beside it) -> what is shown of each argument."""
-    if layout.plain:
-        return lambda raw, texts: raw[first:first + len(layout.numbers)]
-    show = [_shown(field.type) if field.text else None for field in info.fields]
-    numbers = dict(zip(layout.numbers, range(first, first + len(layout.numbers)), strict=True))
-    steps = [(shown, numbers.get(n, n)) for n, shown in enumerate(show)]
-    return lambda raw, texts: [raw[n] if shown is None else shown(texts[n]) for shown, n in steps]
-
-
-def _shown(type: Type) -> Callable[[Value], str]:
-    """Return what shows values of a type. -0.0 equals 0.0, and is shown otherwise: such values are shown one by one."""
-    return type.show if type.style in ("f", "value") else _ShownTexts(type).__getitem__
-
-
-class _ShownTexts(dict[Value, str]):
-    """Text -> how it is shown; made once."""
-
-    def __init__(self, type: Type) -> None:
-        super().__init__()
-        self._type = type
-
-    def __missing__(self, value: Value) -> str:
-        if len(self) > 1 << 16:
-            self.clear()
-        shown = self[value] = self._type.show(value)
-        return shown
-
-
-# --- JSON lines, CSV
-
-
-def json_lines(trace: Trace) -> Iterator[str]:
+class _JsonLines(_Lines):
     """An object for each record: event, seq, cpu, task, time, caller, args, stack (as symbols) and its source lines."""
-    for info, task, row in trace.rows():
-        seq, _, cpu, _, time, caller, values, stack = row
-        facts: dict[str, Any] = {"event": info.name, "seq": seq, "cpu": cpu,
-                                 "task": task if isinstance(task, int) else str(task)}
-        if trace.timed:
-            facts["time"] = time
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(trace, lambda task: json.dumps(task if isinstance(task, int) else str(task)))
+        self._callers = _Known(lambda caller: f'"caller": {caller}, "to": {json.dumps(trace.name(caller))}, ')
+        self._stacks = _Known(self._stack)
+
+    def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
+        places = part.places
+        columns: list[Column] = [
+            (f'{{"event": {_fixed(json.dumps(info.name))}', None),
+            (', "seq": %d', _at(batch.seqs, places)),
+            (', "cpu": %d', _at(batch.cpus, places)),
+            (', "task": %s, ', self._task_texts(batch, places)),
+        ]
+        if self._trace.timed:
+            columns.append(('"time": %d, ', _at(batch.times, places)))
         if info.kind != "p":
-            facts |= {"caller": caller, "to": trace.name(caller)}
-        names = [field.name for field in info.fields]
-        facts["args"] = dict(zip(names, [for_json(value) for value in values], strict=True))
-        if stack:
-            facts["stack"] = [trace.name(address) for address in stack]
-            lines = trace.lines(stack)
-            facts |= {"lines": [line or None for line in lines]} if any(lines) else {}
-        yield json.dumps(facts) + "\n"
+            columns.append(("%s", [self._callers[caller] for caller in part.callers]))
+        columns.append(('"args": {', None))
+        # of arguments of one name, which only a damaged file has, the last one counts
+        last = {field.name: n for n, field in enumerate(info.fields)}
+        separator = ""
+        for name, n in last.items():
+            form, column = self._argument(info.fields[n], part.values[n])
+            columns.append((f"{separator}{_fixed(json.dumps(name))}: {form}", column))
+            separator = ", "
+        columns.append(("}", None))
+        if any(part.stacks):
+            columns.append(("%s", [self._stacks[stack] for stack in part.stacks]))
+        columns.append(("}\n", None))
+        return columns
+
+    def _stack(self, stack: tuple[int, ...]) -> str:
+        """The members of an object that tell a stack."""
+        if not stack:
+            return ""
+        lines = self._trace.lines(stack)
+        names = f', "stack": {json.dumps([self._trace.name(address) for address in stack])}'
+        return f'{names}, "lines": {json.dumps([line or None for line in lines])}' if any(lines) else names
+
+    def _text(self, value: Any, type: Type) -> str:
+        return json.dumps(for_json(value))
 
 
 def for_json(value: Any) -> Any:
@@ -169,29 +257,68 @@ def for_json(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _csv(trace: Trace, file: IO[str]) -> None:
-    """Write one table: a column for each argument, as in Trace.to_arrow(); what an event has not is empty."""
-    from .columns import names_of
-
-    rows = names_of(trace.events)
-    head = ["seq", "event", "cpu", "task", *(["time"] if trace.timed else []), "caller", "stack"]
-    columns = {name: len(head) + n for n, name in enumerate(dict.fromkeys(name for row in rows for name in row))}
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*head, *columns])
-    for info, task, (seq, event, cpu, _, time, caller, values, stack) in trace.rows():
-        out: list[Any] = [""] * (len(head) + len(columns))
-        shown = (trace.name(caller) if info.kind != "p" else "", " ".join([trace.name(address) for address in stack]))
-        out[: len(head)] = [seq, info.name, cpu, task, *([time] if trace.timed else []), *shown]
-        for n, (name, value) in enumerate(zip(rows[event], values, strict=True)):
-            out[columns[name]] = _cell(value, info.fields[n].type)
-        writer.writerow(out)
+# --- CSV
 
 
-def _cell(value: Value, type: Type) -> Any:
-    """A value in CSV: structures and what else debug information knows as a whole as JSON; arrays of numbers and texts
-    with blanks between."""
-    if value is None:
-        return "(fault)"
-    if type.style == "value" and not isinstance(value, str):
-        return json.dumps(for_json(value))
-    return " ".join(["(fault)" if each is None else str(each) for each in value]) if isinstance(value, tuple) else value
+class _CsvLines(_Lines):
+    """One table: a column for each argument, as in Trace.to_arrow(); what an event has not is empty."""
+
+    def __init__(self, trace: Trace) -> None:
+        from .columns import names_of
+
+        super().__init__(trace, lambda task: _cell("" if task is None else str(task)))
+        self._callers = _Known(lambda caller: _cell(trace.name(caller)))
+        self._stacks = _Known(lambda stack: _cell(" ".join([trace.name(address) for address in stack])))
+        self._arguments = names_of(trace.events)
+        self._names = [*dict.fromkeys(name for names in self._arguments for name in names)]
+
+    def head(self) -> str:
+        """The columns' names."""
+        time = ["time"] if self._trace.timed else []
+        return ",".join(map(_cell, ["seq", "event", "cpu", "task", *time, "caller", "stack", *self._names])) + "\n"
+
+    def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
+        places = part.places
+        columns: list[Column] = [
+            (f"%d,{_fixed(_cell(info.name))}", _at(batch.seqs, places)),
+            (",%d,", _at(batch.cpus, places)),
+            ("%s,", self._task_texts(batch, places)),
+        ]
+        if self._trace.timed:
+            columns.append(("%d,", _at(batch.times, places)))
+        if info.kind != "p":
+            columns.append(("%s", [self._callers[caller] for caller in part.callers]))
+        columns.append((",", None))
+        if any(part.stacks):
+            columns.append(("%s", [self._stacks[stack] for stack in part.stacks]))
+        own = {name: n for n, name in enumerate(self._arguments[part.event])}
+        for name in self._names:
+            if name not in own:
+                columns.append((",", None))
+                continue
+            form, column = self._argument(info.fields[own[name]], part.values[own[name]])
+            columns.append((f",{form}", column))
+        columns.append(("\n", None))
+        return columns
+
+    def _text(self, value: Any, type: Type) -> str:
+        """Structures and what else debug information knows as a whole as JSON; arrays of numbers and texts with blanks
+        between."""
+        if value is None:
+            return "(fault)"
+        if type.style == "value" and not isinstance(value, str):
+            return _cell(json.dumps(for_json(value)))
+        if isinstance(value, tuple):
+            return _cell(" ".join(["(fault)" if each is None else str(each) for each in value]))
+        return _cell(str(value))
+
+
+def _cell(text: str) -> str:
+    """A text as Python's own writer of CSV has it: in quotes where it has to be."""
+    row = io.StringIO()
+    # a row of one cell would be in quotes where that is empty
+    csv.writer(row, lineterminator="\n").writerow([text, ""])
+    return row.getvalue().removesuffix(",\n")
+
+
+_LINES: Final[Mapping[str, type[Any]]] = {"ftrace": _FtraceLines, "jsonl": _JsonLines, "csv": _CsvLines}

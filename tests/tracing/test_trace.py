@@ -247,12 +247,13 @@ def test_a_clock_that_says_no_time(k: Kprobes, time: Any) -> None:
 
 
 def test_the_fast_lines_are_the_slow_ones(k: Kprobes) -> None:
-    from kprobes.tracing import text
+    import plain_texts
 
     for options in ({}, {"clock": lambda: 1 << 40}, {"stack": True}):
         t = recorded(k, *EVENTS, "p string_equal a=+0($arg1):string c=+0($arg1):char n=$arg2:s16 s=$arg1:symbol",
                      **options)
-        assert [*text.ftrace_lines(t)] == [text._line(t, *row) for row in t.rows()]
+        for format in ("ftrace", "jsonl", "csv"):
+            assert exported(t, format) == plain_texts.text(t, format)
 
 
 def test_json_lines_and_csv(k: Kprobes) -> None:
