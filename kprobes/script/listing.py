@@ -197,12 +197,16 @@ class Listing:
 
     def _programs(self, target: str) -> list[Program]:
         """Return the programs that a target means: the guest, a file, or files."""
-        if self._guest is not None and _is_target(self._guest.path, target):
-            return [self._guest]
-        if "*" not in target:
-            return [Program(target, self._load(target))] if os.path.exists(target) else []
         found = []
+        if self._guest is not None and _is_target(self._guest.path, target):
+            found.append(self._guest)
+        if "*" not in target:
+            if not found and os.path.exists(target):
+                found.append(Program(target, self._load(target)))
+            return found
         for path in sorted(glob.glob(target)) if "/" in target else []:
+            if found and os.path.samefile(path, found[0].path):
+                continue
             try:
                 found.append(Program(path, self._load(path)))
             except self._ignored:

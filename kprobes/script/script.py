@@ -266,9 +266,16 @@ class Script:
             raise
         self._set_timers()
         if not self._quiet:
-            self._output.attached_probes(len(every))
+            self._output.attached_probes(self._attached())
         self._fire("begin")
         self._wind_timers()  # the first period begins behind `begin`, however long that took
+
+    def _attached(self) -> int:
+        """Probes that are attached: a marker is one, at however many places it stands."""
+        markers = {(id(probe.probe), point.text) for probe, _ in self._compiled.programs for point in probe.points
+                   if point.kind == "usdt"}
+        others = [point for probe, _ in self._compiled.programs for point in probe.points if point.kind != "usdt"]
+        return len(markers) + len(others)
 
     def _in_order(self) -> list[tuple[TypedProbe, Program]]:
         """The programs as they are attached: of those at one instruction the newest runs first, and the script's first

@@ -62,6 +62,16 @@ RULES = (
         "frames of a C library without symbols",
         _tests("call.ustack_with_inlined_funcs"),
     ),
+    Rule(
+        REFUSED,
+        "one program runs as the guest: those that it does not load have no probes",
+        _tests(
+            "usdt.usdt probes - attach to probes by wildcard file",
+            "usdt.usdt probes - attach to probes by wildcard file with child",
+            "usdt.usdt probes in multiple modules",
+            "uprobe.uprobes - probe function in non-executable library",
+        ),
+    ),
     Rule(REFUSED, "no programs ahead of time: a script is compiled where it runs", r"--aot\b"),
     Rule(
         REFUSED,

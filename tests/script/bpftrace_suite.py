@@ -132,8 +132,8 @@ def guest_of(test: RuntimeTest) -> list[str]:
         if words and "/" in words[0]:
             given = [f"--arg={word.rstrip(';')}" for word in words[1:]]
             return [words[0].rstrip(";"), "--qemu", *given]
-    named = re.search(r"\.?/?test(progs|libs)/[\w.-]+|/bin/bash", test.text)
-    if not named:
+    named = re.search(r"\.?/?test(progs|libs)/[\w.-]+\*?|/bin/bash", test.text)
+    if not named or named[0].endswith("*"):
         return []
     return [named[0]] if " -l" in test.run else [named[0], "--qemu"]
 
@@ -339,7 +339,7 @@ class Bench:
         (folder / "testprogs").mkdir()
         (folder / "testlibs").mkdir()
         wrapper = folder / "bpftrace"
-        wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kprobes script "$@"\n')
+        wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kprobes script $KPROBES_GUEST "$@"\n')
         wrapper.chmod(0o755)
         self._missing: set[str] = set()
 
@@ -357,6 +357,14 @@ class Bench:
         if not target.exists():
             self._compile([source], target, ("-g", "-O0", "-shared", "-fPIC", "-w"))
 
+    def _programs(self, text: str) -> list[str]:
+        """Return the names of the test programs that a test names, by globs as well."""
+        found = list[str]()
+        for name, many in re.findall(r"testprogs/([\w-]+)(\*?)", text):
+            matching = sorted(path.stem for path in (self._sources / "testprogs").glob(f"{name}*.c"))
+            found += matching if many else [name]
+        return found
+
     def prepare(self, test: RuntimeTest) -> None:
         """Compile the programs and libraries that a test names."""
         text = "\n".join([test.text, test.after, *test.befores])
@@ -365,7 +373,7 @@ class Bench:
             text += (self.folder / script[0]).read_text()
         for name in re.findall(r"testlibs/(lib\w+\.so)", text):
             self._library(name)
-        for name in re.findall(r"testprogs/([\w-]+)", text):
+        for name in self._programs(text):
             target = self.folder / "testprogs" / name
             if target.exists() or name in self._missing:
                 continue
@@ -395,6 +403,7 @@ class Bench:
         words = _words(test)
         if words is None:
             command = test.run.replace("{{BPFTRACE}}", str(self.folder / "bpftrace"))
+            environment["KPROBES_GUEST"] = "" if re.search(r" (-c|-l|-lv)\b", command) else " ".join(guest)
             environment["__BPFTRACE_NOTIFY_PROBES_ATTACHED"] = "1"  # some commands cut it off
             return _run_in_shell(command, self.folder, environment, test.timeout + 10)
         return run_forked(

@@ -385,3 +385,14 @@ def test_frames_say_their_lines_and_what_is_inlined(engine: str | None) -> None:
         assert shown["perf"][1] == f"{at:x} leaf+{at - symbol} (debug)"
         assert shown["raw"][0] == f"{at:x}"
         assert shown["bpftraceshow_debug_info = 0;"][0] == f"leaf+{at - symbol}"
+
+
+def test_a_marker_is_one_probe_at_all_its_places() -> None:
+    with UnicornMachine.load(MARKED["arm64"], name="sdt") as m, Kprobes(m) as k:
+        places = [marker for marker in m.debug.markers() if marker.name == "work"]
+        names = {marker.name for marker in m.debug.markers() if marker.provider == "lab"}
+        with k.script("usdt:*:lab:work { @ = count(); } usdt:*:lab:* { } kprobe:call { }") as s:
+            m.call("call", 1)
+        assert len(places) > 1
+        assert s.maps[""] == len(places)
+        assert s.errors == f"Attached {2 + len(names)} probes\n"

@@ -113,3 +113,18 @@ def test_missing_file() -> None:
     assert looks_like_a_missing_file("tool.bt")
     assert not looks_like_a_missing_file("uprobe:./a.out:*")
     assert missing_file_warning("tool.bt").startswith("WARNING: It appears that 'tool.bt' is")
+
+
+def test_a_glob_of_files_means_the_guest_and_others(tmp_path: Path) -> None:
+    """The guest is listed once, and files beside it as well."""
+    for name in ("one.so", "two.so", "text.c"):
+        (tmp_path / name).write_text("")
+    guest = Program(str(tmp_path / "one.so"), Names())
+    found = Listing(guest, load).search(f"uprobe:{tmp_path}/*:main")
+    assert [probe.text for probe in found] == [
+        f"uprobe:{tmp_path}/one.so:main",
+        f"uprobe:{tmp_path}/two.so:main",
+    ]
+    assert [probe.text for probe in Listing(guest, load).search("uprobe:*:main")] == [
+        f"uprobe:{tmp_path}/one.so:main"
+    ]
