@@ -1,11 +1,8 @@
 """Finds the access behind a signal: a fetch, a read or a write, and its address.
 
-siginfo_t does not tell a read from a write, so an engine of this process executes the instruction
-again.
-
-The engine has the guest's registers, and the guest's memory a page at a time, read when it is asked
-for; nothing of what it does there reaches the guest. So no instruction set's loads and stores are
-decoded here.
+siginfo_t does not tell a read from a write. So the instruction is executed again, in an engine of
+this process, which gets the guest's registers and, page by page, the memory that it accesses.
+Nothing that it does reaches the guest. Loads and stores need not be decoded here.
 """
 
 from __future__ import annotations
@@ -19,9 +16,11 @@ from .._base import Fault
 from ..unicorn.machine import UnicornMachine
 from .target import RemoteTarget
 
-SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
-TRIES = 64  #: pages that one instruction is given
-LONGEST = 4  #: instructions: a branch that fails in its delay slot, an execute
+SIGINFO = 128  #: bytes of siginfo_t; QEMU refuses to send more
+TRIES = 64  #: the most pages that the engine is given for one instruction
+#: The most instructions executed again: a fault may be in a branch's delay slot, or in the target
+#: of an EXECUTE.
+LONGEST = 4
 SIGSEGV = 11
 #: signal number (12: SIGSYS) -> Fault.access
 FAULTS = {
@@ -36,7 +35,7 @@ FAULTS = {
 
 
 class Accesses:
-    """Tells fetches, reads and writes of one guest apart. Keeps its engine."""
+    """Tells fetches, reads and writes of one guest apart. The engine is made when it is needed."""
 
     def __init__(self, arch: Arch, target: RemoteTarget) -> None:
         self._arch = arch
@@ -48,14 +47,15 @@ class Accesses:
         """Return what the instruction at `pc` has done.
 
         Args:
-            signal: number, as the stub says it: one of FAULTS.
-            regs: of the thread that has stopped.
+            signal: the signal's number, as the stub says it: one of FAULTS.
+            regs: registers of the thread that has stopped.
+            pc: address of the instruction.
         """
         address, access = self._address(signal), FAULTS[signal]
         if access == "read" and (address == pc or not self._readable(pc)):
             address, access = pc, "fetch"
         elif signal == SIGSEGV and address and self._readable(address):
-            access = "write"  # to what may be read only
+            access = "write"  # to read-only memory
         elif signal == SIGSEGV and address:
             access = self._kind(regs, pc, address) or access
         return Fault(

@@ -45,11 +45,12 @@ class StubBreakpoints:
     """
 
     def __init__(self, link: Connection, read: Read, write: Callable[[int, bytes], None]) -> None:
-        """Prepare; of() comes before the first breakpoint.
+        """Prepare; of() is called before the first breakpoint.
 
         Args:
-            read: reads guest memory, without breakpoints: it asks over().
-            write: writes guest memory.
+            link: the connection to the stub.
+            read: (address, size) -> guest memory without breakpoints; it calls over().
+            write: (address, bytes) writes guest memory.
         """
         self._link = link
         self._read = read
@@ -59,19 +60,23 @@ class StubBreakpoints:
         self._flash: Spans | None = None  # None: the stub was not asked yet
         self._try_at: int | None = None  # where _find_out() tries; None: it need not, or has
         self._scratch = range(0)  # memory of the library's: it can be written, and has traps in it
-        self._there: dict[int, tuple[int, int]] = {}  # address -> its kind, number of add()s
+        # address of a breakpoint -> (its kind, how often it was added)
+        self._there: dict[int, tuple[int, int]] = {}
         self._shows = False  # the stub shows its breakpoints in memory
-        self._beneath: dict[int, bytes] = {}  # address of each that is shown -> the bytes beneath
+        # address of a breakpoint that is shown -> the bytes beneath it
+        self._beneath: dict[int, bytes] = {}
         self.hardware: set[int] = set()
 
     def of(self, arch: Arch, symbols: Symbols, scratch: tuple[int, int] | None,
            unwritable: Callable[[], Spans]) -> None:
-        """Say what the guest is.
+        """Take what must be known of the guest.
 
         Args:
-            scratch: (start, bytes) of memory that nothing uses, where to find out whether the stub
+            arch: its architecture.
+            symbols: its symbols; some say which code is Thumb.
+            scratch: (start, bytes) of memory that nothing uses, to find out there whether the stub
                 shows its breakpoints in memory, as OpenOCD does; None: it does not.
-            unwritable: returns (start, end) of flash and ROM that the stub knows of.
+            unwritable: () -> (start, end) of each flash and ROM that the stub knows of.
         """
         self._kind_at = partial(kind_of, arch, symbols, self._read)
         self._unwritable = unwritable
@@ -80,7 +85,9 @@ class StubBreakpoints:
             self._scratch = range(scratch[0], sum(scratch))
 
     def add(self, addr: int) -> None:
-        """Stop before the instruction at `addr` is executed. Every call wants one remove().
+        """Stop the guest before it executes the instruction at `addr`, until remove().
+
+        An address may be added several times; it is to be removed as often.
 
         Raises:
             NoBreakpoint: the stub inserts none.
@@ -93,8 +100,7 @@ class StubBreakpoints:
         self._there[addr] = kind, wanted + 1
 
     def remove(self, addr: int) -> None:
-        """Remove a breakpoint of add(); the stub's goes when every add() of the address is undone.
-        """
+        """Undo one add() of an address. The breakpoint goes with the last."""
         kind, wanted = self._there.pop(addr, (0, 0))
         if wanted > 1:
             self._there[addr] = kind, wanted - 1
@@ -107,7 +113,7 @@ class StubBreakpoints:
 
     @contextmanager
     def away(self, start: int, end: int) -> Iterator[None]:
-        """Take those in [start, end) out meanwhile."""
+        """Take the breakpoints in [start, end) out, inside a with block."""
         there = [(addr, kind) for addr, (kind, _) in self._there.items() if start <= addr < end]
         for addr, kind in there:
             self._take_out(addr, kind)
@@ -119,11 +125,10 @@ class StubBreakpoints:
                     self._insert(addr, kind)
 
     def remove_from_child(self) -> None:
-        """Take all of them out of a forked child, whose memory the stub shows now; they stay the
-        parent's.
+        """Take all breakpoints out of a forked child. The parent keeps its own.
 
-        gdbserver 13 lets a child go with those that it has, and puts them back over what is written
-        there.
+        The stub must show the child's memory now. gdbserver 13 does not take them out by itself
+        when it lets the child go, and puts them back where their memory is written.
         """
         self._link.ask_all(
             [
@@ -133,7 +138,7 @@ class StubBreakpoints:
         )
 
     def suspend(self) -> None:
-        """Take all of them out until resume(): a child runs in the same memory.
+        """Take all breakpoints out until resume(), as a child runs in the same memory.
 
         gdbserver 13 drops a breakpoint that it does not find in memory.
         """
@@ -145,9 +150,7 @@ class StubBreakpoints:
             self._insert(addr, kind)
 
     def shown(self, start: int, end: int) -> bool:
-        """Return True where the stub shows some in [start, end), so that a write would overwrite
-        them.
-        """
+        """Tell whether the stub shows breakpoints in [start, end): a write would overwrite them."""
         return any(
             addr < end and start < addr + len(plain) for addr, plain in self._beneath.items()
         )
@@ -162,6 +165,11 @@ class StubBreakpoints:
         return bytes(out)
 
     def _insert(self, addr: int, kind: int) -> None:
+        """Have the stub insert a breakpoint: in memory, or by hardware where that does not stand.
+
+        Raises:
+            NoBreakpoint: the stub does not insert it.
+        """
         plain = self._read(addr, kind) if self._shows else b""
         said = b"" if self._in_flash(addr) else self._ask(b"Z0", addr, kind)
         if (
@@ -171,7 +179,7 @@ class StubBreakpoints:
             and self._read(addr, kind) == plain
         ):
             self._ask(b"z0", addr, kind)
-            said = b""  # it does not stand there
+            said = b""  # memory is unchanged: it is flash, whatever the stub says
         if said == b"OK":
             if plain:
                 self._beneath[addr] = plain
@@ -199,25 +207,35 @@ class StubBreakpoints:
                             hint="use a stub that does")
 
     def _in_flash(self, addr: int) -> bool:
+        """Tell whether the stub knows an address to be in flash or ROM."""
         if self._flash is None:
             self._flash = self._unwritable()
         return any(start <= addr < end for start, end in self._flash)
 
     def _take_out(self, addr: int, kind: int) -> None:
-        self._ask(self._removes(addr), addr, kind)  # refused: it is gone already
+        """Have the stub remove a breakpoint."""
+        self._ask(self._removes(addr), addr, kind)  # if this is refused it is gone already
         self.hardware.discard(addr)
         self._beneath.pop(addr, None)
 
-    def _ask(self, what: bytes, addr: int, kind: int) -> bytes:
-        return self._link.ask(self._packet(what, addr, kind))
+    def _ask(self, command: bytes, addr: int, kind: int) -> bytes:
+        """Send a breakpoint packet, and return the stub's answer."""
+        return self._link.ask(self._packet(command, addr, kind))
 
     def _removes(self, addr: int) -> bytes:
-        """Return what removes one of the kind that stands there."""
+        """Return the command that removes the breakpoint at an address."""
         return b"z1" if addr in self.hardware else b"z0"
 
     @staticmethod
-    def _packet(what: bytes, addr: int, kind: int) -> bytes:
-        return b"%s,%x,%x" % (what, addr, kind)
+    def _packet(command: bytes, addr: int, kind: int) -> bytes:
+        """Return a breakpoint packet.
+
+        Args:
+            command: Z0, Z1 (insert), z0 or z1 (remove): in memory, by hardware.
+            addr: the address.
+            kind: GDB's kind, as of kind_of().
+        """
+        return b"%s,%x,%x" % (command, addr, kind)
 
     def _find_out(self) -> None:
         """Find out whether the stub shows its breakpoints in memory, once there is memory to try.

@@ -68,12 +68,11 @@ class GuestCalls:
 
     def _run(self, start: int | str | None, until: int | str | None, timeout: float | None,
              max_insns: int | None) -> None:
+        """Do as run(), while this thread has the machine."""
         regs = self._threads.regs[self._threads.current]
-        end = (
-            None
-            if until is None
-            else self._address(self._pointer(until)) & ~self._arch.pointers.mode_bits
-        )
+        end = None
+        if until is not None:
+            end = self._address(self._pointer(until)) & ~self._arch.pointers.mode_bits
         first = regs.target if start is None else self._address(self._pointer(start))
         regs.at(None)
         with ending_at(self._control.sink, self._arch, end), self._stopping_at(end):
@@ -93,7 +92,8 @@ class GuestCalls:
             function: address, as pointers have it, or symbol.
             passing: its arguments; None: they are in their registers.
             exit_at: address that it returns to.
-            timeout, max_insns: as of run().
+            timeout: seconds; None: no bound.
+            max_insns: instructions; None: no bound.
 
         Returns:
             Its integer result.

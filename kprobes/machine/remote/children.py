@@ -1,9 +1,10 @@
-"""Processes that a guest forks, where the stub tells of them: QEMU's user mode and gdbserver. A
-child runs on without a stub, and so without anything of the library's: text is what it was, and
-calls return to their callers.
+"""Processes that a guest forks, where the stub reports them (QEMU's user mode and gdbserver).
+
+A child runs on without a stub, and so without the library. Before it begins, the original text is
+put back in its memory, and the true return addresses of followed calls.
 
 A child of vfork() (posix_spawn(), system()) runs in its parent's memory until it executes another
-program or ends. The parent's other threads stand still that long, and its probes are put back then.
+program or ends. Meanwhile the parent's other threads stand still; then its probes are put back.
 
 GDB's manual, "Stop Reply Packets" (fork, vfork, vforkdone) and "Packets" (Hg, D): the stub shows
 the child's memory once Hg has named it, and D lets it go.
@@ -40,15 +41,18 @@ class Children:
         """Prepare; watch() begins.
 
         Args:
-            memory: the guest's, as the core sees it.
-            sink: returns the core, or None where there is none now.
+            target: the stub.
+            threads: the guest's threads, and their registers.
+            arch: its architecture.
+            memory: its memory, as the core sees it.
+            sink: () -> the core, which receives reports; None: nothing does.
         """
         self._target = target
         self._threads = threads
         self._memory = memory
         self._sink = sink
         self._returns = ReturnAddresses(arch, target.read)
-        # (address, patch) taken out for a child in this memory
+        # (address, bytes) of patches that are taken out for a child in the parent's memory
         self._borrowed: list[tuple[int, bytes]] = []
 
     def watch(self) -> None:
@@ -56,16 +60,19 @@ class Children:
         self._target.report_children(self._forked, self._rejoined)
 
     def _forked(self, stop: StopReply) -> None:
-        """Let a child go that has just begun: it is the copy of its parent that it still is, or has
-        its memory.
+        """Clean a child's memory and registers, and let it go. It has not executed anything yet.
+
+        Args:
+            stop: the stop of the thread that has forked it.
         """
-        sink, threads = self._sink(), self._threads
+        sink = self._sink()
+        threads = self._threads
         text: list[tuple[int, bytes, bytes]] = []
         returns = PutBack([], {})
         if sink is not None:
             text = list(self._text(sink))
-            # RemoteError: more threads than CPUs, and no call of this one is followed; GuestFault:
-            # it has no stack
+            # RemoteError: there are more threads than CPUs, so no call of this one is followed;
+            # GuestFault: the thread has no stack
             with suppress(RemoteError, GuestFault):
                 returns = self._returns.of_thread(sink, threads.stopped(stop.thread))
         threads.flush()
@@ -82,20 +89,23 @@ class Children:
         for addr, data in memory:
             with suppress(GuestFault):
                 self._target.write(addr, data)
-        threads.forget_values()  # the child's own result of fork() is another
+        threads.forget_values()  # the child's registers differ: fork() has returned 0 there
         for name, value in returns.registers.items():
             threads.regs[threads.current][name] = value
-        threads.flush()  # into the child, which answers now
+        threads.flush()  # writes registers of the child, which the stub shows now
         self._target.detach(stop.child)
 
     def _turn_to(self, child: str) -> None:
-        """Have the stub show the child's memory and registers."""
-        # QEMU: two processes, one connection
-        for _ in ("its parent hands over", "it turns to itself"):
+        """Have the stub show the child's memory and registers.
+
+        QEMU has a process for each, on one connection: by the first packet the parent's hands the
+        connection over, the second one chooses the child in its own.
+        """
+        for _ in range(2):
             self._target.link.ask(b"Hg%s" % child.encode())
 
     def _rejoined(self) -> None:
-        """Put the patches back that a child of vfork() was not to execute."""
+        """Put the patches back that were taken out for a child of vfork()."""
         for addr, there in self._borrowed:
             with suppress(GuestFault):
                 self._target.write(addr, there)
@@ -103,9 +113,7 @@ class Children:
         self._target.stops.resume()
 
     def _text(self, sink: Sink) -> Iterator[tuple[int, bytes, bytes]]:
-        """Yield (address, what is there, the guest's own text) where something of the library's
-        stands.
-        """
+        """Yield (address, bytes in memory, the guest's own text) where patches stand."""
         for start, end in self._places(sink):
             try:
                 there = self._target.read(start, end - start)
@@ -116,7 +124,7 @@ class Children:
                 yield start, there, plain
 
     def _places(self, sink: Sink) -> Iterator[tuple[int, int]]:
-        """Yield (start, end) of what has patches, those near each other together."""
+        """Yield (start, end) of text with patches; those near each other are in one range."""
         jumps = self._memory.deferred.jumps
         ends = {
             addr: addr + len(patch.new)

@@ -1,8 +1,8 @@
-"""Text of a process whose threads take turns: it is written when the guest goes on, all at once.
+"""Changes of text in a process whose threads take turns: kept, and written as the guest goes on.
 
-The other threads run while one is looked at. So a change of text is kept until the guest goes on; a
-breakpoint that is about to become a jump never stands there, and reads are shown what is to be
-there.
+The other threads run while one has stopped. A breakpoint written now that becomes a jump a moment
+later could be executed by them. So changes are kept until the guest goes on; reads see the text as
+it will be.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 
 class DeferredText:
-    """Changes of text that are not written yet, and what reads are shown where jumps into the lock
-    stand.
+    """Changes of text that are not written yet, and the text that reads see in place of jumps.
+
+    Those jumps lead to code that takes the threads' lock (threadlock.py); the core does not know
+    of them, and sees its breakpoints there.
 
     Attributes:
-        active: True once threads take turns: patches of text belong here.
+        active: threads take turns, so changes of text are to be kept here.
     """
 
     def __init__(self, write: Callable[[int, bytes], None]) -> None:
@@ -26,12 +28,12 @@ class DeferredText:
         """
         self._write = write
         self.active = False
-        self._due: dict[int, int] = {}  # address -> byte that is to be there
-        self._shown: dict[int, bytes] = {}  # address of a jump -> what reads are shown there
+        self._due: dict[int, int] = {}  # address -> the byte that is to be written there
+        self._shown: dict[int, bytes] = {}  # address of a jump -> the text that reads see there
 
     @property
     def jumps(self) -> Mapping[int, bytes]:
-        """Address of each jump into the lock -> what reads are shown there."""
+        """Address of each jump in memory -> the text that reads see there."""
         return self._shown
 
     def patch(self, addr: int, code: bytes) -> None:
@@ -39,17 +41,16 @@ class DeferredText:
         self._due.update(enumerate(code, addr))
 
     def put_back(self, addr: int, code: bytes) -> None:
-        """Write `code` at `addr` when the guest goes on, and show it until then in place of what
-        stands there.
-        """
+        """Write `code` at `addr` when the guest goes on, over a jump; reads see it until then."""
         self._shown[addr] = code
         self.patch(addr, code)
 
     def overlay(self, addr: int, data: bytes) -> bytes:
-        """Return memory as reads are shown it, breakpoints included.
+        """Return memory as reads see it, the core's breakpoints included.
 
         Args:
-            data: what stands at `addr`.
+            addr: where `data` was read.
+            data: the bytes in memory.
         """
         if not self._due and not self._shown:
             return data
@@ -64,12 +65,12 @@ class DeferredText:
 
     def write_all(self, stops: Iterable[int], jump_at: Callable[[int], bytes],
                   read: Callable[[int, int], bytes]) -> None:
-        """Write what is due. The guest is about to go on.
+        """Write the changes. The guest is about to go on.
 
         Args:
-            stops: addresses of breakpoints: a jump is written there.
-            jump_at: address -> that jump; raises Unsupported where none fits.
-            read: (address, bytes) -> memory as it is shown.
+            stops: addresses of breakpoints; jumps are written there instead.
+            jump_at: (address) -> that jump; raises Unsupported where none fits.
+            read: (address, size) -> memory as reads see it.
         """
         if not self._due:
             return

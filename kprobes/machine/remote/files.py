@@ -1,5 +1,4 @@
-"""Finds the files that a remote guest has loaded, as a debugger does: symbols and code of its
-program and libraries.
+"""Finds the program and libraries that a remote guest has loaded, as a debugger does.
 
 System V ABI, "Process Initialization" (the auxiliary vector) and <link.h> (struct r_debug, struct
 link_map).
@@ -21,17 +20,24 @@ from ...image import Image, read_elf
 from ...symbols import Symbols
 from .target import RemoteTarget
 
-AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY, AT_RANDOM = 3, 4, 5, 6, 7, 9, 25
-PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = (
-    2,
-    6,
-    21,
-    0x70000016,
-    0x70000035,
-)
-LARGEST = 1 << 20  #: bytes of a function or object of a module
-STACK = 1 << 15  #: bytes of a stack that are surely there
-MOST = 4096  #: entries of the dynamic section, and libraries
+# types of entries of the auxiliary vector
+AT_PHDR = 3
+AT_PHENT = 4
+AT_PHNUM = 5
+AT_PAGESZ = 6
+AT_BASE = 7
+AT_ENTRY = 9
+AT_RANDOM = 25
+# types of program headers, and tags of the dynamic section
+PT_DYNAMIC = 2
+PT_PHDR = 6
+DT_DEBUG = 21
+DT_MIPS_RLD_MAP = 0x70000016
+DT_MIPS_RLD_MAP_REL = 0x70000035
+
+LARGEST = 1 << 20  #: the most bytes of a function or object of a module
+STACK = 1 << 15  #: bytes of a stack that are certainly mapped
+MOST = 4096  #: the most entries of the dynamic section, and the most libraries
 
 Read = Callable[[int, int], bytes]
 
@@ -82,9 +88,9 @@ def auxiliary(data: bytes, word: int, order: str) -> dict[int, int]:
     """Return an auxiliary vector: type -> value.
 
     Args:
-        data: as the stub shows it.
+        data: the vector's bytes, as the stub sends them.
         word: bytes of a word.
-        order: of its bytes, "little" or "big".
+        order: byte order of a word, "little" or "big".
     """
     words = [int.from_bytes(data[at:at + word], order)  # type: ignore[arg-type]
              for at in range(0, len(data) - len(data) % (2 * word), word)]
@@ -98,10 +104,10 @@ class Linked:
         """Prepare.
 
         Args:
-            read: reads guest memory.
-            vector: the auxiliary vector.
-            bits: of a word.
-            order: of its bytes.
+            read: (address, size) -> guest memory.
+            vector: the auxiliary vector, type -> value.
+            bits: width of a word.
+            order: its byte order, "little" or "big".
         """
         self._read = read
         self._vector = vector
@@ -109,9 +115,7 @@ class Linked:
         self._order = order
 
     def libraries(self) -> Iterator[tuple[int, str]]:
-        """Yield (bias, path) of each library; none where the list is not there, or as far as it is
-        not damaged.
-        """
+        """Yield (bias, path) of each library. A damaged list is followed as far as it is sound."""
         seen: set[int] = set()
         try:
             entry = self._at(self._debug() + self._word)
@@ -153,6 +157,7 @@ class Linked:
         return int.from_bytes(self._read(addr, size or self._word), order)
 
     def _string(self, addr: int) -> str:
+        """Read a path, up to its NUL; "" at address 0."""
         text = b""
         while addr and len(text) < 4096 and b"\0" not in text:
             at = addr + len(text)
@@ -195,11 +200,9 @@ class Loads:
         if image is None:
             return
         entry = self.vector.get(AT_ENTRY)
-        bias = (
-            0
-            if image.kind == "exec" or entry is None or image.entry is None
-            else entry - image.entry
-        )
+        bias = 0
+        if image.kind != "exec" and entry is not None and image.entry is not None:
+            bias = entry - image.entry
         self._enter(image, bias, "")
         self._symbols.main = image.name
 
@@ -219,6 +222,8 @@ class Loads:
         return tuple(new)
 
     def _enter(self, image: Image, bias: int, module: str) -> None:
+        """Note that a file is loaded, and enter its symbols; arguments as RemoteFile's attributes.
+        """
         self._loaded.append(RemoteFile(image, bias, module))
         self._loaded[-1].tell(self._symbols)
 
@@ -226,7 +231,8 @@ class Loads:
         """Forget a module, and return the addresses of the pages that its symbols lie in.
 
         Args:
-            page: bytes.
+            name: of the module.
+            page: bytes of a page.
 
         Raises:
             Unsupported: no symbol of it is known.
@@ -256,12 +262,13 @@ class Loads:
         """Return (start, end) of what is known to be mapped: segments, and the top of the stack by
         the vector.
         """
-        words = self.vector.get(AT_RANDOM)
-        upwards = self._arch.abi is not None and self._arch.abi.upwards
-        stack = (
-            [] if words is None else [(words, words + STACK) if upwards else (words - STACK, words)]
-        )
-        return sorted(span for span in {*self.spans, *stack} if span[0] < span[1])
+        spans = set(self.spans)
+        outermost = self.vector.get(AT_RANDOM)  # an address near the stack's outermost end
+        if outermost is not None:
+            upwards = self._arch.abi is not None and self._arch.abi.upwards
+            start = outermost if upwards else outermost - STACK
+            spans.add((start, start + STACK))
+        return sorted(span for span in spans if span[0] < span[1])
 
     @property
     def nothing(self) -> bool:
@@ -282,11 +289,16 @@ class Loads:
 
 
 def arch_of(target: RemoteTarget, image: Image | None, name: str | None) -> Arch:
-    """Return the guest's architecture: as asked for, else by its file, else by the stub's word.
+    """Return the guest's architecture, by its file, else by name, else as the stub says.
 
     Args:
-        image: its file; None: not known.
-        name: what was asked for; None: nothing.
+        target: the stub.
+        image: the program's file; None: it is not known.
+        name: the architecture's name, where the user has given one. It decides between several
+            architectures that a file may be for.
+
+    Raises:
+        ImageError: nothing tells the architecture.
     """
     if image is not None:
         return of_elf(image.machine, image.bits, image.order, image.flags, image.profile, name)

@@ -1,6 +1,4 @@
-"""Code that a remote guest is made to execute for the library: a system call, or a function of a
-kernel.
-"""
+"""Code that a remote guest executes for the library: a system call, or a function of a kernel."""
 
 from __future__ import annotations
 
@@ -32,8 +30,11 @@ class InjectedCode:
         """Prepare; nothing is executed.
 
         Args:
-            guest: where arguments are copied to.
+            guest: the guest's memory, where arguments are copied to.
+            target: the stub.
+            control: runs the guest.
             lock: says where code may stand, and how it ends, while threads take turns.
+            threads: the guest's threads, and their registers.
         """
         self._guest = guest
         self._arch = guest.arch
@@ -43,12 +44,13 @@ class InjectedCode:
         self._threads = threads
 
     def execute(self, code: bytes, values: Mapping[str, int], laid: bytes, result: str) -> int:
-        """Have the current thread execute `code` once, and put registers and memory back.
+        """Have the current thread execute code once, and put registers and memory back.
 
         Args:
+            code: the instructions.
             values: register -> its value; less than 0: the address of `laid`.
-            laid: bytes that are laid on the stack meanwhile.
-            result: a register.
+            laid: bytes that are on the stack meanwhile.
+            result: name of a register.
 
         Returns:
             The value of that register when the code has been executed.

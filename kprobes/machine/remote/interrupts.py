@@ -1,8 +1,8 @@
-"""Stopping a remote guest that runs, because the time is over or the user has interrupted the run.
+"""Stopping a running remote guest, because the time is over or the user has interrupted the run.
 
 An interrupt and the guest's own stops may cross: the guest stops for another reason, and the
-interrupt arrives later. Those are counted (`RemoteInterrupts.late`), so that the stop that comes of
-one later is not taken for the guest's own.
+interrupt arrives later. Such interrupts are counted (`RemoteInterrupts.late`), so that their stop
+is not taken for one of the guest's own.
 
 A process behind gdbserver that runs on this computer is stopped by a signal to itself. gdbserver's
 own interrupt is SIGINT to the process group of which the process would be the leader (gdbserver 13:
@@ -30,10 +30,10 @@ from .threads import RemoteThreads
 
 #: signal numbers as stubs say them: GDB's, where SIGSTOP is 17 ("gdb/signals.def")
 SIGTRAP, SIGINT, STOPPED = 5, 2, 17
-#: seconds: where a thread has come to a probe within that time, the next one is waited for that
-#: long
+#: Where threads take turns, seconds to wait for the next one to come to a probe by itself: LATELY
+#: if one has come within as many seconds, else QUIET.
 LATELY = 1.0
-QUIET = 0.02  #: seconds that one is waited for where none has come lately
+QUIET = 0.02
 PROC = Path("/proc")
 NO_GROUP = (
     "the machine is gone. gdbserver's interrupt goes to the process group that the process leads: "
@@ -66,7 +66,8 @@ def interrupt_of(target: RemoteTarget, thread: str, auxiliary: bytes) -> Interru
     """Return how the process behind a stub is stopped.
 
     Args:
-        thread: one of its threads, as the stub names it.
+        target: the stub.
+        thread: one of the process's threads, as the stub names it.
         auxiliary: its auxiliary vector, as the stub shows it; b"": the stub shows none.
     """
     pid = pid_of(thread)
@@ -83,8 +84,10 @@ def interrupt_of(target: RemoteTarget, thread: str, auxiliary: bytes) -> Interru
 
 
 def _is_here(pid: int, auxiliary: bytes) -> bool:
-    """Return True where this computer's process of that number is the stub's: the vector has random
-    addresses.
+    """Tell whether the stub's process is one of this computer.
+
+    It is if a process here has the same number, is traced, and has the same auxiliary vector: that
+    has random addresses.
     """
     try:
         traced = b"TracerPid:\t0\n" not in (PROC / str(pid) / "status").read_bytes()
@@ -116,12 +119,14 @@ class RemoteInterrupts:
         """Prepare; nothing is sent.
 
         Args:
-            lock: how threads are kept apart.
+            target: the stub.
+            threads: the guest's threads, and their registers.
+            lock: by which threads take turns.
             detours: code in the guest that leads to programs.
             interrupt: how the guest is stopped.
-            console: gets what the guest prints meanwhile.
+            console: called with what the guest prints meanwhile.
             system: the guest is a whole machine.
-            note: told of every stop; returns what the stop is.
+            note: called with every stop; returns it as RunControl has to take it.
         """
         self._target = target
         self._threads = threads
@@ -154,22 +159,21 @@ class RemoteInterrupts:
             self.late += 1
             self._keep(stop)
         while stop.kind == "signal" and self._threads.turn_to(detours.inside, self._system):
-            if detours.asks(self._pc):  # on to its end, where no thread stands
+            if detours.asks(self._pc):  # serve the program's request, and step on
                 self._threads.move(detours.answer(self._threads.regs[self._threads.current]))
             self._threads.flush()
             self._target.resume(step=True, thread=self._threads.name)
             stop = self._stopped_by(deadline)
 
     def arrives(self, stop: StopReply) -> bool:
-        """Take a stop as that of a late interrupt, where one is due and the stop may be it."""
+        """Tell whether a stop is that of a late interrupt, which is then not late any more."""
         if not self.late or stop.call is not None or stop.code not in self._interrupt.signals:
             return False
         self.late -= 1
         return True
 
     def take_back(self) -> None:
-        """Let the guest run until no interrupt is on its way any more: without the library it would
-        die of one.
+        """Let the guest run until no interrupt is on its way to it, which would end it later.
 
         Signals of the guest's own that wait here are delivered meanwhile. The guest may end.
 
@@ -191,16 +195,19 @@ class RemoteInterrupts:
                 self.signals.append((stop.thread, stop.code))
 
     def _is_interrupt(self, stop: StopReply, breakpoints: set[int]) -> bool:
-        """Return True for the stop of the interrupt just sent: not for a breakpoint's, which may be
-        the same signal.
+        """Tell whether a stop is that of the interrupt just sent.
+
+        A breakpoint's stop may be the same signal.
         """
         if stop.code not in self._interrupt.signals or stop.call is not None:
             return False
         return stop.code != SIGTRAP or not (self._pc in breakpoints or self._detours.asks(self._pc))
 
     def _halt_one(self) -> None:
-        """Stop one of several threads: the next that comes to a probe, where they do. Two would
-        stop at once.
+        """Stop one of several threads.
+
+        If threads come to probes, that is the next one that does: an interrupt could stop a second
+        one at the same time.
         """
         lock = self._lock
         deadline = time.monotonic() + self._target.link.timeout
@@ -223,21 +230,19 @@ class RemoteInterrupts:
             if not self._detours.inside(self._pc):
                 return
             self._threads.flush()
-            self._target.resume()  # it is about to stop, or has just
+            self._target.resume()  # it is in the lock's code: it will stop soon, or has stopped
 
     def _keep(self, stop: StopReply) -> None:
-        """Deliver the signal of a stop later, where it is the guest's own. A terminal's Ctrl-C is
-        not.
-        """
+        """Deliver the signal of a stop later, if it is the guest's own, not a terminal's Ctrl-C."""
         if stop.code not in {0, SIGTRAP, SIGINT, *self._interrupt.signals}:
             self.signals.append((stop.thread, stop.code))
 
     def _stopped_by(self, deadline: float) -> StopReply:
-        """Return the stop that ought to come. Without one the guest's state is unknown, and the
-        machine is given up.
+        """Return the next stop.
 
         Raises:
-            RemoteError: none has come when the monotonic clock says `deadline`.
+            RemoteError: none has come when the monotonic clock says `deadline`. The guest's state
+                is unknown then, so the connection is closed.
         """
         try:
             stop = self._target.wait(deadline - time.monotonic(), self._console)

@@ -1,8 +1,8 @@
 """A remote guest's memory as the core sees it.
 
-A whole machine's breakpoints are the stub's alone: what the core patches into text is shown to it,
-but is not there. A kernel reads its own text, compares and patches it, and takes breakpoint
-instructions there for its own. Only jumps to programs of ours really stand there.
+In a whole machine the core's breakpoints are not written: the stub's stop the guest, and reads only
+show the core's bytes. For a kernel reads, compares and patches its own text, and takes a breakpoint
+instruction there for its own. Only jumps to programs in the guest are really written.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ BLOCK = 4096  #: bytes of memory for which what is shown is looked up together
 
 
 class RemoteMemory:
-    """Reads, writes and patches.
+    """Reads, writes and patches a guest's memory.
 
     Attributes:
-        ours: returns True for an address in pages of the library's: code is really written there.
-        deferred: patches of text that other threads execute, and what is shown there.
+        ours: (address) -> True in the library's own pages, where code is really written.
+        deferred: changes of text while threads take turns, and what reads see meanwhile.
     """
 
     def __init__(
@@ -40,11 +40,15 @@ class RemoteMemory:
         code: Callable[[int], bool],
         deferred: DeferredText,
     ) -> None:
-        """Take the memory of a stub's guest.
-
+        """
         Args:
+            target: the stub.
+            threads: the guest's threads, and their registers.
+            arch: its architecture.
+            ours: (address) -> True in the library's own pages.
             system: the guest is a whole machine.
-            code: returns True for an address in what is loaded and executed: that may be flash.
+            code: (address) -> True in code of loaded files, which may be in flash.
+            deferred: takes changes of text while threads take turns.
         """
         self._target = target
         self._threads = threads
@@ -53,13 +57,17 @@ class RemoteMemory:
         self._system = system
         self._code = code
         self.deferred = deferred
-        # block -> address -> what is shown, what is there
+        # block -> address -> (bytes that reads see, bytes in memory)
         self._shown: dict[int, dict[int, tuple[bytes, bytes]]] = {}
-        # address of one that really stands in text -> what stood there
+        # address of a jump that was written into a whole machine's text -> the bytes beneath it
         self._jumps: dict[int, bytes] = {}
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return guest memory, with breakpoints where they seem to stand. GuestFault."""
+        """Return guest memory as the core has left it, breakpoints included.
+
+        Raises:
+            GuestFault: there is no such memory.
+        """
         data = self._reaching(addr, lambda: self._target.read(addr, size))
         if self._shown:
             return self._over(addr, data)
@@ -119,13 +127,16 @@ class RemoteMemory:
         return target is not None and self.ours(target)
 
     def _lay(self, addr: int, code: bytes) -> None:
+        """Write code into a whole machine's text."""
         self._reaching(addr, lambda: self._target.write(addr, code))
 
     def _near(self, addr: int, size: int) -> Iterator[tuple[int, tuple[bytes, bytes]]]:
+        """Yield the items of `_shown` in the blocks that [addr, addr + size) touches."""
         for start in range(addr & -BLOCK, addr + size, BLOCK):
             yield from self._shown.get(start, {}).items()
 
     def _over(self, addr: int, data: bytes) -> bytes:
+        """Return `data`, read at `addr`, with the bytes that reads are to see."""
         out = bytearray(data)
         for place, (shown, _) in self._near(addr, len(data)):
             lo, hi = max(place, addr), min(place + len(shown), addr + len(data))
@@ -134,17 +145,18 @@ class RemoteMemory:
         return bytes(out)
 
     def _reaching(self, addr: int, access: Callable[[], T]) -> T:
-        """Return what `access` returns.
+        """Access memory at an address, and return what `access` returns.
 
-        In a whole machine it goes by the current CPU's page tables, and is tried once more in the
-        state in which that CPU may access `addr`.
+        A whole machine's stub goes by the current CPU's page tables, and by what that CPU may
+        access in its present state. Where that fails, the access is tried once more with the CPU
+        in the state (kernel's or program's) in which it may.
         """
         if self._system:
             self._target.choose(self._threads.name)
         try:
             return access()
         except GuestFault:
-            facts = facts_of(self._arch)  # QEMU shows what the CPU may access as it stands
+            facts = facts_of(self._arch)
             state = facts.kernel if addr >> self._arch.bits - 1 else facts.program
             if not self._system or state is None or state[0] not in self._threads.slots:
                 raise
@@ -153,8 +165,15 @@ class RemoteMemory:
 
     @contextmanager
     def _standing(self, name: str, bits: int, value: int) -> Iterator[None]:
-        """Give bits of a register of the current CPU's a value meanwhile."""
-        slot, order = self._threads.slots[name], self._arch.order
+        """Set bits of one of the current CPU's registers, inside a with block.
+
+        Args:
+            name: the register, as the stub calls it.
+            bits: mask of the bits.
+            value: what they are set to, in their places.
+        """
+        slot = self._threads.slots[name]
+        order = self._arch.order
         self._target.choose(self._threads.name)
         was = self._target.register(slot.number)
         now = int.from_bytes(was, order.value) & ~bits | value

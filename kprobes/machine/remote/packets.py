@@ -1,9 +1,8 @@
-"""Packets of the GDB remote protocol over a socket: framing, acknowledgements, escapes, run
-lengths, time limits.
+"""Packets of the GDB remote protocol over a socket: framing, acknowledgements, time limits.
 
-The format is GDB's manual, appendix "Remote Protocol", "Overview": `$payload#checksum`, `}`
-escapes, `*` repeats. Whoever is at the other end may lie, stall or send rubbish: everything ends in
-an answer or a RemoteError within the time limit.
+The format is in GDB's manual, appendix "Remote Protocol", "Overview": `$payload#checksum`; `}`
+escapes the next byte, `*` repeats the last one. The other end may lie, stall or send rubbish: every
+question ends in an answer or a RemoteError within the time limit.
 """
 
 from __future__ import annotations
@@ -59,14 +58,13 @@ def unescape(data: bytes) -> bytes:
 
 
 def expand(payload: bytes) -> bytes:
-    """Return a payload without run lengths: behind `0*` the next character's code, less 29, counts
-    further `0`s.
+    """Return a payload with its run lengths written out.
+
+    In `0*C` the code of the character C, less 29, says how many more `0`s there are.
     """
-    return (
-        _REPEATS.sub(lambda found: found[1] * (found[2][0] - 28), payload)
-        if b"*" in payload
-        else payload
-    )
+    if b"*" not in payload:
+        return payload
+    return _REPEATS.sub(lambda found: found[1] * (found[2][0] - 28), payload)
 
 
 class Connection:
@@ -76,12 +74,12 @@ class Connection:
     it is closed.
 
     Attributes:
-        timeout: seconds that an answer may take, but for that to a continued guest.
-        busy: lock, held by the thread whose answers come.
-        reads: bytes that the other end reads at once, and only while it has nothing else to do, but
-            for acknowledgements one by one; 0: not known.
-        left: True when the other end has gone.
-        end: the stop reply by which it has told of the program's end before it went; b"": none.
+        timeout: seconds that an answer may take. A stop reply of a running guest may take longer.
+        busy: lock that a thread holds while it waits for answers.
+        reads: bytes that the other end reads at a time, where that is known: it reads so many only
+            when it is idle, and acknowledgements one by one at any time. 0: not known.
+        left: the other end has closed the connection.
+        end: the stop reply by which it has reported the program's end before; b"": it has not.
     """
 
     reads = 0
@@ -95,10 +93,10 @@ class Connection:
         self._buffer = bytearray()
         self._polling = Polling()
         self._acknowledges = True
-        # acknowledgements: they go with the next packet, or before anything is waited for
+        # acknowledgements to send: with the next packet, or before waiting for anything
         self._due = b""
-        self._early = 0  # answers that are acknowledged already
-        self._sent = b""
+        self._early = 0  # answers that were acknowledged before they have come
+        self._sent = b""  # the last packets, to be sent again if the other end asks
 
     @classmethod
     def open(
@@ -127,7 +125,7 @@ class Connection:
                 time.sleep(0.01)
 
     def no_acknowledgements(self) -> None:
-        """From now on neither side acknowledges packets (QStartNoAckMode was accepted)."""
+        """Neither send nor expect acknowledgements from now on: QStartNoAckMode was accepted."""
         self._acknowledges = False
 
     def send(self, *payloads: bytes) -> None:

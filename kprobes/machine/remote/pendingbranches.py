@@ -1,10 +1,10 @@
-"""Branches that wait for their delay slot where a guest stops.
+"""Pending branches: the guest stops in a delay slot, and its branch is not taken yet.
 
-QEMU's stub shows no such branch on MIPS and SuperH, and a write of pc does not end it: the guest
-would execute one instruction wherever it is sent, and take the branch then. So no run ends there: a
-step that would is made longer, and what faults in a delay slot is left behind by a NOP in its
-place. PA-RISC's and SPARC's stubs show them; there a bounded run counts as the others do, and as a
-probed one.
+On MIPS and SuperH QEMU's stub does not show a pending branch, and setting pc does not cancel it:
+the guest would execute one instruction where it is sent, and take the branch then. So a guest is
+never left in a delay slot. A step that would end in one is followed by another; if the instruction
+in the slot has failed, a NOP is executed in its place. On PA-RISC and SPARC the stub shows pending
+branches in a register (npc), and nothing need be done.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from .target import RemoteTarget
 
 
 class PendingBranches:
-    """Finds branches that wait, and has them taken.
+    """Finds pending branches, and has them taken.
 
     Attributes:
-        nop: an instruction that does nothing; b"": every branch that waits is seen in a register.
+        nop: an instruction that does nothing; b"": the stub shows pending branches.
     """
 
     def __init__(self, target: RemoteTarget, arch: Arch) -> None:
@@ -31,12 +31,12 @@ class PendingBranches:
         self.nop = facts_of(arch).nop
 
     def at(self, pc: int, before: int | None = None) -> bool:
-        """Return True where the instruction at `pc` stands in a delay slot.
+        """Tell whether the instruction at `pc` is in a delay slot.
 
         Args:
-            before: address that the last step was made from: only a step from the branch leads into
-                the slot; None:
-                not known.
+            pc: where the guest has stopped.
+            before: pc before the last step: only a step from the branch leads into its slot. None:
+                it is not known.
         """
         size = len(self.nop)
         if not size or before not in (None, pc - size):
@@ -47,14 +47,14 @@ class PendingBranches:
             return False
 
     def leave(self, pc: int, step: Callable[[], object]) -> bool:
-        """Have a branch taken that waits for the instruction at `pc`, which has failed and is not
-        executed again.
+        """Have a pending branch taken, without the instruction in its slot, which has failed.
 
         Args:
+            pc: address of that instruction.
             step: has the thread make one step.
 
         Returns:
-            False where no branch waits; else pc is elsewhere now.
+            False where no branch is pending. True: pc is now where the branch leads.
         """
         if not self.at(pc):
             return False

@@ -11,12 +11,14 @@ import os
 import time
 from collections.abc import Callable
 
-LONGEST = 250e-6  #: seconds awake in one wait: twice what QEMU takes for a stop
-OTHERS = 20e-6  #: seconds for which the processor is lent where another process takes it
-#: waits in a row in which another process takes it, or that last longer; then all are asleep
+LONGEST = 250e-6  #: the longest busy wait in seconds: twice what QEMU takes for a stop
+#: A call of LEND that takes longer, in seconds, has let another process run: the wait is given up.
+OTHERS = 20e-6
+#: Busy waits in a row without an answer (given up, or too long) until there are none for a while.
 TRIALS = 3
-REST = 3.0  #: seconds of that. A process that takes the processor has it for some 3 ms
-#: gives the processor to others that want it; None: the system has no such call
+#: Seconds without busy waits then. Another process that gets the processor has it for some 3 ms.
+REST = 3.0
+#: Offers the processor to other processes; None: the system has no such call.
 LEND: Callable[[], None] | None = getattr(os, "sched_yield", None)
 
 
@@ -30,19 +32,20 @@ class Polling:
             lend: gives the processor to other processes; None: all waits are asleep.
         """
         self._lend = lend
-        self._failed = 0  # waits in a row that came to nothing
-        self._asleep = 0.0  # when the next busy one may be, by the performance counter
+        self._failed = 0  # busy waits in a row without an answer
+        self._asleep = 0.0  # time of the next busy wait, by the performance counter
 
     def read(self, channel: int, size: int, seconds: float) -> bytes | None:
         """Return what comes soon.
 
         Args:
             channel: the file descriptor.
-            size: bytes at most.
-            seconds: of the wait at most.
+            size: the most bytes to read.
+            seconds: how long to wait at most.
 
         Returns:
-            Bytes, b"" at the end; None where the caller is to sleep until something comes.
+            The bytes; b"" at the end of the stream. None: nothing has come, and the caller should
+            wait asleep.
 
         Raises:
             OSError: as os.read() does.

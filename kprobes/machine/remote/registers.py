@@ -1,5 +1,6 @@
-"""Registers of one thread of a remote guest: read when they are asked for, once a stop; written
-before it runs on.
+"""Registers of one thread of a remote guest.
+
+A register is read when it is first used after a stop, and written just before the guest runs on.
 """
 
 from __future__ import annotations
@@ -33,20 +34,22 @@ class StubRegisterFile:
         """Prepare; nothing is read.
 
         Args:
-            slots: name -> register of the stub's.
-            places: see places().
+            target: the stub.
+            arch: the guest's architecture.
+            slots: name -> register, as the stub has them.
+            places: name -> its offset in a g packet, as of places().
         """
         self.thread: str | None = None
         self.away = False
         self._target = target
         self._order: Literal["little", "big"] = arch.order.value
         self._slots = slots
-        # name -> what the stub makes of a value that it shows otherwise
+        # name -> a function that makes of a value the one that the stub takes for it
         self._taken = facts_of(arch).taken
         self._places = places
         self._together = b""  # the g packet; b"": not read yet
-        self._single: dict[str, int] = {}  # name -> value that is known
-        self._changed: set[str] = set()  # names of those to be written
+        self._single: dict[str, int] = {}  # name -> value, of registers that are known
+        self._changed: set[str] = set()  # names of registers to be written
 
     def read(self, name: str) -> int:
         """Return a register of the stub's."""
@@ -103,11 +106,12 @@ class StubRegisterFile:
         self.write(name, value)
 
     def onward(self, pc: str) -> int | None:
-        """Return where the thread goes on, if only its pc has changed and resume() can say it;
-        None: it is written.
+        """Return the address where the thread goes on, if the resuming packet can say it.
+
+        It can if nothing but pc has changed; pc is not written then. None: it cannot.
 
         Args:
-            pc: name of that register.
+            pc: name of the pc register.
         """
         if self._changed == {pc} and self._target.goes_on(self.thread):
             self._changed.clear()
@@ -234,13 +238,16 @@ def accessors(
 
 
 def _field(part: Part, size: int) -> int:
+    """Return the mask of a part of a register of `size` bytes, shifted down to bit 0."""
     return (1 << (part.width or 8 * size - part.low)) - 1
 
 
 def _read_part(file: StubRegisterFile, part: Part, size: int) -> int:
+    """Read an architecture's register that is a part of one of the stub's."""
     return (file.read(part.name) >> part.low & _field(part, size)) << part.place
 
 
 def _write_part(file: StubRegisterFile, part: Part, size: int, value: int) -> None:
+    """Write an architecture's register that is a part of one of the stub's."""
     mask = _field(part, size) << part.low
     file.put(part.name, file.read(part.name) & ~mask | value >> part.place << part.low & mask)

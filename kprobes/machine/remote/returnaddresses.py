@@ -1,9 +1,8 @@
-"""True return addresses, for a process that goes on without the library: a forked child, or one
-that is let go.
+"""True return addresses, for a process that runs on without the library.
 
-The calls that return probes follow return through a trampoline. Where that is not served any more
-the process would be ended by its trap, so the addresses that the calls were made with are put back
-where the trampoline's is found.
+That is a forked child, or a process that is let go. The calls that return probes follow would
+return to a trampoline that is not served any more, and end the process by its trap. So the true
+return addresses are written wherever the trampoline's address is found.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
-"""Executable memory in a remote guest, of three kinds: pages of a process, by a system call that
-one of its threads is made to execute; an area that is set aside in a kernel or firmware; and what a
-Linux kernel's own allocator gives.
+"""Executable memory in a remote guest, for the library. There are three sources:
+
+- ProcessPages: a process's thread is made to execute a system call that maps pages;
+- AreaPages: an area of a kernel's or firmware's memory that the user has set aside;
+- KernelPages: a Linux kernel's own allocator is called.
+
+RemotePages hands them out.
 """
 
 from __future__ import annotations
@@ -15,16 +19,18 @@ from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
 from ...symbols import Symbols
 from .injected import InjectedCode
 
-GAPS = (0, 1 << 20, 1 << 24, 1 << 25)  # bytes above an image where there may be room
-READ_WRITE_EXECUTE = 7
+GAPS = (0, 1 << 20, 1 << 24, 1 << 25)  # distances in bytes above an image at which to try for room
+READ_WRITE_EXECUTE = 7  # arguments of mmap()
 PRIVATE = 2
-AT_ONCE = 64  #: pages that a kernel is asked for
-#: functions of Linux that give executable memory near the kernel's text, and the arguments before
-#: the size
+AT_ONCE = 64  #: pages that a kernel is asked for at a time
+#: Functions of Linux that give executable memory near the kernel's text, and the arguments that
+#: come before the size.
 ALLOCATORS = (("execmem_alloc", (0,)), ("module_alloc", ()))
-PROTECT = "set_memory_x"
-UNUSED = "_text"  #: Linux's first instruction: executed once, when it is started
-NOTHING = 4095  #: results from -4095 on are errors
+PROTECT = "set_memory_x"  #: function of Linux that makes memory executable
+#: Symbol of Linux's first instruction. It is executed once, when Linux starts, so that a called
+#: function may return there.
+UNUSED = "_text"
+NOTHING = 4095  #: results of system calls from -4095 on are errors
 
 
 class ProcessPages:
@@ -129,9 +135,7 @@ class AreaPages:
 
 
 class KernelPages:
-    """Pages that a Linux kernel gives its own modules, taken many at a time. They are not given
-    back.
-    """
+    """Pages of a Linux kernel's allocator for modules, many at a time. They are never freed."""
 
     def __init__(self, symbols: Symbols, page: int, injected: InjectedCode) -> None:
         """Prepare.
@@ -159,13 +163,14 @@ class KernelPages:
         self._free.append(addr)
 
     def _take(self, size: int) -> int:
+        """Have the kernel allocate executable memory, and return its address."""
         ways = [(name, args) for name, args in ALLOCATORS if name in self._symbols]
         if not ways or PROTECT not in self._symbols:
             raise Unsupported("a whole machine has nobody to ask for executable memory",
                               hint="pass scratch=(start, size), or symbols of a Linux kernel")
         if not self._injected.in_kernel:
             raise Unsupported(
-                "a kernel gives memory only to who runs in it",
+                "a kernel gives memory only to code that runs in it",
                 hint="run(until=) a function of the kernel first, of a system call for example",
             )
         name, args = ways[0]
@@ -179,6 +184,7 @@ class KernelPages:
         return start
 
     def _call(self, function: str, *args: int) -> int:
+        """Call a function of the kernel by its symbol."""
         return self._injected.call(
             self._symbols[function].address, args, self._symbols[UNUSED].address
         )
@@ -210,13 +216,15 @@ class RemotePages:
         return addr & -self._page in self._code
 
     def map_near(self, near: int, above: int, below: int = 0) -> int:
-        """Map a page for code: beside those that are near already, else not far above an image,
-        else below it where a jump reaches no other, else where the system likes.
+        """Map a page for code, as near as possible.
+
+        It is tried beside pages that are near already; then a little above the image; then, if no
+        jump reaches that, below the image; at last the system decides.
 
         Args:
             near: address that jumps are to lead to.
-            above: end of the image that it lies in.
-            below: start of that image; 0: it lies in none.
+            above: end of the image that has that address.
+            below: start of that image; 0: no image has it.
 
         Raises:
             NoMemory: the system gives none.

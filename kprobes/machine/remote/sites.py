@@ -1,8 +1,7 @@
-"""Call sites that run programs in the guest: a jump leads to a detour, which saves registers, runs
-the programs, and jumps on to the displaced instructions. Nothing of it stops.
+"""Call sites that run programs in the guest, without a stop.
 
-Pages of call sites and pages of detours are beside each other. Detours are never taken back while
-there is a guest: a thread may stand in one.
+A jump at the call site leads to a detour, which saves registers, runs the programs, and jumps on to
+the displaced instructions. Detours are never freed while there is a guest: a thread may be in one.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .files import AT_RANDOM, Loads
 from .hostreads import HostReads
 from .target import RemoteTarget
 
-STACK = 4 << 20  #: bytes below a process's first stack frame that are its stack in any case
+STACK = 4 << 20  #: bytes below a process's first stack frame that certainly belong to its stack
 
 
 @frozen
@@ -32,11 +31,11 @@ class DetourHooks:
     """Callbacks of a run about detours that lead to programs in the guest.
 
     Attributes:
-        inside: returns True for an address in code of the library's that they lead through.
+        inside: (address) -> True in code of the library's that detours lead through.
         going: called before the guest runs.
-        ending: called before the program ends, where the stub tells of that.
-        asks: returns True for a pc where a program asks the host to read memory.
-        answer: does what is asked; returns the address where the guest goes on.
+        ending: called before the program ends, where the stub reports that.
+        asks: (pc) -> True where a program asks the host to read memory.
+        answer: (registers) reads for it; returns the address where the guest goes on.
     """
 
     inside: Callable[[int], bool] = lambda pc: False
@@ -66,7 +65,9 @@ class RemoteView:
         copies: the maps that the guest has copies of; None: it has none.
         code: (start, end) of programs.
         asking: (asks, answer) as of DetourHooks.
-        read, write, alloc: the machine's.
+        read: (address, size) -> guest memory, the machine's method.
+        write: (address, bytes) writes it, the machine's method.
+        alloc: (size) -> address of new memory, the machine's method.
     """
 
     def __init__(
@@ -83,11 +84,13 @@ class RemoteView:
         """Prepare.
 
         Args:
-            there: returns True while there is a guest.
-            fresh: bytes -> address of new pages, which are never taken back.
-            spans: returns (start, end) of what the system has mapped for certain.
+            machine: the guest's.
+            saving: how a detour saves registers.
+            there: () -> True while there is a guest.
+            fresh: (size) -> address of new pages, which are never taken back.
+            spans: () -> (start, end) of all that is certainly mapped.
             kernel: the guest is a whole machine.
-            several: returns True while there are several threads, or CPUs.
+            several: () -> True while there are several threads, or CPUs.
             asking: serves reads of programs.
         """
         self.arch = machine.arch
@@ -186,9 +189,11 @@ def view_of(
     architecture.
 
     Args:
-        there: returns True while there is a guest.
-        fresh: bytes -> address of new pages, which are never taken back.
-        loads: says where files are loaded, and so what is mapped.
+        machine: the guest's.
+        target: the stub.
+        there: () -> True while there is a guest.
+        fresh: (size) -> address of new pages, which are never taken back.
+        loads: knows where files are loaded, and so what is mapped.
         kernel: the guest is a whole machine.
     """
     known = row(machine.arch, DetourCode) or DetourCode()
@@ -246,19 +251,21 @@ class CallSites:
         self._map_page = map_page
         self._patch = patch
         self.call_area = page if view else 0
-        self._plain: dict[int, bytes] = {}  # call site -> what stood there
-        # call site -> executions before the program that runs there now
+        self._plain: dict[int, bytes] = {}  # call site -> the bytes beneath the library's jump
+        # call site -> executions before the programs that run there now
         self._counted: dict[int, int] = {}
-        # call site -> its programs, and how often the first had run elsewhere
+        # call site -> (its programs, how often the first had run before it came there)
         self._running: dict[int, tuple[Sequence[GuestProgram], int]] = {}
-        self._room: list[tuple[int, int]] = []  # (start, end) of what is left in pages of detours
+        self._room: list[tuple[int, int]] = []  # (start, end) of free memory in pages of detours
         self._code: list[tuple[int, int]] = []  # (start, end) of these pages
-        # (call site, mode) -> the jump into the lock; None: threads do not take turns
+        # (call site, mode) -> the jump to code that takes the threads' lock; None: threads do not
+        # take turns
         self._lead: Callable[[int, int], bytes] | None = None
-        self._onward: dict[int, int] = {}  # call site at which threads stop -> where it leads
+        self._onward: dict[int, int] = {}  # call site where threads stop -> address where it leads
 
     @property
     def _view(self) -> RemoteView:
+        """The guest. Unsupported where it runs no programs."""
         if self._given is None:
             raise Unsupported(
                 "this remote machine runs no programs in the guest",
@@ -304,7 +311,7 @@ class CallSites:
         return False
 
     def serve_here(self, addr: int, programs: Sequence[object]) -> None:
-        """Return None: a call site is where a jump leads to."""
+        """Return None: no instruction of the text can be a call site itself."""
 
     def program_at(
         self, addr: int, programs: Sequence[GuestProgram], last: BuiltIn | None = None
@@ -312,6 +319,8 @@ class CallSites:
         """Run programs at a call site from now on.
 
         Args:
+            addr: the call site.
+            programs: compiled for this guest.
             last: not used: a program of the host's.
 
         Raises:
@@ -378,13 +387,14 @@ class CallSites:
         return self._onward[addr]
 
     def _leads_to(self, addr: int) -> tuple[int, int]:
-        """Return where a call site leads, and the mode there, before a jump of the library's stands
-        in it.
+        """Return (address, mode bits) of the code that a call site leads to.
 
-        That is where its own jump leads; where it returns instead, a copy of the instructions that
-        do.
+        Called before a jump to the lock is written there. A call site has a jump to displaced
+        instructions; the trampoline's has instructions that return, which are copied elsewhere.
         """
-        arch, jump, linkage = self._view.arch, self._view.arch.jump, self._view.arch.linkage
+        arch = self._view.arch
+        jump = arch.jump
+        linkage = arch.linkage
         assert jump is not None
         plain = self._plain[addr] = self._plain.get(addr) or self._view.read(addr, jump.size)
         returns = self._view.read(addr, len(linkage.back)) if linkage is not None else b""

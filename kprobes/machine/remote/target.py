@@ -53,9 +53,9 @@ class RemoteTarget:
         self.link = connection
         self._takes_pc = takes_pc
         connection.reads = reads
-        self._asked = False  # the registers of the thread that stops next were asked for
-        self._file = b""  # the registers that came with the last stop
-        self._unseen: StopReply | None = None  # a stop whose wait was broken off
+        self._asked = False  # a g packet was sent with the resuming one: its answer will come
+        self._file = b""  # that answer, after the stop
+        self._unseen: StopReply | None = None  # a stop that wait() has received and not returned
         answer = connection.ask(FEATURES)
         self.features = dict(_feature(word) for word in answer.decode("latin1").split(";") if word)
         if (
@@ -63,16 +63,17 @@ class RemoteTarget:
             and connection.ask(b"QStartNoAckMode") == b"OK"
         ):
             connection.no_acknowledgements()
-        # any: gdbserver has none yet
+        # choose any thread: gdbserver has not chosen one yet
         connection.ask(b"Hgp0.0" if self.features.get("multiprocess") == "+" else b"Hg0")
         self.traps = traps if "qXfer:siginfo:read" in self.features else None
         self.stops = StubBreakpoints(connection, self.read, self.write)
-        self._thread = ""
+        self._thread = ""  # the thread that packets for registers mean
         self._stopped_last = ""
-        self._said: tuple[bytes, StopReply | None] = b"", None  # the last stop: most are said again
+        # the last stop's packet, and what it says: most stops are the same as the one before
+        self._said: tuple[bytes, StopReply | None] = b"", None
         self._forked: Callable[[StopReply], None] | None = None  # lets a child go
         self._rejoined: Callable[[], None] | None = None  # a child has left its parent's memory
-        # system calls that matter, where the stub tells of all
+        # system calls to report, where the stub reports all; None: it reports those asked for
         self._among_all: frozenset[int] | None = None
         self._resumed: tuple[bool, str] = False, ""  # how the guest was resumed last: step, thread
         self.resumes_threads = b"c" in connection.ask(b"vCont?").split(b";")
@@ -320,6 +321,7 @@ class RemoteTarget:
             self._go(action)
 
     def _go(self, packet: bytes) -> None:
+        """Send a packet that lets the guest run, and ask for its registers at the next stop."""
         self._asked = bool(self.link.reads)
         if self._asked:
             self.link.send_apart(packet, b"g")
@@ -456,6 +458,16 @@ class RemoteTarget:
         )
 
     def _accepted(self, packet: bytes, what: str, addr: int | None = None) -> None:
+        """Send a packet that must be answered by OK.
+
+        Args:
+            packet: its payload.
+            what: what it asks for, for the error.
+            addr: the address concerned, for the error; None: there is none.
+
+        Raises:
+            RemoteError: the answer is another one.
+        """
         answer = self.link.ask(packet)
         if answer != b"OK":
             said = answer.decode("latin1")[:40] or "nothing: it does not know how"
@@ -473,11 +485,13 @@ def _feature(word: str) -> tuple[str, str]:
 
 
 def _number(element: ElementTree.Element, name: str, default: int) -> int:
+    """Return a numeric attribute of an element, at most 65,536; `default` where it has none."""
     text = element.get(name, "")
-    return (
-        min(int(text), 1 << 16) if text.isascii() and text.isdigit() and len(text) < 8 else default
-    )
+    if text.isascii() and text.isdigit() and len(text) < 8:
+        return min(int(text), 1 << 16)
+    return default
 
 
 def _refused(answer: bytes) -> bool:
+    """Tell whether an answer says that the stub cannot do what was asked: "", or an error."""
     return not answer or _REFUSED.fullmatch(answer) is not None

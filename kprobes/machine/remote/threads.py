@@ -1,6 +1,4 @@
-"""Threads of a remote guest as CPUs: each has registers of its own, and so a control block of the
-core's.
-"""
+"""Threads of a remote guest, each of which is a CPU to the core: it has registers of its own."""
 
 from __future__ import annotations
 
@@ -44,7 +42,10 @@ class RemoteThreads:
         """Make the CPUs.
 
         Args:
-            slots: name -> register of the stub's.
+            target: the stub.
+            machine: the guest's.
+            arch: its architecture.
+            slots: name -> register, as the stub has them.
             most: number of threads that may stand in a hit at once.
             system: the guest is a whole machine, whose processors are there from the start.
         """
@@ -60,7 +61,7 @@ class RemoteThreads:
             Regs(machine, *accessors(file, slots, arch), cpu)
             for cpu, file in enumerate(self._files)
         ]
-        self._used = self._files[:len(names)]  # those that are a thread's: the others hold nothing
+        self._used = self._files[:len(names)]  # those that belong to a thread
         self.current = 0
         self.apart = False
         parts = parts_of(arch, slots)
@@ -89,15 +90,16 @@ class RemoteThreads:
         ]
 
     def turn_to(self, inside: Callable[[int], bool], every: bool) -> bool:
-        """Make a thread the current one whose pc is at a certain place; each time another one, as
-        they may wait.
+        """Make a thread the current one that is at a certain place.
+
+        Repeated calls choose one after the other, as one may wait for another.
 
         Args:
-            inside: returns True for such a pc.
+            inside: (pc) -> True at that place.
             every: look at all threads, not only at the current one.
 
         Returns:
-            False where none is there.
+            False where no thread is there.
         """
         first = self.current + 1 if every else self.current
         cpus = [(first + n) % len(self.regs) for n in range(len(self.regs) if every else 1)]
@@ -132,10 +134,10 @@ class RemoteThreads:
         return self.regs[known]
 
     def send(self, ours: Callable[[int], bool]) -> None:
-        """Send CPUs on whose pc was set by their registers.
+        """Move the CPUs whose pc was set by way of their registers.
 
         Args:
-            ours: returns True for a pc in code of the library's.
+            ours: (pc) -> True in code of the library's.
 
         Raises:
             MachineBusy: a CPU is in a hit, and stays where it is.
@@ -171,8 +173,9 @@ class RemoteThreads:
             file.write("npc", target + 4)
 
     def start(self, target: int) -> None:
-        """Send the current CPU to code that has nothing to do with where it stands: nothing
-        nullifies its first instruction, and no system call begins again.
+        """Send the current CPU to code that does not continue what it was doing.
+
+        A pending nullification and an interrupted system call must not affect that code.
         """
         self._nullifies_next()
         self._leave_call(self._files[self.current])

@@ -52,11 +52,13 @@ class LockTrampolines:
         self._lock = lock
 
     def jump_in(self, addr: int, mode: int = 0) -> bytes:
-        """Return the jump that is to stand at `addr`: to an entry trampoline, which is made where
-        there is none.
+        """Return the jump that is to stand at an address, to an entry trampoline.
+
+        The trampoline is made if there is none for that address.
 
         Args:
-            mode: mode bits of the code at `addr`; not 0: Thumb.
+            addr: the address.
+            mode: mode bits of the code there; not 0: Thumb.
 
         Raises:
             NoMemory: there is no room for the trampoline.
@@ -74,8 +76,9 @@ class LockTrampolines:
         return ahead + jump.encode(addr + len(ahead), self._entries[addr])
 
     def add_stop(self, place: int, addr: int) -> None:
-        """Note that the trap at `place` stops threads that have come to `addr`. A stub shows pc on
-        it or behind it.
+        """Note that the trap at `place` stops threads that have come to `addr`.
+
+        A stub may show the pc of the trap or behind it.
         """
         self.stops[place] = addr
         self.stops[place + len(self.trap)] = addr
@@ -90,6 +93,7 @@ class LockTrampolines:
         return self._exits[target]
 
     def _jump(self, place: int, target: int) -> bytes:
+        """Return a jump from `place` to `target`; a far one where the architecture has such."""
         if self._saving.far is not None:
             return self._saving.far(target)
         assert self._arch.jump is not None

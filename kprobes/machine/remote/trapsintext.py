@@ -1,8 +1,8 @@
-"""Traps of the core's in a process's text that stop it by themselves, under QEMU's user mode.
+"""Trap instructions in a process's text, used in place of the stub's breakpoints in qemu-user.
 
-A breakpoint of the stub's would do harm: QEMU translates a page with one instruction by
-instruction, so that all code in it runs slowly, probed or not. A trap that the guest executes is a
-signal instead, and pc is where the architecture's Linux shows it.
+QEMU translates a page that has one of its stub's breakpoints instruction by instruction, so that
+all code in the page runs slowly. The core's trap instructions stop the guest as well: the stub
+reports a signal, with pc where Linux shows it on that architecture.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ EXECUTED = 0x80
 
 
 class TrapsInText:
-    """Tells stops at traps as those at breakpoints of the stub's are told: SIGTRAP, with pc before
-    it.
-    """
+    """Makes a stop at a trap look like one at the stub's breakpoint: SIGTRAP, pc at the address."""
 
     def __init__(self, target: RemoteTarget, threads: RemoteThreads, breakpoints: set[int]) -> None:
         """Prepare.
 
         Args:
-            breakpoints: addresses of the core's: a trap stands at each.
+            target: the stub.
+            threads: the guest's threads, and their registers.
+            breakpoints: addresses of the core's breakpoints, each of which is a trap instruction.
         """
         self._target = target
         self._threads = threads
         self._breakpoints = breakpoints
-        self._signal, self._behind = target.traps or (SIGTRAP, 0)  # as the stub's own say it
+        # without such traps: what the stub says at its own breakpoints
+        self._signal, self._behind = target.traps or (SIGTRAP, 0)
 
     def told(self, stop: StopReply, sure: bool) -> StopReply:
-        """Return a stop as one at a breakpoint of the stub's is told, where it is one of a trap.
+        """Return a stop; if it is at a trap, as one at a breakpoint of the stub's.
 
         Args:
             stop: what the stub says.
-            sure: the guest ran freely, and was not interrupted; else pc may have come there in
-                another way.
+            sure: the guest ran freely, and no interrupt was on its way: then pc behind a trap means
+                that the trap was executed. Else the stop's siginfo is looked at.
         """
         if stop.code != self._signal or (not self._behind and stop.code == SIGTRAP):
             return stop
