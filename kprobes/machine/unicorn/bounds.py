@@ -1,4 +1,4 @@
-"""Bounds of runs: seconds and instructions. What is left of them is in RunState."""
+"""Bounds of runs, in seconds and in instructions. RunState.left counts the instructions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from .engine import CODE
 from .runstate import RunState
 from .watchdog import Deadline
 
-SINGLE_STEP = 2  # instructions: one, or a branch and its delay slot
-# instructions in a row in the sink's pages: displaced ones; more are the guest's own doing
+SINGLE_STEP = 2  # instructions of a single step: one, or a branch and its delay slot
+#: Instructions in a row in the core's pages that are not counted. There are more only if the guest
+#: itself executes what is there.
 PASSING = 1 << 12
 
 
@@ -35,9 +36,12 @@ class Bounds:
         """Prepare; nothing is bounded.
 
         Args:
+            cpu: whose instructions are counted.
+            state: the state of its runs.
+            delay_slots: tells which instructions are executed together with a branch.
             owned: the library has made the engine, and alone runs it.
         """
-        # the hook stays after a run: it is everywhere
+        # the hook is on all instructions, and stays after a run
         self._keeps = owned and cpu.guest.blocks.hooked_delay_slots
         self._cpu = cpu
         self._state = state
@@ -63,11 +67,9 @@ class Bounds:
         if max_insns is not None:
             self._count(max_insns)
         try:
-            return (
-                None
-                if timeout is None
-                else Deadline(timeout, partial(self._expire, self._state.depth))
-            )
+            if timeout is None:
+                return None
+            return Deadline(timeout, partial(self._expire, self._state.depth))
         except BaseException:
             self.end(None, max_insns is not None)
             raise
@@ -96,7 +98,7 @@ class Bounds:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Count no instructions meanwhile."""
+        """Count no instructions inside a with block."""
         left, self._state.left = self._state.left, []
         try:
             yield
@@ -105,8 +107,9 @@ class Bounds:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Count no instructions meanwhile, and take the hook away where it does harm in delay
-        slots.
+        """Count no instructions inside a with block; without the hook, where it does harm.
+
+        On some engines a hook does harm in delay slots (Blocks.hooked_delay_slots).
         """
         hooked = bool(self._hooks) and not self._cpu.guest.blocks.hooked_delay_slots
         with self.paused():
@@ -120,7 +123,8 @@ class Bounds:
 
     @contextmanager
     def none_but_ours(self) -> Iterator[None]:
-        """Stop the guest meanwhile before the first instruction that is not in the core's pages."""
+        """Stop the guest before the first instruction outside of our pages, inside a with block.
+        """
         self._state.left.append(0)
         self._state.own_in_row = 0
         try:
@@ -131,10 +135,10 @@ class Bounds:
             self._harm_no_more()
 
     def close(self) -> None:
-        """Take the hook away that counts: nothing runs, or an unbounded run is about to.
+        """Take the counting hook away. Called when nothing runs, or an unbounded run begins.
 
-        Within a run it stays, as hooks that come and go would pile up; and after a run on an engine
-        of the library's own, as the next one is likely to be bounded as well.
+        Within a run it stays, as hooks that come and go would pile up. It also stays after a run on
+        an engine of the library's own, as the next run is likely to be bounded as well.
         """
         if self._hooks:
             for hook in self._hooks:
@@ -157,13 +161,17 @@ class Bounds:
         self._state.stop_for("timeout")
 
     def _in_time(self, deadline: Deadline) -> None:
-        """Cancel a deadline, and a stop for its sake that came when the run had ended."""
+        """Cancel a deadline, and the stop that it has asked for when the run had just ended."""
         deadline.cancel()
         if self._state.timed_out == self._state.depth and self._state.why_stopped == "timeout":
-            self._state.take_stop()  # it was repeated when this run had ended already
+            self._state.take_stop()
 
     def _count(self, instructions: int) -> None:
-        """Count the instructions of the innermost run, down from this number."""
+        """Bound the innermost run to a number of instructions.
+
+        Raises:
+            Unsupported: the engine cannot count beyond a jump.
+        """
         guest, sink = self._cpu.guest, self._state.sink
         if instructions > SINGLE_STEP and not guest.blocks.hooked_delay_slots:
             raise Unsupported(
@@ -183,13 +191,12 @@ class Bounds:
             self._state.sink.exact(False)
 
     def _harm_no_more(self) -> None:
-        """Take the hook away where it may do harm in delay slots, and no run is counted: one may go
-        on.
-        """
+        """Take the hook away if no run is counted any more and it does harm in delay slots."""
         if not (self._state.left or self._cpu.guest.blocks.hooked_delay_slots):
             self.close()
 
     def _install_hook(self) -> None:
+        """Put the counting hook on instructions, unless it is there."""
         if not self._hooks:
             self.installed += 1
             self._counting = self._counting or CODE(self._callback())
@@ -210,6 +217,7 @@ class Bounds:
                 if start == self._state.exit or not self._cpu.memory.own.has(start)]
 
     def _code(self) -> list[tuple[int, int]]:
+        """Return (start, end) of executable memory."""
         return [
             (start, end)
             for start, end, perms in self._cpu.engine.regions()
@@ -217,14 +225,17 @@ class Bounds:
         ]
 
     def _callback(self) -> Callable[[int, int, int, int], None]:
-        """Return the hook: it counts the guest's own instructions, not those in slots, and never
-        stops inside a slot.
+        """Return the hook's function, which counts instructions and stops the guest.
 
-        Where no stop is possible in delay slots (Runs.settle), a branch and the instruction behind
-        it count as one.
+        It counts the guest's own instructions, and never stops inside a slot. Where the engine
+        cannot stop in a delay slot (Runs.settle), a branch and the instruction behind it count as
+        one.
         """
-        m, state = self._cpu, self._state
-        twice, last = m.guest.blocks.reported_twice, -1
+        m = self._cpu
+        state = self._state
+        twice = m.guest.blocks.reported_twice
+        last = -1  # the last instruction's address, where some are reported twice
+        # address -> the instruction is executed together with the branch before it
         delayed: dict[int, bool] | None = {} if m.guest.runs.settle else None
 
         def on_instruction(_uc: int, address: int, _size: int, _user: int) -> None:

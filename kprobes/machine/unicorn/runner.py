@@ -1,4 +1,8 @@
-"""Running the engine until an end, past handled faults and stops that belong to other runs."""
+"""Runs of the guest: the engine is started again and again until the run is over.
+
+The engine also stops for faults that a handler then handles, for nested runs, and for signals of
+Python's; the run goes on after those.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +23,21 @@ from .services import Services
 from .signals import HeldSignals
 from .starts import Starts
 
-MAX_DEPTH = 16  # nested runs; the engine dies at 64
-ROUNDS = 4  # starts until a displaced instruction must have finished
+MAX_DEPTH = 16  # the most nested runs; the engine dies at 64
+ROUNDS = 4  # the most starts of the engine to finish one displaced instruction
 OUT_OF_TIME = "the time is up"
 COUNTED = "max_insns instructions are executed"
 _REASONS = {"timeout": OUT_OF_TIME, "max_insns": COUNTED}
 
 
 class Changing:
-    """The machine's lock, for changes of probes: these are refused in the middle of an instruction
-    (MachineBusy).
-    """
+    """The machine's lock as changes of probes take it: not in the middle of an instruction."""
 
     def __init__(self, busy: Busy, check_settled: Callable[[], None]) -> None:
         """Wrap the lock.
 
         Args:
+            busy: the lock.
             check_settled: raises MachineBusy in the middle of an instruction.
         """
         self._busy = busy
@@ -51,12 +54,13 @@ class Runner:
     """Runs the guest. Nested runs end at their own `until`, never by a stop.
 
     Attributes:
-        signals: Python's signal handlers, which are held while the engine runs.
-        before_run: called before each outermost run where no sink listens; None: nothing is.
+        signals: signals of Python's, whose handlers wait while the engine runs.
+        before_run: called before each outermost run while there is no sink; None: nothing is.
         busy: the machine's lock, held while the CPU is used, or probes are changed.
         changing: the same lock, for changes of probes.
-        bounds, faults: the parts of these names.
-        stopped_by: why the last run that was stopped was (runstate.REASONS).
+        bounds: puts bounds on runs.
+        faults: reports faults.
+        stopped_by: why the last run that was stopped had to stop (one of runstate.REASONS).
     """
 
     def __init__(
@@ -117,10 +121,12 @@ class Runner:
             self._refuse()
 
     def _refuse(self) -> NoReturn:
+        """Raise the error for a thread that does not get the lock."""
         raise MachineBusy("another thread runs this machine, or changes its probes",
                           hint="wait until it has finished, or make a machine for each thread")
 
     def _refuse_devices(self) -> NoReturn:
+        """Raise the error for a device's function that would run the guest."""
         raise MachineBusy(
             "a device serves an access: the engine is in the middle of an instruction",
             hint="note what is to be done, and do it when the run has ended, or in a probe's "
@@ -132,8 +138,9 @@ class Runner:
         self.busy.release()
 
     def finish(self) -> None:
-        """Give the CPU back after begin(). Raises what handlers of signals raise that came
-        meanwhile.
+        """Give the CPU back after begin(), and call handlers of signals that came meanwhile.
+
+        What one of them raises is raised.
         """
         state = self._state
         state.finish()
@@ -157,9 +164,9 @@ class Runner:
             if state.why_stopped:
                 state.take_stop()
             if target & ~cpu.arch.pointers.mode_bits != state.skip:
-                state.skip = -1  # a run that was to execute that call site again has failed
+                state.skip = -1  # the guest was sent elsewhere, and does not execute it again
             else:
-                state.disturb(True)  # host code would serve it once more
+                state.disturb(True)  # host code would serve the call site a second time
             if self.signals.waiting:
                 state.why_stopped = "signal"
             if state.sink is not None:
@@ -178,7 +185,7 @@ class Runner:
             state.disturb(state.depth > 0)
         if state.depth:
             if state.why_stopped or cpu.engine.stopped:
-                # the outer run is to stop, too: this one's last start has made the engine forget
+                # the outer run is to stop, too; the engine has forgotten that at this run's start
                 cpu.engine.stop()
             return
         self.bounds.ended()
@@ -230,12 +237,12 @@ class Runner:
                 self._resume(failed, end)
 
     def _resume(self, failed: tuple[int, int] | None, end: int) -> None:
-        """Put back what the outer run knows, which goes on: a nested one has ended.
+        """Put back what belongs to the outer run, which goes on after a nested one.
 
         Args:
             failed: (pc, address) of the first access that the engine had refused in the outer run;
-                None: of none.
-            end: where the outer run's translations end.
+                None: it had refused none.
+            end: address where the outer run ends, as the engine's translations know it.
         """
         self._state.failed = failed
         if self._state.translated_end != end:
@@ -243,12 +250,15 @@ class Runner:
 
     @contextmanager
     def _by_itself(self) -> Iterator[None]:
-        """Put aside, for a run of a handler's, that a displaced instruction is being completed: the
-        run is no part of that.
+        """Run a handler's code, inside a with block, while a displaced instruction is completed.
+
+        The run is no part of that, so what RunState and the engine know of it is put aside.
         """
-        outside, state = self._cpu.engine.outside, self._state
+        outside = self._cpu.engine.outside
+        state = self._state
         with self.bounds.away():
-            deaf, resting = 0 if outside is None else outside.turn(deaf=0), state.resting
+            deaf = 0 if outside is None else outside.turn(deaf=0)
+            resting = state.resting
             state.resting = 0
             try:
                 yield
@@ -258,8 +268,11 @@ class Runner:
                     outside.turn(deaf)
 
     def _loop(self, target: int, until: int) -> bool:
-        """Run until `until`, resuming after handled faults and after stops that belonged to an
-        inner run.
+        """Run the guest until the run is over.
+
+        Args:
+            target: address where it starts, mode bits included.
+            until: address where it ends, mode bits included.
 
         Returns:
             True where stop() has ended it.
@@ -267,20 +280,26 @@ class Runner:
         while not isinstance(on := self._stretch(target, until), bool):
             target = on
             if self._state.skip in self._state.in_place and target != self._state.skip:
-                self._state.skip = -1  # another instruction was executed once more
+                self._state.skip = -1  # it goes on elsewhere: that call site is not executed again
         return on
 
     def _stretch(self, target: int, until: int) -> int | bool:
-        """Run the guest until the engine ends by itself.
+        """Run the guest until the engine stops, and find out why.
+
+        Args:
+            target: address where it starts, mode bits included.
+            until: address where the run ends, mode bits included.
 
         Returns:
-            The address where to go on; or, where the run is over, whether stop() has ended it.
+            The address where the guest goes on; or, where the run is over, whether stop() has ended
+            it.
         """
-        cpu, state = self._cpu, self._state
+        cpu = self._cpu
+        state = self._state
         end = until & ~self._mode_bits
         if self.signals.waiting:
             state.note_stop("signal")
-        if state.why_stopped:  # before it has begun
+        if state.why_stopped:  # the run is to stop before it has begun
             error = 0
             if cpu.read_pc() != target:
                 cpu.write_pc(target)
@@ -313,8 +332,9 @@ class Runner:
         return False
 
     def moved(self) -> int | None:
-        """Return where a signal's handler has sent the guest, which is at rest; None: nowhere."""
-        moved, sink = self._cpu.regs.target, self._state.sink
+        """Return where a signal's handler has sent the guest; None: it has not. The guest rests."""
+        moved = self._cpu.regs.target
+        sink = self._state.sink
         if moved is not None:
             self._cpu.regs.at(None)
             if sink is not None:
@@ -322,17 +342,17 @@ class Runner:
         return moved
 
     def _failed(self, error: int) -> int | None:
-        """Report what the engine has ended by.
+        """Report the fault by which the engine has stopped, if it was one.
 
         Args:
             error: the engine's error number; 0: none.
 
         Returns:
-            The address where to go on, if a handler has handled the fault; None: it has ended by no
+            The address where the guest goes on, as a handler has handled the fault; None: it was no
             fault.
 
         Raises:
-            GuestFault: no handler has.
+            GuestFault: no handler has handled it.
         """
         meanings = self._cpu.guest.faults
         interrupt = self._state.take_interrupt()
@@ -349,14 +369,13 @@ class Runner:
         return self.faults.report(pc, self.faults.error(error, pc))
 
     def displaced_or_raise(self) -> int:
-        """Raise what a hook has raised, unless it stands for an interrupt in a displaced
-        instruction.
+        """Raise what a hook has raised, or report an interrupt in a displaced instruction.
 
-        That is how an engine with an owner who hooks no interrupts ends; it is reported as a fault
-        at home.
+        An engine whose owner hooks no interrupts stops at one with such an error. It is reported as
+        a fault at the instruction's original address.
 
         Returns:
-            The address where to go on, if a handler has handled that fault.
+            The address where the guest goes on, as a handler has handled that fault.
         """
         interrupt = self._state.take_interrupt()
         if interrupt is not None:
@@ -386,7 +405,8 @@ class Runner:
         pc = cpu.read_pc()
         if pc == until & ~cpu.arch.pointers.mode_bits:
             return
-        # a jump leads to the exit: pc is right there
+        # pc is exact where the guest shows it so, and at the exit page, which a jump leads to: it
+        # has stopped somewhere else, so it has halted
         if cpu.guest.runs.until_pc or state.exit in (pc, until & ~cpu.arch.pointers.mode_bits):
             self.faults.fail(pc, Fault(access=HALT, trapnr=5, text="the guest halted"))
         cpu.write_pc(until)
@@ -424,11 +444,12 @@ class Runner:
         """Call the handlers of the signals that came. What one of them raises is raised.
 
         Args:
-            unfinished: the guest stands in a displaced instruction that is to be executed once
-                more. Handlers see it at home, and it goes on where it is unless they raise, or send
-                it elsewhere.
+            unfinished: the guest is in a displaced instruction that is to be executed once more.
+                Handlers see pc at its original address. The guest goes on in the slot, unless they
+                raise or send it elsewhere.
         """
-        regs, sink = self._cpu.regs, self._state.sink
+        regs = self._cpu.regs
+        sink = self._state.sink
         if not unfinished or sink is None:
             self.signals.deliver()
             return
@@ -448,16 +469,16 @@ class Runner:
             sink.abandon(regs, pc)
 
     def finish_displaced(self) -> bool:
-        """Complete the displaced instruction that the guest stands in, if it does.
+        """Execute the displaced instruction that the guest is in, if it is in one, to its end.
 
-        The guest rests in the core's pages only if it does not leave them: it executes nothing else
-        there.
+        Nothing else is executed in the core's pages, so the guest is in one if pc is there.
 
         Returns:
             True where the instruction is to be executed once more, as its interrupt or its fault
             was handled. The guest is still there.
         """
-        cpu, state = self._cpu, self._state
+        cpu = self._cpu
+        state = self._state
         if not state.ours(cpu.read_pc()):
             return False
         with state.executing():
@@ -469,7 +490,7 @@ class Runner:
                     return True
                 with self.bounds.none_but_ours():
                     error = self._starts.aside(cpu.arch.pointers.same_mode(cpu.regs, pc), 0)
-                if state.take_stop() == "stop":  # another one, meanwhile
+                if state.take_stop() == "stop":  # a stop() that came meanwhile counts
                     state.note_stop("stop")
                 if state.parked is not None:
                     self.raise_parked()

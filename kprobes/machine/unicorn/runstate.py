@@ -1,4 +1,4 @@
-"""The state of the guest's runs, all of it, with the table of its phases.
+"""The state of the guest's runs, and the table of their phases.
 
 A run is one execution of guest code up to its `end`: a call, run(), or an attached engine's
 emu_start(). Handlers may begin further runs inside it (they nest). `Runner` drives the phases,
@@ -50,12 +50,13 @@ from .engine import CODE
 from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, NESTED, RESTING
 
-#: why a run stops; of several the last counts
+#: Why a run stops. Of several reasons the one that comes last here counts.
 REASONS = "", "signal", "interrupt", "stop", "max_insns", "timeout"
-#: seconds between two looks of a thread that stops the run, see RunState._let_pass()
-PASSING = 50e-6
-WAITING = 10.0  #: seconds until that thread stops the engine all the same
-#: seconds of processor time that take the run past an instruction that is its own call site
+# A thread that stops the run waits until it is not at a call site (RunState._let_pass):
+PASSING = 50e-6  #: seconds between two looks at the run's pc
+WAITING = 10.0  #: seconds until it stops the engine in any case
+#: Seconds of processor time after which the run is surely past an instruction that is its own call
+#: site.
 PASSED = 1e-3
 
 
@@ -78,11 +79,11 @@ class RunEvent(enum.Enum):
     ENTER = "a run begins, inside the one under way if there is one"
     LEAVE = "the innermost run ends"
     STOP = "something asks the run to stop"
-    TAKE_STOP = "the engine is at rest, and the run knows why"
+    TAKE_STOP = "the engine is at rest, and the run learns why it was to stop"
     PARK = "a hook raises"
-    UNPARK = "the engine is at rest, and the run raises that, or a handler has dealt with it"
+    UNPARK = "the engine is at rest; the run raises the same, or a handler has dealt with it"
     COMPLETE = "an instruction is about to be executed that is no hit"
-    COMPLETED = "it has been executed"
+    COMPLETED = "that instruction has been executed"
 
 
 _P, _E = RunPhase, RunEvent
@@ -129,37 +130,36 @@ class RunState:
     """The state of one CPU's runs.
 
     Attributes:
-        sink: the core that receives reports; None: no Kprobes is made.
+        sink: the core, which receives reports; None: there is no Kprobes.
         trap: the sink's method of that name, looked up once.
-        services: the sink's, call site -> service; looked up once.
+        services: the sink's attribute, call site -> service, looked up once.
         regs: the CPU's registers.
-        exit: address of the page where outermost functions return to; 0: there is none yet.
+        exit: address of the page that outermost functions return to; 0: there is none yet.
         runs_in: identity of the thread that uses the CPU; 0: none does.
         depth: number of nested runs.
-        end: address where the innermost run ends, where a trap ends it (Runs.until_stops); -1:
-            nowhere.
-        translated_end: the `until` that the engine's translations know of.
-        why_stopped: one of REASONS: why the innermost run is to stop.
-        timed_out: depth of the run whose time is up; 0: of none so far.
-        parked: what a hook has raised, for the run to raise.
+        end: address where the innermost run ends; -1: nowhere.
+        translated_end: address where runs end, as the engine's translations know it.
+        why_stopped: why the innermost run is to stop, one of REASONS; "": it is not.
+        timed_out: depth of the run whose time is up; 0: no run's is.
+        parked: the exception that a hook has raised, for the run to raise; None: there is none.
         left: instructions that may still execute, one number for every run that counts them.
-        due: asked before each instruction of a counted run whether an interrupt stops it there;
-            None: none is pending.
+        due: called before each instruction of a counted run; True: an interrupt stops it there.
+            None: no interrupt is pending.
         own_in_row: instructions in a row that the guest has executed in the core's own pages.
-        hooked: True while every instruction has the CODE hook that counts.
+        hooked: every instruction has the hook that counts.
         interrupt: (number, pc) of the guest's own interrupt that ended the last start of the
-            engine.
+            engine; None: none did.
         failed: (pc, address) of the first access that the engine has refused in this run
-            (Runs.settle).
-        mended: an unaligned access has been served; the engine ends with an error all the same.
-        trial: what executes is not the guest's run: it shows why an instruction failed, or lets go
-            of a branch.
+            (Runs.settle); None: it has refused none.
+        mended: an unaligned access was served; the engine reports an error nevertheless.
+        trial: the engine executes something that is no part of the run: to see why an instruction
+            failed, or to get rid of a pending branch.
         resting: depth of the run that is COMPLETING; 0: none is.
-        unfinished: address of a displaced instruction that has raised an interrupt, and is to be
-            executed once more where the run goes on, but the run is over; -1: there is none.
+        unfinished: address of a displaced instruction that has raised an interrupt when the run was
+            over: it is to be executed once more if the guest goes on. -1: there is none.
         disturbed: the run was stopped, or another one was nested in it, since the last service.
-        skip: call site that was served already, and will be executed once more; -1: there is none.
-        in_place: address of each instruction that is its own call site -> its hook.
+        skip: call site that was served, and will be executed once more; -1: there is none.
+        in_place: instruction that is its own call site -> its hook.
     """
 
     def __init__(self, cpu: UnicornCpu, followed: FollowedCalls) -> None:
@@ -199,10 +199,10 @@ class RunState:
         self.in_place: dict[int, int] = {}
         self._told = False  # the engine was told to stop at once
         self._in_front: Any = None  # hook of stop_in_front_of_blocks()
-        self._clocked = 0  # the thread whose time the clock shows
+        self._clocked = 0  # identity of the thread whose processor time `_clock` shows
         self._clock: Callable[[], float] = time.monotonic
-        self._waits = False  # the run's thread, for the lock
-        # held from saying why until the engine knows; reentrant, for Ctrl-C
+        self._waits = False  # the run's thread waits for `_stopping`
+        # held by a thread that stops the run, until the engine knows; reentrant, for Ctrl-C
         self._stopping = RLock()
 
     @property
@@ -310,12 +310,13 @@ class RunState:
         self.why_stopped = max(self.why_stopped, reason, key=REASONS.index)
 
     def may_repeat(self) -> bool:
-        """Count an instruction that no hook counts, which is executed once more after its interrupt
-        was handled.
+        """Tell whether a displaced instruction may be executed once more in this run, and count it.
+
+        Its interrupt was handled. No hook counts it.
 
         Returns:
-            False where the run is over before it: a stop or a bound has come, or the run was over
-            already and only a displaced instruction was to be finished.
+            False where the run is over before it: it is to stop, a bound has come, or it was over
+            already and only the displaced instruction was to be finished.
         """
         if self.resting:
             return False
@@ -342,19 +343,20 @@ class RunState:
         return reason
 
     def _let_pass(self) -> None:
-        """Wait until the run's thread has left a call site that it serves without knowing of the
-        stop.
+        """Wait until the run's thread has left a call site that it serves, not knowing of a stop.
 
-        Called by another thread, between noting the stop and telling the engine. Behind a hook the
-        engine looks whether it was stopped, and if so executes the instruction, hook and all, once
-        more when it goes on. A service that begins from now on knows of the stop, and stops the run
-        before anything is served. So at most one call site was served and is not left yet. However
-        long the run's thread is kept from going on there, the engine's pc shows it: the engine
-        writes pc before it calls the hooks, and the call site's jump writes it again, as it leads
-        to another page. A handler looks for itself at its end (Services), and may wait for the
-        thread that stops the run; an owner's hook that does has the whole of WAITING. Behind an
-        instruction that is its own call site pc may not be written for long: it has passed when it
-        has used far more processor time.
+        Called by another thread, between noting the stop and telling the engine. The hazard: after
+        a hook the engine looks whether it was stopped. If so, it executes the instruction, hook
+        included, once more when it goes on: the call site would be served twice.
+
+        A service that begins from now on knows of the stop, and serves nothing. So at most one call
+        site has been served and not left. The engine's pc shows whether it was left: the engine
+        writes pc before it calls the hooks, and again at the call site's jump, which leads to
+        another page. Behind an instruction that is its own call site pc may not be written for
+        long; it was left when the thread has used PASSED of processor time.
+
+        A handler does not keep this waiting: it looks for the stop itself at its end (Services).
+        An owner's hook that waits for the stopping thread does, for WAITING at most.
         """
         end, begun = time.monotonic() + WAITING, self._clock()
         while time.monotonic() < end:
@@ -373,18 +375,16 @@ class RunState:
                 break
 
     def disturb(self, on: bool) -> None:
-        """Say whether the run is disturbed: services look for themselves then, and host code asks
-        Python.
-        """
+        """Set `disturbed`. Services in Python look at it; host code leaves all hits to Python."""
         self._followed.close(DISTURBED, on)
         self.disturbed = on  # last: a service that still sees False has nothing to undo
 
     @contextmanager
     def executing(self) -> Iterator[None]:
-        """Execute one instruction that is no hit: a displaced one to its end, or a failed one once
-        more.
+        """Execute one instruction that is no hit, inside a with block.
 
-        Services in place do nothing meanwhile.
+        It is a displaced one, which is executed to its end, or a failed one, once more. Services at
+        call sites do nothing meanwhile.
         """
         before, self.resting = self.resting, self.depth
         self._followed.close(RESTING)
@@ -395,11 +395,10 @@ class RunState:
             self._followed.close(RESTING, bool(before))
 
     def accessed(self) -> None:
-        """Look after an access that a device's function has served, and that may have ended the
-        run.
+        """Note an access that a device's function has served, and that may have ended the run.
 
-        The engine executes that instruction once more then, which is no hit where it is its own
-        call site.
+        If it has, the engine executes the instruction once more: if it is its own call site, that
+        is no second hit.
         """
         if not self.in_place or (not self._told and self.parked is None):
             return
@@ -441,6 +440,7 @@ def _processor_time() -> Callable[[], float]:
 
 
 def _read(clock: int) -> float:
+    """Return the time of a clock, or the monotonic time where its thread has ended."""
     try:
         return time.clock_gettime(clock)
     except OSError:  # that thread has ended, and another one has its identity

@@ -1,6 +1,7 @@
-"""Starting the engine, and what that takes where a run does not end at its end by itself.
+"""Starting the engine, so that it stops at the address where a run ends.
 
-What a start comes to is in RunState: `interrupt`, `failed`, `mended`, `parked`.
+Some engines do not stop there by themselves. What happened during a start is in RunState:
+`interrupt`, `failed`, `mended`, `parked`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ class Starts:
     """Starts the engine for a CPU.
 
     Attributes:
-        aborted: translations that a failed fetch has ended.
-        dead: the next translation would kill the process (Blocks.fetch_fault_kills). For good.
+        aborted: has the engine forget translations that a failed fetch has ended.
+        dead: the next translation would kill the process (Blocks.fetch_fault_kills), so the engine
+            is never started again.
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState) -> None:
@@ -30,16 +32,16 @@ class Starts:
         self._state = state
         self.aborted = Aborted(cpu.engine, cpu.guest)
         self.dead = False
-        # address of a trap where runs start that go on in a delay slot; 0: no run has so far
+        # address of a page of traps, where the engine starts if the guest goes on in a delay slot;
+        # 0: it is not mapped yet
         self._door = 0
-        self._to_trap = not cpu.guest.runs.until_stops
-        self._under = b""  # what the trap at RunState.end stands on
+        self._to_trap = not cpu.guest.runs.until_stops  # a trap ends runs, not the engine's `until`
+        self._under = b""  # the guest's bytes beneath the trap at RunState.end; b"": there is none
 
     def aside(self, begin: int, until: int) -> int:
-        """Run the engine for what is no part of the guest's run; arguments and result as of
-        start().
+        """Run the engine for something that is no part of the guest's run, as start() does.
 
-        A thread that stops the run waits meanwhile.
+        Another thread that stops the run has to wait meanwhile.
         """
         outside = self._cpu.engine.outside
         if outside is None:
@@ -73,8 +75,8 @@ class Starts:
         if self._to_trap:
             error = self._start_to_trap(begin, until)
         else:
-            # or until an interrupt there: on s390x the first address of a page has one where the
-            # page before is not mapped
+            # The interrupt hook looks at state.end, too: on s390x the first address of a page
+            # raises an interrupt where the page before is not mapped.
             outer, state.end = state.end, until or -1
             try:
                 error = self._run_engine(begin, until)
@@ -101,10 +103,10 @@ class Starts:
         state.translated_end = until
 
     def settle(self, access: str) -> None:
-        """Make sure that the engine can translate after an error, or note that it cannot.
+        """Make sure that the engine can translate after an error; if it cannot, set `dead`.
 
         Args:
-            access: what the error stands for: "fetch", "read" ...
+            access: what has failed: "fetch", "read" and so on, as in Fault.
         """
         if access == "fetch" and self._cpu.guest.blocks.fetch_fault_kills:
             self.aborted.forget()
@@ -113,10 +115,19 @@ class Starts:
     def _start_to_trap(self, begin: int, until: int) -> int:
         """Run the engine until a trap that is put at `until` (Runs.until_stops).
 
-        Meanwhile there is none where the run ends that this one is nested in.
+        Meanwhile the trap at the end of the outer run, if this one is nested, is taken out.
+
+        Args:
+            begin: address where the guest starts, mode bits included.
+            until: address where it ends, without mode bits; 0: something else ends it.
+
+        Returns:
+            The engine's error number; 0: none, or it has come to the trap.
         """
-        cpu, state = self._cpu, self._state
-        outer, under = state.end, self._under
+        cpu = self._cpu
+        state = self._state
+        outer = state.end
+        under = self._under
         trap = cpu.arch.end_bytes(min(cpu.arch.traps.end))
         if under and outer != until:
             cpu.memory.patch(outer, under)
@@ -131,11 +142,9 @@ class Starts:
             self._under = b""
         try:
             error = self._run_engine(begin, 0)
-            return (
-                0
-                if error == const.UC_ERR_INSN_INVALID and until and cpu.read_pc() == until
-                else error
-            )
+            if error == const.UC_ERR_INSN_INVALID and until and cpu.read_pc() == until:
+                return 0
+            return error
         finally:
             state.end = outer
             self._under = under
@@ -145,7 +154,9 @@ class Starts:
                 cpu.memory.patch(outer, trap)
 
     def _run_engine(self, begin: int, until: int) -> int:
-        """Run the engine past ends that mean nothing: another thread's question, a mended access.
+        """Run the engine, and start it again where it has stopped for no reason of the guest's.
+
+        It stops so where another thread has asked it to look, and after a mended access.
         """
         cpu, state = self._cpu, self._state
         start = cpu.engine.start if cpu.pair is None else self._begin
@@ -158,15 +169,15 @@ class Starts:
         return error
 
     def _goes_on(self, error: int) -> bool:
-        """Return True for the error of an access that was mended."""
+        """Tell whether an error is that of an access that was served (RunState.mended)."""
         self._state.mended = False
         return error in UNALIGNED
 
     def _begin(self, begin: int, until: int) -> int:
-        """Start an engine with a next pc, so that a branch still waits whose delay slot is at
-        `begin`.
+        """Start an engine that has a next pc, so that a pending branch stays pending.
 
-        A start sets the next pc, so it is made at a trap, whose hook sets both.
+        `begin` may be in the delay slot of that branch. A start sets the next pc as well, so the
+        engine is started at a trap, whose hook sets both.
         """
         cpu, pair = self._cpu, self._cpu.pair
         assert pair is not None
@@ -188,7 +199,7 @@ class Starts:
             return cpu.engine.start(self._door, until)
         finally:
             cpu.engine.unhook(hook)
-            if waiting:  # stopped in front of the trap
+            if waiting:  # the engine was stopped before the trap
                 pair[0], pair[1] = waiting.pop()
 
     def check_alive(self) -> None:
