@@ -11,7 +11,7 @@ from attrs import evolve
 
 from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, UnicornMachine
 from kprobes.machine.unicorn import cpu
-from kprobes.machine.unicorn.guests.guest import Checks
+from kprobes.machine.unicorn.guests.guest import SelfTestCode
 from kprobes.machine.unicorn.guests.rows import GUESTS
 from kprobes.machine.unicorn.host import hostcode
 from kprobes.machine.unicorn.registers import windows
@@ -71,7 +71,7 @@ def test_windows_that_do_not_move_are_left_to_the_api(monkeypatch: pytest.Monkey
     general = {name: m.parts.cpu.register(name) for name in m.arch.regs.names if name in m.parts.cpu.cells}
     for moves, found in ((GUESTS["sparc"].checks.moves, WINDOWED), (("01000000",), set())):  # NOP
         windows._layouts.clear()
-        guest = evolve(GUESTS["sparc"], checks=Checks(moves=moves))
+        guest = evolve(GUESTS["sparc"], checks=SelfTestCode(moves=moves))
         assert set(find_windowed(m.parts.memory.engine, guest, "sparc", m.parts.cpu.cells, general, numbers,
                                  32)) == found
 

@@ -14,7 +14,7 @@ from kprobes import UnicornMachine, Unsupported
 from kprobes import arch as architectures
 from kprobes.machine.unicorn import GUESTS, Guest, version
 from kprobes.machine.unicorn.engine import Engine
-from kprobes.machine.unicorn.guests.guest import Checks, Contexts, Interrupts
+from kprobes.machine.unicorn.guests.guest import Contexts, Interrupts, SelfTestCode
 from kprobes.machine.unicorn.registers.conditions import word
 from kprobes.machine.unicorn.selftest import context_verdict, exception_verdict, words_verdict
 
@@ -50,7 +50,7 @@ def test_a_word_elsewhere(arch: str) -> None:
     for check in guest.checks.words:
         for distance in (16 * bits, 16 * bits + 8):  # behind what is used
             hidden = {**guest.registers.hidden, check.name: word(number, bits, distance)}
-            moved = evolve(guest, registers=evolve(guest.registers, hidden=hidden), checks=Checks(words=(check,)))
+            moved = evolve(guest, registers=evolve(guest.registers, hidden=hidden), checks=SelfTestCode(words=(check,)))
             assert check.name in words_verdict(moved, architectures.get(arch))
 
 

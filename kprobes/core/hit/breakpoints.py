@@ -19,7 +19,7 @@ from .entries import Entries
 from .handlers import Handlers
 
 
-class ServedBreakpoints:
+class BreakpointHandover:
     """Hands breakpoints over to the machine."""
 
     def __init__(self, handlers: Handlers, entries: Entries) -> None:

@@ -165,7 +165,7 @@ class Entries:
         link = self._returns.link()
         detour = point.detour
         rp, others = probes[0], probes[1:]
-        entry_handler = rp._entry_handler
+        entry_handler = rp.entry_handler
         assert detour is not None
         assert entry_handler is not None
         handler = _for_all(entry_handler) if others else entry_handler

@@ -76,9 +76,9 @@ class Serving:
         """
         if self._calls.programs is None or len(probes) < len(point.active):
             return
-        if any(rp._entry_handler for rp in probes[1:]):
+        if any(rp.entry_handler for rp in probes[1:]):
             return
-        entered = None if probes[0]._entry_handler is None else self._entries.asked(point, probes)
+        entered = None if probes[0].entry_handler is None else self._entries.asked(point, probes)
         self._calls.follow(probes, call, self._exits.usual(probes), entered)
 
     def _run(self, point: Probepoint, call: int) -> bool:
@@ -108,7 +108,7 @@ class Serving:
             self._rooms.sites_in_place.program_at(call, programs)
             return True
         plain = linkage is not None and linkage.returning.plain
-        asks = probes[0]._entry_handler is not None and probes[0]._keeping is None
+        asks = probes[0].entry_handler is not None and probes[0]._keeping is None
         if len(probes) > 1 or asks or not plain or self._calls.programs is None:
             return False
         if programs:

@@ -23,7 +23,7 @@ from ..patch.optimizer import Optimizer
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
 from ..patch.sites import SiteKind
-from .breakpoints import ServedBreakpoints
+from .breakpoints import BreakpointHandover
 from .ctlblk import ControlBlock, HitEvent, HitState
 from .displaced import Displaced
 from .entries import Entries
@@ -73,7 +73,7 @@ class TrapDriver:
         self._exits = Exits(rooms, handlers, returns)
         entries = Entries(rooms, handlers, returns)
         self.serving = Serving(rooms, handlers, returns.calls, entries, self._exits)
-        self._breakpoints = ServedBreakpoints(handlers, entries)
+        self._breakpoints = BreakpointHandover(handlers, entries)
         self._executed = ExecutedBreakpoints(rooms, handlers, self._displaced)
         self._overwritten: set[Probepoint] = set()
         self._doubtful = rooms.text.doubtful

@@ -16,7 +16,7 @@ import unicorn
 from unicorn import UC_ERR_OK, Uc, UcError
 from unicorn import unicorn_const as const
 
-from .host.outside import Outside
+from .host.outside import OutsideStops
 from .version import library
 
 _name = library()._name
@@ -108,7 +108,7 @@ class Engine:
         self._begin = _u64()
         self._until = _u64()
         #: who hears other threads; None: they stop the engine themselves
-        self.outside: Outside | None = None
+        self.outside: OutsideStops | None = None
 
     # --- registers
 

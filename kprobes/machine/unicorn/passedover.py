@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ...regs import Regs
 from .bounds import Bounds
 from .cpu import UnicornCpu
-from .guests.guest import Decoded
+from .guests.guest import PassedOverCall
 from .runstate import RunState
 from .stops import HookedStops
 
@@ -27,7 +27,7 @@ class PassedOver:
         cpu: UnicornCpu,
         state: RunState,
         bounds: Bounds,
-        decoded: Decoded,
+        decoded: PassedOverCall,
         report: Callable[[int, int], None],
     ) -> None:
         """Prepare; no code is looked at.

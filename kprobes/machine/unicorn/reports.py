@@ -26,7 +26,7 @@ from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .host.callsites import FollowedCalls
 from .host.usual import SharedHits
-from .interrupts import Interrupts
+from .interrupts import CpuInterrupts
 from .owner import EngineOwner
 from .raised import Raised
 from .registers.cells import Spoken
@@ -68,7 +68,7 @@ class Reports:
         delay_slots: DelaySlots,
         followed: FollowedCalls,
         shared: SharedHits | None,
-        interrupts: Interrupts,
+        interrupts: CpuInterrupts,
     ) -> None:
         """Make the hooks.
 

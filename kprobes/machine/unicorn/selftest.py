@@ -16,7 +16,7 @@ from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .guests.guest import INVALID as BY_INVALID
 from .guests.guest import Guest
-from .host.outside import Outside
+from .host.outside import OutsideStops
 from .raised import Raised, known
 from .registers.cells import find_cells
 
@@ -145,14 +145,14 @@ def hear(engine: Engine, guest: Guest, arch: Arch) -> None:
     """
     if arch.name not in _heard:
         _heard[arch.name] = _comes_out(guest, arch)
-    outside = Outside(engine.handle.value or 0, engine.uc)
+    outside = OutsideStops(engine.handle.value or 0, engine.uc)
     engine.outside = outside if outside.known and _heard[arch.name] else None
 
 
 def _comes_out(guest: Guest, arch: Arch) -> bool:
     jump = arch.jump_in(min(arch.traps.end))
     engine = guest.cpu.fresh()
-    outside = Outside(engine.handle.value or 0, engine.uc)
+    outside = OutsideStops(engine.handle.value or 0, engine.uc)
     if jump is None or not outside.known:
         return False
     engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)

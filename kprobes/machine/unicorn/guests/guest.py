@@ -246,7 +246,7 @@ class SystemCall:
 
 
 @frozen(kw_only=True)
-class Decoded:
+class PassedOverCall:
     """A system call instruction that the engine passes over, with no hook for it (passedover.py).
     """
 
@@ -263,7 +263,7 @@ class SystemCalls:
     skip: Mapping[int, int] = field(factory=dict)
     #: Unicorn's number of an instruction -> what it passes over unless hooked
     unreported: Mapping[int, SystemCall] = field(factory=dict)
-    decoded: Decoded | None = None  #: one that it passes over in any case
+    decoded: PassedOverCall | None = None  #: one that it passes over in any case
 
 
 @frozen
@@ -335,7 +335,7 @@ class WordCheck:
 
 
 @frozen(kw_only=True)
-class Checks:
+class SelfTestCode:
     """Code that the self-test runs, in hex."""
 
     flags: tuple[tuple[str, int], ...] = ()  #: (code, what Registers.flags is behind it)
@@ -361,4 +361,4 @@ class Guest:
     calls: SystemCalls = SystemCalls()
     memory: Mapped = Mapped()
     contexts: Contexts = Contexts()
-    checks: Checks = Checks()
+    checks: SelfTestCode = SelfTestCode()

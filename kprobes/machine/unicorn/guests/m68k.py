@@ -10,12 +10,12 @@ from ..registers.conditions import DOWN, NEAREST, UP, ZERO, CpuMode, control, m6
 from .guest import (
     INTR,
     Breakpoint,
-    Checks,
     Cpu,
     Faults,
     Guest,
     Pc,
     RegisterFile,
+    SelfTestCode,
     SystemCalls,
     WordCheck,
 )
@@ -65,7 +65,7 @@ def _m68k() -> Guest:
         pc=Pc(plain=True),
         faults=Faults(arithmetic=frozenset({5}), undefined=frozenset({4, 10, 11})),
         calls=SystemCalls(skip=dict.fromkeys(range(32, 48), 2)),
-        checks=Checks(flags=M68K_FLAGS, words=M68K_WORDS),
+        checks=SelfTestCode(flags=M68K_FLAGS, words=M68K_WORDS),
     )
 
 

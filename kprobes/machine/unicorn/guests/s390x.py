@@ -12,7 +12,6 @@ from .guest import (
     INTR,
     Blocks,
     Breakpoint,
-    Checks,
     Cpu,
     Faults,
     Guest,
@@ -20,6 +19,7 @@ from .guest import (
     Mapped,
     Pc,
     RegisterFile,
+    SelfTestCode,
     SystemCalls,
     WordCheck,
 )
@@ -68,7 +68,7 @@ def _s390x() -> Guest:
         interrupts=Interrupts(lingers=3),
         calls=SystemCalls(skip={2: 2}),
         memory=Mapped(text_writable=True),
-        checks=Checks(words=S390X_WORDS),
+        checks=SelfTestCode(words=S390X_WORDS),
     )
 
 

@@ -22,7 +22,6 @@ from .guest import (
     INVALID,
     Blocks,
     Breakpoint,
-    Checks,
     Compares,
     Contexts,
     Cpu,
@@ -33,6 +32,7 @@ from .guest import (
     Pc,
     RegisterFile,
     Runs,
+    SelfTestCode,
     SystemCalls,
     WordCheck,
 )
@@ -121,7 +121,7 @@ def _sparc(bits: int) -> Guest:
         calls=SystemCalls(skip=dict.fromkeys(range(calls, calls + 0x80), 0)),
         memory=Mapped(page_size=0x2000 if bits == 64 else 0x1000),
         contexts=Contexts(state=sparc_context(g1) if bits == 64 else None),
-        checks=Checks(flags=SPARC_FLAGS[bits], words=(SPARC_Y, SPARC_FSR), moves=moves),
+        checks=SelfTestCode(flags=SPARC_FLAGS[bits], words=(SPARC_Y, SPARC_FSR), moves=moves),
     )
 
 

@@ -21,15 +21,15 @@ from ..registers.conditions import Access
 from .guest import (
     HOOK,
     Breakpoint,
-    Checks,
     Contexts,
     Cpu,
-    Decoded,
     Faults,
     Guest,
     Interrupts,
     Mapped,
+    PassedOverCall,
     RegisterFile,
+    SelfTestCode,
     SystemCalls,
 )
 
@@ -102,7 +102,7 @@ def trap_taken(regs: Regs, pc: int) -> tuple[int, int, bytes] | None:
 
 
 def system_call(code: bytes) -> int:
-    """Decoded.number."""
+    """PassedOverCall.number."""
     return SYSTEM_CALL | int.from_bytes(code, "little") >> 12 & 0xFF
 
 
@@ -145,10 +145,10 @@ GUESTS = {
         ),
         calls=SystemCalls(
             skip=dict.fromkeys(range(SYSTEM_CALL, SYSTEM_CALL + 0x100), 4),
-            decoded=Decoded(pattern=SYSCALL, size=4, number=system_call),
+            decoded=PassedOverCall(pattern=SYSCALL, size=4, number=system_call),
         ),
         memory=Mapped(page_size=0x4000),
         contexts=Contexts(rewind=rewind, furnish=link_areas, near=0x70100000),
-        checks=Checks(flags=FLAGS),
+        checks=SelfTestCode(flags=FLAGS),
     )
 }

@@ -38,7 +38,7 @@ _CODE = {"code32": 24, "code64": 32}
 
 
 @frozen
-class Known:
+class KnownFunctions:
     """Addresses in one guest's part of the engine's library.
 
     Attributes:
@@ -52,7 +52,7 @@ class Known:
     code: int
 
 
-def known(guest: str) -> Known:
+def known(guest: str) -> KnownFunctions:
     """Return what is known of a guest's part.
 
     Args:
@@ -70,7 +70,7 @@ def known(guest: str) -> Known:
         if match is None:
             raise ValueError(f"{name} is another one")
         found[name] = match.lastgroup
-    return Known(
+    return KnownFunctions(
         address(_LOOK + guest),
         address(f"tcg_tb_lookup_{guest}"),
         _CODE[found["tcg_tb_insert_"] or ""],

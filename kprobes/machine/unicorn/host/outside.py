@@ -34,7 +34,7 @@ _KNOWN = 7  # words of engine.c's struct about: what the two functions know of a
 _ASKED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 
-class Outside:
+class OutsideStops:
     """How other threads stop an engine that nobody else runs. Where the library is made otherwise,
     or without host code, they cannot so (`known`).
     """
