@@ -32,7 +32,7 @@ def _without(probes: tuple[Probe, ...], probe: Probe) -> tuple[Probe, ...]:
 
 
 class Wanting:
-    """What the active probes of an address need: sets of probes, changed one probe at a time.
+    """The needs of the active probes of an address: sets of probes, changed one probe at a time.
 
     Attributes:
         post: probes that have a post-handler.

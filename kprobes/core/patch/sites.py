@@ -14,7 +14,7 @@ Point = Any  # a Probepoint (not imported: that module imports this one)
 
 
 class SiteKind(enum.Enum):
-    """What stands at an address."""
+    """The kinds of sites: things of the library's that stand at an address."""
 
     PROBEPOINT = 0  # the breakpoint, or the jump
     SLOT_END = 1  # the trap behind a body in a slot

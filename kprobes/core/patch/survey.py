@@ -34,7 +34,7 @@ _BESIDES = 64
 
 @frozen
 class FunctionFlow:
-    """What a function's instructions say of others: branch targets, and targets of EXECUTE.
+    """The targets of a function's branches, and of its EXECUTEs.
 
     Attributes:
         targets: addresses that the function's branches lead to.

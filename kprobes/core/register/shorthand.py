@@ -11,7 +11,7 @@ P = TypeVar("P", bound=Probe)
 
 
 class Registering(Protocol):
-    """What a Shorthand needs of a Kprobes."""
+    """The methods of a Kprobes that a Shorthand needs."""
 
     def register(self, probe: Probe) -> None: ...
     def unregister(self, probe: Probe) -> None: ...

@@ -100,7 +100,7 @@ class StubBreakpoints:
         self._there[addr] = kind, wanted + 1
 
     def remove(self, addr: int) -> None:
-        """Undo one add() of an address. The breakpoint goes with the last."""
+        """Take back one add() of an address. The breakpoint goes with the last."""
         kind, wanted = self._there.pop(addr, (0, 0))
         if wanted > 1:
             self._there[addr] = kind, wanted - 1

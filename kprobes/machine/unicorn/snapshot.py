@@ -31,7 +31,7 @@ PIECE = 1 << 16  # bytes of an owner's memory that are read and compared at a ti
 
 @define(eq=False, repr=False, kw_only=True)
 class KeptGuest:
-    """What a snapshot keeps.
+    """The contents of a snapshot.
 
     Attributes:
         owner: has taken the snapshot, and can restore it.
