@@ -31,33 +31,40 @@ OURS = 0x6E000000
 
 
 class GuestMemory:
-    """The memory of a guest. Everything else of the machine stands on it.
+    """The memory of a guest. All other parts of the machine use it.
 
     Attributes:
-        uc, engine: the engine, by its Python binding and by its C interface.
-        arch, guest: the architecture, and the engine's row of it.
-        page_size: bytes.
+        uc: the engine, by its Python binding.
+        engine: the engine, by its C interface.
+        arch: the guest's architecture.
+        guest: the engine's row of that architecture.
+        page_size: bytes of a page.
         regs: the CPU's registers, for the pc of a fault; Cpu puts them here.
-        executable_pages: page -> whether the guest may execute it; empty whenever mappings may have
-            changed.
-        hooked: where mappings begin that have a hook on every instruction anyway.
+        executable_pages: page -> whether the guest may execute it; only pages are in it of which
+            that is known.
+        hooked: starts of mappings in which every instruction has a hook.
         own: memory that only the library may unmap.
         own_code: the part of it that is code.
-        blocks, block_table: the host's memory under guest memory, for Python and for host code.
+        blocks: the host memory that is the guest's, for Python.
+        block_table: the same, for host code.
         windows: other addresses of the same memory.
         devices: ranges that Python functions serve.
-        heap: what alloc() hands out.
+        heap: the memory that alloc() hands out.
         written: number of times that the library, or its user, has written code.
         reserved: (start, end) of addresses that the guest will use: nothing of the library's is put
             there.
-        load_word: addr -> the word there, of the architecture's width (HostBlocks.words).
-        store_word, swap_word: (addr, word) writes one; swap_word returns what was there.
+        load_word: (addr) -> the word there, of the architecture's width (HostBlocks.words).
+        store_word: (addr, word) writes a word.
+        swap_word: (addr, word) writes a word, and returns the one that was there.
     """
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, shared: bool = False) -> None:
         """Take the memory of an engine.
 
         Args:
+            uc: the engine.
+            arch: the guest's architecture.
+            guest: the engine's row of that architecture.
             shared: others than the library have the engine, and may write its memory.
         """
         self.uc = uc
@@ -94,7 +101,7 @@ class GuestMemory:
         self.heap = Heap(self._map_heap, self.unmap_pages)
 
     def on_code_change(self, look: Callable[[int, int], object]) -> None:
-        """Have a function look through code that has changed: (address, bytes)."""
+        """Have a function called with (address, size) of code that has changed."""
         self._look_through = look
 
     def share(self) -> None:
@@ -103,8 +110,11 @@ class GuestMemory:
         self._shared = True
 
     def read(self, addr: int, size: int) -> bytes:
-        """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is
-        not mapped.
+        """Return guest memory as it is, breakpoints included.
+
+        Raises:
+            GuestFault: it is not mapped.
+            BadArgument: `addr` or `size` is no integer, or `size` is negative.
         """
         block: HostBlock | None = self.blocks.last
         try:
@@ -125,7 +135,12 @@ class GuestMemory:
         return data
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory, whatever its protection; GuestFault where it is not mapped."""
+        """Write guest memory, whatever its protection.
+
+        Raises:
+            GuestFault: it is not mapped.
+            BadArgument: `addr` is no integer, or `data` no bytes.
+        """
         try:
             size = len(data)
             block = self.blocks.find(addr, size)
@@ -141,17 +156,15 @@ class GuestMemory:
         page = addr & -self.page_size
         if addr + size <= page + self.page_size and self.executable_pages.get(page) is False:
             return
-        if any(
-            map(self.is_code, range(page, addr + size, self.page_size))
-            if size
-            else ()
-        ):
-            self._rewritten.update(range(addr & -self.page_size, addr + size, self.page_size))
+        pages = range(page, addr + size, self.page_size) if size else ()
+        if any(map(self.is_code, pages)):
+            self._rewritten.update(pages)
             self.code_changed(addr, size)
 
     def rewritten(self) -> Collection[int] | None:
-        """Return the pages of code that write() has written since this was asked last; None: others
-        write memory, too.
+        """Return the pages of code that write() has written since this was called last.
+
+        None: others may write memory, too, so it is not known.
         """
         if self._shared:
             return None
@@ -161,8 +174,10 @@ class GuestMemory:
         return pages
 
     def store(self, addr: int, word: bytes) -> None:
-        """Write a word on behalf of the guest, whose stack may be anywhere: not into the library's
-        own code.
+        """Write a word for the guest, whose stack may be anywhere.
+
+        Raises:
+            GuestFault: the memory is not mapped, or is the library's own code.
         """
         block = self.blocks.find(addr, len(word))
         if block is not None and not block.room and self.windows.place(block.start) in self.own:
@@ -179,7 +194,11 @@ class GuestMemory:
         self.code_changed(addr, len(code))
 
     def alloc(self, size: int) -> int:
-        """Guest memory, zeroed, 16-byte aligned; its address. NoMemory where there is no room."""
+        """Hand out zeroed guest memory, and return its address, a multiple of 16.
+
+        Raises:
+            NoMemory: there is no room.
+        """
         block = self.heap.alloc(size)
         try:
             self.write(block, bytes(size))  # it may have been used before
@@ -189,7 +208,11 @@ class GuestMemory:
         return block
 
     def free(self, addr: int) -> None:
-        """Give alloc()ed memory back; GuestFault for any other address."""
+        """Give memory from alloc() back.
+
+        Raises:
+            GuestFault: the address is not one that alloc() has returned.
+        """
         self.heap.free(addr)
 
     def executable(self, addr: int) -> bool:
@@ -201,8 +224,15 @@ class GuestMemory:
         return self.is_code(addr)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
-        """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w",
-        "x". NoMemory where it cannot be mapped.
+        """Map zeroed guest memory.
+
+        Args:
+            addr: address, a multiple of a page.
+            size: bytes; they are rounded up to whole pages.
+            perms: what the guest may do there, of "r", "w" and "x".
+
+        Raises:
+            NoMemory: it cannot be mapped.
         """
         bits = permissions(perms)
         pages_end(addr, size, self.page_size, NoMemory)
@@ -212,8 +242,18 @@ class GuestMemory:
             self.long_blocks.new(start, start + whole(size, self.page_size))
 
     def protect(self, addr: int, size: int, perms: str) -> None:
-        """Change what the guest may do in mapped memory; the library itself reads and writes it all
-        the same. Raises as unmap() does.
+        """Change what the guest may do in mapped memory.
+
+        The library still reads and writes all of it.
+
+        Args:
+            addr: address, a multiple of a page.
+            size: bytes; they are rounded up to whole pages.
+            perms: what the guest may do there, of "r", "w" and "x".
+
+        Raises:
+            GuestFault: it is not mapped.
+            BadArgument: it is no address or size, or memory of the library's own.
         """
         bits = permissions(perms)
         self.check_settled()
@@ -230,9 +270,16 @@ class GuestMemory:
             self.code_changed(addr, end - addr)
 
     def unmap(self, addr: int, size: int) -> None:
-        """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not
-        mapped, BadArgument for what is no address or size, and for memory of the library's own
-        (slots, call areas, what alloc() hands out).
+        """Unmap guest memory. Probes in it are GONE.
+
+        Args:
+            addr: address, a multiple of a page.
+            size: bytes; they are rounded up to whole pages.
+
+        Raises:
+            GuestFault: it is not mapped.
+            BadArgument: it is no address or size, or memory of the library's own (slots, call
+                areas, what alloc() hands out).
         """
         self.check_settled()
         end = pages_end(addr, size, self.page_size)
@@ -248,13 +295,21 @@ class GuestMemory:
         self.unmap_pages(addr, size)
 
     def on_unmap(self, told: Callable[[int, int], None]) -> None:
-        """Have a function called with (start, end) before unmap() unmaps guest memory, once for
-        each address that it is known by.
+        """Have a function called with (start, end) before guest memory is unmapped.
+
+        It is called for each address that the memory is known by (windows).
         """
         self._unmapping.append(told)
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
-        """Map executable pages as close to `near` as there is room; NoMemory where there is none.
+        """Map executable pages, one behind the other, and return their address.
+
+        Args:
+            near: address to be close to; None: any address will do.
+            pages: how many.
+
+        Raises:
+            NoMemory: there is no room.
         """
         size = pages * self.page_size
         page = self.gap(size, self._ours(IMAGE_BASE) if near is None else near, self.page_size)
@@ -272,16 +327,18 @@ class GuestMemory:
         return 0 if self.regs is None else self.regs.pc
 
     def _granted(self, perms: int) -> int:
-        """Permissions that this engine needs for these."""
-        return (
-            perms | const.UC_PROT_WRITE
-            if self.guest.memory.text_writable and perms & const.UC_PROT_EXEC
-            else perms
-        )
+        """Return the permissions to map with, where the guest is to have `perms`."""
+        if self.guest.memory.text_writable and perms & const.UC_PROT_EXEC:
+            perms |= const.UC_PROT_WRITE
+        return perms
 
     def _check_mapped(self, addr: int, size: int, access: str) -> None:
-        """GuestFault at the first byte that is not mapped, which is what a guest's instruction
-        fails at.
+        """Check that memory is mapped.
+
+        Raises:
+            GuestFault: it is not; the address is that of the first such byte, where an instruction
+                of the guest's would fail, too.
+            BadArgument: `size` is negative.
         """
         if size < 0:
             raise BadArgument(f"cannot {access} {size} bytes", hint="pass 0 or more")
@@ -295,8 +352,12 @@ class GuestMemory:
             )
 
     def check_settled(self) -> None:
-        """MachineBusy while an access is reported: behind it the engine goes on with where it has
-        found the memory.
+        """Check that no access is being reported.
+
+        The engine has looked the memory up before it reports an access, and goes on to use it.
+
+        Raises:
+            MachineBusy: one is.
         """
         if self.regs is not None and self.regs.midway:
             raise MachineBusy(
@@ -306,6 +367,7 @@ class GuestMemory:
             )
 
     def is_code(self, addr: int) -> bool:
+        """Tell whether the page of an address is executable, as far as is known."""
         page = addr & -self.page_size
         known = self.executable_pages.get(page)
         if known is None:
@@ -316,15 +378,23 @@ class GuestMemory:
         return known
 
     def _forget_code(self, addr: int, size: int) -> None:
-        """Mappings change in [addr, addr + size)."""
+        """Forget which pages in [addr, addr + size) are executable, as mappings change there."""
         if self.guest.memory.segments:
             self.executable_pages.clear()
         for page in [page for page in self.executable_pages if addr <= page < addr + size]:
             del self.executable_pages[page]
 
     def gap(self, size: int, near: int, align: int, besides: tuple[int, int] = (0, 0)) -> int:
-        """Return the address of free memory, close to `near` and in the same segment. besides: what
-        is not free either. NoMemory where there is none.
+        """Return the address of memory that is free.
+
+        Args:
+            size: bytes.
+            near: address to be close to, in the same segment.
+            align: the address is a multiple of this.
+            besides: (start, end) of memory that is not free either.
+
+        Raises:
+            NoMemory: there is none.
         """
         window, bits = near - self.windows.place(near), self.arch.bits
         taken = sorted([*self.regions(), *self.reserved,
@@ -354,16 +424,21 @@ class GuestMemory:
         self.reserved += reserved
 
     def settle_in(self, addr: int) -> None:
-        """The guest's code is at `addr`: what goes with it, be in the same segment."""
+        """Put the library's own memory into the segment of `addr`, where the guest's code is."""
         self.windows.home = addr - self.windows.place(addr)
         self._beside_image = 0 <= addr - IMAGE_BASE < 1 << 24
 
     def regions(self) -> list[tuple[int, int]]:
+        """Return (start, end) of mapped memory, sorted."""
         return sorted((start, end + 1) for start, end, _ in self.engine.regions())
 
     def map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
-        """Map code that only the library may unmap, and the guest may not write. hooked: every
-        instruction there will have a hook.
+        """Map code that only the library may unmap, and the guest may not write.
+
+        Args:
+            addr: address, a multiple of a page.
+            size: bytes.
+            hooked: every instruction there will have a hook.
         """
         self.map_plain(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
         self.own.add(self.windows.place(addr), whole(size, self.page_size))
@@ -372,7 +447,16 @@ class GuestMemory:
             self.hooked.add(addr)
 
     def map_plain(self, addr: int, size: int, perms: int) -> None:
-        """Map zeroed memory without a look at what code will be there. perms: the engine's bits."""
+        """Map zeroed memory.
+
+        Args:
+            addr: address, a multiple of a page.
+            size: bytes; they are rounded up to whole pages.
+            perms: the engine's permission bits.
+
+        Raises:
+            NoMemory: it cannot be mapped.
+        """
         self.check_settled()
         size = whole(size, self.page_size)
         self._forget_code(addr, size)
@@ -407,7 +491,7 @@ class GuestMemory:
             ) from None
 
     def code_changed(self, addr: int, size: int) -> None:
-        """Code was written: what was translated of it is void."""
+        """Drop the translations of code that was written, and tell on_code_change()'s function."""
         self.written += 1
         self.engine.drop_translations(addr, addr + size)
         self._look_through(addr, size)
@@ -419,11 +503,11 @@ class GuestMemory:
                 )
 
     def _ours(self, offset: int) -> int:
-        """Return the address for pages of the library's that need be near nothing.
+        """Return an address for pages of the library's that need not be near to anything.
 
         Args:
-            offset: in a segment of addresses, where the guest's code is in one; and for pages
-                beside an image that is there.
+            offset: offset in the segment of the guest's code, where there are segments; IMAGE_BASE:
+                they may be beside the image.
         """
         home = self.windows.home
         if home and home + offset <= self.arch.mask:
@@ -431,6 +515,12 @@ class GuestMemory:
         return IMAGE_BASE if self._beside_image and offset == IMAGE_BASE else OURS
 
     def map_anywhere(self, size: int, near: int | None = None) -> int:
+        """Map memory that the guest may read and write, and return its address.
+
+        Args:
+            size: bytes.
+            near: address to be close to; None: any address will do.
+        """
         home = self.windows.home
         if near is None:
             near = self._ours(0x10000000)
@@ -441,11 +531,13 @@ class GuestMemory:
         return addr
 
     def _map_heap(self, size: int) -> int:
+        """Map memory for the heap, which only the library may unmap."""
         addr = self.map_anywhere(size)
         self.own.add(self.windows.place(addr), whole(size, self.page_size))
         return addr
 
     def unmap_pages(self, addr: int, size: int) -> None:
+        """Unmap memory, the library's own or not, without telling anybody."""
         size = whole(size, self.page_size)
         place = self.windows.place(addr)
         self.own.pop(place, None)
@@ -459,5 +551,6 @@ class GuestMemory:
         self.windows.remove(place, place + size)
 
     def fill(self, addr: int, size: int) -> None:
+        """Fill memory with trap instructions."""
         trap = self.arch.end_bytes(min(self.arch.traps.end))
         self.patch(addr, (trap * (size // len(trap) + 1))[:size])

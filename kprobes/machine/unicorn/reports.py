@@ -1,8 +1,8 @@
-"""Receives the engine's reports: breakpoints, which are the sink's, and interrupts of the guest's
-own.
+"""Receives the engine's reports: breakpoints of the core's, and interrupts of the guest's own.
 
-There is one hook per channel, added once through ctypes and never raising: an exception is parked,
-the run stopped, and the run raises it.
+There is one hook for each channel (interrupts, invalid instructions and so on). A hook never
+raises, since nothing can be raised through the engine: an exception is kept, the run is stopped,
+and the run raises it (RunState.park).
 """
 
 from __future__ import annotations
@@ -48,11 +48,15 @@ NONE = 0xFFFFFFFF  # no exception is under way
 
 
 class Reports:
-    """A CPU's. The hooks are there while the engine is ours, or while somebody listens.
+    """The reports of one CPU.
+
+    The hooks are always there on an engine of the library's own; on an owner's, while there is a
+    sink.
 
     Attributes:
-        interrupt_handler: see UnicornMachine.
-        traps: breakpoints that host code serves; None: it cannot.
+        interrupt_handler: the user's handler of the guest's own interrupts: (registers, number) ->
+            True if it has handled one. None: there is none.
+        traps: the breakpoints that host code serves; None: it cannot.
     """
 
     def __init__(
@@ -73,10 +77,18 @@ class Reports:
         """Make the hooks.
 
         Args:
-            owner: of the engine; None: it is ours.
+            cpu: registers and memory.
+            state: the state of the guest's runs.
+            services: the core's functions at call sites.
+            starts: starts the engine.
+            stubs: serve traps at imports and the like.
+            stops: hooks that stand for breakpoints where the engine reports none.
+            owner: the engine's owner; None: it is the library's own.
+            clock: counts the guest's instructions.
+            delay_slots: tells which instructions are executed together with a branch.
             followed: has the gate of hits that host code serves.
-            shared: what these have in common; None: there is no host code.
-            interrupts: serve exceptions by the CPU's own rules.
+            shared: what those hits have in common; None: there is no host code.
+            interrupts: serves exceptions by the CPU's own rules.
         """
         self._raised = (
             Raised(cpu.engine, cpu.arch.mask, cpu.read_pc, cpu.cells.get(cpu.arch.regs.pc))
@@ -118,7 +130,10 @@ class Reports:
         cpu.memory.on_unmap(self._unloading)
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to `sink`; None: to nobody. AlreadyRegistered where another one listens.
+        """Deliver reports to a sink; None: deliver none.
+
+        Raises:
+            AlreadyRegistered: another sink receives them.
         """
         if sink is None:
             # the sink was asked to have each instruction executed at its own address
@@ -133,6 +148,7 @@ class Reports:
             self.remove_hooks()
 
     def _unloading(self, start: int, end: int) -> None:
+        """Tell the sink that guest memory [start, end) is about to be unmapped."""
         if self._state.sink is not None:
             self._state.sink.unloading(start, end)
 
@@ -147,7 +163,7 @@ class Reports:
                 and sink.stops(self._cpu.read_pc() - guest.breakpoint.bias))
 
     def stop_at(self, addr: int) -> None:
-        """Report a breakpoint in memory; most arrive by themselves."""
+        """Have the breakpoint at an address reported. Most engines do so without being told."""
         if self._guest.breakpoint.channel == BY_HOOK:
             self._stops.add(addr)
 
@@ -157,7 +173,7 @@ class Reports:
             self._stops.remove(addr)
 
     def add_hooks(self) -> None:
-        """Listen to the engine."""
+        """Add the hooks to the engine."""
         if self._raised is not None:
             self._raised.begin()
         add = self._engine.hook
@@ -178,7 +194,7 @@ class Reports:
             self._hooks.append(add(const.UC_HOOK_TLB_FILL, TLB(self._fill_callback())))
 
     def remove_hooks(self) -> None:
-        """Do so no more."""
+        """Remove the hooks from the engine."""
         for hook in self._hooks:
             self._engine.unhook(hook)
         self._hooks = []
@@ -188,9 +204,7 @@ class Reports:
             self._owner.unshadow()
 
     def _refused_callback(self) -> Callable[..., bool]:
-        """Return the hook of accesses that fail: only there the engine knows which instruction it
-        was.
-        """
+        """Return the hook of accesses that fail. Only there the engine's pc is right."""
         state, read_pc = self._state, self._cpu.read_pc
 
         def on_refused(_uc: int, _access: int, address: int, *_: int) -> bool:
@@ -201,11 +215,11 @@ class Reports:
         return on_refused
 
     def _fill_callback(self) -> Callable[[int, int, int, Any, int], bool]:
-        """Return the hook of the virtual TLB: the engine itself makes an entry for one kind of
-        access, which evicts the other's.
+        """Return the hook of the virtual TLB, which makes entries for all kinds of access.
 
-        Stores through an entry that may be executed are slow, as they look for translations: only
-        code gets such. What is not mapped or not allowed still fails, at the access.
+        Without it the engine makes an entry for one kind of access, which evicts that for another.
+        Stores through an entry that allows execution are slow, as they look for translations: only
+        code gets such an entry. What is not mapped, or not allowed, still fails at the access.
         """
         is_code = self._cpu.memory.is_code
         fetch = const.UC_MEM_FETCH
@@ -220,10 +234,10 @@ class Reports:
         return on_miss
 
     def _interrupt_callback(self) -> Callable[[int, int, int], None]:
-        """Return the engine's interrupt hook. It never raises: what is raised inside is parked.
+        """Return the engine's interrupt hook.
 
-        The hottest code of the library: what it needs is looked up beforehand, and the report's pc
-        is put into Regs directly.
+        It is the hottest Python code of the library: all that it needs is looked up beforehand, and
+        the reported pc is put into Regs directly.
         """
         regs, state, bias = self._regs, self._state, self._guest.breakpoint.bias
         ours = (
@@ -262,8 +276,10 @@ class Reports:
         return on_interrupt
 
     def _finishing(self, rest: Rest) -> Finish:
-        """Make the function that host code calls for the rest of a breakpoint's hit that is not the
-        usual one.
+        """Return the function that host code calls to finish a breakpoint's unusual hit.
+
+        Args:
+            rest: the core's function that finishes it.
         """
         regs, cpu = self._regs, self._cpu
 
@@ -275,7 +291,7 @@ class Reports:
                 else:
                     try:
                         raise error
-                    except BaseException:  # it is the context of whatever is raised now
+                    except BaseException:  # `error` becomes the context of what is raised now
                         rest(regs, instance, result, error)
                 cpu.write_pc(
                     cpu.arch.pointers.same_mode(regs, here) if regs.target is None else regs.target
@@ -287,8 +303,9 @@ class Reports:
         return finish
 
     def _system_call_callback(self, call: SystemCall) -> Callable[[int, int], None]:
-        """Return the hook of a system call that the engine does not report as an interrupt. It adds
-        the instruction's size to pc afterwards.
+        """Return the hook of a system call that the engine does not report as an interrupt.
+
+        The engine adds the instruction's size to pc after the hook.
         """
         cpu, regs = self._cpu, self._regs
 
@@ -306,8 +323,9 @@ class Reports:
         return on_system_call
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
-        """Return the engine's invalid-instruction hook, where breakpoints arrive that way. True: go
-        on at pc.
+        """Return the engine's invalid-instruction hook, where breakpoints arrive that way.
+
+        The hook returns True where the guest goes on at pc.
         """
         regs = self._regs
         state = self._state
@@ -348,17 +366,23 @@ class Reports:
         return on_invalid
 
     def _failed(self, error: BaseException) -> None:
-        """Keep what the sink has raised: the guest goes where it was sent all the same, and the run
-        raises.
-        """
+        """Keep an exception for the run to raise. The guest still goes where it was sent."""
         if self._regs.target is not None:
             self._cpu.write_pc(self._regs.target)
         self._state.park(error)
 
     def _handled(self, number: int, ahead: int, home: int) -> bool:
-        """Ask the interrupt handler, which sees a displaced instruction at home. True: it has
-        handled the interrupt, and the guest goes on, at `ahead` unless it was sent elsewhere. home:
-        where it was raised.
+        """Have the guest's own interrupt handled, by the user's handler or the CPU's own rules.
+
+        They see a displaced instruction at its original address.
+
+        Args:
+            number: of the interrupt.
+            ahead: address where the guest goes on if it is not sent elsewhere.
+            home: address of the instruction that has raised it, in a slot or not.
+
+        Returns:
+            True if it was handled, and the guest goes on.
         """
         cpu, regs, sink = self._cpu, self._regs, self._state.sink
         if self.interrupt_handler is None and not self._interrupts.active:
@@ -366,7 +390,7 @@ class Reports:
         self._state.mended = False
         shown = sink.home(home) if sink is not None and sink.ours(home) else home
         if shown is None or home & -cpu.memory.page_size == self._state.exit:
-            return False  # strayed there: no interrupt of the guest's
+            return False  # the guest has strayed into the library's pages
         regs.at(seen := shown + ahead - home)
         try:
             if not self._ask_handlers(number):
@@ -374,7 +398,7 @@ class Reports:
         except BaseException:
             if regs.target is None and shown != home and ahead == home:
                 cpu.stay(home)
-                self._state.unfinished = home  # who raises the error brings the guest home
+                self._state.unfinished = home  # Runner puts pc home before it raises the error
             else:
                 self._leave(home)
                 if regs.target is None:
@@ -397,26 +421,23 @@ class Reports:
         return True
 
     def _ask_handlers(self, number: int) -> bool:
-        """Ask the interrupt handler, then the CPU's own rules, to serve an interrupt. True: one
-        has.
-        """
+        """Ask the user's handler to serve an interrupt, then the CPU's own rules; True: one has."""
         regs, handler = self._regs, self.interrupt_handler
         return (handler is not None and handler(regs, number)) or self._interrupts.serve(
             regs, number
         )
 
     def _leave(self, pc: int) -> None:
-        """The guest is sent elsewhere from `pc`, where an instruction may be displaced."""
+        """Tell the sink that the guest leaves `pc`, where an instruction may be displaced."""
         sink = self._state.sink
         if sink is not None and sink.ours(pc):
             sink.abandon(self._regs, pc)
 
     def _repeat(self, pc: int) -> None:
-        """Have the instruction at `pc`, whose interrupt was handled, executed once more, unless the
-        run is over.
+        """Stop the run before the instruction at `pc` is executed once more, if the run is over.
 
-        An instruction that is counted in front of its execution sees to that itself. A displaced
-        one is not, nor is one in a delay slot where no stop is possible in between.
+        Its interrupt was handled. The counting hook does that for most instructions; not for a
+        displaced one, nor for one in a delay slot where the engine cannot stop.
         """
         state = self._state
         displaced = state.ours(pc)
@@ -428,17 +449,26 @@ class Reports:
             self._engine.stop()
 
     def unclaimed(self, number: int, pc: int) -> None:
-        """An interrupt that is not ours: the guest's own."""
-        cpu, state, guest, regs = self._cpu, self._state, self._guest, self._regs
+        """Serve an interrupt that is no breakpoint of the core's: the guest's own.
+
+        Args:
+            number: of the interrupt, as the engine has it.
+            pc: the engine's pc.
+        """
+        cpu = self._cpu
+        state = self._state
+        guest = self._guest
+        regs = self._regs
         fetched = number in guest.faults.unaligned and self._starts.aborted.forget()
-        stub, ours = pc - guest.breakpoint.bias, guest.breakpoint.number
-        # where pc is lost it may be the end's for what fails elsewhere: in the delay slot of a jump
-        # there
+        stub = pc - guest.breakpoint.bias  # the address, if this is a trap
+        ours = guest.breakpoint.number
+        # an engine that loses pc (Interrupts.lost_pc) may show the run's end for an instruction
+        # that has failed elsewhere: in the delay slot of the jump that leads there
         if state.trial or (stub == state.end and (self._raised is None or number == ours)):
             self._engine.stop()
             return
         if number == guest.interrupts.lingers and self._engine.stopped:
-            return  # the guest is about to rest: whatever it was stands there at the next start
+            return  # the engine is stopping, and will report it again at the next start
         if self._served is not None:
             self._served(NONE)
         if guest.interrupts.renumber is not None:
@@ -474,15 +504,18 @@ class Reports:
             self._engine.stop()
 
     def _unserved_at_owners(self, number: int, home: int) -> None:
-        """Deal with an interrupt that no handler of this machine has served, on an engine with an
-        owner.
+        """Leave an interrupt that was not handled here to the engine's owner.
+
+        Args:
+            number: of the interrupt.
+            home: address of the instruction that has raised it.
         """
         assert self._owner is not None
         if self._owner.hooks_interrupts:
             if self._state.ours(home) and self._cpu.read_pc() == home:
-                self._repeat(home)  # his hook has served it
+                self._repeat(home)  # the owner's hook has served it
             return
         if self._state.ours(home):
-            self._state.interrupt = number, home  # whoever raises the error brings the guest home
-        # what the engine says when nobody hooks interrupts
+            self._state.interrupt = number, home  # Runner puts pc home before it raises the error
+        # the error by which an engine without an interrupt hook stops
         self._state.park(unicorn.UcError(const.UC_ERR_EXCEPTION))

@@ -11,12 +11,11 @@ from .runstate import RunState
 
 
 class Services:
-    """Calls services, where host code does not serve the call site by itself, or leaves the rest of
-    a hit to the core.
+    """Calls services of the core's where host code does not serve a hit, or not all of it.
 
     Attributes:
-        failed_at: where a service that raised has sent the guest, if the engine may not have
-            noticed; None: nowhere.
+        failed_at: address that a service has sent the guest to before it raised, if the engine may
+            have lost that; None: there is none.
         trampoline: call site where followed calls return; 0: there is none.
     """
 
@@ -27,15 +26,15 @@ class Services:
         self._regs = cpu.regs
         self.failed_at: int | None = None
         self.trampoline = 0
-        # where the last service sent the guest that did not raise, if the engine may not have
-        # noticed
+        # address that the last service has sent the guest to, if the engine may have lost that
         self._sent: int | None = None
 
     def direct(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
-        """Return the callback of one call site, which the engine need not name.
+        """Return the callback for one call site.
 
         Returns:
-            The callback; and a function that makes it the next sink's.
+            The callback, which takes no arguments; and a function that makes it serve the next
+            sink, when there is another one.
         """
         regs, state, services, send = self._regs, self._state, self._state.services, self._sender()
 
@@ -46,7 +45,7 @@ class Services:
             try:
                 service = services[address]
             except KeyError:
-                return  # it has taken itself away
+                return  # the service has been removed
             try:
                 service(regs)
                 # a thread that stops the run from now on waits until this call site is left
@@ -68,12 +67,11 @@ class Services:
     def finishing(
         self, address: int, rest: Rest
     ) -> Callable[[Any, Any, BaseException | None], None]:
-        """Return what host code calls for the rest of a hit that is not the usual one
-        (kprobes/native/hits.c).
+        """Return the function that host code calls to finish an unusual hit (native/hits.c).
 
         Args:
-            address: of the call site.
-            rest: what is left to do.
+            address: the call site.
+            rest: the core's function that finishes the hit.
         """
         regs, state, send = self._regs, self._state, self._sender()
 
@@ -98,18 +96,19 @@ class Services:
         return finish
 
     def serve(self, address: int) -> None:
-        """Serve a call site without haste: in the hook of a whole area, and where the run was
-        disturbed.
+        """Serve a call site in every case: also where the run was stopped, or others were nested.
+
+        Called by the hook on a whole area, and where the run is disturbed.
         """
         state = self._state
         try:
             state.disturb(False)
-            # stopped meanwhile by another thread: here, as the call site is executed again
+            # another thread stops the run: it stops here, as the call site is executed again
             if state.why_stopped and state.depth:
                 state.disturb(True)
                 self._engine.stop()
                 return
-            # it was served when its own service stopped the guest, and is now resumed
+            # it was served already, when its own service stopped the run; the run goes on now
             if state.skip == address:
                 state.skip = -1
                 return
@@ -127,10 +126,10 @@ class Services:
             self._failed(error)
 
     def _settle(self, address: int) -> None:
-        """Make sure that a call site is not served twice whose service has stopped the run, or run
-        other guest code.
+        """Prevent that a call site is served twice.
 
-        The engine executes it once more.
+        Its service has stopped the run, or run other guest code. So the engine will execute the
+        call site once more.
         """
         self._state.skip = address
         if self._state.why_stopped and self._state.depth:
@@ -140,8 +139,8 @@ class Services:
             self._cpu.leave_for(self._cpu.arch.pointers.same_mode(self._regs, address))
 
     def _failed(self, error: BaseException) -> None:
-        """Have the run raise what a service has raised; the guest goes where it was sent all the
-        same.
+        """Keep an exception of a service for the run to raise. The guest still goes where it was
+        sent.
         """
         if self._regs.target is not None:
             self._send(self._regs.target)
@@ -152,7 +151,7 @@ class Services:
         self._regs.reported = None
 
     def _sender(self) -> Callable[[int], None]:
-        """Return _send(), without its second half where the guest does not need it."""
+        """Return _send(), or the quicker function that does not remember the address, if it may."""
         return self._send if self._cpu.guest.pc.written_again else self._cpu.leave_for
 
     def _send(self, target: int) -> None:
@@ -164,8 +163,10 @@ class Services:
             self._sent = target
 
     def send_again(self) -> bool:
-        """Send the guest on where it is only here because the last pc write was lost. Return True
-        then.
+        """Send the guest on, if it is here because the engine has lost the last write of pc.
+
+        Returns:
+            True if it was.
         """
         target, self._sent = self._sent, None
         if target is None:
