@@ -125,6 +125,12 @@ def thorough(request: pytest.FixtureRequest) -> bool:
     return not _thins(request.config)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what asks whether every case was asked for."""
+    if "thorough" in getattr(item, "fixturenames", ()):
+        item.add_marker("portion")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse a test that is named by an address: every process of pytest-xdist would know it by another name. Skip tests
