@@ -68,6 +68,7 @@ class AllocatorProbe(Kprobe):
     """A probe that acts behind all others at its place: the function is not executed."""
 
     _late: int = field(default=2, init=False)
+    _optimize: bool = field(default=False, init=False)  # no jump can be left for another place
 
 
 @checked("__init__")
@@ -475,10 +476,15 @@ class HeapCheck:
                 stack = addresses_of(self._k.kept_stack(regs))[:wanted]
             else:
                 stack = addresses_of(self._k.stack_trace(regs, wanted).kept())
-            outside = self._machine.exit_address & ~self._machine.arch.pointers.mode_bits
+            outside = self._outside
             return stack[:-1] if outside and stack[-1] == outside else stack
         except (Unsupported, GuestFault):
             return (regs.pc,)
+
+    @cached_property
+    def _outside(self) -> int:
+        """Where calls of the guest's return to, which is no caller of its own; 0: nowhere."""
+        return self._machine.exit_address & ~self._machine.arch.pointers.mode_bits
 
     @cached_property
     def _debug(self) -> DebugInfo:

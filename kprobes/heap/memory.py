@@ -30,6 +30,7 @@ ALIGNMENT: Final = 16  #: of every block
 SEGMENT: Final = 1 << 18  #: bytes of the first segment; the next ones are larger
 LARGEST: Final = 1 << 23  #: bytes of a segment, but for blocks that need more
 WIDEST_ZONE: Final = 1024  #: bytes that a large block's red zone has besides
+SMALL: Final = 1024  #: bytes of blocks whose room is written as a whole; `Shape`s of all sizes are kept
 
 Stack = tuple[int, ...]
 
@@ -77,6 +78,24 @@ class FreedBlock:
     block: HeapBlock
     function: str
     stack: Stack
+
+
+@frozen
+class Shape:
+    """The room of a small block of the usual alignment.
+
+    Attributes:
+        room: bytes, red zones included.
+        contents: of a new block's room; the block itself is all zeros.
+        marks: of these bytes.
+        front, behind: contents of the red zones.
+    """
+
+    room: int
+    contents: bytes
+    marks: bytes
+    front: bytes
+    behind: bytes
 
 
 @define(eq=False)
@@ -152,6 +171,7 @@ class HeapMemory:
         self._number = 0
         self._segments: list[HeapSegment] = []  # by address
         self._starts: list[int] = []  # of these
+        self._shapes: dict[int, Shape] = {}  # size of a block -> its room
         self._known: dict[tuple[int, int], memoryview] = {}  # (start, size) -> marks being watched
         self._ends: list[Callable[[], None]] = []
         self._current = self._new_segment(SEGMENT)
@@ -178,9 +198,11 @@ class HeapMemory:
         """
         if self.in_use + size > self._limit:
             return None
+        small = None
+        if size <= SMALL and alignment <= ALIGNMENT:
+            small = self._shapes.get(size) or self._shape(size)
         alignment = max(alignment, ALIGNMENT)
-        behind = self._zone + min(size // 8, WIDEST_ZONE)
-        room = _rounded(self._zone + alignment - ALIGNMENT + size + behind)
+        room = self._room(size, alignment) if small is None else small.room
         start = self._take(room)
         if start is None:
             return None
@@ -190,6 +212,10 @@ class HeapMemory:
         self.in_use += size
         self.alive[address] = block
         marks, at = self._marks(start)
+        if small is not None:
+            marks[at:at + room] = small.marks
+            self._write(start, small.contents)
+            return block
         first, last = at + address - start, at + address - start + size
         marks[at:first] = RED_MARK * (first - at)
         marks[first:last] = self._new_mark * size
@@ -197,6 +223,20 @@ class HeapMemory:
         self._write(start, _filled(RED_FILLS, address - start))
         self._write(block.end, _filled(RED_FILLS, start + room - block.end))
         return block
+
+    def _room(self, size: int, alignment: int) -> int:
+        """Return the bytes of a block with its red zones."""
+        behind = self._zone + min(size // 8, WIDEST_ZONE)
+        return _rounded(self._zone + alignment - ALIGNMENT + size + behind)
+
+    def _shape(self, size: int) -> Shape:
+        """Make the room of blocks of so many bytes."""
+        room = self._room(size, ALIGNMENT)
+        front = _filled(RED_FILLS, self._zone)
+        behind = _filled(RED_FILLS, room - self._zone - size)
+        marks = RED_MARK * len(front) + self._new_mark * size + RED_MARK * len(behind)
+        made = self._shapes[size] = Shape(room, front + bytes(size) + behind, marks, front, behind)
+        return made
 
     def free(self, block: HeapBlock, function: str, stack: Stack) -> list[FreedBlock]:
         """Free a block: nothing is to access it from now on.
@@ -275,6 +315,11 @@ class HeapMemory:
             (address of the byte that is nearest to the block, whether it lies behind the block), or
             None where nothing was written there.
         """
+        small = self._shapes.get(block.size)
+        if small is not None and block.address - block.start == self._zone:
+            whole = self._read(block.start, block.room)
+            if whole.startswith(small.front) and whole.endswith(small.behind):
+                return None
         front = self._read(block.start, block.address - block.start)
         behind = self._read(block.end, block.start + block.room - block.end)
         if behind == _filled(RED_FILLS, len(behind)) and front == _filled(RED_FILLS, len(front)):

@@ -248,11 +248,12 @@ class UsualReturn:
 
 @frozen(kw_only=True)
 class UsualTrap:
-    """A breakpoint that stands for a lone probe, whose instruction is executed in a slot.
+    """A breakpoint that stands for a lone probe.
 
     Attributes:
         address: of the probed instruction.
-        slot: where that is executed, mode bits included.
+        slot: where that is executed, mode bits included; None: nowhere. `before` is there then, and
+            its `rest` serves a hit whose handler does not send the guest elsewhere.
         slot_end: address of the breakpoint behind it; None: the slot goes back by itself.
         next: where the guest goes on, mode bits included.
         before: the pre-handler; None: there is none.
@@ -262,7 +263,7 @@ class UsualTrap:
     """
 
     address: int
-    slot: int
+    slot: int | None
     slot_end: int | None
     next: int
     before: UsualHit | None
@@ -314,6 +315,11 @@ class Hits(Protocol):
 
     def hit(self, usual: UsualHit) -> BuiltIn:
         """For a call site."""
+
+    def check_targets(self, now: bool) -> None:
+        """Leave a hit whose handler sends the guest elsewhere to `rest` (True), or have the guest go
+        there (False): no jump can cover that place.
+        """
 
     def pause(self, now: bool) -> None:
         """Leave every hit, and every call that is followed, to the services (True), or do so no

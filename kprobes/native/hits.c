@@ -621,9 +621,10 @@ EXPORT void returned(struct site *site)
 /* --- breakpoints
  *
  * Where the engine reports a breakpoint as an interrupt, its hook is `interrupt`, and what it finds
- * in a table is served here: a lone probe whose instruction runs in its slot. The slot goes back by
- * itself (`boosted`), or ends in a second breakpoint, which is in the table, too. What is not
- * there, or not as usual, is Python's hook's, as are the interrupts of the guest's own.
+ * in a table is served here: a lone probe whose instruction runs in its slot, or whose handler
+ * sends the guest elsewhere. The slot goes back by itself (`boosted`), or ends in a second
+ * breakpoint, which is in the table, too. What is not there, or not as usual, is Python's hook's,
+ * as are the interrupts of the guest's own.
  */
 
 /* One probe's breakpoint, or the end of its slot.
@@ -632,7 +633,8 @@ EXPORT void returned(struct site *site)
  *   post        struct usual: the post-handler, or 0; its address is where the next instruction is
  *   hits        that were served here
  *   boosted     1: the slot goes back by itself
- *   slot        what pc becomes at a hit
+ *   slot        what pc becomes at a hit; 0: there is none, and what the handler does not send
+ *               elsewhere is Python's
  *   next        what pc becomes at the slot's end
  *   mode        bits of these that say in which mode the guest goes on
  *   point, probes, resume   objects of the control block while the slot runs
@@ -659,11 +661,13 @@ struct trap { TRAP_WORDS(WORD) };
  *   settled     state of the control block: post-handlers run
  *   stepped     state of the control block: the slot runs
  *   flags       the number 0: the third argument of a post-handler
+ *   covered     1: jumps cover more than an instruction, and Python looks where a handler sends
+ *               the guest
  */
 #define TRAPS_WORDS(X) \
     X(calls) X(hits) X(number) X(python) X(pc) X(size) X(bias) X(mask) X(modes) X(mode) \
     X(rows) X(last) X(stepping) \
-    X(settled) X(stepped) X(flags)
+    X(settled) X(stepped) X(flags) X(covered)
 EXPORT const char traps_words[] = TRAPS_WORDS(NAME);
 struct traps { TRAPS_WORDS(WORD) };
 
@@ -698,6 +702,16 @@ static int same_mode(struct traps *traps, struct trap *trap)
     return *(u32 *)traps->mode == trap->mode;
 }
 
+/* 1: a handler has sent the guest to another place, where it goes on in the same mode: `target`
+ * becomes that. */
+static int sends(struct traps *traps, struct trap *trap, u64 address, struct regs *regs, u64 *target)
+{
+    if (traps->covered || !regs->is_sent)
+        return 0;
+    *target = regs->target & traps->mask;
+    return (regs->target & ~traps->mask) == trap->mode && *target != address;
+}
+
 /* Serve a hit. 0: it was not served, Python is to do it. */
 static int breakpoint(struct traps *traps, struct trap *trap, u64 address)
 {
@@ -712,11 +726,18 @@ static int breakpoint(struct traps *traps, struct trap *trap, u64 address)
         Py_IncRef(probe);
         struct regs *regs = report(usual);
         PyObject *result = call_handler(usual, probe);
+        /* first: the result's own __bool__ may change what is served; -1: it has raised */
+        int truth = !result ? -1 : result == Py_None ? 0 : PyObject_IsTrue(result);
         struct trap_row *row = find_trap(traps, address);
-        int usually = asks_nothing(result) && row && row->trap == trap && same_mode(traps, trap);
-        if (usually) {
+        int same = row && row->trap == trap && same_mode(traps, trap);
+        u64 target = 0;
+        int sent = same && truth == 1 && sends(traps, trap, address, regs, &target);
+        int usually = same && truth == 0 && trap->slot;
+        if (usually || sent) {
             Py_DecRef(result);
             regs->is_sent = regs->is_reported = 0;
+            if (sent)
+                go(traps, target);
         } else {
             finish_with(usual, 0, result);
         }

@@ -28,7 +28,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import worlds
 
-from kprobes import DIVERTED, BadArgument, Kprobe, KprobeError, Kprobes, Kretprobe, Regs, native
+from kprobes import (
+    DIVERTED,
+    BadArgument,
+    Kprobe,
+    KprobeError,
+    Kprobes,
+    Kretprobe,
+    Regs,
+    UnicornMachine,
+    native,
+    override_function_with_return,
+)
 from kprobes.machine.unicorn.host import hostcode
 
 SEEDS = int(os.environ.get("KPROBES_SEEDS", "3"))  #: random scenes of each kind
@@ -207,6 +218,62 @@ def test_usual_hits_run_no_function_of_ours(arch: str, kind: str) -> None:
         m.call("loop", 20, worlds.K)
         assert [p.nhit for p in probes] == [23] * len(probes)
         assert {p.nreturned for p in probes if isinstance(p, Kretprobe)} <= {23}
+
+
+@pytest.mark.quick
+@pytest.mark.host_code
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_diverting_breakpoints_run_no_function_of_ours(arch: str) -> None:
+    """A function that a handler stands in for, as heap checks do, where the engine reports breakpoints as interrupts."""
+
+    def away(p: Kprobe, regs: Regs) -> int:
+        regs.return_value = 1
+        override_function_with_return(regs)
+        return DIVERTED
+
+    with Kprobes(worlds.Machine(arch).machine) as k:
+        m = k.machine
+        p = Kprobe(symbol_name="tiny", pre_handler=away, optimize=False)
+        k.register(p)
+        first, hits = m.call("loop", 3, worlds.K), p.nhit
+        served = m.hits is not None and m.hits.traps
+        assert (p._point.served is not None) == served
+        if served:
+            m.parts.state.trap = None
+        assert m.call("loop", 3, worlds.K) == first
+        assert p.nhit == 2 * hits
+
+
+@pytest.mark.quick
+@pytest.mark.host_code
+def test_a_breakpoint_diverts_into_the_midst_of_a_jump() -> None:
+    """The jump gives way, whoever serves the breakpoint."""
+    base = 0x10000
+    code = b"\x90" * 16 + bytes.fromhex("4831c0 48ffc0 48ffc0 c3")
+    machine = UnicornMachine.from_code(code, arch="x86_64", base=base, symbols={"away": base, "counted": base + 16})
+    with Kprobes(machine) as k:
+        m, inside = k.machine, base + 16 + 3
+
+        def away(p: Kprobe, regs: Regs) -> int:
+            regs["rax"] = 5
+            regs.pc = inside
+            return DIVERTED
+
+        first = Kprobe(addr=base, pre_handler=away, optimize=False)
+        jump = Kprobe(addr=base + 16)
+        k.register(first)
+        seen = set()
+        for _ in range(4):
+            assert m.call(base) == 7
+            if not jump.registered:
+                k.register(jump)
+            for _ in range(3):
+                assert m.call(base + 16) == 2
+            seen.add((jump.optimized, first._point.served is not None))
+            assert m.call(base) == 7
+            assert not jump.optimized
+            k.unregister(jump)
+        assert (True, True) in seen and first.nhit == 8
 
 
 # --- the registers object

@@ -1,4 +1,5 @@
-"""Breakpoints that the machine serves by itself: a lone probe whose instruction runs in a slot.
+"""Breakpoints that the machine serves by itself: a lone probe whose instruction runs in a slot, or
+whose handler sends the guest elsewhere.
 
 The driver serves the first hit, and then hands the breakpoint over; any change at the probepoint
 takes it back (Probepoint.serve_no_more). The machine calls the handlers; where one does something
@@ -26,25 +27,33 @@ class BreakpointHandover:
         self._handlers = handlers
         self._entries = entries
 
-    def serve(self, point: Probepoint) -> None:
+    def serve(self, point: Probepoint, diverted: bool) -> None:
         """Have the machine serve a breakpoint from now on, if it can.
 
-        It can where one probe is active, the instruction has a slot, and nothing is simulated.
+        It can where one probe is active, and the instruction has a slot and is not simulated, or
+        `diverted`.
+
+        Args:
+            point: where it stands.
+            diverted: True if its handler has just sent the guest elsewhere, and may do so again.
         """
         hits = self._handlers.hits
         if hits is None or not hits.traps or point.state is not Arming.ARMED:
             return
-        if len(point.active) != 1 or point.slot is None or point.insn.simulate is not None:
+        if len(point.active) != 1:
             return
         p = point.active[0]
+        stepped = point.slot is not None and point.insn.simulate is None
+        if not stepped and (not diverted or p._pre is None):
+            return
         point.served = hits.trap(
             UsualTrap(
                 address=point.address,
-                slot=point.slot_target,
-                slot_end=None if point.native else point.slot_end,
+                slot=point.slot_target if stepped else None,
+                slot_end=None if point.native or not stepped else point.slot_end,
                 next=point.next,
                 before=self._before(point, p),
-                after=self._after(point, p),
+                after=self._after(point, p) if stepped else None,
                 point=point,
                 probes=(p,),
             )

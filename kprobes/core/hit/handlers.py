@@ -49,6 +49,7 @@ class Handlers:
                 stepped=HitState.HIT_SS,
                 settled=HitState.HIT_SSDONE,
             )
+            rooms.displaced_changed()
 
     def pause_hits(self) -> None:
         """Have the machine report all hits, while a displaced instruction is executed."""

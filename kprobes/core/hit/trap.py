@@ -266,14 +266,19 @@ class TrapDriver:
         if diverted:
             cb.step(DONE)
             self._divert(point, regs)
+            self._let_machine_serve(point, True)
             return
+        self._let_machine_serve(point, False)
+        self._handlers.execute(cb, point, regs)
+
+    def _let_machine_serve(self, point: Probepoint, diverted: bool) -> None:
+        """Have the machine serve a probepoint's next hits, if it can."""
         if (
             point.served is None
             and self._handlers.hits is not None
             and point.address not in self._doubtful
         ):
-            self._breakpoints.serve(point)
-        self._handlers.execute(cb, point, regs)
+            self._breakpoints.serve(point, diverted)
 
     def _divert(self, point: Probepoint, regs: Regs) -> None:
         """Let the guest go where a pre-handler has sent it."""

@@ -367,9 +367,11 @@ class Optimizer:
             rooms.arch.jump_for(point.insn, to, places)  # raises OutOfReach early
         rooms.machine.patch(to, code)
         rooms.displaced[to] = point, places
+        rooms.displaced_changed()
 
     def _forget_buffer(self, buffer: int) -> None:
         self._rooms.displaced.pop(buffer, None)
+        self._rooms.displaced_changed()
 
     def _dequeue(self, point: Probepoint) -> None:
         self._queue.pop(point, None)

@@ -84,6 +84,11 @@ class Rooms:
         """True if the machine serves call sites, by services or by programs."""
         return self.call_sites is not None
 
+    def displaced_changed(self) -> None:
+        """Tell the machine whether jumps may cover the place that a handler sends the guest to."""
+        if self.machine.hits is not None:
+            self.machine.hits.check_targets(bool(self.displaced))
+
     def ours(self, addr: int) -> bool:
         """Tell whether an address is in one of the library's own pages."""
         return any(addr in cache for cache in self.caches)

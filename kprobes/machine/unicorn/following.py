@@ -44,6 +44,11 @@ class HostHits:
         assert self._traps is not None
         return self._traps.add(usual)
 
+    def check_targets(self, now: bool) -> None:
+        """Leave breakpoints' hits that send the guest elsewhere to the core, or do so no more."""
+        if self._traps is not None:
+            self._traps.check_targets(now)
+
     def pause(self, now: bool) -> None:
         """Leave every hit and every followed call to the services (True), or do so no more."""
         self._calls.close(HIT, now)

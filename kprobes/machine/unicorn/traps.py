@@ -52,9 +52,9 @@ class HostServedTrap:
                 )
                 self._set(name, self._hits[name].address)
         self._set("boosted", int(usual.slot_end is None))
-        self._set("slot", usual.slot)
+        self._set("slot", usual.slot or 0)
         self._set("next", usual.next)
-        self._set("mode", usual.slot & traps.modes)
+        self._set("mode", (usual.next if usual.slot is None else usual.slot) & traps.modes)
         for name, kept in (
             ("point", usual.point),
             ("probes", usual.probes),
@@ -160,6 +160,10 @@ class ServedBreakpoints:
         self._kept |= {"stepped": stepped, "settled": settled}
         self._set("stepped", id(stepped))
         self._set("settled", id(settled))
+
+    def check_targets(self, now: bool) -> None:
+        """Leave hits that send the guest elsewhere to the core, or do so no more."""
+        self._set("covered", int(now))
 
     def add(self, usual: UsualTrap) -> HostServedTrap:
         """Serve a breakpoint, and the one at its slot's end."""
