@@ -1,5 +1,5 @@
-"""AFL++ itself finds the planted bugs. It takes Debian's afl++ and two minutes, and runs where KPROBES_AFL_FUZZ names the
-afl-fuzz to be used: .ci/more does that."""
+"""AFL++ itself finds the planted bugs. It takes Debian's afl++ (`apt-get install afl++`) and some minutes, and runs where
+afl-fuzz is on PATH, or KPROBES_AFL_FUZZ names another one. QEMU mode is not needed. .ci/more installs it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from kprobes.fuzz.crash import examine
 from kprobes.fuzz.target import CallTarget, PythonTarget
 
 ROOT = Path(__file__).resolve().parents[2]
-AFL = shutil.which(os.environ.get("KPROBES_AFL_FUZZ", ""))
+AFL = shutil.which(os.environ.get("KPROBES_AFL_FUZZ", "afl-fuzz"))
 MINUTE = 60.0
+PATIENCE = 4 * MINUTE  # seconds: on a machine that others use as well a hang is found late
 BUGS = {"take_name", "take_number", "follow"}
 
-pytestmark = pytest.mark.skipif(AFL is None, reason="apt-get install afl++, and set KPROBES_AFL_FUZZ=afl-fuzz")
+pytestmark = pytest.mark.skipif(AFL is None, reason="no afl-fuzz on PATH: apt-get install afl++")
 
 
 @contextmanager
@@ -64,12 +65,12 @@ def said(out: Path) -> str:
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "arm64", "arm", "mips"])
-def test_the_planted_bugs_are_found_within_a_minute(tmp_path: Path, machine: str) -> None:
+def test_the_planted_bugs_are_found(tmp_path: Path, machine: str) -> None:
     """Two wild accesses, an overwritten return address or endless recursion, and a hang."""
     out, image = tmp_path / "out", f"examples/packets.{machine}"
     bench = Bench(CallTarget(str(ROOT / image), "parse(@input, len)").load())
     with fuzzing(out, [image, "--call", "parse(@@, @len)"]) as fuzzer:
-        end = time.monotonic() + MINUTE
+        end = time.monotonic() + PATIENCE
         crashes, hangs = set[str](), False
         while time.monotonic() < end and not (len(crashes) >= 3 and hangs) and fuzzer.poll() is None:
             time.sleep(1)
@@ -88,7 +89,7 @@ def test_the_planted_bugs_are_found_within_a_minute(tmp_path: Path, machine: str
 def test_ways_to_drive_it(tmp_path: Path, words: list[str]) -> None:
     out = tmp_path / "out"
     with fuzzing(out, words) as fuzzer:
-        end = time.monotonic() + MINUTE
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end and fuzzer.poll() is None and not any((out / "default" / "crashes").glob("id:*")):
             time.sleep(0.5)
     text = said(out)
@@ -112,7 +113,7 @@ def test_recipes(tmp_path: Path, page: str, seeds: str, words: list[str], functi
         ROOT / "docs" / "cookbook" / f"{page}.md").read_text()
     out = tmp_path / "out"
     with fuzzing(out, words, seeds=seeds) as fuzzer:
-        end = time.monotonic() + 2 * MINUTE
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end and fuzzer.poll() is None and not any((out / "default" / "crashes").glob("id:*")):
             time.sleep(0.5)
     named = (CallTarget(words[0], "tags_read(@input, len)", heap=True) if "--heap" in words else PythonTarget(words[0]))
@@ -126,7 +127,7 @@ def test_without_its_fork_server(tmp_path: Path) -> None:
     """A process for each run: slow, and the same."""
     out = tmp_path / "out"
     with fuzzing(out, ["examples/fuzz_packets.py", "@@"], 20000, AFL_NO_FORKSRV="1") as fuzzer:
-        end = time.monotonic() + MINUTE
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end and fuzzer.poll() is None and "All set and ready to roll" not in said(out):
             time.sleep(0.5)
     assert "All test cases processed" in said(out) or "ready to roll" in said(out), said(out)[-2000:]
