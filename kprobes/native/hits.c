@@ -704,7 +704,8 @@ static int same_mode(struct traps *traps, struct trap *trap)
 
 /* 1: a handler has sent the guest to another place, where it goes on in the same mode: `target`
  * becomes that. */
-static int sends(struct traps *traps, struct trap *trap, u64 address, struct regs *regs, u64 *target)
+static int sends(struct traps *traps, struct trap *trap, u64 address, struct regs *regs,
+                 u64 *target)
 {
     if (traps->covered || !regs->is_sent)
         return 0;
