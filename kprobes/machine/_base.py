@@ -317,8 +317,8 @@ class Hits(Protocol):
         """For a call site."""
 
     def check_targets(self, now: bool) -> None:
-        """Leave a hit whose handler sends the guest elsewhere to `rest` (True), or have the guest go
-        there (False): no jump can cover that place.
+        """Leave a hit whose handler sends the guest elsewhere to `rest` (True), or have the guest
+        go there (False): no jump can cover that place.
         """
 
     def pause(self, now: bool) -> None:
