@@ -9,12 +9,14 @@ from __future__ import annotations
 import array
 import os
 import subprocess
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
 import unicorn
 from attrs import frozen
+from unicorn import x86_const
 
 from kprobes import (
     GuestFault,
@@ -22,6 +24,7 @@ from kprobes import (
     Kprobe,
     Kprobes,
     QemuMachine,
+    TextOverwritten,
     UnicornMachine,
     Unsupported,
 )
@@ -70,6 +73,8 @@ UBOOTS = {
 }
 OPENSBI = Image("lib/riscv64-linux-gnu/opensbi/generic/fw_jump.bin", "riscv64", 0x80000000, 150,
                 "lib/riscv64-linux-gnu/opensbi/generic/fw_jump.elf")
+# where the firmware has switched to the mode of 32 bits
+PROTECTED, UBOOT_X86 = 0xFD0BA, 0xFFF0001C
 SEABIOS = Image("share/seabios/bios.bin", "i386", 0xE0000, 150, in_registers=REGPARM)
 IMAGES = UBOOTS | {"opensbi": OPENSBI, "seabios": SEABIOS}
 
@@ -257,6 +262,108 @@ def test_u_boot_starts_in_unicorn(arch: str, comes: str, tmp_path: Path) -> None
         assert sum(probe.nhit > 0 for probe in probes) > 20
 
 
+#: PCI's configuration of an i440FX and a PIIX3, as QEMU's: device and function, word -> value
+BRIDGES = {(0, 0): 0x12378086, (0, 8): 0x06000002, (0, 0x2C): 0x11001AF4,
+           (8, 0): 0x70008086, (8, 8): 0x06010000, (8, 0xC): 0x00800000}
+#: ports that do not read as if nothing was there: the serial port sends at once, the keyboard has nothing
+READY = {0x3FD: 0x60, 0x64: 0, 0x608: 0}
+EXTENDED = {0x34: 0, 0x35: MEMORY - (16 << 20) >> 24}  # the clock's memory: units of 64 KiB above 16 MiB
+
+
+class Ports:
+    """The ports of a PC, as far as firmware looks at them before it looks for something to boot: PCI with two bridges,
+    the clock's memory, a serial port.
+
+    Attributes:
+        sent: what came over the serial port.
+        selected: how often a word of PCI's configuration was chosen.
+    """
+
+    def __init__(self, m: UnicornMachine) -> None:
+        self.sent = bytearray()
+        self.selected = 0
+        self._address = self._index = 0
+        m.uc.hook_add(unicorn.UC_HOOK_INSN, self._read, None, 1, 0, x86_const.UC_X86_INS_IN)
+        m.uc.hook_add(unicorn.UC_HOOK_INSN, self._write, None, 1, 0, x86_const.UC_X86_INS_OUT)
+
+    def _read(self, _uc: unicorn.Uc, port: int, size: int, _user: object) -> int:
+        nothing = (1 << 8 * size) - 1
+        if port == 0x71:
+            return EXTENDED.get(self._index & 0x7F, 0)
+        if port == 0xCF8:
+            return self._address
+        if port & ~3 == 0xCFC:
+            device = self._address >> 8 & 0xFFFF
+            word = BRIDGES.get((device, self._address & 0xFC), 0 if device in (0, 8) else 0xFFFFFFFF)
+            return word >> 8 * (port & 3) & nothing
+        return READY.get(port, nothing)
+
+    def _write(self, _uc: unicorn.Uc, port: int, _size: int, value: int, _user: object) -> None:
+        if port == 0x3F8:
+            self.sent.append(value & 0xFF)
+        elif port == 0x70:
+            self._index = value
+        elif port == 0xCF8:
+            self._address = value
+            self.selected += 1
+
+
+def flat(m: UnicornMachine, at: int) -> None:
+    """Make a table of segments as the firmware's own beginning does, which runs in the mode of 16 bits."""
+    code, data = 0x00CF9B000000FFFF, 0x00CF93000000FFFF
+    m.write(at, b"".join(word.to_bytes(8, "little") for word in (0, code, code, data, data)))
+    m.uc.reg_write(x86_const.UC_X86_REG_GDTR, (0, at, 5 * 8 - 1, 0))
+
+
+def test_u_boot_for_x86_starts_in_unicorn() -> None:
+    """Until it has copied itself to the end of the memory, with a probe on each function, and without from there on to
+    where it waits for a keyboard."""
+    image = UBOOTS["i386"]
+    with UnicornMachine.load_raw(HERE / image.path.replace(".bin", ".rom"), arch="i386", base=image.base) as m:
+        m.map(0, MEMORY)
+        flat(m, 0x1000)
+        ports = Ports(m)
+        with Kprobes(m) as k:
+            probes = few_hits(k, m.discover(), lambda: m.stop() if b"DRAM:" in ports.sent else None)
+            m.run(UBOOT_X86, timeout=60)
+            for probe in probes:
+                if probe.registered:
+                    k.unregister(probe)
+            with pytest.raises(GuestTimeout):
+                m.run(timeout=10)
+        said = ports.sent.decode()
+        print(said, ports.selected)
+        assert "U-Boot 20" in said
+        assert "DRAM:  128 MiB" in said
+        assert "Loading Environment" in said
+        assert sum(probe.nhit > 0 for probe in probes) > 20
+
+
+def test_seabios_starts_in_unicorn() -> None:
+    """It finds the chip set, writes its own text once more, over probes on each function that calls lead to, asks PCI for
+    all devices, and divides by what a timer counts that is not there."""
+    with raw(SEABIOS) as m:
+        m.map(0, SEABIOS.base)
+        m.map(1 << 20, MEMORY - (1 << 20))
+        m.map(0xFFFE0000, 0x20000)  # the same once more, at the end of all addresses
+        m.write(0xFFFE0000, (HERE / SEABIOS.path).read_bytes())
+        for controller in 0xFEC00000, 0xFEE00000:
+            m.mmio(controller, 0x1000)
+        table = int.from_bytes(m.read(0xF76B6, 4), "little")
+        m.uc.reg_write(x86_const.UC_X86_REG_GDTR, (0, table, 0x37, 0))
+        ports = Ports(m)
+        m.regs["edx"] = 0xF2A44  # what the beginning, in 16 bits, goes on with
+        m.regs.sp = 0x7000
+        with Kprobes(m) as k, warnings.catch_warnings():
+            warnings.simplefilter("ignore", TextOverwritten)  # it writes over what it needs only once
+            probes = few_hits(k, m.discover())
+            with pytest.raises((GuestFault, GuestTimeout)) as caught:
+                m.run(PROTECTED, timeout=30)
+            print(caught.value, ports.selected)
+            assert ports.selected > 100
+            assert any(probe.nhit for probe in probes)
+
+
 # --- boots under QEMU
 
 def malta_flash(folder: Path) -> Path:
@@ -278,6 +385,7 @@ class Boot:
         scratch: memory that it does not use.
         image: what is probed.
         says: what comes over the serial port.
+        kept: where the functions begin that nothing is written over.
     """
 
     options: list[str]
@@ -285,6 +393,7 @@ class Boot:
     scratch: int
     image: Image
     says: list[str]
+    kept: int = 0
 
 
 BOOTS = {
@@ -295,6 +404,12 @@ BOOTS = {
                      "lib/u-boot/qemu-riscv64_smode/u-boot.bin"], 0x80000000, 0x84000000,
                     Image(OPENSBI.path.replace("jump", "dynamic"), "riscv64", 0x80000000, 0),
                     ["OpenSBI v", "Boot HART", "U-Boot 20", "DRAM:"]),
+    # a processor of 32 bits: the other one's stub shows registers of 64
+    "i386": Boot(["-M", "pc", "-bios", UBOOTS["i386"].path.replace(".bin", ".rom")], UBOOT_X86, 0x4000000,
+                 UBOOTS["i386"], ["U-Boot 20", "DRAM:", "Model: QEMU x86"]),
+    # both begin in the mode of 16 bits, whose pc the stub shows without the segment's base
+    "seabios": Boot(["-M", "pc,graphics=off", "-bios", SEABIOS.path], PROTECTED, 0x4000000, SEABIOS,
+                    ["SeaBIOS (version", "Booting from"], kept=0xF0000),
     "mipsel": Boot(["-M", "malta", "-drive", "if=pflash,format=raw,file=FLASH"], 0xBFC00000, 0x84000000,
                    UBOOTS["mipsel"], ["U-Boot 20", "Malta", "DRAM:"]),
 }
@@ -305,12 +420,12 @@ def test_it_boots_under_qemu_with_probes(name: str, tmp_path: Path) -> None:
     """With probes on the first functions that calls lead to it comes as far as without. Not on all: a breakpoint of
     QEMU's makes its page slow."""
     boot, serial = BOOTS[name], tmp_path / "serial"
-    options = [str(HERE / word) if word.startswith("lib/") else word for word in boot.options]
+    options = [str(HERE / word) if word.startswith(("lib/", "share/")) else word for word in boot.options]
     if "file=FLASH" in options[-1]:
         options[-1] = options[-1].replace("FLASH", str(malta_flash(tmp_path)))
     with raw(boot.image) as m:
-        functions = [f for f in m.discover() if f.why == "call"][:10]
-    qemu({"arm64": "aarch64"}.get(name, name))
+        functions = [f for f in m.discover() if f.why == "call" and f.address >= boot.kept][:10]
+    qemu({"arm64": "aarch64"}.get(boot.image.arch, boot.image.arch))
     with QemuMachine.system([*options, "-m", "128", "-display", "none", "-monitor", "none", "-serial",
                              f"file:{serial}"], arch=boot.image.arch, scratch=(boot.scratch, 0x10000)) as m:
         if m.regs.pc != boot.start:
