@@ -10,6 +10,7 @@ from arches import PROGRAMS as PROGRAMS_DIR
 from arches import RUNNABLE, programs_of
 
 from kprobes import Kprobe, Kprobes, UnicornMachine, UnknownSymbol
+from kprobes.arch import get
 from kprobes.discover import Found
 from kprobes.discover._frames import frame_ranges, index_starts
 from kprobes.discover._search import _Search
@@ -91,6 +92,20 @@ def test_a_return_in_an_it_block_ends_no_function(code: str, starts: set[int]) -
     """`if (!x) return;`, and a frame that is made behind it."""
     with UnicornMachine.load_raw(bytes.fromhex(code), arch="cortexm", base=0x10000, entry=0x10001) as m:
         assert {f.address - 0x10000 for f in m.discover()} == starts
+
+
+@pytest.mark.parametrize("mask", range(16))
+def test_an_it_covers_what_it_makes_conditional(mask: int) -> None:
+    """`Walking.covers` counts the instructions that `Walking.conditioned` finds: it knows bytes, and is exact where all
+    have four."""
+    arm = get("arm")
+    walking = arm.walking
+    assert walking.covers is not None
+    assert walking.conditioned is not None
+    it, nop = bytes([mask, 0xBF]), bytes.fromhex("aff30080")
+    covered = walking.covers(arm.decode(it + nop, 1))
+    behind = [walking.conditioned(arm.decode(nop, 1), it + distance * nop) for distance in range(4)]
+    assert behind == [distance < covered for distance in range(4)]
 
 
 @pytest.mark.parametrize("arch", ["ppc64", "ppc64le"])

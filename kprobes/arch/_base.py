@@ -192,6 +192,9 @@ class Walking:
     #: that a jump in its place or behind its body would be conditional as well (Thumb's IT); None:
     #: nothing does that
     conditioned: Callable[[Insn, bytes], bool] | None = None
+    #: (instruction) -> how many behind it are executed under its condition (Thumb's IT); None: no
+    #: instruction has any
+    covers: Callable[[Insn], int] | None = None
     #: (insn, up to 16 original bytes before it) -> why it is a reserved instruction behind these,
     #: "" where it is none (MIPS release 6: branches behind compact branches); None: nothing is.
     #: Neither may be probed: executed elsewhere, the two would not stand one behind the other

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 
 from attrs import define, field
@@ -10,7 +9,6 @@ from attrs import define, field
 from ..arch._base import Arch, Decoded, Insn
 
 NEAR = 1 << 16  #: bytes that a branch within a function goes forward, at most
-_SPACE = b"\0\0"
 _PLAIN = 4  # bytes at most of instructions that are remembered
 
 
@@ -49,9 +47,10 @@ class Sweeper:
         self.sweep = sweep
         self._falls = True  # the last instruction goes on to the next one, as far as is known
         self._far = 0  # where the last instruction branches to
-        # the instructions before, as if each had four bytes: then Walking.conditioned is exact
-        self._recent: deque[bytes] = deque(maxlen=4)
-        self._plain: dict[tuple[int, bytes], int] = {}  # (mode, bytes) -> size, of what leads nowhere
+        self._covers = arch.walking.covers
+        self._covered = 0  # instructions that follow, and are executed under a condition before them
+        # (mode, bytes) -> size, of what leads nowhere and covers nothing
+        self._plain: dict[tuple[int, bytes], int] = {}
 
     def run(self, code: bytes, start: int, end: int, known: Mapping[int, int], data_end: Callable[[int], int],
             mode: int) -> None:
@@ -104,7 +103,7 @@ class Sweeper:
         # what is decoded in data by mistake seems to read anything: code that is fallen into is code
         end = data_end(at) or (0 if self._falls else sweep.data.get(at, 0))
         if end > at:
-            self._recent.clear()
+            self._covered = 0
             return end
         falls, self._falls = self._falls, True
         offset = at - start
@@ -112,18 +111,18 @@ class Sweeper:
         if size := self._plain.get(key, 0):
             sweep.starts.add(at)
             self._falls = falls or not fills(key[1][:size], "")
-            self._recent.append(_SPACE + key[1][:2])
+            self._covered -= self._covered > 0
             return at + size
         insn = arch.decode(code[offset : offset + 2 * arch.max_insn], at | mode)
         if insn.decoded is not Decoded.WHOLE:
-            self._recent.clear()
+            self._covered = 0
             return at + max(arch.insn_align, 1)
         sweep.starts.add(at)
         if insn.operand is not None and insn.data and insn.operand > at:
             sweep.data[insn.operand] = max(sweep.data.get(insn.operand, 0), insn.operand + insn.data)
         if insn.target is not None:
             self._leads(insn, mode)
-        falls_through = insn.falls_through or self._conditional(insn)
+        falls_through = insn.falls_through or self._covered > 0
         self._falls = falls_through and not insn.links and (falls or not fills(insn.raw, insn.name))
         if insn.links:
             sweep.returns.append(insn.next)
@@ -131,22 +130,15 @@ class Sweeper:
             sweep.computed.append(at)
         if not falls_through:
             sweep.ends.append(insn.next)
-        elif insn.falls_through and insn.size <= _PLAIN and self._leads_nowhere(insn):
+        covers = self._covers(insn) if self._covers is not None else 0
+        if falls_through and not covers and insn.falls_through and insn.size <= _PLAIN and self._leads_nowhere(insn):
             self._plain[key] = insn.size
-        self._recent.append(_SPACE + insn.raw[:2])
+        self._covered = covers or max(self._covered - 1, 0)
         return at + insn.size
 
     @staticmethod
     def _leads_nowhere(insn: Insn) -> bool:
         return insn.target is insn.operand is None and not (insn.links or insn.indirect)
-
-    def _conditional(self, insn: Insn) -> bool:
-        """Return True where one of the instructions before makes one conditional: in Thumb's IT blocks.
-
-        Where code has one mode only, Walking.conditioned tells of slots behind branches (MIPS release 6).
-        """
-        conditioned = self._arch.walking.conditioned if insn.mode else None
-        return conditioned is not None and conditioned(insn, b"".join(self._recent))
 
     def _leads(self, insn: Insn, mode: int) -> None:
         sweep, target = self.sweep, insn.target

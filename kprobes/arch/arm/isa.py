@@ -103,6 +103,15 @@ def conditioned(insn: Insn, before: bytes) -> bool:
     return False
 
 
+def covers(insn: Insn) -> int:
+    """`Walking.covers`: IT has up to four instructions behind it."""
+    halfword = int.from_bytes(insn.raw[:2], "little")
+    mask = halfword & 15
+    if not insn.mode or insn.size != 2 or halfword >> 8 != 0xBF or not mask:
+        return 0
+    return 5 - (mask & -mask).bit_length()
+
+
 def of_profile(_: int, profile: str) -> Arch:
     """`Files.choose`: a file of the M profile has T32 code only."""
     return CORTEXM if profile == "M" else ARM
@@ -152,7 +161,7 @@ ARM = Arch(
     jump=Jump(size=4, encode=b, modes={1: WIDE}), out_of_line=OutOfLine(max_displaced=18),
     pointers=Pointers(mode_bits=1, mode="Thumb", same_mode=same_mode,
                       code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)),
-    walking=Walking(conditioned=conditioned, opens=OPENS, table=partial(table, Order.LITTLE),
+    walking=Walking(conditioned=conditioned, covers=covers, opens=OPENS, table=partial(table, Order.LITTLE),
                     entries=entries, follow=following(addresses.use, 32, addresses.begins)),
     files=Files(machines=((40, 32, "little"),), choose=of_profile),
     interrupts=interrupts.CONTROLLER,
