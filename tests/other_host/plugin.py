@@ -24,6 +24,15 @@ POSIX = (
     "tracing",
 )
 
+#: tests whose own lines take what such a system lacks -> what that is, and where it is so
+SPARED = {
+    "test_a_child_has_its_own": ("os.fork", ("win32",)),
+    "test_a_signal_into_the_middle_of_a_jump": ("SIGALRM", ("win32",)),
+    "test_a_return_that_was_interrupted": ("os.memfd_create", ("win32", "darwin")),
+    "test_a_host_without_host_code_says_so_once": ("another system than Linux to begin with", ("win32", "darwin")),
+    "test_commands_load_what_they_use": ("an interpreter that has imported nothing", ("win32", "darwin")),
+}
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:
@@ -37,3 +46,11 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if os.environ["KPROBES_AS"] == "win32" and any(collection_path == TESTS / name for name in POSIX):
         return True
     return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests that cannot be as on that system, and say why."""
+    for item in items:
+        lacking, systems = SPARED.get(getattr(item, "originalname", item.name), ("", ()))
+        if os.environ["KPROBES_AS"] in systems:
+            item.add_marker(pytest.mark.skip(reason=f"needs {lacking}"))
