@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from itertools import islice
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 KEY = b"kprobes"  #: of the schema's metadata
+ROWS = 1 << 16  #: of a batch in files
+GROUP = 8  #: batches of a row group in Parquet's: small groups are not compressed as well
 VERSION = 2
 #: version of a file -> names of columns that are no arguments
 HEADS: Mapping[int, tuple[str, ...]] = {
@@ -66,17 +69,70 @@ def names_of(infos: Sequence[EventInfo], version: int = VERSION) -> list[list[st
 # --- of a ring
 
 
-def table_of_ring(infos: Sequence[EventInfo], ring: Ring, clock: str, names: Callable[[int], str],
-                  lines: Callable[[int], str]) -> pyarrow.Table:
-    """The records of a ring as a table. clock: whose times they have."""
-    need("pyarrow", "arrow")
-    return _Columns(infos, ring).table(clock, names, lines)
+def batches_of_ring(infos: Sequence[EventInfo], ring: Ring, clock: str, names: Callable[[int], str],
+                    lines: Callable[[int], str]) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
+    """The records of a ring, some ten thousand at a time, and the schema of them all.
+
+    Args:
+        infos: the events.
+        ring: the records.
+        clock: whose times they have.
+        names: a code address -> its name.
+        lines: a code address -> its source line, "" where none is known.
+
+    Raises:
+        Unsupported: pyarrow is not installed.
+    """
+    pa = need("pyarrow", "arrow")
+    many = len(ring)
+    wholes = _whole_columns(infos, ring)
+    stacks = {*ring.stacks[:many]} if ring.stacked else set()
+    seen = {addresses_of(stack) for stack in stacks}
+    looked_up = {address - bool(n) for stack in seen for n, address in enumerate(stack)}
+    addresses = {address for stack in seen for address in stack}
+    for first in range(0, many, ROWS):
+        addresses |= _Columns(infos, ring, first, min(ROWS, many - first)).callers()
+    facts = {"version": VERSION, "events": [info.as_json() for info in infos], "lost": ring.lost,
+             "clock": clock, "names": {str(address): names(address) for address in addresses},
+             "lines": {str(address): line for address in looked_up if (line := lines(address))}}
+    columns = _Columns(infos, ring, 0, 0).columns({name: array[:0] for name, (_, array) in wholes.items()})
+    fields = [wholes[name][0] if name in wholes else pa.field(name, column.type) for name, column in columns.items()]
+    schema = pa.schema(fields, {KEY: json.dumps(facts).encode()})
+
+    def batches() -> Iterator[pyarrow.RecordBatch]:
+        for first in range(0, many, ROWS):
+            part = _Columns(infos, ring, first, min(ROWS, many - first))
+            slices = {name: array[first : first + ROWS] for name, (_, array) in wholes.items()}
+            yield pa.RecordBatch.from_arrays([*part.columns(slices).values()], schema=schema)
+
+    return schema, batches()
+
+
+def _whole_columns(infos: Sequence[EventInfo], ring: Ring) -> dict[str, tuple[pyarrow.Field, pyarrow.Array]]:
+    """The columns of structures and arrays: all records' values tell their types."""
+    values: dict[str, list[Any]] = {}
+    for event, names in enumerate(names_of(infos)):
+        for n, name in enumerate(names):
+            if infos[event].fields[n].type.style != "value":
+                continue
+            column = values.setdefault(name, [None] * len(ring))
+            for row, place in enumerate(ring.order()):
+                if ring.event(place) == event:
+                    column[row] = ring.texts[place][n]
+    return {name: nested.column(name, column) for name, column in values.items()}
 
 
 class _Columns:
-    """The columns of a ring, in the order of its records."""
+    """The columns of some records of a ring, in their order.
 
-    def __init__(self, infos: Sequence[EventInfo], ring: Ring) -> None:
+    Args:
+        infos: the events.
+        ring: the records.
+        first: the number of the first record, from the oldest.
+        many: how many.
+    """
+
+    def __init__(self, infos: Sequence[EventInfo], ring: Ring, first: int, many: int) -> None:
         import numpy
         import pyarrow
 
@@ -84,17 +140,23 @@ class _Columns:
         self.pa = pyarrow
         self.infos = infos
         self.ring = ring
-        self.raw = numpy.frombuffer(ring.raw(), numpy.uint64).reshape(-1, ring.size // 8)
+        self.raw = numpy.frombuffer(ring.raw(first, many), numpy.uint64).reshape(-1, ring.size // 8)
+        self.places = ring.order(first, many)
         self.head = self.raw[:, 1].copy().view(numpy.uint16).reshape(-1, 4)
         self.event = self.head[:, 0]
         self.which: list[Any] = [slice(None) if len(infos) == 1 else numpy.flatnonzero(self.event == n)
                                  for n in range(len(infos))]
 
-    @cached_property
-    def places(self) -> list[int]:
-        return self.ring.order()
+    def callers(self) -> set[int]:
+        """The addresses that return events return to."""
+        found: set[int] = set()
+        for layout, which in zip(self.ring.layouts, self.which, strict=True):
+            if layout.returns:
+                found |= {*self.np.unique(self.raw[which, 2 + layout.clock]).tolist()}
+        return found
 
-    def table(self, clock: str, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table:
+    def columns(self, wholes: Mapping[str, pyarrow.Array]) -> dict[str, pyarrow.Array]:
+        """Name -> column. wholes: those of structures and arrays."""
         pa, ring = self.pa, self.ring
         columns: dict[str, Any] = {"seq": pa.array(self.raw[:, 0].copy()),
                                    "event": self._dictionary(self.event, [i.name for i in self.infos])}
@@ -104,34 +166,19 @@ class _Columns:
                     "cpu": pa.array(self.head[:, 1].copy()), "task": self._task()}
         if ring.clock is not None:
             columns["time"] = pa.array(self.raw[:, 2].copy())
-        callers: Any = ()
         if any(layout.returns for layout in ring.layouts):
             columns["caller"] = self._callers()
-            callers = columns["caller"].unique().drop_null().to_pylist()
-        stacks = [ring.stacks[place] for place in self.places] if ring.stacked else []
         if ring.stacked:
+            stacks = [ring.stacks[place] for place in self.places]
             columns["stack"] = pa.array(map(addresses_of, stacks), pa.list_(pa.uint64()))
             columns["incomplete"] = pa.array(map(is_incomplete, stacks), pa.bool_())
-        fields: dict[str, pyarrow.Field] = {}
-        wholes: dict[str, list[Any]] = {}
         for event, row in enumerate(names_of(self.infos)):
             for n, name in enumerate(row):
-                if self.infos[event].fields[n].type.style == "value":
-                    columns.setdefault(name, None)  # its place among the columns
-                    self._fill(wholes.setdefault(name, [None] * len(self.raw)), event, n)
+                if name in wholes:
+                    columns[name] = wholes[name]
                 else:
                     self._argument(columns, event, n, name)
-        for name, values in wholes.items():
-            fields[name], columns[name] = nested.column(name, values)
-        seen = {addresses_of(stack) for stack in {*stacks}}
-        looked_up = {address - bool(n) for stack in seen for n, address in enumerate(stack)}
-        addresses = {*callers, *(address for stack in seen for address in stack)}
-        facts = {"version": VERSION, "events": [info.as_json() for info in self.infos], "lost": ring.lost,
-                 "clock": clock, "names": {str(address): names(address) for address in addresses},
-                 "lines": {str(address): line for address in looked_up if (line := lines(address))}}
-        schema = pa.schema([fields.get(name) or pa.field(name, column.type) for name, column in columns.items()],
-                           {KEY: json.dumps(facts).encode()})
-        return pa.Table.from_arrays([*columns.values()], schema=schema)
+        return columns
 
     def _dictionary(self, indices: numpy.ndarray[Any, Any], values: Sequence[str]) -> pyarrow.Array:
         """A column of texts, given by their places in `values`; each text is one category, whatever places it has."""
@@ -179,12 +226,6 @@ class _Columns:
         offsets = np.arange(0, len(flat) + 1, many, dtype=np.int32)
         return self.pa.ListArray.from_arrays(self.pa.array(offsets, mask=np.append(bad[0], False)), flat)
 
-    def _fill(self, values: list[Any], event: int, n: int) -> None:
-        """Put an event's structures and arrays to their records' places among `values`."""
-        rows = range(len(values)) if len(self.infos) == 1 else self.which[event].tolist()
-        for row in rows:
-            values[row] = self.ring.texts[self.places[row]][n]
-
     def _text(self, event: int, n: int) -> pyarrow.Array:
         texts, count = self.ring.texts, self.infos[event].fields[n].type.count
         places = self.places if len(self.infos) == 1 else [self.places[i] for i in self.which[event]]
@@ -229,18 +270,21 @@ def arrays(table: pyarrow.Table) -> dict[str, numpy.ndarray[Any, Any]]:
 # --- files
 
 
-def save(table: pyarrow.Table, file: IO[bytes]) -> None:
-    """Write a table as an Arrow file. Raises Unsupported, OSError."""
-    need("pyarrow", "arrow")
+def save(schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch], file: IO[bytes]) -> None:
+    """Write batches of records as an Arrow file. Raises OSError."""
     import pyarrow
 
-    with pyarrow.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
+    with pyarrow.ipc.new_file(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
 
 
-def save_parquet(table: pyarrow.Table, file: IO[bytes]) -> None:
-    """Write a table as a Parquet file. Raises Unsupported, OSError."""
-    need("pyarrow.parquet", "arrow").write_table(table, file, compression="zstd")
+def save_parquet(schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch], file: IO[bytes]) -> None:
+    """Write batches of records as a Parquet file. Raises Unsupported, OSError."""
+    parquet, table = need("pyarrow.parquet", "arrow"), need("pyarrow", "arrow").Table
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        while group := [*islice(batches, GROUP)]:
+            writer.write_table(table.from_batches(group, schema))
 
 
 def load(path: str | os.PathLike[str]) -> tuple[TableSource, Mapping[int, str], Mapping[int, str]]:
@@ -326,8 +370,6 @@ class TableSource:
             if column.null_count or (name != "task" and not pyarrow.types.is_integer(column.type)):
                 raise ValueError(f"column {name} is damaged")
         self._events = self._definitions()
-        if len(self._events) and not 0 <= self._events.min() <= self._events.max() < len(infos):
-            raise ValueError("an event that is not in the file")
         self.tasks: Sequence[Any] = table.column("task").unique().to_pylist()
         self._numbers = {task: n for n, task in enumerate(self.tasks)}
         self._arguments = names_of(infos, version)
@@ -336,18 +378,31 @@ class TableSource:
     def _definitions(self) -> Any:
         """An array with the place of its event in `infos` for each record."""
         import numpy
+
+        places = _places(self.infos)
+        small = numpy.min_scalar_type(max(len(self.infos) - 1, 0))
+        parts: list[Any] = [numpy.zeros(0, small)]
+        for batch in self._table.to_batches(ROWS):
+            part = self._definitions_of(batch, places)
+            if len(part) and not 0 <= part.min() <= part.max() < len(self.infos):
+                raise ValueError("an event that is not in the file")
+            parts.append(part.astype(small))
+        return numpy.concatenate(parts)
+
+    def _definitions_of(self, batch: pyarrow.RecordBatch, places: Mapping[tuple[str, int], int]) -> Any:
+        """The same of a batch. places: of events by name and address."""
+        import numpy
         import pyarrow
 
-        table = self._table
-        if "definition" in HEADS[self._version] and "definition" in table.column_names:
-            return table.column("definition").cast(pyarrow.int64()).to_numpy()
-        names = table.column("event").combine_chunks()
+        if "definition" in HEADS[self._version] and "definition" in batch.schema.names:
+            return batch.column("definition").cast(pyarrow.int64()).to_numpy(zero_copy_only=False)
+        names = batch.column("event")
         if not pyarrow.types.is_dictionary(names.type):
             names = names.dictionary_encode()
-        addresses = table.column("address").combine_chunks().dictionary_encode()
+        addresses = batch.column("address").dictionary_encode()
         if names.null_count:
             raise ValueError("a record without an event")
-        places, wide = _places(self.infos), len(addresses.dictionary)
+        wide = len(addresses.dictionary)
         pairs = names.indices.to_numpy().astype(numpy.int64) * wide + addresses.indices.to_numpy()
         which: Any = numpy.unique(pairs)
         texts, where = names.dictionary.to_pylist(), addresses.dictionary.to_pylist()
@@ -418,5 +473,8 @@ class TableSource:
             stacks,
         )
 
-    def table(self, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table:
-        return self._table
+    def record_batches(
+        self, names: Callable[[int], str], lines: Callable[[int], str]
+    ) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
+        """The table, in parts. names, lines: those of the file count."""
+        return self._table.schema, iter(self._table.to_batches(ROWS))

@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 
 def write(trace: Trace, file: IO[bytes], format: str) -> None:
     """Raises Unsupported: pyarrow is not installed (extra `arrow`)."""
-    save_parquet(trace.to_arrow(), file)
+    save_parquet(*trace.record_batches(), file)

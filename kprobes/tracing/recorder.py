@@ -71,10 +71,13 @@ class Live:
     def batches(self) -> Iterator[Batch]:
         return self.ring.batches()
 
-    def table(self, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table:
-        from .columns import table_of_ring
+    def record_batches(
+        self, names: Callable[[int], str], lines: Callable[[int], str]
+    ) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
+        """The schema and the records as batches of Arrow. See batches_of_ring()."""
+        from .columns import batches_of_ring
 
-        return table_of_ring(self.infos, self.ring, self.clock, names, lines)
+        return batches_of_ring(self.infos, self.ring, self.clock, names, lines)
 
 
 @checked()

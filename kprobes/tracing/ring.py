@@ -274,7 +274,7 @@ class Ring:
     def at_place(self, place: int) -> Row:
         """The record at a place."""
         at = place * self.size
-        event = int.from_bytes(self.buffer[at + 8 : at + 10], sys.byteorder)
+        event = self.event(place)
         raw, layout = self.formats[event].unpack_from(self.buffer, at), self.layouts[event]
         time = raw[4] if layout.clock else 0
         caller = raw[4 + layout.clock] if layout.returns else 0
@@ -327,12 +327,20 @@ class Ring:
         texts = [self.texts[start + place] for place in places] if layout.texted else ()
         return EventColumns(event, places, callers, layout.columns(column, texts), stacks)
 
-    def raw(self) -> bytes:
-        """The records as they are, the oldest first."""
-        first = self.place(0) * self.size
-        return bytes(self.buffer[first : len(self) * self.size]) + bytes(self.buffer[:first])
+    def event(self, place: int) -> int:
+        """The number of the event of the record at a place."""
+        at = place * self.size
+        return int.from_bytes(self.buffer[at + 8 : at + 10], sys.byteorder)
 
-    def order(self) -> list[int]:
-        """Places of the records, the oldest first."""
-        first, many = self.place(0), len(self)
-        return [*range(first, many), *range(first)]
+    def raw(self, first: int, many: int) -> bytes:
+        """Records as they are: `many` from the `first` oldest on."""
+        start = self.place(first)
+        end = min(start + many, len(self))
+        around = start + many - end  # those at the ring's beginning
+        return bytes(self.buffer[start * self.size : end * self.size]) + bytes(self.buffer[: around * self.size])
+
+    def order(self, first: int = 0, many: int | None = None) -> list[int]:
+        """Places of records, the oldest first: `many` (None: all) from the `first` oldest on."""
+        start, there = self.place(first), len(self)
+        end = start + (there if many is None else many)
+        return [*range(start, min(end, there)), *range(end - there)]

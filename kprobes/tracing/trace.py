@@ -52,7 +52,7 @@ def write(trace: Trace, file: IO[Any], format: str) -> None:
     if format == "arrow":
         from .columns import save
 
-        save(trace.to_arrow(), file)
+        save(*trace.record_batches(), file)
     else:
         trace.export(file, format)
 
@@ -78,7 +78,9 @@ class Source(Protocol):
     def row(self, n: int) -> Row: ...
     def rows(self) -> Iterator[Row]: ...
     def batches(self) -> Iterator[Batch]: ...
-    def table(self, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table: ...
+    def record_batches(
+        self, names: Callable[[int], str], lines: Callable[[int], str]
+    ) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]: ...
 
 
 @checked("__init__", "name")
@@ -211,7 +213,15 @@ class Trace:
 
         Raises Unsupported: pyarrow is not installed (extra `arrow`).
         """
-        return self._source.table(self.name, self._lines)
+        from .columns import need
+
+        schema, batches = self.record_batches()
+        return need("pyarrow", "arrow").Table.from_batches(batches, schema)
+
+    def record_batches(self) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
+        """The schema of to_arrow(), and its rows some ten thousand at a time: for what is larger than memory has room
+        for twice. Raises Unsupported: pyarrow is not installed (extra `arrow`)."""
+        return self._source.record_batches(self.name, self._lines)
 
     def to_pandas(self) -> pandas.DataFrame:
         """to_arrow() as a data frame; integers stay integers (UInt64 ...) where some are missing.
@@ -236,9 +246,9 @@ class Trace:
         """
         from .columns import save
 
-        table = self.to_arrow()
+        schema, batches = self.record_batches()
         with NewFile(path, binary=True) as new:
-            save(table, new.file)
+            save(schema, batches, new.file)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
