@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -76,9 +76,14 @@ def test_names_of_the_package() -> None:
 
 def test_the_version_is_the_installed_one() -> None:
     try:
-        assert kprobes.__version__ == version("kprobes")
+        installed = distribution("kprobes")
     except PackageNotFoundError:
         pytest.skip("the package is not installed")
+    # of a clone the metadata say what was there when it was installed
+    if '"editable": true' not in (installed.read_text("direct_url.json") or ""):
+        assert kprobes.__version__ == installed.version
+    project = Path(__file__).parent.parent / "pyproject.toml"
+    assert '[tool.hatch.version]\npath = "kprobes/__init__.py"' in project.read_text()
 
 
 def test_importing_the_package_loads_nothing_else() -> None:
