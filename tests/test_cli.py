@@ -187,7 +187,7 @@ def test_messages_say_which_option_helps(tmp_path: Path) -> None:
         library.write_bytes(archive.extractfile("aarch64/a.so").read())  # type: ignore[union-attr]
     image = (str(EXAMPLES / "firmware.bin"), "--arch", "cortexm", "--base", "0x08000000")
     for words, option in (
-        (("symbols", str(raw)), "--arch NAME and --base ADDRESS load a raw image"),
+        (("symbols", str(raw)), "--arch NAME and --base ADDRESS, or --board FILE, load a raw image"),
         (("trace", str(library), "-e", "p tail", "--call", "tail(1)"), "--preload LIBRARY brings a library that has it"),
         (("trace", str(EXAMPLES / "licence.armhf"), "-e", "p 0x20294", "--run"), "--syscalls serves"),
         (("fuzz", X86, "--call", "crc32(0, @@, @len)", str(folder)), "--replay FOLDER runs all inputs of one"),

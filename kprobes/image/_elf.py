@@ -500,5 +500,5 @@ def _refuse_foreign(data: bytes, name: str) -> None:
     raise ImageError(
         f"{name}: not an ELF file",
         python="raw machine code is loaded with from_code(code, arch=...)",
-        command="--arch NAME and --base ADDRESS load a raw image",
+        command="--arch NAME and --base ADDRESS, or --board FILE, load a raw image",
     )
