@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from msp430 import MSP430, execute, flags
+from portion import portion
 
 from kprobes import BadLocation, Kprobes, Unsupported
 from kprobes.machine.paper import PaperMachine
@@ -70,18 +71,22 @@ def test_probes_everywhere_change_nothing(optimize: bool) -> None:
     assert m.read(BASE, 12) == b"".join(word.to_bytes(2, "little") for word in WORDS["sum"])
 
 
-def test_a_jump_takes_the_place_of_most_instructions() -> None:
-    """One probe at a time: branches, calls and symbolic operands are displaced, two instructions where one is short."""
+def test_a_jump_takes_the_place_of_most_instructions(thorough: bool) -> None:
+    """One probe at a time: branches, calls and symbolic operands are displaced, two instructions where one is short.
+    Without --all at every third instruction."""
     why: dict[str, str] = {}
     for name in WORDS:
-        for insn in Kprobes(machine())._survey.instructions(machine().symbols[name]):
+        with Kprobes(machine()) as k:
+            insns = k._survey.instructions(k.machine.symbols[name])
+        for insn in portion(insns, thorough, name, 3):
             m = machine()
             with Kprobes(m) as k, k.kprobe(addr=insn.addr) as probe:
                 assert (results(m), results(m)[:2], probe.nmissed) == (WANTED, WANTED[:2], 0)
                 why[f"{name}+{insn.addr - m.symbols[name].address}"] = probe.why_not_optimized
     refused = {place for place, reason in why.items() if reason}
     # two instructions are as long as the jump: not where a branch leads between them, nor at a function's end
-    assert refused == {"sum+2", "sum+10", "twice+20", "chars+0", "chars+10", "chars+14"}, why
+    short = {"sum+2", "sum+10", "twice+20", "chars+0", "chars+10", "chars+14"}
+    assert refused == short & why.keys() and len(why) > len(refused), why
 
 
 def test_arguments_results_and_events() -> None:
