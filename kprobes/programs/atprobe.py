@@ -26,6 +26,8 @@ class MarkerOperand(Protocol):
 class Traced(Protocol):
     """The Kprobes that the probe is registered with, as far as programs need it."""
 
+    @property
+    def machine(self) -> Any: ...
     def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]: ...
 
 
@@ -98,6 +100,14 @@ class AtProbe:
 
     def at_return(self) -> bool:
         return self.returns
+
+    def symbol(self, addr: int) -> tuple[str, int, int, str] | None:
+        symbols = self._kprobes.machine.symbols
+        found = symbols.covering(addr)
+        if found is None:
+            return None
+        offset = (addr & ~found.mode) - found.address
+        return found.name, offset, max(0, symbols.extent(found) - found.address), found.module
 
 
 class ContextReader:

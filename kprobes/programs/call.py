@@ -91,6 +91,11 @@ class RunPlace(Protocol):
     def at_return(self) -> bool:
         """Return True where the function has returned."""
 
+    def symbol(self, addr: int) -> tuple[str, int, int, str] | None:
+        """(name, bytes behind it, its size or 0, its module or "") of the guest's symbol that
+        covers an address; None: there is none.
+        """
+
 
 class ProgramRun(Protocol):
     """A run of a program, as helpers see it."""

@@ -41,3 +41,6 @@ class Nowhere:
 
     def at_return(self) -> bool:
         return False
+
+    def symbol(self, addr: int) -> None:
+        return None

@@ -14,7 +14,8 @@ from ..errors import KprobeError
 STRING: Final = 511
 _FIELD: Final = re.compile(rb"%(?:(?P<percent>%)|(?P<flags>[0+ #-]*)(?P<width>\d{0,3})"
                            rb"(?:(?P<size>l{0,2})(?P<kind>[diuxX])|"
-                           rb"(?P<plain>[cs])|p(?P<pointer>[ku]s|[KxsSB](?![a-z0-9]))?(?P<p>)))")
+                           rb"(?P<plain>[cs])|p(?P<pointer>[ku]s|[iI][46]|[KxsSB](?![a-z0-9]))?"
+                           rb"(?P<p>)))")
 _BITS: Final = {b"": 32, b"l": 64, b"ll": 64}
 #: what fields other than %s show of an address of the program's own, which is one of this
 #: computer's; Linux's word
@@ -30,14 +31,34 @@ class Own:
     text: bytes
 
 
-def expand(
-    pattern: bytes, args: Sequence[int | Own], read: Callable[[int, int], bytes]
-) -> bytes | None:
+@frozen
+class GuestNames:
+    """The guest, as far as formats show it.
+
+    Attributes:
+        read: reads guest memory at an address, so many bytes. KprobeError: nothing is there.
+        symbol: (name, bytes behind it, its size or 0, its module or "") of an address; None: no
+            symbol covers it.
+    """
+
+    read: Callable[[int, int], bytes]
+    symbol: Callable[[int], tuple[str, int, int, str] | None]
+
+
+def expand(pattern: bytes, args: Sequence[int | Own], guest: GuestNames) -> bytes | None:
     """Return the text of a NUL-terminated pattern with arguments of 64 bits put in.
 
-    None: it is no pattern, or has more fields than there are arguments. `read` reads guest memory:
     `%s` shows the string at a guest address, nothing where there is none; of an address of the
-    program's own, what lies there.
+    program's own, what lies there. `%pI4` and `%pI6` show the Internet address that is there.
+    `%pS`, `%ps` and `%pB` show the guest's symbol that covers an address.
+
+    Args:
+        pattern: the format.
+        args: in the order of its fields.
+        guest: whose memory and names are shown.
+
+    Returns:
+        The text; None: it is no pattern, or has more fields than there are arguments.
     """
     text, nul, _ = pattern.partition(b"\0")
     if not nul or any(byte >= 128 for byte in text):
@@ -53,24 +74,74 @@ def expand(
         elif not left:
             return None
         else:
-            out += _field(match, left.pop(0), read)
+            out += _field(match, left.pop(0), guest)
     return None if b"%" in text[at:] else bytes(out + text[at:])
 
 
-def _field(match: re.Match[bytes], value: int | Own, read: Callable[[int, int], bytes]) -> bytes:
+def _field(match: re.Match[bytes], value: int | Own, guest: GuestNames) -> bytes:
     flags, width = match["flags"], int(match["width"] or 0)
     text = match["plain"] == b"s" or match["pointer"] in (b"ks", b"us")
-    if isinstance(value, Own):
+    pointer = match["pointer"] or b""
+    if pointer[:1] in (b"i", b"I"):
+        body = _internet(value, pointer, guest)
+    elif isinstance(value, Own):
         body = value.text.partition(b"\0")[0] if text else _HIDDEN
     elif match["plain"] == b"c":
         body = bytes([value & 0xFF])
     elif text:
-        body = _string(value, read)
+        body = _string(value, guest.read)
     elif match["kind"]:
         return _number(value, match["kind"], _BITS[match["size"]], flags, width)
+    elif pointer in (b"S", b"s", b"B"):
+        body = _symbol(value, pointer, guest)
     else:
-        body = b"%#018x" % value if match["pointer"] in (None, b"K") else b"%#x" % value
+        body = b"%#x" % value if pointer == b"x" else b"%#018x" % value
     return body.ljust(width) if b"-" in flags else body.rjust(width)
+
+
+def _internet(value: int | Own, pointer: bytes, guest: GuestNames) -> bytes:
+    """Return the Internet address that a pointer points to; zeros where nothing is there.
+
+    Args:
+        value: the pointer.
+        pointer: I4 and i4 for four bytes, the latter with zeros in front; I6 and i6 for sixteen,
+            the latter without colons.
+        guest: whose memory it may point into.
+    """
+    size = 4 if pointer[1:] == b"4" else 16
+    if isinstance(value, Own):
+        raw = value.text[:size]
+    else:
+        try:
+            raw = guest.read(value, size)
+        except KprobeError:
+            raw = b""
+    raw = raw.ljust(size, b"\0")
+    if size == 4:
+        return b".".join((b"%d" if pointer == b"I4" else b"%03d") % byte for byte in raw)
+    groups = (raw[at:at + 2].hex().encode() for at in range(0, size, 2))
+    return (b":" if pointer == b"I6" else b"").join(groups)
+
+
+def _symbol(value: int, pointer: bytes, guest: GuestNames) -> bytes:
+    """Return the guest's symbol that covers an address: `name+0x4/0x48 [module]`.
+
+    Args:
+        value: the address.
+        pointer: S; s for the name without numbers; B for a return address, which may stand behind
+            the function that has called.
+        guest: whose symbols are shown.
+    """
+    back = int(pointer == b"B")
+    found = guest.symbol(value - back)
+    if found is None:
+        return b"%#x" % value
+    name, offset, size, module = found
+    shown = name.encode("utf-8", "surrogateescape")
+    if pointer != b"s":
+        shown += b"+0x%x" % (offset + back)
+        shown += b"/%#x" % size if size else b""
+    return shown + (b" [%s]" % module.encode("utf-8", "surrogateescape") if module else b"")
 
 
 def _number(value: int, kind: bytes, bits: int, flags: bytes, width: int) -> bytes:

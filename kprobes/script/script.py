@@ -93,6 +93,9 @@ class Outside:
         """No function has returned."""
         return False
 
+    def symbol(self, addr: int) -> None:
+        """No symbol: scripts name addresses by themselves."""
+
 
 class Pace:
     """Sets a byte from time to time, so that programs look up."""

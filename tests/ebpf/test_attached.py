@@ -76,6 +76,21 @@ def test_offsets_and_lines(demo):
         assert a.probes["p"].symbol == "string_equal+0x3"
 
 
+@pytest.mark.parametrize("engine", [None, "interpreter"])
+def test_names_of_code_in_formats(demo, engine):
+    m, k = demo
+    prog = Program.from_c('#include <kprobes/bpf.h>\nSEC("kprobe/string_equal+3") int p(struct pt_regs *ctx)'
+                          '{ unsigned long pc = PT_REGS_IP(ctx); bpf_printk("%pS %ps %pB", pc, pc, pc - 3); '
+                          'bpf_printk("%pS %pI4", 1, PT_REGS_PARM1(ctx)); return 0; }')
+    symbol = m.symbols["string_equal"]
+    with k.attach(prog, engine=engine) as a:
+        m.call("string_equal", b"ABCD", b"one")
+        before = m.symbols.covering(symbol.address - 1)
+        back = "" if before is None else f"{before.name}+{symbol.address - before.address:#x}/{before.size:#x}"
+        assert list(a.printed) == [f"string_equal+0x3/{symbol.size:#x} string_equal {back or hex(symbol.address)}",
+                                   "0x1 65.66.67.68"]
+
+
 def test_stack_traces(demo):
     m, k = demo
     prog = Program.from_c(r'''

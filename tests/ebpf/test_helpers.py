@@ -126,6 +126,14 @@ SEC("kprobe") int print(struct pt_regs *ctx)
     out[3] = bpf_trace_printk(bad, sizeof(bad)); out[4] = -22; out[5] = bpf_printk("%p %08x", 0x1234, 0xab);
     return 0;
 }
+SEC("kprobe") int addresses(struct pt_regs *ctx)
+{
+    unsigned char ip[16] = {192, 168, 0, 7, [14] = 0xab, [15] = 0xcd};
+    out[0] = bpf_printk("%pI4|%16pi4|%pI6", ip, ip, ip); out[1] = bpf_printk("%pi6", ip);
+    out[2] = bpf_printk("%pI4 %pI4", 0x1000, 0x10); out[3] = bpf_printk("%pS %ps %pB", 0x4004, 0x4004, 0x9000);
+    out[4] = bpf_snprintf(text, sizeof(text), "%pI4", (unsigned long long[]){(long)ip}, 8);
+    return 0;
+}
 """
 
 
@@ -151,6 +159,9 @@ class Somewhere(Nowhere):
 
     def stack(self, skip, depth):
         return [0x10, 0x20, 0x30][skip:skip + depth]
+
+    def symbol(self, addr):
+        return ("f", addr - 0x4000, 0x48, "lib.so") if addr >> 12 == 4 else None
 
     def func_ip(self):
         return 0x4000
@@ -248,3 +259,12 @@ def test_printing(run):
     lines = ["-1|    7|ff  ", "0123456789 -2 ffffffffffffffff z", "0x0000000000001234 000000ab"]
     assert prog.printed == lines
     assert out[:6] == [-22, len(lines[0]), len(lines[1]), -22, -22, len(lines[2])]
+
+
+def test_formats_of_addresses(run):
+    """Internet addresses in memory of the program's and of the guest's, and names of code."""
+    prog, out = run("addresses")
+    assert prog.printed == [
+        "192.168.0.7| 192.168.000.007|c0a8:0007:0000:0000:0000:0000:0000:abcd", "c0a800070000000000000000" "0000abcd",
+        "48.49.50.51 0.0.0.0", "f+0x4/0x48 [lib.so] f [lib.so] 0x9000"]
+    assert out[4] == len("192.168.0.7") + 1
