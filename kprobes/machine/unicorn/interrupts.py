@@ -103,7 +103,7 @@ class PausedCpu:
         return result
 
 
-class CpuInterrupts:
+class Interrupts:
     """The interrupts of a machine's CPU: `machine.interrupts`.
 
     The CPU takes them between two instructions, by its architecture's rules, in runs that are

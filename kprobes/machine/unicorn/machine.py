@@ -43,7 +43,7 @@ from .edgemap import EdgeMap, LastBlocks
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
-from .interrupts import CpuInterrupts
+from .interrupts import Interrupts
 from .loader import read
 from .memory import GuestMemory
 from .mmio import Read, Write
@@ -319,7 +319,7 @@ class UnicornMachine(Described):
         self.parts.reports.interrupt_handler = handler
 
     @property
-    def interrupts(self) -> CpuInterrupts:
+    def interrupts(self) -> Interrupts:
         """The interrupts that its CPU takes, and timers: interrupts.pend(n),
         interrupts.every(instructions, n).
         """

@@ -32,7 +32,7 @@ from .host.stackwalk import HostStackWalking
 from .host.usual import SharedHits
 from .inplace import HookedInstructions
 from .interrupted import InterruptedRunner
-from .interrupts import CpuInterrupts
+from .interrupts import Interrupts
 from .layout import whole
 from .loader import Loader
 from .markedmemory import HookedMarkedMemory
@@ -90,7 +90,7 @@ class Parts:
             self.furniture,
             self.process,
         )
-        self.interrupts = CpuInterrupts(cpu, state, self.starts, self.bounds)
+        self.interrupts = Interrupts(cpu, state, self.starts, self.bounds)
         self.runner = InterruptedRunner(
             cpu, state, services, self.starts, self.bounds, faults, self.interrupts
         )

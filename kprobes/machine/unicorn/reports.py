@@ -26,7 +26,7 @@ from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .host.callsites import FollowedCalls
 from .host.usual import SharedHits
-from .interrupts import CpuInterrupts
+from .interrupts import Interrupts
 from .owner import EngineOwner
 from .raised import Raised
 from .registers.cells import Spoken
@@ -72,7 +72,7 @@ class Reports:
         delay_slots: DelaySlots,
         followed: FollowedCalls,
         shared: SharedHits | None,
-        interrupts: CpuInterrupts,
+        interrupts: Interrupts,
     ) -> None:
         """Make the hooks.
 
