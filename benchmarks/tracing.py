@@ -90,6 +90,7 @@ def files(k: Kprobes) -> dict[str, float]:
         out["to Arrow"] = spent(recording.trace.to_arrow)
         out["to an Arrow file"] = spent(lambda: recording.trace.save(Path(directory, "x.arrow")))
         out["to ftrace's text"] = spent(lambda: recording.trace.export(Path(directory, "x.txt"), "ftrace"))
+        out["to JSON lines"] = spent(lambda: recording.trace.export(Path(directory, "x.jsonl"), "jsonl"))
         out["to CSV"] = spent(lambda: recording.trace.export(Path(directory, "x.csv"), "csv"))
     return out
 

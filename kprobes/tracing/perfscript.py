@@ -24,7 +24,8 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
             info = trace.events[event]
             name = task_name(trace.source.tasks[task]).replace(" ", "_")
             now = 1000 * seq if trace.clock == COUNTER else time
-            head = (f"{name:>16} {task + 1:5d} [{cpu:03d}] {now // 10**9:5d}.{now // 1000 % 10**6:06d}: "
+            # no blanks in front, as perf has it with stacks: readers take such lines for frames
+            head = (f"{name} {task + 1:5d} [{cpu:03d}] {now // 10**9:5d}.{now // 1000 % 10**6:06d}: "
                     f"{info.group}:{info.name}: ({info.place(trace.name(caller))}){info.arguments(values)}\n")
             frames = [address for address in stack if address != INCOMPLETE] or [info.address]
             lines = [f"\t{address:16x} {clean(trace.name(address)).partition('/')[0]} ({MODULE})\n" if stack else

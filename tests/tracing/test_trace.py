@@ -327,7 +327,7 @@ def test_perf_script_is_what_its_readers_expect(k: Kprobes) -> None:
     assert len(paragraphs) == len(t)
     for paragraph, record in zip(paragraphs, t, strict=True):
         head, *frames = paragraph.splitlines()
-        found = re.match(PERF_HEAD, head.strip())
+        found = re.match(PERF_HEAD, head)
         assert found is not None and found[1] == "task_0" and found[5] == record.event
         addresses = [re.match(PERF_FRAME, frame) for frame in frames]
         assert [int(each[1], 16) for each in addresses if each] == list(record.stack)
