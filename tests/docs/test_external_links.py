@@ -31,7 +31,7 @@ def test_what_is_dead(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         base = f"http://127.0.0.1:{server.server_port}"
-        named = {f"{base}/{status}": ["docs/a.md"] for status in (200, 403, 404, 410, 503)}
+        named = {f"{base}/{status}": ["docs/engine.md"] for status in (200, 403, 404, 410, 503)}
         monkeypatch.setattr(external_links, "addresses", lambda: named)
         assert external_links.main() == 1
         server.shutdown()
