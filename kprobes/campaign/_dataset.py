@@ -204,8 +204,16 @@ def gather(folder: str | os.PathLike[str], results: Iterable[Any]) -> pyarrow.da
 
 
 def _to_file(stream: Path, kept: list[Rows]) -> None:
-    """Make a stream a file of the rows that count; nothing, where none do. Raises DatasetError:
-    some are not there.
+    """Replace a worker's stream by a file that has only the rows that count.
+
+    Where none counts, the stream is deleted.
+
+    Args:
+        stream: the worker's stream of record batches.
+        kept: (first row, number of rows), ascending.
+
+    Raises:
+        DatasetError: rows that count are not there.
     """
     import pyarrow
 

@@ -241,7 +241,17 @@ NAMES = ("file", "arch", "around", "qemu", "sysroot", "discover", "preload", "sy
 
 
 def on_events(command: Callable[..., None]) -> Callable[..., None]:
-    """Events, their filter and stacks."""
+    """Give a command the arguments that name events: [EVENT]..., -e, -i, -x and --filter.
+
+    The command is called with `definitions` (events, at least one), `exclude` (globs of functions to
+    leave out) and `condition` (a filter in ftrace's language; "": none).
+
+    Args:
+        command: the function below the decorator.
+
+    Raises:
+        UsageError: when the command runs: no event was given.
+    """
     @functools.wraps(command)
     def wrapped(*args: Any, words: tuple[str, ...], texts: tuple[str, ...], include: tuple[str, ...],
                 **options: Any) -> None:

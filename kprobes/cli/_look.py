@@ -89,6 +89,13 @@ def _event(k: Kprobes, text: str, as_json: bool) -> None:
 
 
 def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[tuple[Symbol, Iterator[int]]]:
+    """Yield each function, and the addresses of the instructions to show in it.
+
+    Args:
+        machine: the guest.
+        k: its probes.
+        place: SYMBOL, SYMBOL+OFF or an address; None: all functions.
+    """
     if place is None:
         for symbol in functions(machine, "*"):
             yield symbol, instructions(machine, k, symbol)
@@ -96,9 +103,8 @@ def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[
     first = k.check(place)  # refuses what is no place at all
     symbol, offset = machine.symbols.at(first.addr)
     start = machine.arch.pointers.code_address(symbol.address | symbol.mode, machine.read)
-    yield (symbol, iter([first.addr]) if offset not in (0,
-                                                        start.local) or "+" in place
-                                                        else instructions(machine, k, symbol))
+    is_whole = offset in (0, start.local) and "+" not in place
+    yield symbol, instructions(machine, k, symbol) if is_whole else iter([first.addr])
 
 
 @click.command()

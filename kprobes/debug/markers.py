@@ -70,8 +70,16 @@ def _notes(data: bytes, order: Any) -> Iterator[bytes]:
 
 
 def _marker(desc: bytes, word: int, order: Any, base: int, file: LoadedFile) -> Marker | None:
-    """Return the marker of a note: three words, then three texts. base: where the section of that name is
-    now: who moved the file's sections has not changed notes."""
+    """Return the marker of a note: three words, then three texts.
+
+    Args:
+        desc: the note's contents.
+        word: bytes of a word.
+        order: "little" or "big".
+        base: address of section .stapsdt.base; 0: there is none. The note has the address that it
+            had at link time: a tool that moves sections leaves notes as they are.
+        file: the file that the note is in.
+    """
     texts = desc[3 * word:].split(b"\0")
     if len(texts) < 4:
         return None

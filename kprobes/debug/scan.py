@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from attrs import define, field, frozen
 
@@ -386,8 +386,15 @@ def headers(sections: Sections) -> list[Header]:
     return found
 
 
-def aranges(data: bytes, order: Any) -> list[tuple[int, int, int]]:
-    """(start, end, offset of the unit) of what .debug_aranges lists; those behind damage are left out."""
+def aranges(data: bytes, order: Literal["little", "big"]) -> list[tuple[int, int, int]]:
+    """Return (start, end, offset of the unit in .debug_info) of each range in .debug_aranges.
+
+    Tables behind a damaged one are left out.
+
+    Args:
+        data: contents of the section.
+        order: "little" or "big".
+    """
     found = []
     at = 0
     mark = "<" if order == "little" else ">"

@@ -155,7 +155,15 @@ class Units:
         return self._pieces[n]
 
     def _parts(self, n: int, offset: int) -> list[tuple[int, int, int]]:
-        """Return (start, end, offset of its entry) of each part of a function; [] where the entry is damaged."""
+        """Return the ranges of code of a function that stands in several pieces.
+
+        Args:
+            n: number of the unit, an index of `headers`.
+            offset: of the function's entry in .debug_info.
+
+        Returns:
+            (start, end, `offset`) of each piece, link addresses; [] where the entry is damaged.
+        """
         try:
             unit = self.unit(n)
             return [(start, end, offset) for start, end in spans(unit.get_DIE_from_refaddr(offset), unit)]
@@ -325,8 +333,10 @@ def _text(info: Any, unit: Any, number: int) -> bytes:
 
 
 def spelling(name: str) -> str:
-    """A type's name with the words of C's integers in one order: `long unsigned int`, `unsigned long` -> `long
-    unsigned`."""
+    """Return a type's name without const and volatile, the words of C's integers in one order.
+
+    `long unsigned int` and `unsigned long` both give `long unsigned`.
+    """
     words = [word for word in name.split() if word not in ("const", "volatile")]
     if not {"char", "short", "long", "int", "unsigned", "signed"}.issuperset(words):
         return " ".join(words)

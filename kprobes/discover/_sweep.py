@@ -97,7 +97,18 @@ class Sweeper:
         return end
 
     def _one(self, code: bytes, start: int, at: int, mode: int, data_end: Callable[[int], int]) -> int:
-        """Decode one instruction. Returns where the next one begins."""
+        """Decode one instruction, or pass over data, and note what it tells.
+
+        Args:
+            code: bytes of the stretch, and some behind it.
+            start: address of the first of them.
+            at: address of the instruction.
+            mode: mode bits of the code.
+            data_end: (address) -> end of the data that lies there; 0 where there is none.
+
+        Returns:
+            The address where the next instruction begins.
+        """
         arch, sweep = self._arch, self.sweep
         self._far = 0
         # what is decoded in data by mistake seems to read anything: code that is fallen into is code

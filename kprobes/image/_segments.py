@@ -37,6 +37,15 @@ def merge(loads: Sequence[Load], page: int) -> tuple[Segment, ...]:
 
 
 def _bytes(loads: Iterable[Load], start: int, end: int) -> bytes:
+    """Return what a file has in [start, end): its bytes, and zeros between segments.
+
+    It is shorter where no segment reaches `end`: the rest is zeros, too.
+
+    Args:
+        loads: the segments; a later one lies over an earlier one.
+        start: link address of the first byte.
+        end: link address behind the last.
+    """
     data = bytearray()
     for load in loads:
         low, high = max(start, load.vaddr), min(end, load.vaddr + len(load.data))

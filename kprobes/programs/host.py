@@ -34,9 +34,6 @@ from .writer import FAILED, HEADER, CodeTarget, Slot
 if TYPE_CHECKING:
     from .verifier import Facts, HelperCall
 
-if TYPE_CHECKING:
-    from .verifier import Facts
-
 _HELPER = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 5)
 _RUN = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
 _HOSTS: Final = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}

@@ -73,6 +73,17 @@ class ProbeContext:
         return self.sp(w) if biased else self._value(w, name, index)
 
     def _value(self, w: IrWriter, name: str, index: int) -> str:
+        """Write IR that reads a register where the engine keeps it; return its i64 value.
+
+        Args:
+            w: the writer of the IR.
+            name: of the register, or an alias.
+            index: number of the context's word that shows the register; Python is asked by it where
+                host code cannot read the register.
+
+        Returns:
+            The value's name in the IR.
+        """
         where = self._view.where(self._arch.regs.aliases.get(name, name))
         if where.way == "none":
             return "0"

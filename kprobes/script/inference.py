@@ -284,7 +284,14 @@ class Inference(ABC):
             self.assign(slot, value, statement)
 
     def _fits(self, slot: Slot, value: ValueType, node: Expression, at: tree.Node) -> None:
-        """A value is assigned to a variable whose type a declaration says."""
+        """Note an error where a value does not fit the type that a declaration gives a variable.
+
+        Args:
+            slot: the variable.
+            value: type of the value.
+            node: the value.
+            at: where the error is shown.
+        """
         assert slot.type is not None
         kind = slot.type
         if isinstance(kind, Integer) and isinstance(node, tree.Number):

@@ -130,6 +130,7 @@ def _plain(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _named(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    """Read a probe whose one word is a name, as `bench:NAME`; arguments and result as of _self()."""
     if len(words) != 1 or not words[0]:
         found.error(f"{point.kind} probe type requires 1 argument, found {len(words)}", point.span)
         return None
@@ -137,6 +138,16 @@ def _named(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _self(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    """Read `self:signal:SIGUSR1`.
+
+    Args:
+        point: the attach point so far: its kind, span and text.
+        words: the parts between colons, without the first, which is the kind.
+        found: where errors go.
+
+    Returns:
+        The point with its signal; None: an error was noted.
+    """
     if len(words) != 2 or words[0] != "signal":
         found.error("self probe type only supports signal", point.span, "self:signal:SIGUSR1")
         return None

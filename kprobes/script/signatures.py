@@ -596,6 +596,7 @@ def _numbers(least: int, most: int, result: ValueType) -> Callable[[Inference, t
 
 
 def _predicate(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check a call of a builtin that asks about a type (PREDICATES): one argument, a Boolean."""
     if not _counted(inference, node, 1, 1):
         return None
     inference.type(node.arguments[0])

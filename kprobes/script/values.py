@@ -168,6 +168,16 @@ class Decoder:
         return words
 
     def _series(self, type: types.TimeSeries, words: list[int]) -> dict[int, int]:
+        """Decode a time series.
+
+        Args:
+            type: of the series.
+            words: four words for each interval that is kept: its number plus 1 (0: it is empty), the
+                total or the last value, how many values, and one that is not used.
+
+        Returns:
+            Start of an interval in ns since 1970 -> its value, by time.
+        """
         found = dict[int, int]()
         since = 0 if self.settings.dummy_ts_map else self.since
         for at in range(0, len(words), 4):

@@ -218,7 +218,7 @@ def _calls(s: Scene) -> Iterator[str]:
 
 
 def _not_ours(s: Scene) -> Iterator[str]:
-    """A trap that nobody claims is the guest's own: a GuestFault at its address."""
+    """Check that a trap which the listener leaves alone raises GuestFault with its address."""
     s.listener.at = {s.a: s.go(s.b)}
     try:
         s.run(s.a)

@@ -64,7 +64,12 @@ def write_folded(stacks: Folded, file: IO[str], format: str, unit: str) -> None:
 
 
 def speedscope(stacks: Folded, unit: str) -> dict[str, Any]:
-    """speedscope's file format: a sampled profile."""
+    """Return stacks in speedscope's file format: one sampled profile.
+
+    Args:
+        stacks: names of functions, outermost first -> their weight.
+        unit: what weights count, such as "hits"; it becomes the profile's name.
+    """
     names = {name: n for n, name in enumerate(dict.fromkeys(name for frames in stacks for name in frames))}
     weights = list(stacks.values())
     profile = {"type": "sampled", "name": unit, "unit": "none", "startValue": 0, "endValue": sum(weights),

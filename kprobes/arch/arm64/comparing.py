@@ -12,9 +12,14 @@ def _value(number: int) -> Value:
 
 
 def find(code: bytes, _addr: int) -> Comparison | None:
-    """CMP and CMN (SUBS and ADDS without a result), CCMP, CBZ and CBNZ.
+    """Return what CMP, CMN, CCMP, CBZ or CBNZ compares; None for any other instruction.
 
-    A second operand that is shifted or extended is left out.
+    CMP and CMN are SUBS and ADDS without a result. A second operand that is shifted or extended is
+    left out, but for that of CMP with UXTH, which compares 16 bits.
+
+    Args:
+        code: bytes from the instruction on.
+        _addr: address of the instruction; it does not matter here.
     """
     word = int.from_bytes(code[:4], "little")
     bits = 64 if word >> 31 else 32

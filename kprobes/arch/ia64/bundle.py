@@ -81,7 +81,17 @@ Pieces = tuple[tuple[int, int], ...]
 
 
 def near(word: int, frm: int, to: int, pieces: Pieces) -> int:
-    """Return the instruction with another displacement of 21 bits; raises OutOfReach."""
+    """Return the instruction with another displacement of 21 bits.
+
+    Args:
+        word: the instruction.
+        frm: its address.
+        to: the target's address.
+        pieces: (shift, width) of the displacement's fields, the highest first.
+
+    Raises:
+        OutOfReach: the target is too far.
+    """
     left = displacement(frm & -SIZE, to, 21, SIZE, MASK)
     for shift, width in reversed(pieces):
         field = (1 << width) - 1

@@ -172,7 +172,7 @@ def destination(d: int) -> int:
 
 
 def floating_operand(command: int) -> tuple[int, int, frozenset[int] | None]:
-    """Shape.place() of a floating-point instruction, by its command word (section 5)."""
+    """OperandShape.place() of a floating-point instruction, by its command word (section 5)."""
     kind, form = command >> 13, command >> 10 & 7
     if kind == 0 or (kind == 2 and form == 7):
         return 4, 0, None  # from register to register; FMOVECR

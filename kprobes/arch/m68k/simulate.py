@@ -99,6 +99,12 @@ def rtd(regs: Regs, insn: Insn) -> int:
 
 
 def pop(regs: Regs, size: int) -> int:
+    """Return the long word on top of the stack, and add `size` to the stack pointer.
+
+    Args:
+        regs: the registers; a7 is the stack pointer.
+        size: bytes to release: the 4 of the long word, and those that RTD releases in addition.
+    """
     top = regs["a7"]
     target = regs.word(top)
     regs["a7"] = top + size & MASK

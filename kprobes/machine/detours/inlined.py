@@ -13,9 +13,15 @@ MOST = 512  #: bytes of a program; twice as many of a detour's
 
 
 def bodies(arch: Arch, returns: bytes, calls: Sequence[Call]) -> list[Call]:
-    """(environment, entry, code) of each: code that ends where it would return; b"" for those that
-    must be called: that are long, or call somebody. returns: the return instruction; b"": all are
-    called.
+    """Return each call with the code to inline in its place.
+
+    The code runs off its end where the program would return. It is b"" where the program must be
+    called: it is too long, or calls a function itself.
+
+    Args:
+        arch: the architecture.
+        returns: the return instruction; b"": all are called.
+        calls: (environment, entry, code) of each.
     """
     out, left = list[Call](), 2 * MOST
     for environment, entry, text in calls:
@@ -43,8 +49,13 @@ def _body(arch: Arch, returns: bytes, text: bytes) -> bytes:
 
 
 def _stays(insn: Insn, end: int) -> bool:
-    """Return True for one that does the same elsewhere and goes on behind it, and for a branch to
-    another up to `end`.
+    """Tell whether an instruction does the same at another address.
+
+    A branch does where it stays within the program.
+
+    Args:
+        insn: the instruction, decoded as if the program stood at 0.
+        end: offset of the program's last return.
     """
     if insn.decoded is not Decoded.WHOLE or insn.links:
         return False

@@ -503,11 +503,12 @@ class GuestMemory:
                 )
 
     def _ours(self, offset: int) -> int:
-        """Return an address for pages of the library's that need not be near to anything.
+        """Return an address for pages of the library that need not be near anything.
 
         Args:
-            offset: offset in the segment of the guest's code, where there are segments; IMAGE_BASE:
-                they may be beside the image.
+            offset: where the guest has segments, the offset in the segment of its code. Elsewhere
+                only IMAGE_BASE has a meaning: the pages may be beside the main image, if that is
+                at its usual place.
         """
         home = self.windows.home
         if home and home + offset <= self.arch.mask:

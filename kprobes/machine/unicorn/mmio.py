@@ -183,6 +183,11 @@ class MmioDevices:
 
     @contextmanager
     def _access(self, run: DeviceRun) -> Iterator[None]:
+        """Mark the time in which a device's function runs, by `accessed` and `regs.midway`.
+
+        Args:
+            run: the run in which the guest accesses the device; its registers are marked.
+        """
         regs = run.regs
         outer = self.accessed, regs.midway
         self.accessed = regs.midway = True

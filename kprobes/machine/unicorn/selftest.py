@@ -22,7 +22,7 @@ from .registers.cells import find_cells
 
 BASE = 0x10000
 NONE = 0xFFFFFFFF  # no exception is under way
-# of who never comes out: others may have the processor for long
+# for an engine that never stops; long, since the host may be busy
 PATIENCE = 20 * const.UC_SECOND_SCALE
 _seen: dict[str, str] = {}
 _heard: dict[str, bool] = {}
@@ -110,8 +110,17 @@ def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
 
 
 def raised_verdict(guest: Guest, arch: Arch) -> str:
-    """Check that the engine asks about interrupts where it is said to, with pc as it was; "" or
-    what is wrong.
+    """Check that the engine calls the function that `Raised` replaces before it changes pc.
+
+    The engine calls that function with each interrupt, to ask whether it ends the run (raised.py).
+    Here a breakpoint runs in a scratch engine.
+
+    Args:
+        guest: the engine's row of the architecture.
+        arch: the architecture.
+
+    Returns:
+        What is wrong; "": nothing.
     """
     engine, trap = guest.cpu.fresh(), arch.end_bytes(min(arch.traps.end))
     read = engine.reader(guest.registers.number(arch.regs.pc), arch.bits)
@@ -140,8 +149,9 @@ def raised_verdict(guest: Guest, arch: Arch) -> str:
 
 
 def hear(engine: Engine, guest: Guest, arch: Arch) -> None:
-    """From now on other threads ask for a stop of the engine, if one of this guest comes out of a
-    jump to itself so.
+    """Let other threads stop the engine by asking it.
+
+    Only where a trial engine of this guest has left an endless loop when it was asked.
     """
     if arch.name not in _heard:
         _heard[arch.name] = _comes_out(guest, arch)

@@ -167,6 +167,13 @@ def _pointers(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) ->
 
 
 def _null_check(path: Path, pointer: Pointer, when_null: int, otherwise: int) -> bool:
+    """Go on both ways from a comparison of a pointer with 0.
+
+    Args:
+        path: the path that comes to the comparison.
+        pointer: what is compared.
+        when_null, otherwise: slots where they lead.
+    """
     region, at = pointer.region, pointer.offset
     if pointer.null:
         null = path.state.copy()

@@ -42,7 +42,16 @@ class HostHitRecording:
         self._place = len(native.words("place"))
 
     def taker(self, hit: RecordedHit, plain: Handler) -> Handler | None:
-        """Make a handler of hits: see machine._base.HitRecording."""
+        """Make a handler by which host code records hits, or returns, of an event.
+
+        Args:
+            hit: the record: the numbers in it, the tests that a hit must pass, and the ring.
+            plain: the Python handler that does the same. Host code calls it where it cannot record
+                a hit: memory cannot be read, or the guest has tasks.
+
+        Returns:
+            The handler; None: only `plain` can record these hits.
+        """
         if hit.size > 8 * MOST:
             return None
         numbers = self._numbers(hit.numbers)
@@ -70,7 +79,15 @@ class HostHitRecording:
         return _function("event_taker", words, plain, (numbers, tested, tests, hit, clock, self))
 
     def saver(self, numbers: Sequence[RecordedNumber], plain: Handler) -> Handler | None:
-        """Make an entry handler: see machine._base.HitRecording."""
+        """Make an entry handler by which host code keeps numbers for the return's record.
+
+        Args:
+            numbers: what to read at the function's entry.
+            plain: the Python handler that does the same, for calls that host code cannot serve.
+
+        Returns:
+            The handler; None: only `plain` can keep these numbers.
+        """
         made = self._numbers(numbers)
         if made is None or len(numbers) > MOST:
             return None
