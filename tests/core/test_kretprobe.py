@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scenes import PROGRAMS, Scene, hook, paper_machine
 
-from kprobes import DIVERTED, GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, ReturnMissed
+from kprobes import DIVERTED, GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, ReturnMissed, UnicornMachine
 from kprobes.core.hit.calls import SET_ASIDE
 from kprobes.testing import Recorder
 
@@ -420,6 +420,30 @@ def test_returns_after_a_longjmp_go_to_the_right_place(scene: Scene) -> None:
     assert scene.play("twice", 4) == ["entry twice", *inner, "return twice", "= 6"]
     assert scene.play("guard", 4)[-1] == "= 4"
     scene.k.flush_task(0)
+
+
+#: main calls leaves, which goes back to main without a return, and then with an argument pops, which takes it away: the
+#: stack pointer is then where leaves would have returned to
+POPS_ARGUMENTS = {
+    "x86_64": ("e808000000 6a55 e808000000 c3", "488d642408 ebf1", "c20800"),
+    "i386": ("e808000000 6a55 e807000000 c3", "8d642404 ebf2", "c20400"),
+}
+
+
+@pytest.mark.parametrize("arch", sorted(POPS_ARGUMENTS))
+def test_a_call_that_pops_arguments_where_a_stale_one_would_return(arch: str) -> None:
+    """Found by return probes on a third of a program's functions: grow() returned as dive(), to where that was called."""
+    main, leaves, pops = (bytes.fromhex(code) for code in POPS_ARGUMENTS[arch])
+    symbols = {"main": 0x10000, "leaves": 0x10000 + len(main), "pops": 0x10000 + len(main + leaves)}
+    with UnicornMachine.from_code(main + leaves + pops, arch=arch, symbols=symbols) as m, Kprobes(m) as k:
+        made = {name: Kretprobe(symbol_name=name, handler=lambda ri, regs: None) for name in symbols}
+        for _ in range(2):
+            m.call("main")
+        k.register_kretprobes([*made.values()])
+        for turn in range(1, 4):
+            m.call("main", max_insns=100)
+            assert {name: (r.nhit, r.nreturned) for name, r in made.items()} == {
+                "main": (turn, turn), "leaves": (turn, 0), "pops": (turn, turn)}
 
 
 def test_recursion_below_a_stale_frame(scene: Scene) -> None:

@@ -300,8 +300,8 @@ def test_what_leaves_the_function_jumps_into_no_region(arch: str, code: str, at:
 def noted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The instructions that walks have come to."""
     out: list[int] = []
-    note = Walk._note
-    monkeypatch.setattr(Walk, "_note", lambda walk, insn: (out.append(insn.addr), note(walk, insn))[1])
+    take = Walk._take
+    monkeypatch.setattr(Walk, "_take", lambda walk, insn: (out.append(insn.addr), take(walk, insn))[1])
     return out
 
 

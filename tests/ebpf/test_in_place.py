@@ -387,8 +387,9 @@ def test_a_watchpoint_that_stops_there(arch: str, monkeypatch: pytest.MonkeyPatc
                     try:
                         m.call("f", AT)
                     except GuestStopped:
+                        ends.append(a.runs)
+                        # in place the next block of code is f's caller, else f's rest
                         while m.regs.pc & -m.page_size == 0x10000:
-                            ends.append(a.runs)  # in front of it, or behind
                             m.run()
             m.call("f", AT)
             return ends, seen, a.runs, word(out)

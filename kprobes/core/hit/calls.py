@@ -20,7 +20,7 @@ from typing import Any
 from attrs import frozen
 
 from ...arch._base import Linkage
-from ...errors import KprobeError, ReentryError
+from ...errors import GuestFault, KprobeError, ReentryError
 from ...machine._base import HostProgram, Machine, UsualEntry, UsualReturn
 from ...native import quick
 from ...regs import Regs
@@ -296,13 +296,24 @@ class CallsUnderWay:
         return link.get_sp() == sp == frame + pushed if pushed else link.get() == target
 
     def _returning(self, calls: Instances, sp: int) -> int:
-        """Return the index of the youngest instance of the frame that returns to `sp`."""
+        """Return the index of the youngest instance of the frame that returns to `sp`.
+
+        A callee may have popped its own arguments (x86 `ret n`), and then `sp` can be where an
+        older call would return to, which longjmp has left: what was popped decides.
+        """
         frames = {sp, *(sp - size for size in self._linkage.returning.may_pop)}
-        for i in reversed(range(len(calls))):
-            if calls[i].frame in frames and (not calls[i].aside or self._popped(calls[i].frame)):
-                return i
-        # The callee popped its own arguments (x86 `ret n`): the outermost frame still below sp.
+        exact = [i for i, ri in enumerate(calls) if ri.frame in frames]
         below = [i for i, ri in enumerate(calls) if self._gone(ri, sp) and not ri.aside]
+        popped = [i for i in exact if self._popped(calls[i].frame)]
+        if popped:
+            return popped[-1]
+        popped = [i for i in below if self._popped(calls[i].frame)]
+        if popped:
+            return self._nearest(calls, popped)
+        # something has been written over what was popped
+        known = [i for i in exact if not calls[i].aside]
+        if known:
+            return known[-1]
         if not below:
             raise ReentryError(
                 "a return through the trampoline belongs to no followed call",
@@ -310,8 +321,18 @@ class CallsUnderWay:
                 hint="functions that return twice cannot be followed",
                 python="where guest stacks are switched, set machine.cpu_task",
             )
-        frame = calls[below[0]].frame
-        return max(i for i in below if calls[i].frame == frame)
+        return self._nearest(calls, below)
+
+    def _nearest(self, calls: Instances, found: Sequence[int]) -> int:
+        """Return the index of the youngest call of those with the outermost frame.
+
+        Args:
+            calls: the task's calls.
+            found: indices of the calls to choose from.
+        """
+        frames = [calls[i].frame for i in found]
+        frame = max(frames) if self._way > 0 else min(frames)
+        return max(i for i in found if calls[i].frame == frame)
 
     def _popped(self, frame: int) -> bool:
         """Tell whether a return may have popped the trampoline's address at `frame`.
@@ -319,8 +340,13 @@ class CallsUnderWay:
         It may not where something else lies there by now.
         """
         size = self._linkage.pushed
-        return not size or int.from_bytes(self._machine.read(frame, size),
-                                          self._machine.arch.order.value) == self.trampoline
+        if not size:
+            return True
+        try:
+            there = self._machine.read(frame, size)
+        except GuestFault:  # of another stack, which is gone
+            return False
+        return int.from_bytes(there, self._machine.arch.order.value) == self.trampoline
 
     # --- calls that will not return
 

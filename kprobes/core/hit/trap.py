@@ -263,22 +263,18 @@ class TrapDriver:
             regs.go(point.address | point.insn.mode)
             cb.step(DONE)
             raise
-        if diverted:
-            cb.step(DONE)
-            self._divert(point, regs)
-            self._let_machine_serve(point, True)
-            return
-        self._let_machine_serve(point, False)
-        self._handlers.execute(cb, point, regs)
-
-    def _let_machine_serve(self, point: Probepoint, diverted: bool) -> None:
-        """Have the machine serve a probepoint's next hits, if it can."""
-        if (
+        is_new = (
             point.served is None
             and self._handlers.hits is not None
             and point.address not in self._doubtful
-        ):
+        )
+        if diverted:
+            cb.step(DONE)
+            self._divert(point, regs)
+        if is_new:  # the machine serves the next hits, if it can
             self._breakpoints.serve(point, diverted)
+        if not diverted:
+            self._handlers.execute(cb, point, regs)
 
     def _divert(self, point: Probepoint, regs: Regs) -> None:
         """Let the guest go where a pre-handler has sent it."""
