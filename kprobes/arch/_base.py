@@ -351,8 +351,20 @@ class Arch:
 
 
 def displacement(frm: int, to: int, bits: int, scale: int, mask: int) -> int:
-    """Signed displacement of `bits` bits in units of `scale` bytes, as an unsigned field;
-    OutOfReach where it does not fit.
+    """Return a signed displacement as a field of an instruction.
+
+    Args:
+        frm: address that the displacement counts from.
+        to: address of the target.
+        bits: width of the field.
+        scale: bytes that a unit of the field stands for.
+        mask: the greatest address; the way from `frm` to `to` may wrap around there.
+
+    Returns:
+        The field's bits, not shifted into place.
+
+    Raises:
+        OutOfReach: the displacement does not fit, or is no multiple of `scale`.
     """
     delta = (to - frm + (mask + 1 >> 1) & mask) - (mask + 1 >> 1)
     if delta % scale or not -(1 << bits - 1) <= delta // scale < 1 << bits - 1:

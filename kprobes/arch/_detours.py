@@ -117,7 +117,13 @@ class Saving:
         return self.patient(lock) if self.patient is not None else taking, giving
 
     def around(self, code: bytes, also: Iterable[str] = ()) -> bytes:
-        """Put code between saving and putting back, with the registers `also` saved besides."""
+        """Return code that saves registers, does what `code` does, and puts registers back.
+
+        Args:
+            code: what stands between; it finds the saved registers in a frame at the stack pointer.
+            also: names of registers that are saved besides, for programs that read them; they are not put
+                back. Names that are not in `numbers` are left out.
+        """
         numbers = sorted(
             {self.numbers[name] for name in (*self.volatile, *also) if name in self.numbers}
         )

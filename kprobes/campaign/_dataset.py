@@ -239,8 +239,12 @@ def _to_file(stream: Path, kept: list[Rows]) -> None:
 
 
 def _tables(source: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
-    """Yield the stream's schema and its whole tables; nothing, where not even the schema was
-    written.
+    """Yield the schema of a stream of Arrow and an iterator of its whole tables, once.
+
+    Nothing is yielded where not even the schema was written; the tables end where the stream was cut.
+
+    Args:
+        source: a binary file, open for reading.
     """
     import pyarrow
 

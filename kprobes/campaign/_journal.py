@@ -156,6 +156,18 @@ def merged(results: Iterable[Any]) -> Any:
 
 
 def _plus(one: Any, other: Any) -> Any:
+    """Combine two results into one, as merged() describes.
+
+    Numbers are added, lists and tuples joined, sets united, mappings combined key by key; an object
+    with a method `merged(other)` does it itself.
+
+    Args:
+        one: the first result; None: there is none, and the other is returned.
+        other: the second, of a kind that fits the first; or None.
+
+    Raises:
+        TypeError: two kinds that do not go together.
+    """
     if one is None or other is None:
         return other if one is None else one
     if hasattr(one, "merged"):

@@ -321,7 +321,15 @@ def _portable(error: Exception) -> Exception:
 
 
 def _said(error: BaseException, timeout: float | None) -> BaseException:
-    """Why a process or a worker has not answered, in words."""
+    """Return the error that an outcome reports in place of a future's exception.
+
+    Timeouts become a TimeoutError, dead workers and processes a ChildProcessError, each with a sentence;
+    any other error is returned as it is.
+
+    Args:
+        error: what the future raised.
+        timeout: seconds that an item may take; None: there is no limit.
+    """
     if isinstance(error, (FutureTimeout, TimeoutError)):
         return TimeoutError(
             f"no result within {timeout:g} seconds"

@@ -195,7 +195,15 @@ def progress(count: int, more: Callable[[], str] = str) -> Iterator[Callable[[It
 
 
 def _told(outcomes: Iterable[Any], count: int, more: Callable[[], str]) -> Iterator[Any]:
-    """Say in lines how far it is: for logs. A campaign of a few seconds says nothing."""
+    """Yield the outcomes, and print now and then to stderr how many are done.
+
+    A line comes at most every LINES seconds, and none after the last outcome.
+
+    Args:
+        outcomes: of a campaign's items, as they come.
+        count: number of outcomes to come.
+        more: returns further text for the line, or "".
+    """
     start = said = time.monotonic()
     failed = 0
     for done, outcome in enumerate(outcomes, 1):

@@ -196,6 +196,15 @@ class _Machine:
             raise Unknown from error
 
     def number(self) -> int | Typed:
+        """Execute the expression and return its result as a number, not as a place.
+
+        Returns:
+            The top of the stack, or the value of the register that the expression names.
+
+        Raises:
+            Unknown: it is damaged, of an unknown kind, or gives another place.
+            GuestFault: guest memory cannot be read.
+        """
         try:
             place = self._executed(self._ops)
             if place is not None and place.kind == "register":

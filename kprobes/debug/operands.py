@@ -121,7 +121,20 @@ def _parts(operand: Operand, body: str, arch: Arch, symbols: Symbols) -> Operand
 
 
 def _memory(operand: Operand, register: str, offset: str, arch: Arch, symbols: Symbols) -> Operand:
-    """Memory behind a register: [sp, #16], -8(%rbp), counter(%rip), %lo(counter)(a0)."""
+    """Return an operand that is memory at a register plus an offset.
+
+    It is written `[sp, #16]`, `-8(%rbp)`, `counter(%rip)` or `%lo(counter)(a0)`.
+
+    Args:
+        operand: its size and sign; the place is filled in, in a copy.
+        register: the register as written: "sp", "%rbp".
+        offset: as written: a number of bytes, "%lo(SYMBOL)", or before (%rip) a symbol.
+        arch: the guest's architecture.
+        symbols: the guest's symbols, for %lo().
+
+    Raises:
+        Unfetchable: the register, the offset or its symbol is not known.
+    """
     if register == "%rip" and _SYMBOL.fullmatch(offset):
         return evolve(operand, symbol=offset, memory=True)
     name, shift = _register(register, arch)

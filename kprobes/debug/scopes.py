@@ -189,6 +189,14 @@ class Whereabouts:
                             procedure=procedure, wide=self._in_register)
 
     def _base_type(self, offset: int) -> BaseType:
+        """Return the base type that an expression of the function's unit refers to.
+
+        Args:
+            offset: of the type's entry, in bytes from the start of the unit.
+
+        Raises:
+            Unknown: it is no integer, character, boolean or float of the guest's byte order.
+        """
         unit = self._function.unit
         type = CType(unit.get_DIE_from_refaddr(unit.cu_offset + offset), self._arch.bits // 8, self._arch.order.value,
                      lambda die: None)

@@ -97,6 +97,14 @@ class Units:
         return {n: self._code_of(n) for n in range(len(self.headers)) if n not in listed}
 
     def _code_of(self, n: int) -> list[tuple[int, int]] | None:
+        """Return where a unit has code, by its top entry.
+
+        Args:
+            n: index of the unit in `headers`.
+
+        Returns:
+            (start, end) link addresses of each piece; None: the entry does not say, or is damaged.
+        """
         try:
             unit = self.unit(n)
             return [*spans(unit.get_top_DIE(), unit)] or None

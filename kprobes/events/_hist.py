@@ -247,6 +247,13 @@ class Histogram:
         return f"<Histogram {self.text}: {len(self)} entries, {self.hits} hits>"
 
     def _line(self, row: Row, sums: Sequence[tuple[int, int]]) -> str:
+        """Return the line that ftrace prints for a row, with its newline.
+
+        Args:
+            row: of this histogram.
+            sums: (total, greatest value) over all rows, for percentages and graphs: of the hit count first,
+                then of each of `values`.
+        """
         key, entry = row._raw
         keys = ", ".join(self._key(column, value) for column, value in zip(self.keys, key, strict=True))
         count = [f" hitcount: {entry[0]:10}"] if self._shows_count else []

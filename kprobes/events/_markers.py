@@ -94,6 +94,16 @@ class _Place:
         return name + equals + _ARGUMENT.sub(lambda found: self._inside(int(found[1]), found[0], at), body)
 
     def _inside(self, number: int, text: str, at: int) -> str:
+        """Return the fetch that replaces `$argN` inside a longer fetch, as in `+8($arg1)`.
+
+        Args:
+            number: N, counted from 1.
+            text: "$argN" as written, for messages.
+            at: column of the whole argument in the definition, for messages.
+
+        Raises:
+            EventError: there is no such argument, it cannot be fetched, or is not a whole word.
+        """
         operand = self._operand(number, text, at)
         if not operand.word:
             raise make_error("NOSUP_DAT_ARG", at, self._text, text,

@@ -328,7 +328,16 @@ class Named:
         return holder
 
     def _element(self, type: CType, index: str, at: int) -> Member:
-        """An element of an array, or of what a pointer points at, as a member of it."""
+        """Return an element of an array, or of what a pointer points at, as a member of it.
+
+        Args:
+            type: the array or pointer.
+            index: the text between the brackets: decimal, or hexadecimal with 0x.
+            at: column in the definition, for messages.
+
+        Raises:
+            EventError: the index is no number or beyond the array, or there are no elements.
+        """
         if not _INDEX.fullmatch(index):
             self._refuse(f"[{index}]", at, "an index is a number, such as [0] or [0x1f]")
         element = type.target
@@ -411,6 +420,21 @@ class Named:
         return None if word is None else self._type(word, at)
 
     def _array(self, type: CType, name: str, at: int) -> Type | None:
+        """Return the event type that shows a whole array; a string for an array of char.
+
+        Args:
+            type: the array.
+            name: the variable or member as written, for messages.
+            at: its column in the definition, for messages.
+
+        Returns:
+            The type; None: only Python can show it: its elements are no plain numbers, it has several
+            dimensions, or more than MAX_ARRAY elements.
+
+        Raises:
+            EventError: it has an unknown number of elements; or it is no string and has none, or more than
+                LARGEST bytes.
+        """
         element = type.element
         if None in type.dims:
             self._refuse(name, at, "how many elements the array has is not known; write a type such as :u8[4]")

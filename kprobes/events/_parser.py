@@ -106,7 +106,20 @@ class Parser:
                      semaphore=semaphore, written=self.written)
 
     def counted(self, word: str, at: int) -> tuple[str, int]:
-        """(the place, the address of what counts who looks at it), of `PLACE(ADDRESS)`."""
+        """Split a place and the address of its semaphore: `FILE:OFFSET(SEMAPHORE)`.
+
+        The semaphore is a number in guest memory that says how many tracers use a marker.
+
+        Args:
+            word: the place as written, perhaps with a semaphore.
+            at: its column.
+
+        Returns:
+            The place without the brackets, and the address; (word, 0) where there is none.
+
+        Raises:
+            EventError: what the brackets have is no integer.
+        """
         place, bracket, number = word.removesuffix(")").partition("(")
         if not bracket or not word.endswith(")") or integer_of(place.rpartition(":")[2]) is None:
             return word, 0

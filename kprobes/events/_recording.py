@@ -139,11 +139,19 @@ def _root(event: Event, tree: Word, arch: Arch) -> RecordedNumber | None:
 
 
 def _compare(event: Event, arch: Arch, node: Node, tests: list[RecordedTest], yes: int | bool, no: int | bool) -> None:
-    """Append a filter's comparisons, in the order in which they are made.
+    """Append a filter's comparisons to `tests`, in the order in which they are made.
 
     Args:
-        node: the filter, or a part.
-        yes, no: what comes after it, as in RecordedTest.
+        event: the event that is filtered.
+        arch: the guest's architecture.
+        node: the filter, or a part of it.
+        tests: the list that is extended.
+        yes: what comes next where `node` holds: an index in `tests` of the next comparison; True: record
+            the hit; False: do not.
+        no: the same where it does not hold.
+
+    Raises:
+        _Refused: a comparison is not one of numbers.
     """
     if isinstance(node, Test):
         tests.append(_test(event, arch, node, yes, no))

@@ -11,7 +11,16 @@ from ._base import Sink
 
 @contextmanager
 def ending_at(sink: Sink | None, arch: Arch, end: int | None) -> Iterator[None]:
-    """A run ends at `end` (None: elsewhere): no probe before it is a jump over that meanwhile."""
+    """Keep the address where a run ends free of jumps that cover it, while the run lasts.
+
+    If the jump of a probe just before the address would, the core takes out all jumps that
+    cover several instructions.
+
+    Args:
+        sink: the core; None: there are no probes.
+        arch: the guest's architecture.
+        end: address where the run ends; None: it ends at no address.
+    """
     if sink is None or end is None or not _covered(sink, arch, end):
         yield
         return

@@ -502,6 +502,12 @@ class _Site:
         instance.data = self._keeping.begin(regs.pc)
 
     def _return_kept(self, instance: Any, regs: Regs) -> None:
+        """Run the compiled program at a return, with what the program at the entry has kept.
+
+        Args:
+            instance: the call's; its `data` are the bytes that _keep() has put there.
+            regs: the guest's registers at the return.
+        """
         assert self._keeping is not None
         assert self._host is not None
         self._keeping.give(instance.data)

@@ -102,8 +102,20 @@ def _call_slot(w: IrWriter) -> str:
 
 
 def _format(w: IrWriter, pc: int, call: HelperCall) -> str:
-    """Emit a call that has a format: which of its arguments are addresses goes by the place of the
-    call.
+    """Emit a call of a helper that has a format, by the environment's function for this call.
+
+    That function knows which arguments are addresses of the program's own.
+
+    Args:
+        w: writes the IR.
+        pc: slot of the call in the program.
+        call: what the verifier knows of the call.
+
+    Returns:
+        The IR name of the result.
+
+    Raises:
+        Unsupported: an argument is an address on one path, and a number on another.
     """
     mixed = min((n for n, most in call.texts.items() if most == EITHER), default=None)
     if mixed is not None:
@@ -138,6 +150,17 @@ def _update(w: IrWriter, pc: int, m: Map) -> str | None:
 
 
 def _delete(w: IrWriter, pc: int, m: Map) -> str | None:
+    """Emit bpf_map_delete_elem() on a hash table.
+
+    Args:
+        w: writes the IR.
+        pc: slot of the call in the program.
+        m: the map.
+
+    Returns:
+        The IR name of the result, 0 or ENOENT; None: the map is of another type, or its entries are too
+        large, and nothing is emitted.
+    """
     if not isinstance(m, Hash) or not keyed.fits(m):
         return None
     table, out = KeyedTable(w, pc, m), Result(w)

@@ -45,7 +45,14 @@ class ProbeContext:
         return part(w, word(w, self._arch, self, offset // 8), offset % 8, size)
 
     def address(self, w: IrWriter) -> str:
-        """Memory with all words, where the program needs it; else nothing looks there."""
+        """Emit code that puts all words of the context into memory, if the program needs it.
+
+        Args:
+            w: writes the IR.
+
+        Returns:
+            The IR value that is the memory's address; "0": the program needs no such memory.
+        """
         if not w.module.places.escapes:
             return "0"
         at = w.word(("context", 0))

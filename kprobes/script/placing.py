@@ -191,6 +191,16 @@ def _watched(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
 
 
 def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
+    """Yield an attach point for each USDT marker that a point's patterns match.
+
+    The copies have the marker's address, operands and semaphore. Where none matches, that is an error or
+    a warning in `front.found`, or neither, as the script's settings say.
+
+    Args:
+        front: the script.
+        point: the point as written: its image, and globs for provider and name.
+        world: the guest.
+    """
     markers = world.debug.markers()
     same = [marker for marker in markers
             if fnmatch.fnmatchcase(marker.name, point.function)
@@ -204,7 +214,16 @@ def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
 
 
 def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
-    """Return where the code of a source line begins."""
+    """Yield one attach point: the first address found that has code of a source line.
+
+    Where there is no such code, that is an error or a warning in `front.found`, or neither, as the
+    script's settings say.
+
+    Args:
+        front: the script.
+        point: the point as written; its `line` is (file, line number).
+        world: the guest.
+    """
     assert point.line is not None
     file, number = point.line
     for symbol in world.functions("*", point.image):

@@ -235,6 +235,18 @@ class Bench:
     def _make_states(
         self, insn: Insn, rng: random.Random, count: int, all_flags: bool
     ) -> list[StartState]:
+        """Return start states for an instruction that stands in the scenery.
+
+        States in which it reads its own bytes or the library's pages, or branches into its own bytes, are
+        left out.
+
+        Args:
+            insn: the instruction.
+            rng: source of the random values.
+            count: random states to try; where the instruction is simulated, twice as many, and one for each
+                special value of each register that it reads.
+            all_flags: add combinations of the condition flags where the instruction reads them.
+        """
         self._usual()
         self._states.randomize(rng)
         _, spy = self._rehearse(insn)

@@ -127,6 +127,17 @@ class Scenery:
         self._machine.patch(BASE, self.image)
 
     def _turn_landing(self, target: int) -> bool:
+        """Put a trap of the right mode into `image` where a branch changes the mode.
+
+        Nothing is changed where the mode is the instruction's own, or the target is outside.
+
+        Args:
+            target: address that the branch leads to, mode bits included.
+
+        Returns:
+            True where the branch can be tested; False where no trap can stand: the mode has none, it is not
+            aligned, crosses the end, or is too near to the instruction.
+        """
         mode = target & self._arch.pointers.mode_bits
         trap, at, home = self._arch.traps.end.get(mode), target - mode - BASE, self.home - BASE
         if trap is None or (target - mode) % len(trap):

@@ -83,7 +83,15 @@ def graph_data(unit: str, own: Mapping[str, int], weight: Mapping[str, int],
 
 
 def of_stacks(stacks: Stacks) -> tuple[Counter[str], Counter[str], Counter[tuple[str, str]]]:
-    """(own, weight, edges) of graph_data, of stacks and how often each was."""
+    """Add up the weights of stacks, by function and by call.
+
+    Args:
+        stacks: names of functions, outermost first -> weight.
+
+    Returns:
+        Three counters: innermost function -> weight; function -> weight of all stacks that it is in;
+        (caller, function) -> weight. Recursion counts once for a stack.
+    """
     own, weight, edges = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     for frames, count in stacks.items():
         if not frames:

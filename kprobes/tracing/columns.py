@@ -412,7 +412,19 @@ class TableSource:
 
     @classmethod
     def of(cls, table: pyarrow.Table) -> tuple[TableSource, Mapping[int, str], Mapping[int, str]]:
-        """Raises KeyError, TypeError, ValueError: that is none of ours."""
+        """Return the source of a trace that was saved as a table, and its names.
+
+        Args:
+            table: as Trace.save() wrote it, its facts in the schema's metadata.
+
+        Returns:
+            The source; address -> name; address -> source line (empty for older files).
+
+        Raises:
+            KeyError: a column or a fact is missing.
+            TypeError: the table has no metadata, or a fact is of a wrong type.
+            ValueError: it is of another version, or damaged.
+        """
         facts = json.loads(table.schema.metadata[KEY])
         version = facts["version"]
         if version not in HEADS:

@@ -75,11 +75,15 @@ def _is_unicode(text: str) -> bool:
 
 def _structures(values: Sequence[Any],
                 present: Sequence[dict[str, Any]]) -> pyarrow.Array | None:
-    """A column for each member, where all structures have the same; Parquet wants one at least.
+    """Return a column of structures, with a field for each member.
 
     Args:
-        values: structures, and None for what is missing.
-        present: those that are not missing.
+        values: structures by member's name, and None for what is missing.
+        present: those that are not missing, one at least.
+
+    Returns:
+        The column; None where they have no members, not all the same in the same order, or names that are
+        no Unicode.
     """
     import pyarrow
 
@@ -127,6 +131,15 @@ def _is_json(field: pyarrow.Field) -> bool:
 
 
 def _kept(value: Any, field: pyarrow.Field) -> Any:
+    """Return a value of a column as records have it.
+
+    Lists become tuples, structures Members; the text of a column of JSON is parsed, and stays as it is
+    where it is damaged.
+
+    Args:
+        value: as Arrow's to_pylist() gives it.
+        field: the field of the column, or of the member or element that the value is.
+    """
     if isinstance(value, str) and _is_json(field):
         try:
             return _of_json(json.loads(value), 0)

@@ -16,8 +16,16 @@ MODULE = "guest"
 
 
 def write(trace: Trace, file: IO[str], format: str) -> None:
-    """Write a paragraph for each record: task and its number, cpu, seconds, event, arguments; then a line for each
-    address of the stack, or one for the place. Without a clock a record is a microsecond behind the one before."""
+    """Write a paragraph for each record, as `perf script` prints it.
+
+    It has the task and its number, cpu, seconds, event and arguments; then a line for each address of the
+    stack, or one for the place. Without a clock a record is a microsecond behind the one before.
+
+    Args:
+        trace: the records.
+        file: an open text file.
+        format: not used; all writers of a trace have it.
+    """
     for batch in trace.batches():
         paragraphs = []
         for seq, event, cpu, task, time, caller, values, stack in batch.rows():

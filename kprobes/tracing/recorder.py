@@ -224,6 +224,17 @@ class Recording:
         return probe
 
     def _look(self, event: Event) -> None:
+        """Raise the semaphore of an event's marker, so that the guest knows it is traced.
+
+        The event is noted, for __exit__() to lower it again. Without a semaphore nothing is changed in the
+        guest.
+
+        Args:
+            event: an event that is armed.
+
+        Raises:
+            EventError: the guest memory of the semaphore cannot be read or written.
+        """
         try:
             look(self._k, event, True)
         except GuestFault as error:

@@ -27,8 +27,17 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def set_address(to: int, a: int, value: int) -> bytes:
-    """BR to the next instruction gives the address here; LDAH and LDA add the rest, 2 GiB either
-    way. Both are signed.
+    """Return code that sets a register to an address.
+
+    BR to the next instruction gives the address there; LDAH and LDA add the rest, both signed.
+
+    Args:
+        to: address where the code will stand.
+        a: number of the register.
+        value: the address that it gets.
+
+    Raises:
+        OutOfReach: `value` is farther than 2 GiB from `to`.
     """
     here = to + 4
     offset = displacement(here, value, 32, 1, MASK)

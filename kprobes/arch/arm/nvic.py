@@ -215,7 +215,8 @@ class Nvic:
             value: EXC_RETURN, which the guest has branched to.
 
         Returns:
-            The address where the guest goes on; None: the value is no EXC_RETURN.
+            The address where the guest goes on, bit 0 set. None: the value is no EXC_RETURN, or the exception
+            in xPSR is not being served.
         """
         cpu, regs = self._cpu, self._cpu.regs
         number = regs["xpsr"] & 0x1FF

@@ -108,7 +108,15 @@ def _below(bsp: int, count: int) -> list[int]:
 
 
 def push(regs: Regs, count: int, cfm: int) -> None:
-    """Save so many registers of the frame; the next frame begins behind them."""
+    """Save the frame's first registers, and begin the next frame behind them.
+
+    They are written to the backing store.
+
+    Args:
+        regs: the guest's registers; ar.bsp moves up.
+        count: how many registers are saved.
+        cfm: the next frame's CFM, which becomes the current one.
+    """
     stacked = physical(regs)
     places, bsp = _above(regs["ar_bsp"], count)
     for place, value in zip(places, stacked, strict=False):

@@ -102,7 +102,16 @@ def _goes_along(insn: Insn) -> bool:
 
 
 def _onward(rest: list[Insn], to: int) -> bytes:
-    """`Insn.onward`: these instructions in their slots, and a jump to the next bundle."""
+    """Return code that executes the rest of a bundle elsewhere: `Insn.onward`.
+
+    Args:
+        rest: the instructions of the bundle that are executed, in the order of their slots.
+        to: address of the bundle where the code will stand.
+
+    Returns:
+        A bundle with these instructions in their own slots, and a jump to the bundle that follows theirs
+        in the text.
+    """
     first = rest[0]
     copy = bundle.only(first.raw, [insn.addr % SIZE for insn in rest])
     for insn in rest:

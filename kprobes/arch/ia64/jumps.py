@@ -54,8 +54,18 @@ def _sets_predicates(word: int) -> bool:
 
 
 def home(insn: Insn, to: int, places: Sequence[int]) -> bytes:
-    """`Bundles.jump`: BR, and BR for each that follows; too far away BRL, which takes slots 1 and 2
-    by itself.
+    """Return an instruction's bundle with a jump in its place: `Bundles.jump`.
+
+    The jump is a BR, and so is each instruction that follows. If BR does not reach, it is a BRL, which
+    takes slots 1 and 2.
+
+    Args:
+        insn: the instruction.
+        to: address that the jump leads to.
+        places: of each instruction behind it in the bundle, the address where it is executed meanwhile.
+
+    Raises:
+        OutOfReach: BR does not reach, and BRL cannot stand there.
     """
     slot, units = insn.addr % SIZE, bundle.units(bundle.parts(insn.raw)[0])
     if units[slot] == "X":

@@ -83,6 +83,11 @@ def _drain(regs: Regs) -> bool:
 
 
 def _counted(regs: Regs) -> bool:
+    """Do what br.ctop and br.cexit do to the registers: begin a counted loop's next iteration.
+
+    Returns:
+        True: the loop goes on; False: the epilogue is over, too.
+    """
     if not regs["ar_lc"]:
         return _drain(regs)
     regs["ar_lc"] -= 1

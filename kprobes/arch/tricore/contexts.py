@@ -35,8 +35,13 @@ def outermost(psw: int) -> bool:
 
 
 def save_upper(regs: Regs, function: int) -> None:
-    """Do what a call of a function does besides setting A11. It is not counted, so neither is the
-    return.
+    """Do what a call does besides setting A11: save the upper context (`Abi.enter`).
+
+    PSW.CDE is cleared, so the call is not counted, and neither is the return.
+
+    Args:
+        regs: the guest's registers.
+        function: the function's address; not used.
     """
     place = area(regs["fcx"])
     words, link = [regs[name] for name in ("pcxi", "psw", *UPPER)], regs.word(place)
@@ -47,7 +52,12 @@ def save_upper(regs: Regs, function: int) -> None:
 
 
 def ret(regs: Regs, insn: Insn) -> int:
-    """RET. Where it traps the body does."""
+    """Simulate RET: load the caller's upper context, and free its memory.
+
+    Returns:
+        `Annul` of the return address. Where RET traps: its own address, and nothing is changed; its body,
+        RET itself, is executed then and traps.
+    """
     pcxi, target = regs["pcxi"], regs["a11"] & ~1
     if not pcxi & LINK or not pcxi & UL or outermost(regs["psw"]):
         return insn.addr

@@ -294,7 +294,17 @@ class Mode:
         )
 
     def _operand(self, shape: EncodingShape, raw: bytes, after: int, width: int) -> Simulate:
-        """Return the value of a near branch's register or memory operand."""
+        """Return what computes the target in a near branch's register or memory operand.
+
+        Args:
+            shape: of the instruction.
+            raw: its bytes.
+            after: address behind it, which rip-relative operands count from.
+            width: bytes of the operand.
+
+        Returns:
+            (regs) -> the operand's value.
+        """
         if not shape.memory:
             name, mask = self.names[shape.modrm & 7 | shape.seen >> 5 & 8], (1 << 8 * width) - 1
             return lambda regs: regs[name] & mask

@@ -194,7 +194,14 @@ def _displacement(code: bytes, at: int, address: int) -> tuple[int, int]:
 
 
 def _immediate(letter: str, modrm: int, operand: int, address: int) -> int:
-    """Bytes of immediate, offset or far pointer."""
+    """Return how many bytes of immediate, offset or far pointer an instruction has.
+
+    Args:
+        letter: of the opcode's form, in LETTERS.
+        modrm: the ModRM byte; 0 where there is none.
+        operand: operand size in bytes: 2, 4 or 8.
+        address: address size in bytes.
+    """
     if letter == "a":
         return address
     if letter in "TU" and modrm & 0x30:

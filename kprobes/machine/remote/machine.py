@@ -379,6 +379,16 @@ class RemoteMachine(Described):
         return self.exit_status is None and not self._target.link.closed
 
     def _check(self, addr: int, size: int, access: str) -> None:
+        """Refuse an access while the program has ended, or one beyond the address space.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes, 1 GiB at most.
+            access: "read" or "write", for the error.
+
+        Raises:
+            GuestFault: the access is refused.
+        """
         if self.exit_status is not None:
             raise GuestFault("the program has ended", address=addr, access=access)
         if not 0 <= addr <= addr + size <= 1 << self.arch.bits or size > 1 << 30:

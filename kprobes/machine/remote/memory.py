@@ -74,7 +74,17 @@ class RemoteMemory:
         return self.deferred.overlay(addr, data) if self.deferred.active else data
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory, breakpoints too. GuestFault: there is none, or it is flash."""
+        """Write guest memory.
+
+        A breakpoint that is only shown there is forgotten: reads see `data`.
+
+        Args:
+            addr: address of the first byte.
+            data: what is written.
+
+        Raises:
+            GuestFault: there is no such memory, or it is flash or ROM.
+        """
         self._reaching(addr, lambda: self._target.write(addr, data))
         if self._system and self._code(addr) and self._reaching(
                 addr, lambda: self._target.read(addr, len(data))) != data:

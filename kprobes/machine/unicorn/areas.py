@@ -140,8 +140,12 @@ class CallAreas:
         return bool(self._site(addr)["ran"])
 
     def _table(self, area: int) -> CallSiteTable:
-        """Return an empty table. Those that were ended last are left alone: a callback of theirs
-        may be the one that runs now.
+        """Return an empty table for an area.
+
+        Tables that ended last are not used again yet: a callback of theirs may be running now.
+
+        Args:
+            area: address of the area.
         """
         if len(self._idle_tables) > IDLE_TABLES:
             table = self._idle_tables.pop(0)

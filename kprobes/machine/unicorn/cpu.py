@@ -176,10 +176,15 @@ class UnicornCpu:
 
 
 def pc_writer(engine: Engine, register: int, bits: int) -> Callable[[int], None]:
-    """Return a writer of pc, but for CODE hooks.
+    """Return a function that writes pc anywhere but in CODE hooks (there: `leave_for`).
 
-    Hazard: after a write by engine.writer() the engine leaves pc alone where it is next to be put
-    right: from other hooks that is long after, at an access that fails or is watched.
+    Hazard: after a write by engine.writer() the engine once leaves pc as it is where it should put
+    pc right. Outside CODE hooks that comes long after, at an access that fails or is watched.
+
+    Args:
+        engine: the engine.
+        register: the engine's number of pc.
+        bits: width of pc.
     """
     handle = engine.handle
     mask = (1 << bits) - 1

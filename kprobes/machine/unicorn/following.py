@@ -153,7 +153,15 @@ class Enter:
         self._site: CallSite
 
     def at(self, site: CallSite, address: int) -> int:
-        """Serve a call site from now on; the function that does it."""
+        """Have host code serve a call site from now on: follow calls of its function.
+
+        Args:
+            site: the call site's words.
+            address: guest address of the call site.
+
+        Returns:
+            Address of the host function that serves it.
+        """
         self._site = site
         self._before = site["returns"]
         if isinstance(self._returned, UsualReturn):

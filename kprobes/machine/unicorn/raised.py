@@ -90,6 +90,13 @@ class Raised:
             self._end = None
 
     def _by_python(self) -> Callable[[int, int], bool]:
+        """Make the function that the engine asks in place of the guest's own; it notes pc first.
+
+        Returns:
+            (address of the engine's handle, number of the interrupt; less than 0: none was raised)
+            -> whether the interrupt ends the run, as the guest's own function says; False if the
+            guest has none.
+        """
         note, read_pc = self._note, self._read_pc
         theirs = _ASKED(self._theirs) if self._theirs else None
 

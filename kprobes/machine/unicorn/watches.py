@@ -201,6 +201,15 @@ class Watches:
     def _on_access(
         self, _uc: int, kind: int, place: int, size: int, value: int, number: int
     ) -> None:
+        """Report an access to its watch, as a hook of the engine, and mend the CPU's state.
+
+        Args:
+            kind: one of Unicorn's UC_MEM_ constants.
+            place: address of the access, as the engine has it.
+            size: bytes.
+            value: what is written; of no meaning for a read.
+            number: of the watch.
+        """
         try:
             self._report(kind, place, size, value, number)
         finally:

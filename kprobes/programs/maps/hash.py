@@ -186,6 +186,11 @@ class Hash(Map, MutableMapping[Any, Any]):
         return entry
 
     def _take(self) -> int:
+        """Take an entry out of the free ones, or else the next that was never used.
+
+        Returns:
+            Its number; -1: all entries are in use.
+        """
         head = self._head
         if head[FREE]:
             entry: int = head[FREE] - 1

@@ -152,6 +152,11 @@ class Values:
         return [t.name for t in self._btf.types if t.kind in (b.STRUCT, b.UNION) and t.name]
 
     def _form(self, t: b.BtfType) -> str:
+        """Return the letter that `struct` has for a number of a type.
+
+        Args:
+            t: an integer, enumeration, pointer or float, without qualifiers. Pointers are 8 bytes.
+        """
         if t.kind == b.FLOAT:
             return {4: "f", 8: "d"}.get(t.size, "B")
         sign = (

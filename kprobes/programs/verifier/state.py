@@ -185,7 +185,14 @@ def _parts(cell: Cell | int | None) -> tuple[Cell | int | None, ...]:
 
 
 def _moved(known: dict[Scalar, Scalar], value: Scalar, old: Scalar, new: Scalar) -> Scalar:
-    """Return a relative of `old`, now that this is `new`; one object for each."""
+    """Return what is known of a relative of a scalar, now that the scalar is known better.
+
+    Args:
+        known: scalar -> what it has become, so that copies stay one object; it is filled.
+        value: the relative: it has the root of `old`.
+        old: the scalar as it was.
+        new: the same, as it is known now.
+    """
     if value not in known:
         by = value.delta - old.delta & M64
         there = add(new, const(by))

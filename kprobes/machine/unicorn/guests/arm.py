@@ -31,8 +31,16 @@ _ITSTATE = 0x0600FC00  # of CPSR
 
 
 def _leave_block(engine: Engine) -> Callable[[], None]:
-    """Translated code keeps ITSTATE to itself while it runs: in the CPU it is 0 until the code
-    ends.
+    """Make the function that clears ITSTATE as the last act of a hook of accesses.
+
+    Translated code keeps ITSTATE to itself while it runs, and in the CPU it is 0 until the code
+    ends. The report of an access sets it in the CPU, which would be in an IT block afterwards.
+
+    Args:
+        engine: the engine whose CPU it is.
+
+    Returns:
+        The function, without arguments.
     """
     number = arm_const.UC_ARM_REG_CPSR
     read, write = engine.reader(number, 32), engine.writer(number, 32)
@@ -78,9 +86,14 @@ SYSTEM_64: dict[str, SystemRegister] = {
 
 
 def _arm(mode: int) -> Guest:
-    """UDF in an IT block is skipped where the block's condition fails, BKPT is not: so BKPT is the
+    """Make the engine's row of 32-bit Arm.
+
+    UDF in an IT block is skipped where the block's condition fails, BKPT is not: so BKPT is the
     breakpoint, in A32 as well (an A32 one whose first half is a T32 one). Writing an even pc leaves
     T32. YIELD and WFE end the run with an error.
+
+    Args:
+        mode: Unicorn's UC_MODE_ bits; with UC_MODE_MCLASS it is the M profile.
     """
     a32, t32 = bytes.fromhex("78be20e1"), bytes.fromhex("78be")
     profile_m = bool(mode & unicorn.UC_MODE_MCLASS)

@@ -178,7 +178,13 @@ class HostStackWalk:
             self._place(pc, row)
 
     def _place(self, pc: int, row: tuple[int, int, int, int]) -> None:
-        """Write a row, where the library looks for it."""
+        """Write an address's row into the hash table in which the host's library looks it up.
+
+        Args:
+            pc: the address.
+            row: (kind, address of the step's words or 0, outermost, entry): the words of struct row
+                in kprobes/native/stacks.c behind its pc.
+        """
         at = (pc * 0x9E3779B97F4A7C15 & _MASK) >> 40 & self._last
         while self._table[self._row * at + 1] and self._table[self._row * at] != pc:
             at = at + 1 & self._last

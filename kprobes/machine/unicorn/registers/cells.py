@@ -124,10 +124,19 @@ def find_cells(
 
 
 def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, dict[str, int]]:
-    """Find the pointer to the CPU structure in the handle, and the registers in that structure.
+    """Find the pointer to the CPU structure in the handle, and registers in the structure.
 
-    Other blocks may lie before the structure, at a distance that is another one in the next engine:
-    so it is the pointer from which the first register is nearest.
+    Other blocks may lie before the structure, at a distance that differs between engines: so it is
+    the pointer from which the first register is nearest.
+
+    Args:
+        engine: the engine.
+        registers: name -> the engine's number; the first one decides on the pointer.
+        bits: width of each of them.
+
+    Returns:
+        (bytes from the handle to the pointer, name -> bytes from the structure to the register, for
+        those that were found); (0, {}): the structure was not found.
     """
     first = next(iter(registers.values()))
     engine.reader(first, bits)()  # the engine makes its CPU when it is first asked
