@@ -3,6 +3,8 @@ rows have their turn.
 
     snapshot, restore   after four pages were written, with 1,000 probes armed (libz); and by comparing everything
     fuzz                runs of examples/fuzz.py a second: restore, 64 bytes of input, call, coverage
+    cycle               restore, the same input of 64 bytes, call, a second: as it is; with blocks covered; with 10 and
+                        1,000 probes on code that the run does not come to; with a probe on the function that is called
     coverage            the demo's time with every block counted, by its time bare
     heap                a run of examples/tags.x86_64 from a snapshot under a heap check, by its time with malloc() and
                         free() as functions of Python; and what each of its six allocations and frees takes more
@@ -27,8 +29,18 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "examples"))
 DEMO = str(HERE.parent / "examples" / "demo.x86_64")
 PROBES, PAGES, IN_A_ROW = 1000, 4, 20
+ELSEWHERE = 0x3000_0000  # code that no run comes to
+#: row -> (blocks are covered, probes elsewhere, a probe on the function)
+CYCLES = {
+    "cycle": (False, 0, False),
+    "cycle, covered": (True, 0, False),
+    "cycle, 10 probes": (False, 10, False),
+    "cycle, 1,000 probes": (False, PROBES, False),
+    "cycle, probed": (False, 0, True),
+}
 TAGS = b"TG" + b"T\x04nameH\x05hello" * 3 + b"D\x00" * 3
-UNITS = {"fuzz": "runs/s", "coverage": "of bare", "heap": "of bare"}  # of rows that are no microseconds
+#: of rows that are no microseconds
+UNITS = {"fuzz": "runs/s", **dict.fromkeys(CYCLES, "runs/s"), "coverage": "of bare", "heap": "of bare"}
 RUNS, CALLS = 200, 6  # of that input in a row; of malloc() and free() in each
 
 
@@ -75,6 +87,42 @@ def fuzz() -> float:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
         run(DEMO, 2000)
     return 1 / float(said.getvalue().rsplit("; ", 1)[1].split()[0].replace(",", ""))
+
+
+def cycle(covered: bool, elsewhere: int, probed: bool) -> Callable[[], float]:
+    """Make a function that gives the seconds of a run from a snapshot.
+
+    Args:
+        covered: True: blocks are noted, and asked for after each run.
+        elsewhere: number of probes on code that the run does not come to.
+        probed: True: a probe with an empty handler is on the function that is called.
+    """
+    m = UnicornMachine.load(DEMO)
+    k = Kprobes(m)
+    m.call("table_init")
+    text = m.alloc(64)
+    m.write(text, b"width=640,height=480".ljust(64, b"\0"))
+    if elsewhere:
+        m.map(ELSEWHERE, m.page_size, "rw")
+        m.write(ELSEWHERE, b"\x90" * elsewhere + b"\xc3")  # nop ... ret
+        m.protect(ELSEWHERE, m.page_size, "rx")
+        k.register_all([Kprobe(addr=ELSEWHERE + n, optimize=False) for n in range(elsewhere)])
+    if probed:
+        k.register(Kprobe(symbol_name="parse_settings", pre_handler=lambda p, regs: None))
+    coverage = k.coverage() if covered else None
+    start = m.snapshot()
+
+    def timed() -> float:
+        begin = process_time()
+        for _ in range(RUNS):
+            m.restore(start)
+            m.write(text, b"width=640,height=480".ljust(64, b"\0"))
+            m.call("parse_settings", text)
+            if coverage is not None:
+                coverage.new()
+        return (process_time() - begin) / RUNS
+
+    return timed
 
 
 def demo() -> tuple[Callable[[], float], Callable[[], float]]:
@@ -124,10 +172,14 @@ def measure(file: str, rounds: int = 41) -> dict[str, float]:
     rows |= dict(zip(("snapshot, comparing", "restore, comparing"), going_back(file, True), strict=True))
     bare, counted = demo()
     without, checked = heap()
-    samples: dict[str, list[float]] = {name: [] for name in (*rows, "fuzz", "coverage", "heap", "heap, a call")}
+    cycles = {name: cycle(*how) for name, how in CYCLES.items()}
+    names = *rows, *cycles, "fuzz", "coverage", "heap", "heap, a call"
+    samples: dict[str, list[float]] = {name: [] for name in names}
     for n in range(rounds):
-        for name, row in rows.items():
-            samples[name].append(1e6 * statistics.median(row() for _ in range(IN_A_ROW)))
+        for name, timed in rows.items():
+            samples[name].append(1e6 * statistics.median(timed() for _ in range(IN_A_ROW)))
+        for name, seconds in cycles.items():
+            samples[name].append(1 / seconds())
         samples["coverage"].append(1 / (bare() / counted()))
         less, more = without(), checked()
         samples["heap"].append(more / less)
