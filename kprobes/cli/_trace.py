@@ -62,7 +62,8 @@ def trace(
     with guest.opened() as (machine, k), contextlib.ExitStack() as closing:
         recording = _recording(k, definitions, exclude, condition, stack, clock)
         out = naming(closing.enter_context(to_file(output)), as_json)
-        if follow:
+        # what a process prints goes to the same place: hits come in front of what follows them
+        if follow or (guest.qemu and output == "-"):
             out = cast("IO[str]", _Flushed(out))
         recording.told = [_printer(k, event, out, as_json, recording.now) for event in recording.events]
         with _counting(recording, verbose, out):
