@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..errors import KprobeError, ProgramError
 from .call import ProgramRun, RunPlace
 from .maps import ENOENT, SESSION, Bloom, Hash, Programs, Ring, StackTraces
-from .printf import STRING, GuestNames, Own, expand
+from .printf import STRING, Own, expand
 
 E2BIG: Final = -7
 EAGAIN: Final = -11
@@ -244,10 +244,6 @@ def _words(call: ProgramRun, data: int, length: int) -> list[int] | None:
     return [int.from_bytes(raw[at:at + 8], call.order) for at in range(0, len(raw), 8)]
 
 
-def _guest(call: ProgramRun) -> GuestNames:
-    return GuestNames(call.place.read, call.place.symbol)
-
-
 def _given_to_format(call: ProgramRun, args: Sequence[int], texts: Texts | None) -> list[int | Own]:
     """Return the arguments of a format, those that are addresses of the program's own with what
     lies there.
@@ -289,7 +285,7 @@ def snprintf(
     args = _words(call, data, length & _U32)
     out = None
     if args is not None:
-        out = expand(_text(call, text), _given_to_format(call, args, texts), _guest(call))
+        out = expand(_text(call, text), _given_to_format(call, args, texts), call.place)
     call.write(to, (out or b"")[:max(size - 1, 0)].ljust(size, b"\0"))
     return EINVAL if out is None else len(out) + 1
 
@@ -351,7 +347,7 @@ def _text(call: ProgramRun, addr: int) -> bytes:
 
 
 def _print(call: ProgramRun, text: int, size: int, args: Sequence[int | Own]) -> int:
-    out = expand(call.read(text, size & _U32), args, _guest(call))
+    out = expand(call.read(text, size & _U32), args, call.place)
     if out is None:
         return EINVAL
     out = out[:LINE - 1]

@@ -9,6 +9,7 @@ from typing import Final
 from attrs import frozen
 
 from ..errors import KprobeError
+from .call import RunPlace
 
 #: the longest string that %s shows, in bytes
 STRING: Final = 511
@@ -31,21 +32,7 @@ class Own:
     text: bytes
 
 
-@frozen
-class GuestNames:
-    """The guest, as far as formats show it.
-
-    Attributes:
-        read: reads guest memory at an address, so many bytes. KprobeError: nothing is there.
-        symbol: (name, bytes behind it, its size or 0, its module or "") of an address; None: no
-            symbol covers it.
-    """
-
-    read: Callable[[int, int], bytes]
-    symbol: Callable[[int], tuple[str, int, int, str] | None]
-
-
-def expand(pattern: bytes, args: Sequence[int | Own], guest: GuestNames) -> bytes | None:
+def expand(pattern: bytes, args: Sequence[int | Own], place: RunPlace) -> bytes | None:
     """Return the text of a NUL-terminated pattern with arguments of 64 bits put in.
 
     `%s` shows the string at a guest address, nothing where there is none; of an address of the
@@ -55,7 +42,7 @@ def expand(pattern: bytes, args: Sequence[int | Own], guest: GuestNames) -> byte
     Args:
         pattern: the format.
         args: in the order of its fields.
-        guest: whose memory and names are shown.
+        place: where the program runs: the guest's memory and symbols are shown.
 
     Returns:
         The text; None: it is no pattern, or has more fields than there are arguments.
@@ -74,46 +61,46 @@ def expand(pattern: bytes, args: Sequence[int | Own], guest: GuestNames) -> byte
         elif not left:
             return None
         else:
-            out += _field(match, left.pop(0), guest)
+            out += _field(match, left.pop(0), place)
     return None if b"%" in text[at:] else bytes(out + text[at:])
 
 
-def _field(match: re.Match[bytes], value: int | Own, guest: GuestNames) -> bytes:
+def _field(match: re.Match[bytes], value: int | Own, place: RunPlace) -> bytes:
     flags, width = match["flags"], int(match["width"] or 0)
     text = match["plain"] == b"s" or match["pointer"] in (b"ks", b"us")
     pointer = match["pointer"] or b""
     if pointer[:1] in (b"i", b"I"):
-        body = _internet(value, pointer, guest)
+        body = _internet(value, pointer, place)
     elif isinstance(value, Own):
         body = value.text.partition(b"\0")[0] if text else _HIDDEN
     elif match["plain"] == b"c":
         body = bytes([value & 0xFF])
     elif text:
-        body = _string(value, guest.read)
+        body = _string(value, place.read)
     elif match["kind"]:
         return _number(value, match["kind"], _BITS[match["size"]], flags, width)
     elif pointer in (b"S", b"s", b"B"):
-        body = _symbol(value, pointer, guest)
+        body = _symbol(value, pointer, place)
     else:
         body = b"%#x" % value if pointer == b"x" else b"%#018x" % value
     return body.ljust(width) if b"-" in flags else body.rjust(width)
 
 
-def _internet(value: int | Own, pointer: bytes, guest: GuestNames) -> bytes:
+def _internet(value: int | Own, pointer: bytes, place: RunPlace) -> bytes:
     """Return the Internet address that a pointer points to; zeros where nothing is there.
 
     Args:
         value: the pointer.
         pointer: I4 and i4 for four bytes, the latter with zeros in front; I6 and i6 for sixteen,
             the latter without colons.
-        guest: whose memory it may point into.
+        place: the guest whose memory it may point into.
     """
     size = 4 if pointer[1:] == b"4" else 16
     if isinstance(value, Own):
         raw = value.text[:size]
     else:
         try:
-            raw = guest.read(value, size)
+            raw = place.read(value, size)
         except KprobeError:
             raw = b""
     raw = raw.ljust(size, b"\0")
@@ -123,17 +110,17 @@ def _internet(value: int | Own, pointer: bytes, guest: GuestNames) -> bytes:
     return (b":" if pointer == b"I6" else b"").join(groups)
 
 
-def _symbol(value: int, pointer: bytes, guest: GuestNames) -> bytes:
+def _symbol(value: int, pointer: bytes, place: RunPlace) -> bytes:
     """Return the guest's symbol that covers an address: `name+0x4/0x48 [module]`.
 
     Args:
         value: the address.
         pointer: S; s for the name without numbers; B for a return address, which may stand behind
             the function that has called.
-        guest: whose symbols are shown.
+        place: the guest whose symbols are shown.
     """
     back = int(pointer == b"B")
-    found = guest.symbol(value - back)
+    found = place.symbol(value - back)
     if found is None:
         return b"%#x" % value
     name, offset, size, module = found
