@@ -27,7 +27,15 @@ class KprobeError(OSError):
 
     def __init__(self, reason: str, *, address: int | None = None, symbol: str | None = None, hint: str = "",
                  python: str = "", command: str = "") -> None:
-        """hint: what to do about it; python, command: what else a Python program can do, and who types a command."""
+        """
+        Args:
+            reason: what is wrong, as a clause.
+            address: of the guest, that it is about.
+            symbol: that it is about.
+            hint: what to do about it.
+            python: what else to do in a Python program; the message has it, `plain` has not.
+            command: what else to do on the command line; `plain` has it, the message has not.
+        """
         self.reason = reason
         self.address = address
         self.symbol = symbol
@@ -97,7 +105,7 @@ class Unprobeable(KprobeError):
 
 
 class AlreadyRegistered(KprobeError):
-    """The same probe object is registered already (EINVAL)."""
+    """A probe object is registered that is registered already (EINVAL)."""
 
 
 class NotRegistered(KprobeError):

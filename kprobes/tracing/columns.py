@@ -390,7 +390,12 @@ class TableSource:
         return numpy.concatenate(parts)
 
     def _definitions_of(self, batch: pyarrow.RecordBatch, places: Mapping[tuple[str, int], int]) -> Any:
-        """The same of a batch. places: of events by name and address."""
+        """Return which event each record of a batch is of, as numbers from 0.
+
+        Args:
+            batch: records of the file.
+            places: (name, address) of an event -> its number.
+        """
         import numpy
         import pyarrow
 

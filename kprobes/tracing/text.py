@@ -71,7 +71,7 @@ class _Lines:
         self._known: dict[Type, _Known] = {}
 
     def head(self) -> str:
-        """What stands above the lines."""
+        """Return the text above the lines."""
         return ""
 
     def of(self, batch: Batch) -> Sequence[str]:
@@ -146,7 +146,7 @@ class _FtraceLines(_Lines):
         self._places: dict[int, _Known] = {}
 
     def head(self) -> str:
-        """What the kernel writes above the lines."""
+        """Return the lines that the kernel writes above records."""
         there = len(self._trace)
         return HEAD.format(there, there + self._trace.lost)
 
