@@ -23,7 +23,7 @@ _LEGACY_RUST: Final = re.compile(r"17h[0-9a-f]{16}E(?:\.|$)")
 _REFERENCE: Final = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
 _FEW: Final = 12  #: references that make a name at most 2 to this power times as long
 #: references that are looked into: reading a name takes up to 2 to half of their number; libraries' have at most 30
-_MANY: Final = 44
+_MANY: Final = 36
 _LARGEST: Final = 1 << 20  #: characters of a name that is written out
 _BEHIND: Final = ("", " const", " volatile", " const volatile", " &", " &&", " const&", " const &", " const &&")
 _RUNTIMES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib")

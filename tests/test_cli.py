@@ -433,7 +433,7 @@ def test_call_does_not_hang_on_long_input() -> None:
     start = time.process_time()
     with pytest.raises(EventError):
         parse_call("f('" + "\\a" * 20000)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 60  # what backtracks takes years
 
 
 def test_symbols_of_a_stripped_file(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_damaged_table_names_fewer_functions(magic: int, tells: bool) -> None:
         assert len(found) <= len(whole) and all(f.size > 0 and f.name for f in found)
     many = table(magic, "little", 8, [GoFunction("f", TEXT + n, 1) for n in range(20000)], tells)
     assert len(list(functions(many, "little", TEXT))) == 20000
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 60  # a table read again for each function takes hours
 
 
 def program(sections: list[tuple[str, int, bytes]]) -> bytes:
