@@ -16,7 +16,7 @@ from ..hostsystem import is_private
 from .scan import NamedType, Sections
 
 _SMALL: Final = 1 << 18  #: bytes of .debug_info that are read faster than a file is looked for
-_VERSION: Final = 3  #: of what is kept
+_VERSION: Final = 4  #: of what is kept
 
 
 def directory() -> Path | None:
@@ -34,14 +34,14 @@ def kept_types(sections: Sections, make: Callable[[], list[NamedType]]) -> list[
         sections: the file's.
         make: reads them from the file.
     """
-    folder = directory() if len(sections.info) >= _SMALL else None
+    folder = directory() if len(sections.info) + len(sections.types) >= _SMALL else None
     if folder is None:
         return make()
     digest = hashlib.blake2b(sections.order.encode(), digest_size=20)
-    for part in (sections.info, sections.abbrev, sections.strings, sections.line_strings):
+    for part in (sections.info, sections.abbrev, sections.strings, sections.line_strings, sections.types):
         digest.update(len(part).to_bytes(8, "little") + part)
     path = folder / f"{digest.hexdigest()}-{_VERSION}.json"
-    found = _read(path, len(sections.info))
+    found = _read(path, len(sections.info) + len(sections.types))
     if found is None:
         found = make()
         _write(path, found)

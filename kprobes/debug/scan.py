@@ -7,10 +7,10 @@ asks for by the sizes of their attributes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set
 from typing import Any, Final, Literal
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 #: what global variables have before the name, which no type can have
 VARIABLE: Final = "="
@@ -48,6 +48,7 @@ class Sections:
     Attributes:
         info, abbrev, strings, line_strings: the sections' bytes.
         order: "little" or "big".
+        types: of .debug_types (DWARF 4).
     """
 
     info: bytes = field(repr=False)
@@ -55,6 +56,7 @@ class Sections:
     strings: bytes = field(repr=False)
     line_strings: bytes = field(repr=False)
     order: Any
+    types: bytes = field(repr=False, default=b"")
 
 
 @frozen
@@ -157,11 +159,42 @@ class UnitScanner:
         """
         return _Walk(self._sections, header, self._of(header), address, text, deep).run()
 
+    def fields(self, header: Header, forms: Set[int]) -> Iterator[tuple[int, int, int]]:
+        """Yield the attributes of some forms of a unit's entries.
+
+        Args:
+            header: the unit's.
+            forms: DW_FORM of those that are wanted.
+
+        Yields:
+            DW_AT of an attribute, its DW_FORM, offset of its value in the section.
+
+        Raises:
+            IndexError, KeyError, ValueError: the file is damaged.
+        """
+        return _Walk(self._sections, header, self._of(header), _number, _no_text, False).fields(forms)
+
+    def first_fields(self, header: Header, forms: Set[int]) -> list[tuple[int, int, int]]:
+        """Return the attributes of some forms of a unit's first entry, as fields() does."""
+        walk = _Walk(self._sections, header, self._of(header), _number, _no_text, False)
+        code, at = leb(self._sections.info, header.first)
+        return [*walk.fields_of(at, self._of(header)[code], forms)]
+
     def _of(self, header: Header) -> dict[int, _Shape]:
         key = (header.abbrev, header.version, header.address, header.word)
         if key not in self._shapes:
             self._shapes[key] = dict(_shapes(self._sections.abbrev, header))
         return self._shapes[key]
+
+
+def _number(number: int) -> int:
+    """The number itself: where nobody asks for addresses."""
+    return number
+
+
+def _no_text(number: int) -> bytes:
+    """No text: where nobody asks for strings."""
+    return b""
 
 
 def leb(data: bytes, at: int) -> tuple[int, int]:
@@ -274,6 +307,34 @@ class _Walk:
             depth += 1
         return self._found
 
+    def fields(self, forms: Set[int]) -> Iterator[tuple[int, int, int]]:
+        """Yield (DW_AT, DW_FORM, offset of the value) of the attributes that have one of some forms."""
+        data = self._sections.info
+        at = self._header.first
+        while at < self._header.end:
+            code, at = leb(data, at)
+            if not code:
+                continue
+            shape = self._shapes[code]
+            if shape.size >= 0 and not any(form in forms for _, form, _ in shape.attributes):
+                at += shape.size
+                continue
+            yield from self.fields_of(at, shape, forms)
+            at = self._behind(at, shape)
+
+    def fields_of(self, at: int, shape: _Shape, forms: Set[int]) -> Iterator[tuple[int, int, int]]:
+        """Yield an entry's attributes that have one of some forms, as fields() does.
+
+        Args:
+            at: offset behind the number of its abbreviation.
+            shape: the abbreviation.
+            forms: DW_FORM of those that are wanted.
+        """
+        for name, form, _ in shape.attributes:
+            if form in forms:
+                yield name, form, at
+            at = self._skipped(at, form)
+
     def _entry(self, start: int, shape: _Shape, values: dict[int, tuple[int, Any]], scopes: list[tuple[int, str]]
                ) -> str:
         """Note an entry at an offset; its name."""
@@ -384,6 +445,17 @@ def headers(sections: Sections) -> list[Header]:
         found.append(Header(at, first, end, version, abbrev, address, word, kind))
         at = end
     return found
+
+
+def type_headers(sections: Sections) -> list[Header]:
+    """The type units of .debug_types (DWARF 4, section 7.5.1.2), in order, offsets in that section.
+
+    Args:
+        sections: of the file.
+    """
+    found = headers(evolve(sections, info=sections.types))
+    # behind a compilation unit's header: the signature, and where the type's entry is
+    return [evolve(each, first=each.first + 8 + each.word, kind=0x02) for each in found]
 
 
 def aranges(data: bytes, order: Literal["little", "big"]) -> list[tuple[int, int, int]]:

@@ -1,10 +1,11 @@
-"""Split DWARF 5: units whose entries the compiler has put into .dwo files, or a linker into a .dwp.
+"""Split DWARF: units whose entries the compiler has put into .dwo files, or a linker into a .dwp.
 
 What stays in the program are skeleton units: their addresses, lines, and the name of the .dwo file.
 Here the units of those files are put behind the program's own, so that whoever reads DWARF finds
-ordinary units. No byte of their entries is changed, and so all references in them stay right; where
-their tables lie now is written into a copy of their abbreviations (DW_FORM_implicit_const: the
-abbreviation has the value, and the entry no byte of it).
+ordinary units. Their entries keep their sizes, and so all references in them stay right; where their
+tables lie now is written into a copy of their abbreviations (DW_FORM_implicit_const: the
+abbreviation has the value, and the entry no byte of it). Of DWARF 5 no byte of an entry is changed; of
+DWARF 4 the offsets of lists of code and locations are (split_gnu.py).
 
 Source: DWARF 5, sections 3.1.2, 3.1.3, 7.3.2 to 7.3.5.
 """
@@ -19,13 +20,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor
 from elftools.elf.elffile import ELFFile
 
 from .file import DAMAGE
 from .pieces import spans
-from .scan import Header, Sections, headers, leb
+from .scan import Header, Sections, headers, leb, type_headers
+from .split_gnu import COLUMNS, FORMS, ListMover, may_be_split, number_of_unit
 
 #: bytes of a file that is read
 _LARGEST: Final = 1 << 30
@@ -38,10 +40,11 @@ _LOW_PC, _STMT_LIST, _STR_OFFSETS_BASE, _ADDR_BASE, _RNGLISTS_BASE, _LOCLISTS_BA
 _UNREAD: Final = {_STMT_LIST, 0x79, 0x2137}
 _IMPLICIT_CONST: Final = 0x21
 #: DW_FORM: offsets into sections that are elsewhere now: strp, sec_offset, line_strp, ref_addr
-_INTO_SECTIONS: Final = {0x0E, 0x17, 0x1F, 0x10}
+_SEC_OFFSET: Final = 0x17
+_INTO_SECTIONS: Final = {0x0E, _SEC_OFFSET, 0x1F, 0x10}
 #: DW_SECT: number of a column in a .dwp's index -> the section
 _COLUMNS: Final = {1: "info", 3: "abbrev", 4: "line", 5: "loclists", 6: "str_offsets", 8: "rnglists"}
-_NAMES: Final = (*_COLUMNS.values(), "str")
+_NAMES: Final = {*_COLUMNS.values(), *COLUMNS.values(), "str", "cu_index", "tu_index"}
 
 
 @frozen
@@ -68,19 +71,34 @@ def join_split_units(info: Any, path: str, sections: Sections) -> None:
         path: of the program; "": not known.
         sections: of the program.
     """
-    skeletons = [h for h in headers(sections) if h.kind == _SKELETON]
+    skeletons = [*_skeletons(sections)]
     if not skeletons:
         return
     package = _package(path)
     joined = _Joined(info, sections.order)
-    for header in skeletons:
+    for header, number in skeletons:
         with suppress(*DAMAGE):
             unit = info.get_CU_at(header.offset)
-            number = _number(sections.info, header)
-            found = package.get(number) or _dwo_file(unit, path)
+            found = package.units.get(number) or _dwo_file(unit, path)
             if found is not None:
                 joined.add(unit, number, found)
+    for part in package.types:
+        with suppress(*DAMAGE):
+            joined.add_types(part)
     joined.store()
+
+
+def _skeletons(sections: Sections) -> Iterator[tuple[Header, bytes]]:
+    """Yield (header, number) of a program's skeleton units."""
+    old = may_be_split(sections)
+    for header in headers(sections):
+        if header.kind == _SKELETON:
+            yield header, _number(sections.info, header)
+        elif old and header.version < 5:
+            with suppress(*DAMAGE):
+                number = number_of_unit(sections, header)
+                if number is not None:
+                    yield header, number
 
 
 # --- where they are
@@ -92,7 +110,7 @@ def _dwo_file(unit: Any, path: str) -> _Contribution | None:
     It is looked for where the compiler has written it, then beside the program.
     """
     top = unit.get_top_DIE()
-    name = _path_in(top, "DW_AT_dwo_name")
+    name = _path_in(top, "DW_AT_dwo_name") or _path_in(top, "DW_AT_GNU_dwo_name")
     if not name:
         return None
     home = os.path.dirname(os.path.realpath(path)) if path else ""
@@ -132,15 +150,28 @@ def _dwo_sections(data: bytes) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for section in ELFFile(io.BytesIO(data)).iter_sections():
         name = section.name.removeprefix(".debug_").removesuffix(".dwo")
-        if name == "info":  # each type unit (-fdebug-types-section) is in a section of its own
+        if name in ("info", "types"):  # each type unit (-fdebug-types-section) is in a section of its own
             found[name] = found.get(name, b"") + section.data()
-        elif name in _NAMES or name == "cu_index":
+        elif name in _NAMES:
             found.setdefault(name, section.data())
     return found
 
 
-def _package(path: str) -> dict[bytes, _Contribution]:
-    """Return what a program's .dwp has: the number of a unit -> its part; empty where there is none.
+@frozen
+class _Package:
+    """The contents of a .dwp.
+
+    Attributes:
+        units: number of a compilation unit -> its part.
+        types: the parts of type units.
+    """
+
+    units: dict[bytes, _Contribution] = field(factory=dict)
+    types: list[_Contribution] = field(factory=list)
+
+
+def _package(path: str) -> _Package:
+    """Return what a program's .dwp has; nothing where there is none, or it is damaged.
 
     It is `PROGRAM.dwp`, and for `PROGRAM.debug` also that of the program.
     """
@@ -149,27 +180,38 @@ def _package(path: str) -> dict[bytes, _Contribution]:
         data = _contents(place) if path else None
         if data is not None:
             with suppress(*DAMAGE):
-                return dict(_parts(data))
-    return {}
+                sections = _dwo_sections(data)
+                mark = "<" if data[5] == 1 else ">"  # EI_DATA
+                units = dict(_parts(sections, sections.get("cu_index", b""), mark))
+                types = [part for _, part in _parts(sections, sections.get("tu_index", b""), mark)]
+                return _Package(units, types)
+    return _Package()
 
 
-def _parts(data: bytes) -> Iterator[tuple[bytes, _Contribution]]:
+def _parts(sections: dict[str, bytes], index: bytes, mark: str) -> Iterator[tuple[bytes, _Contribution]]:
     """Yield (number of a unit, its part) of a .dwp.
 
     Source: DWARF 5, section 7.3.5.3: a table of hashed numbers, one of rows, the columns' sections,
     then for each row where its part of each section begins, and how many bytes it has.
+
+    Args:
+        sections: of the .dwp.
+        index: one of its tables.
+        mark: "<" or ">", the byte order.
     """
-    sections = _dwo_sections(data)
+    if not index:
+        return
     strings = sections.get("str", b"")
-    index = sections.get("cu_index", b"")
-    mark = "<" if data[5] == 1 else ">"  # EI_DATA
-    version, columns, units, slots = struct.unpack_from(mark + "HxxIII", index)
-    if version != 5 or 12 * slots + 4 * columns * (2 * units + 1) + 16 > len(index):
+    version, columns, units, slots = struct.unpack_from(mark + "IIII", index)
+    if version != 2:  # DWARF 5 has a number of 2 bytes
+        version = struct.unpack_from(mark + "H", index)[0]
+    known = {2: COLUMNS, 5: _COLUMNS}.get(version)
+    if known is None or 12 * slots + 4 * columns * (2 * units + 1) + 16 > len(index):
         return
     numbers = [index[at:at + 8] for at in range(16, 16 + 8 * slots, 8)]
     rows = struct.unpack_from(f"{mark}{slots}I", index, 16 + 8 * slots)
     at = 16 + 12 * slots
-    names = [_COLUMNS.get(column) for column in struct.unpack_from(f"{mark}{columns}I", index, at)]
+    names = [known.get(column) for column in struct.unpack_from(f"{mark}{columns}I", index, at)]
     starts = at + 4 * columns
     sizes = starts + 4 * columns * units
     for number, row in zip(numbers, rows, strict=True):
@@ -217,6 +259,7 @@ class _Joined:
         self._order = order
         self._grown: dict[str, _GrownSection] = {}
         self._strings: dict[int, tuple[bytes, int]] = {}  # id of strings -> (they, where they begin)
+        self._known: dict[tuple[str, bytes], int] = {}  # (section, data) -> where the data begin
 
     def add(self, skeleton: Any, number: bytes, part: _Contribution) -> None:
         """Append the units of a contribution.
@@ -229,34 +272,86 @@ class _Joined:
         Raises:
             what is in DAMAGE: it is damaged, of another build, or refers to sections by offsets.
         """
-        data = part.sections["info"]
-        units = [
-            (header, bytearray(data[header.offset:header.end]))
-            for header in headers(Sections(data, b"", b"", b"", self._order))
-        ]
-        split = [
-            (header, unit)
-            for header, unit in units
-            if header.kind == _SPLIT_TYPE or (header.kind == _SPLIT_COMPILE and _number(data, header) == number)
-        ]
-        if all(header.kind != _SPLIT_COMPILE for header, _ in split):
+        units = [*_units(part, self._order)]
+        own = [unit for unit in units if unit.kind == _SPLIT_COMPILE and unit.number == number]
+        if not own:
             raise ValueError("the .dwo file is of another build")
+        self._add(skeleton, part, own + [unit for unit in units if unit.kind == _SPLIT_TYPE])
+
+    def add_types(self, part: _Contribution) -> None:
+        """Append the type units of a part of a .dwp.
+
+        Args:
+            part: what has them.
+
+        Raises:
+            what is in DAMAGE: it is damaged, or refers to sections by offsets.
+        """
+        units = [unit for unit in _units(part, self._order) if unit.kind == _SPLIT_TYPE]
+        if units:
+            self._add(None, part, units)
+
+    def _add(self, skeleton: Any, part: _Contribution, units: list[_SplitUnit]) -> None:
+        """Append units, and the tables that they need.
+
+        Args:
+            skeleton: the program's unit for them; None for types.
+            part: what has them.
+            units: at least one.
+        """
         tables = {}  # (offset of abbreviations, number of the first entry's) -> their parts
-        for header, _ in split:
-            key = header.abbrev, leb(data, header.first)[0]
-            tables[key] = _split_table(part.sections["abbrev"], *key)
-        bases = _constants(self._add_tables(skeleton, part, units[0][0].word))
-        abbreviations = {
-            key: self._append("abbrev", before + bases + behind) for key, (before, behind) in tables.items()
-        }
-        for header, unit in split:
-            table = abbreviations[header.abbrev, leb(data, header.first)[0]]
-            # behind the length (4 or 12 bytes), version, kind and bytes of an address
-            at = 8 if header.word == 4 else 16
-            unit[at:at + header.word] = table.to_bytes(header.word, self._order)
-            place = self._append("info", bytes(unit))
-            if header.kind == _SPLIT_COMPILE:
+        for unit in units:
+            key = unit.header.abbrev, leb(unit.sections.info, unit.header.first)[0]
+            tables[key] = _split_table(part.sections["abbrev"], *key, unit.header.version)
+        moved = self._moved_units(skeleton, part, units)
+        bases = self._add_tables(skeleton, part, units[0].header)
+        lines = {kind: self._lines(skeleton, part, kind) for kind in {unit.kind for unit in units}}
+        placed: dict[tuple[int, int, int], int] = {}
+        for unit, data in zip(units, moved, strict=True):
+            header = unit.header
+            key = header.abbrev, leb(unit.sections.info, header.first)[0]
+            own = (*key, unit.kind)
+            if own not in placed:
+                before, behind = tables[key]
+                constants = _constants({**bases, **lines[unit.kind]})
+                placed[own] = self._append("abbrev", before + constants + behind)
+            table = placed[own]
+            # behind the length (4 or 12 bytes) and the version; in DWARF 5 also kind and bytes of an address
+            at = (4 if header.word == 4 else 12) + (4 if header.version == 5 else 2)
+            data[at:at + header.word] = table.to_bytes(header.word, self._order)
+            place = self._append(unit.section, bytes(data))
+            if unit.kind == _SPLIT_COMPILE:
                 self._list_code(skeleton, place, header)
+
+    def _moved_units(self, skeleton: Any, part: _Contribution, units: list[_SplitUnit]) -> list[bytearray]:
+        """Return the bytes of units, which say of lists where those are now.
+
+        Args:
+            skeleton: the program's unit for them; None for types.
+            part: what has them.
+            units: they.
+        """
+        contents = [bytearray(unit.sections.info[unit.header.offset:unit.header.end]) for unit in units]
+        if skeleton is None or units[0].header.version == 5:
+            return contents
+        top = skeleton.get_top_DIE().attributes
+        first = _number_in(top, "DW_AT_GNU_addr_base")
+        addresses = self._info.debug_addr_sec
+        mover = ListMover(
+            b"" if addresses is None else addresses.stream.getvalue()[first:],
+            part.sections.get("loc", b""),
+            _number_in(top, "DW_AT_GNU_ranges_base"),
+            self._order,
+            units[0].header.address,
+            _number_in(top, "DW_AT_low_pc"),
+        )
+        lists = bytearray()
+        at = self._append("loc", b"")
+        for unit, data in zip(units, contents, strict=True):
+            if unit.kind == _SPLIT_COMPILE:
+                mover.move(unit.sections, unit.header, data, lists, at)
+        self._append("loc", bytes(lists))
+        return contents
 
     def store(self) -> None:
         """Give pyelftools the sections that have grown."""
@@ -274,32 +369,30 @@ class _Joined:
             grown = self._grown[name] = _GrownSection([own], len(own))
         return grown.append(data)
 
-    def _add_tables(self, skeleton: Any, part: _Contribution, word: int) -> dict[int, int]:
+    def _add_tables(self, skeleton: Any, part: _Contribution, header: Header) -> dict[int, int]:
         """Put the tables of a contribution behind the program's.
 
         Args:
-            skeleton: the program's unit for it.
+            skeleton: the program's unit for it; None for types.
             part: the contribution.
-            word: bytes of an offset.
+            header: of one of its units.
 
         Returns:
             DW_AT of a unit's first entry -> its value.
         """
-        length = 4 if word == 4 else 12
-        top = skeleton.get_top_DIE().attributes
+        top = {} if skeleton is None else skeleton.get_top_DIE().attributes
         bases = {}
-        if "DW_AT_addr_base" in top:
-            bases[_ADDR_BASE] = top["DW_AT_addr_base"].value
+        for name in ("DW_AT_addr_base", "DW_AT_GNU_addr_base"):
+            if name in top:
+                bases[_ADDR_BASE] = top[name].value
         if "DW_AT_low_pc" in top:
             bases[_LOW_PC] = top["DW_AT_low_pc"].value
-        files = part.sections.get("line")
-        if not files and "DW_AT_stmt_list" in top:
-            files = self._files(top["DW_AT_stmt_list"].value)
-        if files:
-            bases[_STMT_LIST] = self._append("line", files)
+        # the header: length, version; in DWARF 4 there is none
+        length = 4 if header.word == 4 else 12
+        before = length + 4 if header.version == 5 else 0
         if part.sections.get("str_offsets"):
-            moved = self._moved_strings(part, length + 4, word)
-            bases[_STR_OFFSETS_BASE] = self._append("str_offsets", moved) + length + 4
+            moved = self._moved_strings(part, before, header.word)
+            bases[_STR_OFFSETS_BASE] = self._placed("str_offsets", moved) + before
         # behind the header: length, version, bytes of an address and of a segment, number of offsets
         if part.sections.get("rnglists"):
             bases[_RNGLISTS_BASE] = self._append("rnglists", part.sections["rnglists"]) + length + 8
@@ -307,18 +400,45 @@ class _Joined:
             bases[_LOCLISTS_BASE] = self._append("loclists", part.sections["loclists"]) + length + 8
         return bases
 
+    def _lines(self, skeleton: Any, part: _Contribution, kind: int) -> dict[int, int]:
+        """Put a table of files behind the program's.
+
+        Args:
+            skeleton: the program's unit; None for types. Its files are a compilation unit's, without lines.
+            part: the contribution, whose files are the types'.
+            kind: DW_UT of the units.
+
+        Returns:
+            DW_AT_stmt_list -> its value; nothing where there is no table.
+        """
+        files = part.sections.get("line")
+        if skeleton is not None and (kind == _SPLIT_COMPILE or not files):
+            top = skeleton.get_top_DIE().attributes
+            if "DW_AT_stmt_list" in top:
+                files = self._files(top["DW_AT_stmt_list"].value)
+        return {_STMT_LIST: self._placed("line", files)} if files else {}
+
+    def _placed(self, name: str, data: bytes) -> int:
+        """Put data behind a section, once. Return the offset at which it begins."""
+        key = name, data
+        if key not in self._known:
+            self._known[key] = self._append(name, data)
+        return self._known[key]
+
     def _files(self, at: int) -> bytes:
         """Return a line table's files without its lines, which the skeleton has already: its header.
 
         Args:
             at: offset of the table in the program's .debug_line.
 
-        Source: DWARF 5, section 6.2.4.
+        Source: DWARF 5, section 6.2.4; DWARF 4, section 6.2.4.
         """
         data: bytes = self._info.debug_line_sec.stream.getvalue()
         word, length = (8, 12) if data[at:at + 4] == b"\xff" * 4 else (4, 4)
         behind_length = at + length
-        header = behind_length + 4  # version, bytes of an address, bytes of a segment
+        version = int.from_bytes(data[behind_length:behind_length + 2], self._order)
+        # behind the version, and in DWARF 5 bytes of an address, bytes of a segment
+        header = behind_length + (4 if version == 5 else 2)
         size = int.from_bytes(data[header:header + word], self._order)
         kept = data[behind_length:header + word + size]
         return _length_of(kept, word, self._order) + kept
@@ -379,41 +499,92 @@ def _number(data: bytes, header: Header) -> bytes:
     return data[header.first - 8:header.first]
 
 
-def _split_table(data: bytes, at: int, first: int) -> tuple[bytes, bytes]:
+def _number_in(attributes: Any, name: str) -> int:
+    """Return the value of an attribute; 0 where it is not there."""
+    return int(attributes[name].value) if name in attributes else 0
+
+
+@frozen
+class _SplitUnit:
+    """A unit of a contribution.
+
+    Attributes:
+        header: its header; offsets are in `sections.info`.
+        kind: DW_UT.
+        section: "info", or "types" of DWARF 4.
+        number: the 8 bytes that it has in common with its skeleton; b"" of types.
+        sections: the contribution's; `info` is the section that has the unit.
+    """
+
+    header: Header
+    kind: int
+    section: str
+    number: bytes
+    sections: Sections = field(repr=False)
+
+
+def _units(part: _Contribution, order: Any) -> Iterator[_SplitUnit]:
+    """Yield the split units of a contribution, compilation units and types."""
+    info, types, abbrev = (part.sections.get(name, b"") for name in ("info", "types", "abbrev"))
+    sections = Sections(info, abbrev, b"", b"", order, types)
+    for header in headers(sections):
+        if header.kind == _SPLIT_COMPILE:
+            yield _SplitUnit(header, header.kind, "info", _number(info, header), sections)
+        elif header.kind == _SPLIT_TYPE:
+            yield _SplitUnit(header, header.kind, "info", b"", sections)
+        elif header.version < 5:
+            number = number_of_unit(sections, header)
+            if number is not None:
+                yield _SplitUnit(header, _SPLIT_COMPILE, "info", number, sections)
+    in_types = evolve(sections, info=types)
+    for header in type_headers(sections):
+        yield _SplitUnit(header, _SPLIT_TYPE, "types", b"", in_types)
+
+
+def _split_table(data: bytes, at: int, first: int, version: int) -> tuple[bytes, bytes]:
     """Return a unit's abbreviations in two parts, between which attributes of one can be added.
 
     Args:
         data: .debug_abbrev.
         at: offset of the unit's.
         first: number of the one that is added to.
+        version: of DWARF; forms of version 4 become those that version 5 has for the same.
 
     Raises:
         ValueError: there is none of this number, or entries have offsets into sections.
         IndexError: they are damaged.
     """
-    start = at
+    refused = _INTO_SECTIONS if version == 5 else _INTO_SECTIONS - {_SEC_OFFSET}
+    out = bytearray()
     middle = 0
     while True:
+        start = at
         code, at = leb(data, at)
         if not code:
             break
         _, at = leb(data, at)
         at += 1  # whether there are entries in it
+        out += data[start:at]
         while True:
-            end = at
+            start = at
             name, at = leb(data, at)
+            behind_name = at
             form, at = leb(data, at)
+            behind_form = at
             if form == _IMPLICIT_CONST:
                 _, at = leb(data, at)
             if not name and not form:
                 break
-            if form in _INTO_SECTIONS and name not in _UNREAD:
+            if form in refused and name not in _UNREAD:
                 raise ValueError(f"attribute {name:#x} is an offset into a section")
+            form = FORMS.get(form, form) if version < 5 else form
+            out += data[start:behind_name] + _leb_of(form) + data[behind_form:at]
         if code == first:
-            middle = end
+            middle = len(out)
+        out += data[start:at]
     if not middle:
         raise ValueError("the first entry has no abbreviation")
-    return data[start:middle], data[middle:at]
+    return bytes(out[:middle]), bytes(out[middle:]) + b"\0"
 
 
 def _constants(values: dict[int, int]) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..arch._base import Arch
 from ..image import LoadedFile
@@ -15,7 +15,17 @@ from .expression import Unknown
 from .file import DAMAGE, cached, children, dwarf_of_source
 from .kept import kept_types
 from .pieces import ADDRESS_FORMS, base_address, spans
-from .scan import VARIABLE, NamedType, Sections, UnitContents, UnitScanner, aranges, headers
+from .scan import (
+    VARIABLE,
+    Header,
+    NamedType,
+    Sections,
+    UnitContents,
+    UnitScanner,
+    aranges,
+    headers,
+    type_headers,
+)
 from .split import join_split_units
 from .types import CType
 
@@ -69,6 +79,7 @@ class Units:
         self._sections = _sections(self.info, order)
         self.headers = headers(self._sections)
         self._scanner = UnitScanner(self._sections)
+        self._type_headers = type_headers(self._sections)
         self._found: dict[int, UnitContents] = {}
         self._deep: dict[int, UnitContents] = {}
         self._functions: dict[int, Function | None] = {}
@@ -237,7 +248,35 @@ class Units:
             for type in self._scanned(n).types:
                 found.setdefault((type.tag, type.scopes, type.name, type.size, type.line), type)
             del self._found[n]
+        for type in self._types_of_type_units():
+            found.setdefault((type.tag, type.scopes, type.name, type.size, type.line), type)
         return [*found.values()]
+
+    def _types_of_type_units(self) -> Iterator[NamedType]:
+        """Yield the types of .debug_types; their offsets count on behind those of .debug_info."""
+        behind = len(self._sections.info)
+        scanner = UnitScanner(evolve(self._sections, info=self._sections.types))
+        for header in self._type_headers:
+            try:
+                unit = self._type_unit(header)
+                found = scanner.scan(header, partial(_address, self.info, unit), partial(_text, self.info, unit))
+            except DAMAGE:
+                continue
+            yield from (evolve(type, offset=type.offset + behind) for type in found.types)
+
+    def _type_unit(self, header: Header) -> Any:
+        """Return pyelftools' view of a unit of .debug_types.
+
+        Args:
+            header: the unit's.
+
+        Raises:
+            what is in DAMAGE: it is damaged.
+        """
+        # the header ends in the signature, 8 bytes, and the offset of the type's entry
+        behind = header.first - header.word
+        signature = int.from_bytes(self._sections.types[behind - 8:behind], self._sections.order)
+        return self.info.get_TU_by_sig8(signature)
 
     @property
     def type_names(self) -> Iterable[str]:
@@ -261,6 +300,11 @@ class Units:
         return [self._entry(type.offset) for type in whole.get(VARIABLE + name) or bare.get(VARIABLE + name) or []]
 
     def _entry(self, offset: int) -> Any:
+        behind = len(self._sections.info)
+        if offset >= behind:
+            starts = [header.offset for header in self._type_headers]
+            header = self._type_headers[bisect.bisect_right(starts, offset - behind) - 1]
+            return self._type_unit(header).get_DIE_from_refaddr(offset - behind)
         starts = [header.offset for header in self.headers]
         return self.unit(bisect.bisect_right(starts, offset) - 1).get_DIE_from_refaddr(offset)
 
@@ -322,7 +366,7 @@ def _sections(info: Any, order: str) -> Sections:
         return b"" if section is None else bytes(section.stream.getvalue())
 
     return Sections(data("debug_info_sec"), data("debug_abbrev_sec"), data("debug_str_sec"), data("debug_line_str_sec"),
-                    order)
+                    order, data("debug_types_sec"))
 
 
 def _address(info: Any, unit: Any, number: int) -> int:
