@@ -33,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     """Load the plugin of --conformance, unless `-p kprobes.conformance` has."""
     parser.addoption("--all", action="store_true",
                      help="every case; else, where no test is asked for by name, a part of them that takes minutes")
-    parser.addoption("--part", action="store_true", help="that part also where tests are asked for by name")
+    parser.addoption("--thorough", action="store_true",
+                     help="every case, and each tries as much as it can, as where tests are asked for by name")
+    parser.addoption("--part", action="store_true", help="the part also where tests are asked for by name")
     name = "kprobes.conformance"
     if not any(getattr(plugin, "__name__", "") == name for plugin in pluginmanager.get_plugins()):
         pluginmanager.import_plugin(name)
@@ -110,25 +112,38 @@ def _of_each(several: list[pytest.Item], start: int) -> list[pytest.Item]:
     return chosen
 
 
+def _named(config: pytest.Config) -> bool:
+    """True where somebody has asked for tests by name."""
+    paths = [Path(arg.partition("::")[0]).resolve() for arg in config.args]
+    return bool(config.getoption("keyword")) or any(path != TESTS for path in paths)
+
+
 def _thins(config: pytest.Config) -> bool:
     """True where nobody has asked for every case, or for tests by name; and where a part was asked for."""
     if config.getoption("--part"):
         return True
-    named = [arg for arg in config.args if Path(arg.partition("::")[0]).resolve() != TESTS]
-    return not (config.getoption("--all") or config.getoption("keyword") or named) or (
-        config.getoption("markexpr") == "quick" and not config.getoption("keyword"))
+    if config.getoption("markexpr") == "quick" and not config.getoption("keyword"):
+        return True
+    return not (config.getoption("--all") or config.getoption("--thorough") or _named(config))
+
+
+def _thorough(config: pytest.Config) -> bool:
+    """True where each test tries as much as it can: asked for by --thorough, or by naming tests without another word."""
+    if _thins(config):
+        return False
+    return bool(config.getoption("--thorough")) or (_named(config) and not config.getoption("--all"))
+
+
+@pytest.fixture(scope="session")
+def every(request: pytest.FixtureRequest) -> bool:
+    """True where every case was asked for."""
+    return not _thins(request.config)
 
 
 @pytest.fixture(scope="session")
 def thorough(request: pytest.FixtureRequest) -> bool:
-    """True where every case was asked for, by --all or by name: then a test tries more of each, too."""
-    return not _thins(request.config)
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what asks whether every case was asked for."""
-    if "thorough" in getattr(item, "fixturenames", ()):
-        item.add_marker("portion")
+    """True where a test tries as much as it can, and not a portion, another one in each case (tests/portion.py)."""
+    return _thorough(request.config)
 
 
 @pytest.hookimpl(trylast=True)

@@ -44,7 +44,7 @@ class Config:
 
     def __init__(self, *args: str, **options: object) -> None:
         self.args = [*args] or [str(Path(__file__).parent)]
-        self._options = {"all": False, "part": False, "keyword": "", "markexpr": "", **options}
+        self._options = {"all": False, "thorough": False, "part": False, "keyword": "", "markexpr": "", **options}
 
     def getoption(self, name: str) -> object:
         """An option, also by its name in a command."""
@@ -52,8 +52,17 @@ class Config:
 
 
 def test_files_that_are_named_run_whole_or_in_part(pytestconfig: pytest.Config) -> None:
-    """.ci/run tries so what the README's command does where it does not run every case."""
     conftest = pytestconfig.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
     assert conftest._thins(Config()) and not conftest._thins(Config(all=True))
     assert not conftest._thins(Config("tests/core")) and not conftest._thins(Config(keyword="fib"))
     assert conftest._thins(Config("tests/core", part=True)) and conftest._thins(Config(keyword="fib", part=True))
+
+
+def test_what_is_named_is_tried_thoroughly(pytestconfig: pytest.Config) -> None:
+    """--all runs every case, and each in a portion: README's command runs nothing that it does not."""
+    conftest = pytestconfig.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
+    thorough = [Config(thorough=True), Config("tests/core"), Config(keyword="fib"), Config("tests/core", thorough=True)]
+    not_so = [Config(), Config(all=True), Config("tests/core", all=True), Config("tests/core", part=True),
+              Config(markexpr="quick"), Config(thorough=True, part=True)]
+    assert all(map(conftest._thorough, thorough)) and not any(map(conftest._thorough, not_so))
+    assert not any(map(conftest._thins, thorough)) and not conftest._thins(Config("tests/core", all=True))

@@ -73,7 +73,7 @@ def test_probes_everywhere_change_nothing(optimize: bool) -> None:
 
 def test_a_jump_takes_the_place_of_most_instructions(thorough: bool) -> None:
     """One probe at a time: branches, calls and symbolic operands are displaced, two instructions where one is short.
-    Without --all at every third instruction."""
+    Without --thorough at every third instruction."""
     why: dict[str, str] = {}
     for name in WORDS:
         with Kprobes(machine()) as k:

@@ -4,8 +4,8 @@ Each runs in several random states - in every combination of the condition flags
 a boosted probe and with one that has a post_handler. Displaced code is run by itself, too: for most of the instructions
 that have such an optimized probe needs a region, which a case has not.
 
-Without --all a few cases of each row run, others on architectures that are alike; each in one random state, and one of
-eight in every combination of the flags.
+Without --thorough each runs in one random state, and one of eight in every combination of the flags; without --all a few
+cases of each row run, others on architectures that are alike.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kprobes.conformance import Conformance
 from kprobes.testing import Bench, Case
 
 FEW = 3  #: cases of a row without --all
-STATES = 4  #: random ones, of each case; 1 without --all
-SOME = 8  #: one case of so many has all flags without --all
+STATES = 4  #: random ones, of each case; 1 without --thorough
+SOME = 8  #: one case of so many has all flags without --thorough
 
 
 def rows() -> list[tuple[str, str]]:
@@ -30,12 +30,12 @@ def rows() -> list[tuple[str, str]]:
     return [(arch, row) for arch in RUNNABLE for row in dict.fromkeys(case.row for case in cases_of(arch).cases)]
 
 
-def cases(bench: Bench, arch: str, row: str, thorough: bool) -> list[Case]:
-    """The cases of a row that run; all that are refused, which costs nothing."""
-    every = [case for case in bench.file.cases if case.row == row and not bench.file.skip(case.code)]
-    running = [case for case in every if case.outcome != "reject"]
-    return [case for case in every if case.outcome == "reject"] + portion(
-        running, thorough, f"{arch} {row}", -(-len(running) // FEW) or 1)
+def cases(bench: Bench, arch: str, row: str, every: bool) -> list[Case]:
+    """The cases of a row that run: all, or a few. All that are refused, which costs nothing."""
+    known = [case for case in bench.file.cases if case.row == row and not bench.file.skip(case.code)]
+    running = [case for case in known if case.outcome != "reject"]
+    return [case for case in known if case.outcome == "reject"] + portion(
+        running, every, f"{arch} {row}", -(-len(running) // FEW) or 1)
 
 
 def prove(bench: Bench, case: Case, thorough: bool) -> list[str]:
@@ -58,12 +58,12 @@ def prove(bench: Bench, case: Case, thorough: bool) -> list[str]:
 @pytest.mark.whole
 @pytest.mark.parametrize(("arch", "row"), rows())
 def test_probed_is_unprobed(arch: str, row: str, benches: dict[str, Bench], conformance: Conformance,
-                            thorough: bool) -> None:
+                            every: bool, thorough: bool) -> None:
     bench, problems, before = benches[arch], [], benches[arch].tally.runs
     proved, displaced, displaceable = {"step": 0, "simulate": 0}, bench.tally.displaced, False
     if row == "truncated":
         return  # half an instruction is whole where memory goes on
-    for case in cases(bench, arch, row, thorough):
+    for case in cases(bench, arch, row, every):
         if case.outcome == "reject":
             with pytest.raises((Unprobeable, NotAnInstruction)):
                 bench.check(case.code, case.mode)

@@ -72,7 +72,7 @@ def hits(probes: list[Probe]) -> int:
 @pytest.mark.parametrize(("arch", "path"), PAIRS)
 def test_every_instruction_at_once(arch: str, path: Path, program: Program, conformance: Conformance,
                                    thorough: bool) -> None:
-    """Without --all of every fourth function."""
+    """Without --thorough of every fourth function."""
     comparison = program.compare(1)
     symbols = portion(functions(program.machine), thorough, path.stem, 4)
     probes = kprobes_everywhere(comparison.kprobes, symbols)
@@ -144,7 +144,7 @@ def test_one_instruction_at_a_time(arch: str, path: Path, program: Program, thor
 def test_return_probe_on_every_function(arch: str, path: Path, program: Program, conformance: Conformance,
                                         thorough: bool) -> None:
     """The results stay, every call is followed to its return, and the return handler sees the value the caller gets.
-    Without --all on every third function."""
+    Without --thorough on every third function."""
     if program.machine.arch.linkage is None:
         conformance.blank(arch, "return probe",
                           "no Linkage: the architecture does not say where a call leaves its return address")

@@ -73,7 +73,7 @@ def test_every_architecture_has_a_row_or_a_reason(arch: str, conformance: Confor
 
 def test_the_contract(program: Path, proves: Callable[[str, int], None], thorough: bool,
                       monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each check starts a process. Without --all every fifth runs, other ones of each program."""
+    """Each check starts a process. Without --thorough every fifth runs, other ones of each program."""
     monkeypatch.setattr(_check_machine, "CHECKS", portion(_check_machine.CHECKS, thorough, program.name, 5))
     assert check_machine(lambda: machine(program)) == []
     proves("engine", 1)

@@ -13,7 +13,7 @@ from kprobes import Kprobe, Kprobes, UnicornMachine
 from kprobes.conformance import Conformance
 from kprobes.testing import Comparison, functions, kprobes_everywhere, kretprobes_everywhere
 
-#: short ones: a hit is a stop or two. Without --all the first two, which are half as much as the third
+#: short ones: a hit is a stop or two. Without --thorough the first two, which are half as much as the third
 NAMES = ("test_tail_calls", "test_spinlock", "test_structs")
 MASK = 0xFFFFFFFF
 Run = Callable[[Any], dict[str, int]]

@@ -84,7 +84,7 @@ def test_every_instruction(stem: str, programs: Callable[[str], Path], conforman
 
 def test_return_probes_on_all_functions(stem: str, programs: Callable[[str], Path], conformance: Conformance,
                                         thorough: bool) -> None:
-    """Without --all a third of the tests run."""
+    """Without --thorough a third of the tests run."""
     with start(programs(stem)) as m, Kprobes(m) as k:
         backs = [Kretprobe(addr=symbol.address, handler=lambda ri, regs: None) for symbol in functions(m)
                  if symbol.name not in ("_start", "run_all")]
