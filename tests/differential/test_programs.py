@@ -98,13 +98,13 @@ def test_every_instruction_at_once(arch: str, path: Path, program: Program, conf
 
 @pytest.mark.sweep
 @pytest.mark.parametrize(("arch", "path"), OPTIMIZED)
-def test_everything_flips(arch: str, path: Path, program: Program, conformance: Conformance) -> None:
+def test_everything_flips(arch: str, path: Path, program: Program, conformance: Conformance, thorough: bool) -> None:
     """While the program runs, handlers flip at random what decides between breakpoint, slot and jump."""
     comparison = program.compare(4)
     rng, flips = random.Random(path.stem), Flips(comparison.kprobes)
     probes = kprobes_everywhere(comparison.kprobes, functions(program.machine),
                                 pre_handler=lambda p, regs: flips.tick(rng))
-    flips.probes = probes = rng.sample(probes, min(len(probes), 600))
+    flips.probes = probes = rng.sample(probes, min(len(probes), 600 if thorough else 200))
     with comparison.probed(probes):
         for turn in range(2):
             assert not (found := comparison.again(f"flipping, {turn}")), text(found)
