@@ -92,6 +92,7 @@ class Symbols:
         """Add the functions and objects that a file names, `bias` bytes above what it says; how many were new.
 
         format: "elf" (the same code, with symbols), "nm" (also System.map and /proc/kallsyms, whose modules are kept),
+        "btf" (types and prototypes of a kernel, such as /sys/kernel/btf/vmlinux: names no address, adds none),
         "map" (of GNU ld or lld), "ida" (its map file), "table" (lines or columns of names and addresses: what Ghidra
         and IDA export);
         "idc" (a script of IDA's that sets names), "json" (a list of objects with name and address);
@@ -311,6 +312,10 @@ class Symbols:
         """Return one of the symbols of this name, or None."""
         found = self._by_name.get(name)
         return found[0] if found else None
+
+    def of_name(self, name: str) -> tuple[Symbol, ...]:
+        """Return all symbols of a name; none where there is no such name."""
+        return tuple(self._by_name.get(name, ()))
 
     def __contains__(self, name: str) -> bool:
         try:

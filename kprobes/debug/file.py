@@ -12,6 +12,7 @@ from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct.core import ConstructError
 from elftools.elf.elffile import ELFFile
 
+from ..btf import byte_order
 from ..errors import ImageError
 from ..image import LoadedFile, find_separate, linked
 
@@ -36,6 +37,8 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str]:
     Raises:
         what is in DAMAGE.
     """
+    if byte_order(file.data) is not None:  # BTF, and no ELF file
+        return None, ""
     info = dwarf(file)
     if info is not None and info.has_debug_info:
         return info, file.path

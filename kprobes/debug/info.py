@@ -89,7 +89,7 @@ class DebugInfo:
     def _units(self) -> Iterator[tuple[LoadedFile, Units]]:
         for file in self.files:
             try:
-                yield file, units_of(file)
+                yield file, units_of(file, self._machine.symbols, self.arch.bits)
             except DAMAGE:
                 continue
 

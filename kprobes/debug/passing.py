@@ -13,6 +13,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from ..arch._base import Arch
+from .btf_units import PRODUCER
 from .convention import NotKnown, ParameterPart, convention, result_parts
 from .expression import Unknown
 from .file import DAMAGE
@@ -141,7 +142,7 @@ class _Entry:
                 return refused("it is a constant of a kind that is not understood")
             return Arrival("value", value & (1 << 8 * type.size) - 1)
         if "DW_AT_location" not in die.attributes:
-            return refused(NOT_KEPT)
+            return self._by_convention(n) if self._is_btf() else refused(NOT_KEPT)
         try:
             ops = location(die, self._function, self._pc)
         except Unknown:  # the list begins behind the entry
@@ -293,6 +294,10 @@ class _Entry:
     def _is_gnu(self) -> bool:
         """True where GCC has compiled the unit. LLVM keeps parameters of unoptimized code in frames."""
         return text(self._function.unit.get_top_DIE(), "DW_AT_producer").startswith("GNU")
+
+    def _is_btf(self) -> bool:
+        """True where all that is known of the function is its prototype."""
+        return text(self._function.unit.get_top_DIE(), "DW_AT_producer") == PRODUCER
 
     def _optimized(self) -> bool:
         """True where the unit says that it was compiled by GCC with optimization."""

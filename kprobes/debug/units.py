@@ -10,7 +10,10 @@ from typing import Any
 from attrs import evolve, frozen
 
 from ..arch._base import Arch
+from ..btf import FUNC
 from ..image import LoadedFile
+from ..symbols import Symbols
+from .btf_units import btf_of, info_of_btf
 from .expression import Unknown
 from .file import DAMAGE, cached, children, dwarf_of_source
 from .kept import kept_types
@@ -57,9 +60,28 @@ class Line:
     is_stmt: bool = True
 
 
-def units_of(file: LoadedFile) -> Units:
-    """The units of a file. Raises what is in DAMAGE."""
-    return cached(file, "units", partial(Units, file))
+def units_of(file: LoadedFile, symbols: Symbols | None = None, bits: int = 64) -> Units:
+    """Return the units of a file.
+
+    Args:
+        file: the file.
+        symbols: the machine's, by which the functions of a file with BTF are found; None: it has none then.
+        bits: of an address.
+
+    Raises:
+        what is in DAMAGE.
+    """
+    units = cached(file, "units", partial(Units, file))
+    types = btf_of(file, symbols.files) if symbols is not None and units.info is None else None
+    if types is None or symbols is None:
+        return units
+    if file.cache.get("btf units", (-1, None))[0] != symbols.changes:
+        names = {each.name for each in types.types[types.own:] if each.kind == FUNC}
+        functions = {name: [(symbol.address - file.bias, symbol.size or 1) for symbol in symbols.of_name(name)]
+                     for name in names}
+        made = Units(file, info_of_btf(types, functions, bits))
+        file.cache["btf units"] = symbols.changes, made
+    return file.cache["btf units"][1]  # type: ignore[no-any-return]
 
 
 class Units:
@@ -70,9 +92,15 @@ class Units:
         headers: of the units.
     """
 
-    def __init__(self, file: LoadedFile) -> None:
+    def __init__(self, file: LoadedFile, made: Any = None) -> None:
+        """Read where units are.
+
+        Args:
+            file: the file.
+            made: pyelftools' view of DWARF that was made of what the file has; None: it has DWARF.
+        """
         self.info: Any
-        self.info, path = dwarf_of_source(file)
+        self.info, path = dwarf_of_source(file) if made is None else (made, "")
         order = "little" if self.info is None or self.info.config.little_endian else "big"
         if self.info is not None:
             join_split_units(self.info, path, _sections(self.info, order))

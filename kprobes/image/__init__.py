@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from attrs import evolve
 
+from ..btf import byte_order, header
 from ..errors import ImageError
 from ._elf import Elf, damage_is_error
 from ._export import EXPORTS, write_names
@@ -111,12 +112,30 @@ def read_names(
     if format == "elf" or (format is None and data[:4] == b"\x7fELF"):
         image = read_elf(data, name)
         return image.symbols, image.file
+    if format == "btf" or (format is None and byte_order(data) is not None):
+        return [], _sound_btf(data, name)
     found = list(names_in(data.decode("utf-8", "replace"), format))
     if not found:
         raise ImageError(
             f"{name}: names no address", hint=f"give format=, one of {', '.join(FORMATS)}"
         )
     return found, b""
+
+
+def _sound_btf(data: bytes, name: str) -> bytes:
+    """Return a file of BTF.
+
+    Raises:
+        ImageError: it is none, or its header is damaged.
+    """
+    order = byte_order(data)
+    with damage_is_error(name):
+        if order is None:
+            raise ImageError(f"{name}: is no BTF", hint="give /sys/kernel/btf/vmlinux or the like")
+        head, types, types_size, strings, size = header(data, "<" if order == "little" else ">")
+        if max(head + types + types_size, head + strings + size) > len(data):
+            raise ImageError(f"{name}: the BTF is cut off", hint="copy the whole file")
+    return data
 
 
 def raw_bytes(source: str | os.PathLike[str] | bytes, name: str | None = None) -> tuple[bytes, str]:

@@ -389,7 +389,8 @@ class Elf:
     @property
     def has_debug(self) -> bool:
         """True where there is call frame information or more."""
-        names = (".eh_frame", ".debug_frame", ".debug_info", ".zdebug_info", ".note.stapsdt")
+        names = (".eh_frame", ".debug_frame", ".debug_info", ".zdebug_info", ".note.stapsdt", ".BTF",
+                 ".sframe", ".orc_unwind_ip")
         return any(s.name in names for s in self.sections)
 
     @cached_property

@@ -173,7 +173,7 @@ def _kind(code: bool) -> str:
 
 _READERS: dict[str, Callable[[list[str]], Iterator[Symbol]]] = {
     "nm": _nm, "map": _linker, "ida": _ida, "idc": _idc, "json": _json, "table": _table}
-FORMATS = ("elf", *_READERS)  #: what read_names() knows
+FORMATS = ("elf", "btf", *_READERS)  #: what read_names() knows
 _SIGNS = (("idc", "static main"), ("json", '"address"'), ("ida", "Publics by "),
           ("map", "Linker script and memory map"), ("map", "Memory Configuration"),
           ("map", " VMA "))

@@ -53,7 +53,11 @@ def shown(value, depth=0):
 
 
 def variables(arguments):
-    """Name -> value of what is in scope, in functions that stand inlined there, too; the innermost of each name."""
+    """Name -> value of what is in scope, in functions that stand inlined there, too; the innermost of each name.
+
+    Several of a name in one scope are {"either": [value of each]}: clang puts static variables of all blocks
+    into their function's, and gdb what a block of an abstract instance has into each that is inlined.
+    """
     frame = gdb.newest_frame()
     pc = frame.pc()
     while frame is not None and frame.type() == gdb.INLINE_FRAME:
@@ -72,10 +76,12 @@ def variables(arguments):
         for symbol in block:
             if (symbol.is_argument or symbol.is_variable) and not (arguments and not symbol.is_argument):
                 try:
-                    here[symbol.name] = shown(symbol.value(frame))
+                    value = shown(symbol.value(frame))
                 except gdb.error as error:
-                    here[symbol.name] = None if "optimized" in str(error) else f"error: {error}"
-        found = {**here, **found}
+                    value = None if "optimized" in str(error) else f"error: {error}"
+                here.setdefault(symbol.name, []).append(value)
+        several = {name: each[0] if len(each) == 1 else {"either": each} for name, each in here.items()}
+        found = {**several, **found}
     return found
 
 

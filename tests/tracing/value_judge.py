@@ -87,6 +87,8 @@ def same(mine: Any, theirs: Any) -> bool:
         return mine is bool(theirs)
     if isinstance(theirs, str):
         return True
+    if isinstance(theirs, dict) and isinstance(theirs.get("either"), list):
+        return any(same(mine, each) for each in theirs["either"])
     if isinstance(theirs, dict) and isinstance(theirs.get("pointer"), int):
         if not isinstance(mine, dict) or "pointer" not in mine:
             return False

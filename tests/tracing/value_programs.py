@@ -182,7 +182,7 @@ struct Text {{ char *at; unsigned long size; char room[16]; Text(const char *fro
 KEEP Text make(int number, const N &n, int &&last) {{ Text t("abc"); sink += number + n.x + last; use(&t); return t; }}
 template <typename T, int K> KEEP T scaled(T value, N n) {{ T twice = value * K; sink += (long)twice + n.x; return twice; }} }}
 struct N {{ char c; int d[2]; }};
-void operator delete(void *, unsigned long) {{}}
+void operator delete(void *, unsigned long) {{}} void operator delete(void *) {{}}
 KEEP int by_value(geo::Text t, int k, N n) {{ sink += t.size + k + n.d[1]; use(&t); return k; }}
 """)
         self.calls.append(f"""{{ geo::N n = {{{a}, {b}}}; geo::Both both; sink += both.area({a}); geo::make({b}, n, 9);
@@ -251,15 +251,15 @@ core::arch::global_asm!(".globl _start", ".globl finished", ".type finished, @fu
 
 
 def compiler(language: str) -> str | None:
-    """The compiler of a language, or None."""
-    return shutil.which({"c": "gcc", "c++": "g++", "rust": "rustc"}[language])
+    """The compiler of a language, or None. "clang" and "clang++" are C and C++, as these compile them."""
+    return shutil.which({"c": "gcc", "c++": "g++", "rust": "rustc"}.get(language, language))
 
 
 def build(language: str, seed: int, level: int, dwarf: int, folder: Path) -> Path:
     """A program of a language, compiled.
 
     Args:
-        language: "c", "c++" or "rust".
+        language: "c", "c++", "clang", "clang++" or "rust".
         seed: of its random parts.
         level: of optimization.
         dwarf: version of its debug information.
@@ -282,7 +282,7 @@ def build(language: str, seed: int, level: int, dwarf: int, folder: Path) -> Pat
                    "-C", f"dwarf-version={dwarf}", "-C", "relocation-model=static", "-C", "linker=gcc", "-C", "link-args=-nostartfiles -nostdlib -static -no-pie",
                    "-C", "codegen-units=1", "-o", str(out), str(source)]
     else:
-        cpp = language == "c++"
+        cpp = language.endswith("++")
         source = folder / f"{name}.{'cc' if cpp else 'c'}"
         source.write_text(CProgram(rng, cpp).source())
         more = ["-fno-exceptions", "-fno-rtti", "-std=c++17", "-fno-threadsafe-statics"] if cpp else ["-std=gnu11"]

@@ -9,6 +9,7 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
+from ...btf import DATASEC, PTR, Btf
 from ...errors import ProgramError
 from .. import isa
 from ..code import Code, CodeLine, TypeRelocation
@@ -17,7 +18,7 @@ from ..isa import Instruction, decode
 from ..maps import SESSION, Map, Maps, MapType, Programs, Spec, create
 from ..meanings import SESSION_COOKIE, SESSION_IS_RETURN
 from . import callbacks
-from .btf import DATASEC, PTR, Btf, Ext
+from .btf_ext import Ext
 from .elf import ObjectFile, ObjectRelocation, ObjectSymbol, damage_is_error
 from .maps import data_map, defined, is_data
 from .named import named

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from ... import btf as b
+from ...btf import Btf
 from ...errors import ProgramError
 from ..maps import Map, MapType, Spec, create
-from . import btf as b
-from .btf import Btf
 from .elf import ObjectFile, ObjectSymbol, Section
 from .values import Values
 

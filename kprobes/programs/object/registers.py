@@ -11,9 +11,9 @@ from typing import Final
 
 from attrs import field, frozen
 
+from ... import btf as b
+from ...btf import Btf, BtfType
 from ..context import ARGUMENT, BIG, BITS, COUNT, FRAME, PC, RESULT, RETURN, SP
-from . import btf as b
-from .btf import Btf, BtfType
 
 #: names of structures in which kernels give registers to programs
 KERNELS: Final = ("pt_regs", "user_pt_regs", "user_regs_struct", "user_regs")

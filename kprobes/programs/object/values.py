@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
+from ... import btf as b
+from ...btf import Btf
 from ..isa import signed
 from ..maps import Codec, Plain
-from . import btf as b
-from .btf import Btf
 from .elf import damage_is_error
 
 _INTEGERS: Final = {(1 << n, sign): letter for sign, letters in ((False, "BHIQ"), (True, "bhiq"))

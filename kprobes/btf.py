@@ -1,0 +1,169 @@
+"""BTF: types of a kernel, or of an eBPF object (kernel documentation, bpf/btf)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from attrs import frozen
+
+INT: Final = 1
+PTR: Final = 2
+ARRAY: Final = 3
+STRUCT: Final = 4
+UNION: Final = 5
+ENUM: Final = 6
+FWD: Final = 7
+TYPEDEF: Final = 8
+VOLATILE: Final = 9
+CONST: Final = 10
+RESTRICT: Final = 11
+FUNC: Final = 12
+FUNC_PROTO: Final = 13
+VAR: Final = 14
+DATASEC: Final = 15
+FLOAT: Final = 16
+DECL_TAG: Final = 17
+TYPE_TAG: Final = 18
+ENUM64: Final = 19
+_MAGIC: Final = 0xEB9F
+QUALIFIERS: Final = (TYPEDEF, VOLATILE, CONST, RESTRICT, TYPE_TAG)
+#: kind -> bytes of a trailing item, and whether there are vlen of them (else one)
+_TRAILERS: Final = {
+    INT: (4, False),
+    ARRAY: (12, False),
+    STRUCT: (12, True),
+    UNION: (12, True),
+    ENUM: (8, True),
+    FUNC_PROTO: (8, True),
+    VAR: (4, False),
+    DATASEC: (12, True),
+    DECL_TAG: (4, False),
+    ENUM64: (12, True),
+}
+_DEEP: Final = 64  # longest chain of qualifiers, deepest nesting
+
+
+@frozen
+class BtfType:
+    """A type of an object's BTF.
+
+    Attributes:
+        kind: BTF_KIND_*.
+        name: "" for a type without one.
+        size: bytes, or the type that it refers to.
+        items: its trailing words, in tuples; names in them are resolved.
+    """
+
+    kind: int
+    name: str
+    size: int
+    flag: bool
+    items: tuple[tuple[Any, ...], ...]
+
+
+class Btf:
+    """The types of a kernel, a module or an object; an empty one has only void.
+
+    Attributes:
+        order: byte order of all numbers.
+        mark: it as `struct` writes it.
+        types: of all numbers, from void on.
+        own: number of the first that is not the base's.
+    """
+
+    def __init__(self, data: bytes, order: Literal["little", "big"], base: Btf | None = None) -> None:
+        """Read types.
+
+        Args:
+            data: contents of a section .BTF; b"": there is none.
+            order: of its numbers.
+            base: what the types and strings of a module count on from: its kernel's; None: nothing.
+
+        Raises:
+            ValueError, struct.error: it is damaged.
+        """
+        self.order = order
+        self.mark = "<" if order == "little" else ">"
+        self.types: list[BtfType] = [BtfType(0, "void", 0, False, ())] if base is None else [*base.types]
+        self.own = len(self.types)
+        self._base = base
+        self._strings = b"\0"
+        if data:
+            head, types, size, text, length = header(data, self.mark)
+            self._strings = data[head + text:head + text + length]
+            self._parse(data[head + types:head + types + size])
+
+    def text(self, offset: int) -> str:
+        """Return a string of the table."""
+        if self._base is not None:
+            shared = len(self._base._strings)
+            if offset < shared:
+                return self._base.text(offset)
+            offset -= shared
+        end = self._strings.index(b"\0", offset)
+        return self._strings[offset:end].decode("utf-8", "backslashreplace")
+
+    def _parse(self, data: bytes) -> None:
+        at = 0
+        while at < len(data):
+            name, info, size = struct.unpack_from(f"{self.mark}III", data, at)
+            at += 12
+            kind, count = info >> 24 & 31, info & 0xFFFF
+            if kind not in _TRAILERS and kind not in (*QUALIFIERS, PTR, FWD, FUNC, FLOAT):
+                raise ValueError(f"BTF type {len(self.types)} is of unknown kind {kind}")
+            width, many = _TRAILERS.get(kind, (0, False))
+            items = []
+            for _ in range(count if many else bool(width)):
+                words = struct.unpack_from(f"{self.mark}{width // 4}I", data, at)
+                named = many and kind != DATASEC
+                items.append((self.text(words[0]), *words[1:]) if named else words)
+                at += width
+            self.types.append(BtfType(kind, self.text(name), size, bool(info >> 31), tuple(items)))
+
+    def plain(self, number: int) -> BtfType:
+        """Return a type without typedefs and qualifiers."""
+        for _ in range(_DEEP):
+            t = self.types[number]
+            if t.kind not in QUALIFIERS:
+                return t
+            number = t.size
+        raise ValueError("BTF types refer to each other in a ring")
+
+    def size(self, number: int, depth: int = 0) -> int:
+        """Bytes of a type."""
+        t = self.plain(number)
+        if depth > _DEEP:
+            raise ValueError("BTF types contain each other in a ring")
+        if t.kind == PTR:
+            return 8
+        if t.kind == ARRAY:
+            return int(t.items[0][2]) * self.size(t.items[0][0], depth + 1)
+        return t.size if t.kind in (INT, STRUCT, UNION, ENUM, ENUM64, FLOAT) else 0
+
+    def variables(self) -> Mapping[str, int]:
+        """Name -> type of each variable."""
+        return {t.name: t.size for t in self.types if t.kind == VAR}
+
+
+def byte_order(data: bytes) -> Literal["little", "big"] | None:
+    """Return the byte order of a file or section of BTF; None: it is none."""
+    orders: dict[bytes, Literal["little", "big"]] = {b"\x9f\xeb": "little", b"\xeb\x9f": "big"}
+    return orders.get(data[:2]) if len(data) >= 24 else None
+
+
+def header(data: bytes, mark: str) -> tuple[int, int, int, int, int]:
+    """Return (length of the header, then offset and length of two subsections).
+
+    Args:
+        data: contents of .BTF or .BTF.ext.
+        mark: byte order, as `struct` writes it.
+
+    Raises:
+        ValueError, struct.error: it is damaged.
+    """
+    magic, _, _, head, a, size_a, b, size_b = struct.unpack_from(f"{mark}HBBIIIII", data)
+    if magic != _MAGIC:
+        raise ValueError(f"BTF begins with {magic:#x}")
+    return head, a, size_a, b, size_b

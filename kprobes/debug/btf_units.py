@@ -1,0 +1,340 @@
+"""BTF as DWARF: the types and functions of a kernel that has no debug information.
+
+The types of a section .BTF, or of a file such as /sys/kernel/btf/vmlinux, become the entries of one
+unit of DWARF 4, so that whoever reads DWARF finds them. Where functions are, BTF does not say: symbols
+do. It says nothing of lines, and of parameters no places: they are where the calling convention has
+them. Types of the kernel that a module names are declarations, which the kernel's own file defines.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
+
+from .. import btf as b
+from ..btf import Btf, BtfType, byte_order
+from ..image import LoadedFile
+from .file import DAMAGE, cached, elf_of
+
+#: DW_AT_producer of the unit
+PRODUCER: Final = "BTF"
+#: DW_TAG
+_ARRAY_TYPE, _ENUMERATION, _PARAMETER, _POINTER, _UNIT = 0x01, 0x04, 0x05, 0x0F, 0x11
+_STRUCTURE, _SUBROUTINE, _TYPEDEF, _UNION, _UNSPECIFIED = 0x13, 0x15, 0x16, 0x17, 0x18
+_SUBRANGE, _BASE, _CONST, _ENUMERATOR, _FUNCTION = 0x21, 0x24, 0x26, 0x28, 0x2E
+_VOLATILE, _RESTRICT, _MEMBER = 0x35, 0x37, 0x0D
+#: DW_AT
+_NAME, _SIZE, _LOW, _HIGH, _LANGUAGE, _CONST_VALUE = 0x03, 0x0B, 0x11, 0x12, 0x13, 0x1C
+_PRODUCER, _PROTOTYPED, _COUNT, _PLACE, _DECLARATION = 0x25, 0x27, 0x37, 0x38, 0x3C
+_ENCODING, _EXTERNAL, _TYPE, _BITS, _BIT_OFFSET = 0x3E, 0x3F, 0x49, 0x0D, 0x6B
+#: DW_FORM
+_AS_ADDRESS, _DATA4, _DATA8, _STRING, _DATA1, _SDATA, _REF4, _FLAG = (
+    0x01, 0x06, 0x07, 0x08, 0x0B, 0x0D, 0x13, 0x19)
+#: DW_ATE: boolean, float, signed, signed_char, unsigned, unsigned_char
+_BOOLEAN, _FLOAT, _SIGNED, _SIGNED_CHAR, _UNSIGNED, _UNSIGNED_CHAR = 2, 4, 5, 6, 7, 8
+_C99: Final = 0x0C
+_QUALIFIERS: Final = {
+    b.PTR: _POINTER, b.TYPEDEF: _TYPEDEF, b.VOLATILE: _VOLATILE, b.CONST: _CONST, b.RESTRICT: _RESTRICT}
+#: kinds of which a module names those of its kernel by a declaration
+_DECLARED: Final = {b.STRUCT: _STRUCTURE, b.UNION: _UNION, b.ENUM: _ENUMERATION, b.ENUM64: _ENUMERATION}
+#: entries that never say a type
+_WITHOUT_TYPE: Final = {_UNIT, _ENUMERATION, _ENUMERATOR, _BASE, _SUBRANGE, _STRUCTURE, _UNION, _UNSPECIFIED}
+#: name -> (link address, bytes) of each function
+Functions = Mapping[str, Sequence[tuple[int, int]]]
+
+
+def btf_of(file: LoadedFile, others: Sequence[LoadedFile]) -> Btf | None:
+    """Return a file's types; None where it has none, or they are damaged.
+
+    Args:
+        file: an ELF file, or one of BTF only.
+        others: files one of which may be the kernel that a module's types count on from.
+    """
+    data = _contents(file)
+    order = byte_order(data)
+    if order is None:
+        return None
+    try:
+        return cached(file, "btf", lambda: Btf(data, order))
+    except DAMAGE:
+        pass
+    for other in others:
+        if other is file or byte_order(_contents(other)) != order:
+            continue
+        try:
+            base = cached(other, "btf", lambda other=other: Btf(_contents(other), order))  # type: ignore[misc]
+            return Btf(data, order, base)
+        except DAMAGE:
+            continue
+    return None
+
+
+def _contents(file: LoadedFile) -> bytes:
+    """Return a file's BTF; b"" where it has none."""
+    if byte_order(file.data) is not None:
+        return file.data
+    try:
+        return cached(file, "btf section", lambda: _section(file))
+    except DAMAGE:
+        return b""
+
+
+def _section(file: LoadedFile) -> bytes:
+    section = elf_of(file).get_section_by_name(".BTF")
+    return b"" if section is None else bytes(section.data())
+
+
+def info_of_btf(types: Btf, functions: Functions, bits: int) -> DWARFInfo:
+    """Return types as pyelftools' view of DWARF.
+
+    Args:
+        types: the types.
+        functions: where those are that have types.
+        bits: of an address.
+
+    Raises:
+        what is in DAMAGE.
+    """
+    writer = _Writer(types, functions, bits // 8)
+    info, abbrev = writer.run()
+    config = DwarfConfig(types.order == "little", "", bits // 8)
+    sections: dict[str, Any] = dict.fromkeys(_SECTIONS)
+    sections["debug_info_sec"] = _descriptor(info)
+    sections["debug_abbrev_sec"] = _descriptor(abbrev)
+    return DWARFInfo(config, **sections)
+
+
+_SECTIONS: Final = (*(f"debug_{name}_sec" for name in (
+    "info", "aranges", "abbrev", "frame", "str", "loc", "ranges", "line", "pubtypes", "pubnames", "addr", "str_offsets",
+    "line_str", "loclists", "rnglists", "sup", "types")), "eh_frame_sec", "gnu_debugaltlink_sec")
+
+
+def _descriptor(data: bytes) -> DebugSectionDescriptor:
+    return DebugSectionDescriptor(io.BytesIO(data), "", None, len(data), 0)
+
+
+class _Writer:
+    """Writes entries: the unit's, types in their order, functions."""
+
+    def __init__(self, types: Btf, functions: Functions, word: int) -> None:
+        self._btf = types
+        self._functions = functions
+        self._word = word
+        self._order = types.order
+        self._out = bytearray()
+        self._codes: dict[tuple[int, bool, tuple[tuple[int, int], ...]], int] = {}
+        self._starts: dict[int, int] = {}  # number of a type -> offset of its entry
+        self._holes: list[tuple[int, int]] = []  # (offset of a reference, number of the type)
+
+    def run(self) -> tuple[bytes, bytes]:
+        """Return (contents of .debug_info, of .debug_abbrev)."""
+        out = self._out
+        out += bytes(4) + self._number(4, 2) + bytes(4) + bytes([self._word])
+        self._entry(_UNIT, [(_PRODUCER, _STRING, PRODUCER), (_LANGUAGE, _DATA1, _C99)], True)
+        for number in range(self._btf.own, len(self._btf.types)):
+            self._type(number)
+        self._fill()
+        out.append(0)
+        out[:4] = self._number(len(out) - 4, 4)
+        return bytes(out), self._abbreviations()
+
+    def _number(self, value: int, size: int) -> bytes:
+        return value.to_bytes(size, self._order)
+
+    def _fill(self) -> None:
+        """Write references, and entries of the kernel's types that a module refers to."""
+        while self._holes:
+            holes, self._holes = self._holes, []
+            for at, number in holes:
+                if number not in self._starts:
+                    if not 0 < number < len(self._btf.types):
+                        raise ValueError(f"there is no BTF type {number}")
+                    self._type(number, shared=True)
+                # a kind that is no type, as a variable, is what nobody can refer to
+                self._out[at:at + 4] = self._number(self._starts[number], 4)
+
+    def _entry(self, tag: int, attributes: list[tuple[int, int, Any]], children: bool = False) -> int:
+        """Write an entry. Return its offset.
+
+        Args:
+            tag: DW_TAG.
+            attributes: (DW_AT, DW_FORM, value) of each; of a reference the number of the type.
+            children: entries in it follow.
+        """
+        out = self._out
+        at = len(out)
+        if tag not in _WITHOUT_TYPE:
+            attributes = [
+                (name, form, self._plain(value) if form == _REF4 else value) for name, form, value in attributes]
+            attributes = [each for each in attributes if each[1] != _REF4 or each[2]]  # void has no entry
+        shape = tag, children, tuple([(name, form) for name, form, _ in attributes])
+        code = self._codes.setdefault(shape, len(self._codes) + 1)
+        out += _leb(code)
+        for _, form, value in attributes:
+            if form == _REF4:
+                self._holes.append((len(out), value))
+                out += bytes(4)
+            elif form == _STRING:
+                out += value.encode("utf-8", "backslashreplace").replace(b"\0", b"") + b"\0"
+            elif form == _SDATA:
+                out += _leb(value, signed=True)
+            elif form != _FLAG:
+                out += self._number(value, {_DATA1: 1, _DATA4: 4, _DATA8: 8, _AS_ADDRESS: self._word}[form])
+        return at
+
+    def _plain(self, number: int) -> int:
+        """Return a type without tags, which DWARF does not have."""
+        for _ in range(64):
+            if not 0 <= number < len(self._btf.types):
+                raise ValueError(f"there is no BTF type {number}")
+            if self._btf.types[number].kind != b.TYPE_TAG:
+                return number
+            number = self._btf.types[number].size
+        raise ValueError("BTF types refer to each other in a ring")
+
+    def _type(self, number: int, shared: bool = False) -> None:
+        """Write a type's entries.
+
+        Args:
+            number: of the type.
+            shared: it is the kernel's.
+        """
+        each = self._btf.types[number]
+        if each.kind == b.FUNC and not shared:
+            for start, size in self._functions.get(each.name, ()):
+                self._function(each, start, size)
+            return
+        at = len(self._out)
+        name: list[tuple[int, int, Any]] = [(_NAME, _STRING, each.name)] if each.name else []
+        if shared and each.kind in _DECLARED and each.name:
+            self._entry(_DECLARED[each.kind], [*name, (_DECLARATION, _FLAG, True)])
+        elif each.kind in _QUALIFIERS:
+            self._entry(_QUALIFIERS[each.kind], [*name, self._reference(each.size)])
+        elif each.kind == b.FWD:
+            self._entry(_UNION if each.flag else _STRUCTURE, [*name, (_DECLARATION, _FLAG, True)])
+        elif each.kind in (b.STRUCT, b.UNION):
+            self._structure(each, name)
+        elif each.kind in (b.ENUM, b.ENUM64):
+            self._enumeration(each, name)
+        elif each.kind in (b.INT, b.FLOAT):
+            encoding = _FLOAT if each.kind == b.FLOAT else _encoding(each)
+            self._entry(_BASE, [*name, (_SIZE, _DATA4, each.size), (_ENCODING, _DATA1, encoding)])
+        elif each.kind == b.ARRAY:
+            self._array(each)
+        elif each.kind == b.FUNC_PROTO:
+            self._entry(_SUBROUTINE, [self._reference(each.size), (_PROTOTYPED, _FLAG, True)], True)
+            self._parameters(each)
+        else:
+            self._entry(_UNSPECIFIED, name)
+        self._starts[number] = at
+
+    @staticmethod
+    def _reference(number: int) -> tuple[int, int, Any]:
+        return _TYPE, _REF4, number
+
+    def _function(self, function: BtfType, start: int, size: int) -> None:
+        """Write a function's entries.
+
+        Args:
+            function: of kind FUNC.
+            start: its link address.
+            size: its bytes.
+        """
+        prototype = self._btf.types[function.size]
+        if prototype.kind != b.FUNC_PROTO:
+            raise ValueError("a BTF function has no prototype")
+        self._entry(_FUNCTION, [
+            (_NAME, _STRING, function.name), (_EXTERNAL, _FLAG, True), (_PROTOTYPED, _FLAG, True),
+            (_LOW, _AS_ADDRESS, start), (_HIGH, _DATA8, size), self._reference(prototype.size),
+        ], True)
+        self._parameters(prototype)
+
+    def _parameters(self, prototype: BtfType) -> None:
+        for name, number in prototype.items:
+            if number:  # the last one of a function with `...` is void
+                self._entry(_PARAMETER, [(_NAME, _STRING, name), self._reference(number)])
+        self._out.append(0)
+
+    def _structure(self, each: BtfType, name: list[tuple[int, int, Any]]) -> None:
+        self._entry(_UNION if each.kind == b.UNION else _STRUCTURE, [*name, (_SIZE, _DATA4, each.size)], True)
+        for member, number, where in each.items:
+            offset, bits = (where & 0xFFFFFF, where >> 24) if each.flag else (where, 0)
+            plain = self._btf.plain(number)
+            if plain.kind == b.INT and not bits:  # an integer of fewer bits than its bytes have is a bit field
+                about = plain.items[0][0]
+                own = about & 0xFF
+                bits = own if own != 8 * plain.size or offset % 8 else 0
+                offset += about >> 16 & 0xFF if bits else 0
+            shown: list[tuple[int, int, Any]] = [(_NAME, _STRING, member)] if member else []
+            place = [(_BITS, _DATA4, bits), (_BIT_OFFSET, _DATA4, offset)] if bits else [
+                (_PLACE, _DATA4, offset // 8)]
+            self._entry(_MEMBER, [*shown, self._reference(number), *place])
+        self._out.append(0)
+
+    def _enumeration(self, each: BtfType, name: list[tuple[int, int, Any]]) -> None:
+        self._entry(_ENUMERATION, [*name, (_SIZE, _DATA4, each.size)], True)
+        width = 64 if each.kind == b.ENUM64 else 32
+        for item in each.items:
+            value = item[1] | (item[2] << 32 if each.kind == b.ENUM64 else 0)
+            if each.flag:
+                value -= value >> width - 1 << width
+            self._entry(_ENUMERATOR, [(_NAME, _STRING, item[0]), (_CONST_VALUE, _SDATA, value)])
+        self._out.append(0)
+
+    def _array(self, each: BtfType) -> None:
+        """Write an array; one of several dimensions is an array of arrays in BTF."""
+        counts: list[int] = []
+        element = each
+        number = 0
+        while element.kind == b.ARRAY and len(counts) < 64:
+            number, _, count = element.items[0]
+            counts.append(count)
+            if not 0 <= number < len(self._btf.types):
+                raise ValueError(f"there is no BTF type {number}")
+            element = self._btf.types[number]
+        self._entry(_ARRAY_TYPE, [self._reference(number)], True)
+        for count in counts:
+            # `[]` and `[0]` are the same in BTF; of the first gdb shows no elements either
+            self._entry(_SUBRANGE, [(_COUNT, _DATA4, count)] if count else [])
+        self._out.append(0)
+
+    def _abbreviations(self) -> bytes:
+        out = bytearray()
+        for (tag, children, attributes), code in self._codes.items():
+            out += _leb(code) + _leb(tag) + bytes([children])
+            for name, form in attributes:
+                out += _leb(name) + _leb(form)
+            out += b"\0\0"
+        return bytes(out + b"\0")
+
+
+def _encoding(each: BtfType) -> int:
+    """Return DW_ATE of an integer. Its word: encoding in bits 24 to 27, offset, bits."""
+    encoding = each.items[0][0] >> 24 & 15
+    if encoding & 4:
+        return _BOOLEAN
+    # BTF's sign for characters, bit 1, is set by nobody: their names say it
+    is_char = each.size == 1 and "char" in each.name
+    if encoding & 1:
+        return _SIGNED_CHAR if is_char else _SIGNED
+    return _UNSIGNED_CHAR if is_char else _UNSIGNED
+
+
+def _leb(number: int, signed: bool = False) -> bytes:
+    """Return a number as LEB128.
+
+    Args:
+        number: the number.
+        signed: True for signed LEB128.
+    """
+    out = bytearray()
+    while True:
+        byte = number & 0x7F
+        number >>= 7
+        if (number == 0 and not (signed and byte & 0x40)) or (number == -1 and signed and byte & 0x40):
+            out.append(byte)
+            return bytes(out)
+        out.append(byte | 0x80)

@@ -1,0 +1,124 @@
+"""BTF: types and prototypes of programs without DWARF are what the same program's DWARF tells."""
+
+from __future__ import annotations
+
+import random
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from kprobes import ImageError, KprobeError, Kprobes, UnicornMachine
+
+with tarfile.open(Path(__file__).resolve().parents[1] / "data" / "btf.tar.xz") as archive:
+    FILES = {each.name: archive.extractfile(each).read() for each in archive.getmembers()}  # type: ignore[union-attr]
+pytestmark = pytest.mark.quick
+
+
+def unpack(arch: str, folder: Path) -> Path:
+    """Write an architecture's files into a folder. Return the folder."""
+    for name, data in FILES.items():
+        if name.startswith(f"{arch}/"):
+            (folder / name.partition("/")[2]).write_bytes(data)
+    return folder
+
+
+def told(path: Path, types: Path | None = None) -> list[object]:
+    """What is known of a program: its types, prototypes, and events' values as it runs.
+
+    Args:
+        path: of the program.
+        types: of a file of BTF that is loaded beside it.
+    """
+    with UnicornMachine.load(path) as m, Kprobes(m) as k:
+        if types is not None:
+            assert m.symbols.load(types) == 0
+        found: list[object] = [str(m.type(name)) for name in ("struct point", "struct inner", "enum color", "enum wide")]
+        members = m.type("struct point").members.values()
+        found += [(each.name, each.offset, each.bits, each.shift, each.type.signed) for each in members]
+        for name in ("weigh", "two"):
+            address = m.symbols[name].address
+            names = m.debug.names(address)
+            shown = [m.debug.type_of(address, each) for each in names]
+            found += [names, [each and each.name for each in shown], str(m.debug.result(address))]
+        view = m.view("struct point", m.symbols["given"].address)
+        found += [view.x, view.high, view.side, str(view.name), view.color, view.ok, view.wide, view.rows[2].a]
+        events = ["p weigh x=p->x s=p->side h=p->high n=p->name:string c k", "p two n f", "r two $retval"]
+        recorded = [k.event(event) for event in events]
+        if "x86_64" in m.arch.name:
+            recorded.append(k.event("p:all weigh $arg*"))
+        result = m.call("main")
+        return [*found, result, [record.args for event in recorded for record in event]]
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "s390x"])
+def test_a_section_tells_what_dwarf_would(arch: str, tmp_path: Path) -> None:
+    unpack(arch, tmp_path)
+    expected = told(tmp_path / "dwarf")
+    assert told(tmp_path / "btf") == expected
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "s390x"])
+def test_a_file_does_beside_a_stripped_program(arch: str, tmp_path: Path) -> None:
+    """As /sys/kernel/btf/vmlinux beside a kernel's names."""
+    unpack(arch, tmp_path)
+    assert told(tmp_path / "bare", tmp_path / "types") == told(tmp_path / "dwarf")
+
+
+def test_functions_whose_names_come_later(tmp_path: Path) -> None:
+    unpack("x86_64", tmp_path)
+    with UnicornMachine.load(tmp_path / "bare") as m:
+        m.symbols.load(tmp_path / "types")
+        start = m.symbols["two"].address
+        m.symbols.remove_module("")
+        m.symbols.load(tmp_path / "types")
+        assert m.debug.names(start) == []
+        m.symbols.add("two", start)
+        assert m.debug.names(start) == ["n", "f"]
+
+
+def test_a_modules_types_count_on_from_the_programs(tmp_path: Path) -> None:
+    unpack("x86_64", tmp_path)
+    with UnicornMachine.load(tmp_path / "bare") as m:
+        m.symbols.load(tmp_path / "types")
+        m.symbols.load(tmp_path / "module", bias=0x500000, module="module")
+        own = m.type("struct own")
+        assert own.size == 24 and own.members["i"].type.target is not None
+        assert own.members["i"].type.target.size == 6  # which only the program's own BTF defines
+        assert m.debug.names(m.symbols["extra"].address) == ["o", "i"]
+
+
+def test_damage(tmp_path: Path) -> None:
+    """Sections with bytes turned or cut off tell what they tell, or nothing; a damaged file may be refused."""
+    unpack("x86_64", tmp_path)
+    whole = FILES["x86_64/types"]
+    program = FILES["x86_64/btf"]
+    at = program.index(whole)
+    chance = random.Random(5)
+    for turn in range(24):
+        data = bytearray(whole)
+        for _ in range(chance.choice((1, 4, 40))):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        (tmp_path / "btf").write_bytes(program[:at] + bytes(data) + program[at + len(whole):])
+        cut = data[:chance.randrange(2, len(data))] if turn % 3 == 0 else data
+        (tmp_path / "types").write_bytes(cut)
+        for path, more in (("btf", None), ("bare", "types")):
+            with UnicornMachine.load(tmp_path / path) as m, Kprobes(m) as k:
+                try:
+                    if more is not None:
+                        m.symbols.load(tmp_path / more)
+                    str(m.type("struct point"))
+                    k.event("p weigh p k")
+                except KprobeError:
+                    pass
+                assert isinstance(m.debug.names(m.symbols["weigh"].address), list)
+
+
+def test_what_is_no_btf(tmp_path: Path) -> None:
+    unpack("x86_64", tmp_path)
+    (tmp_path / "cut").write_bytes(FILES["x86_64/types"][:200])
+    with UnicornMachine.load(tmp_path / "bare") as m:
+        with pytest.raises(ImageError, match="cut off"):
+            m.symbols.load(tmp_path / "cut")
+        with pytest.raises(ImageError, match="no BTF"):
+            m.symbols.load(tmp_path / "bare", format="btf")
