@@ -63,6 +63,7 @@ class Regs:
         live_pc: reads the engine's own.
         midway: for engines: an access is reported, in the middle of an instruction: no page may
             come or go.
+        simulating: for engines: an instruction is simulated, whose accesses are the guest's own.
         callers_window: for who walks stacks: n, from 1 on -> l0 to l7 and i0 to i7 of the n-th
             register window above the present one, or None where the processor has it no more; None
             where the machine cannot look.
@@ -71,7 +72,7 @@ class Regs:
     __slots__ = ("_args", "_bias", "_cells", "_copies", "_load", "_load_word", "_mask", "_memory", "_order", "_read",
                  "_read_sp", "_result", "_sp_name", "_step", "_store", "_store_word", "_strip", "_word", "_write",
                  "arch", "callers_window", "cpu", "exception", "fault", "live_pc", "machine", "midway", "names",
-                 "reported", "target", "true_return")
+                 "reported", "simulating", "target", "true_return")
 
     def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0,
                  memory: Memory | None = None, cells: Mapping[str, tuple[memoryview, int]] | None = None) -> None:
@@ -96,7 +97,7 @@ class Regs:
         self.target: int | None = None
         self._strip = ~arch.pointers.mode_bits
         self._copies: _Copies | None = None
-        self.live_pc, self.midway = readers[arch.regs.pc], False
+        self.live_pc, self.midway, self.simulating = readers[arch.regs.pc], False, False
         self._sp_name = arch.regs.sp
         self._read_sp = readers[arch.regs.sp]
         self._bias = arch.regs.sp_bias

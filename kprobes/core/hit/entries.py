@@ -19,7 +19,7 @@ from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
 from ..probe import Kretprobe, KretprobeInstance, Probe, ReturnHandler
 from .ctlblk import ControlBlock, HitEvent, HitState
-from .handlers import Handlers
+from .handlers import Handlers, simulated
 from .returns import Returns
 
 BREAKPOINTS = (Arming.ARMED, Arming.OPTIMIZING)
@@ -276,9 +276,8 @@ class Entries:
 
     def _simulate(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         """Simulate the instruction; a fault in it is reported as if it had faulted at home."""
-        assert point.insn.simulate is not None
         try:
-            regs.go(point.insn.simulate(regs))
+            regs.go(simulated(point.insn, regs))
         except GuestFault as error:
             cb.begin(point)
             cb.probes = point.active

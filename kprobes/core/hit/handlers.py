@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...arch._base import Annul
+from ...arch._base import Annul, Insn
 from ...errors import BadLocation, GuestFault
 from ...machine._base import Fault
 from ...native import quick
@@ -20,6 +20,23 @@ from .ctlblk import ControlBlock, HitEvent, HitState
 # A member looked up through its class costs a descriptor call; these are on every hit.
 IDLE, HIT_SS, REENTER, ARMED = HitState.IDLE, HitState.HIT_SS, HitState.REENTER, Arming.ARMED
 STEP, SLOT_END, NO_STEP, DONE = HitEvent.STEP, HitEvent.SLOT_END, HitEvent.NO_STEP, HitEvent.DONE
+
+
+def simulated(insn: Insn, regs: Regs) -> int:
+    """Simulate an instruction; its accesses to memory are the guest's own meanwhile.
+
+    Returns:
+        The address where the guest continues.
+
+    Raises:
+        GuestFault: an access has failed.
+    """
+    assert insn.simulate is not None
+    regs.simulating = True
+    try:
+        return insn.simulate(regs)
+    finally:
+        regs.simulating = False
 
 
 class Handlers:
@@ -74,11 +91,9 @@ class Handlers:
             The address where the guest continues. None: the instruction faulted, and a
             fault_handler has sent the guest elsewhere; the hit is over.
         """
-        simulate = point.insn.simulate
-        assert simulate is not None
         while True:
             try:
-                return simulate(regs)
+                return simulated(point.insn, regs)
             except GuestFault as error:
                 if not self.fault_at_home(cb, point, regs, error):
                     return None

@@ -468,11 +468,12 @@ class UnicornMachine(Described):
         or write(offset, size, value).
 
         size: bytes of the access; values are integers, as the guest's register has them. Without a
-        function reads give 0, and writes are lost. What a function raises comes out of call() or
-        run(), after the rest of the engine's block of code. A function sees registers, but no exact
-        pc; it may stop() the run, where the next block of code begins (with max_insns, the next
-        instruction), and not run guest code (MachineBusy). read() and write() of the machine, and
-        simulated instructions, access it, too; unmap() takes it away. Raises NoMemory, BadArgument.
+        function reads give 0, and writes are lost. A function sees registers, but no exact pc; it
+        may stop() the run, and not run guest code (MachineBusy). What it raises comes out of call()
+        or run(); its read gives 0. In both cases the run ends behind the instruction, where the
+        next block of code begins (with max_insns, the next instruction). read() and write() of the
+        machine, and simulated instructions, access it, too; unmap() takes it away. Raises NoMemory,
+        BadArgument.
         """
         if self.parts.owner is not None:
             self.parts.owner.shadow_for_good()

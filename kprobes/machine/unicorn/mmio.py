@@ -2,7 +2,8 @@
 
 The engine calls them in the middle of a translated block: it goes on behind the access whatever
 happens there, does not say where the guest is, and must not be started. What a function raises is
-parked; the run stops at the end of that block, and raises it.
+kept; the run stops in front of the next block, and raises it there. Until then a read gives 0 where
+its function has raised.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class DeviceRun(Protocol):
     parked: BaseException | None
     regs: Regs
 
-    def park(self, error: BaseException) -> None:
-        """Keep what a device's function has raised."""
+    def park_midway(self, error: BaseException) -> None:
+        """Keep what a device's function has raised, and stop the run behind the instruction."""
 
     def accessed(self) -> None:
         """A function has served an access of the guest's."""
@@ -54,7 +55,7 @@ class MmioDevice:
         size: bytes.
         read: the user's function for reads.
         write: the user's function for writes.
-        run: takes what a function raises; accesses go nowhere while it keeps that.
+        run: takes what a function raises.
         callbacks: ctypes functions that the engine calls: (read, write).
     """
 
@@ -217,9 +218,9 @@ class MmioDevices:
         device = self._find(place, size)
         if device is None:
             return None
-        with self._access(device.run):
-            for offset, part in _parts(place - device.place, size):
-                out += _value(device.read(offset, part), part).to_bytes(part, self._order)
+        for offset, part in _parts(place - device.place, size):
+            value = self._call(device.run, _read, device, offset, part)
+            out += value.to_bytes(part, self._order)
         return out
 
     def write(self, addr: int, data: bytes) -> bool:
@@ -233,42 +234,62 @@ class MmioDevices:
         if device is None:
             return False
         at = place - device.place
-        with self._access(device.run):
-            for offset, part in _parts(at, len(data)):
-                device.write(
-                    offset,
-                    part,
-                    int.from_bytes(data[offset - at : offset - at + part], self._order),
-                )
+        for offset, part in _parts(at, len(data)):
+            value = int.from_bytes(data[offset - at : offset - at + part], self._order)
+            self._call(device.run, device.write, offset, part, value)
         return True
+
+    def _call(self, run: DeviceRun, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a device's function, for an access of the library's or of a simulated instruction.
+
+        Args:
+            run: the run that the guest accesses it in.
+            function: what is called.
+            args: its arguments.
+
+        Returns:
+            What it has returned; 0 where it has raised, and the instruction is simulated: the run
+            raises that behind the instruction, as it does when the guest executes it.
+        """
+        guests = run.regs.simulating and not self.accessed
+        with self._access(run):
+            try:
+                return function(*args)
+            except BaseException as error:
+                if not guests:
+                    raise
+                run.park_midway(error)
+                return 0
 
     def _make(self, run: DeviceRun, place: int, size: int, read: Read, write: Write) -> MmioDevice:
         swapped = self._swapped
 
         def on_read(_uc: int, offset: int, part: int, _user: int) -> int:
-            try:
-                if run.parked is not None:
-                    return 0
+            value = 0
+            if run.parked is None:
                 with self._access(run):
-                    value = _value(read(offset, part), part)
-                return _swap(value, part) if swapped else value
-            except BaseException as error:
-                run.park(error)
-                return 0
-            finally:
-                run.accessed()
+                    try:
+                        value = _value(read(offset, part), part)
+                    except BaseException as error:
+                        run.park_midway(error)
+            run.accessed()
+            return _swap(value, part) if swapped else value
 
         def on_write(_uc: int, offset: int, part: int, value: int, _user: int) -> None:
-            try:
-                if run.parked is None:
-                    value &= (1 << 8 * part) - 1
-                    with self._access(run):
+            if run.parked is None:
+                value &= (1 << 8 * part) - 1
+                with self._access(run):
+                    try:
                         write(offset, part, _swap(value, part) if swapped else value)
-            except BaseException as error:
-                run.park(error)
+                    except BaseException as error:
+                        run.park_midway(error)
             run.accessed()
 
         return MmioDevice(place, size, read, write, run, (_READ(on_read), _WRITE(on_write)))
+
+
+def _read(device: MmioDevice, offset: int, size: int) -> int:
+    return _value(device.read(offset, size), size)
 
 
 def _value(value: Any, size: int) -> int:

@@ -128,6 +128,8 @@ class EngineOwner:
             elif state.parked is None:
                 on = self._report(error)
                 if on is None:
+                    if (raised := state.take_raised()) is not None:
+                        raise raised  # noqa: B904  (the guest has failed behind that)
                     raise
                 return on
         if state.parked is not None:
@@ -142,6 +144,8 @@ class EngineOwner:
             self._runner.deliver(unfinished)
             if (moved := self._runner.moved()) is not None:
                 return moved
+        if (raised := state.take_raised()) is not None:
+            raise raised
         # by the end of an inner run, or for that alone
         if m.engine.stopped and reason in ("", "signal"):
             return m.arch.pointers.same_mode(m.regs, m.read_pc())

@@ -12,7 +12,7 @@ from functools import partial
 from threading import RLock, get_ident
 from typing import NoReturn
 
-from ...errors import GuestTimeout, MachineBusy, ReentryError
+from ...errors import GuestFault, GuestTimeout, MachineBusy, ReentryError
 from .._base import Busy, Fault
 from .bounds import Bounds
 from .cpu import UnicornCpu
@@ -163,6 +163,7 @@ class Runner:
         if state.depth == 0:
             if state.why_stopped:
                 state.take_stop()
+            state.raised = None
             if target & ~cpu.arch.pointers.mode_bits != state.skip:
                 state.skip = -1  # the guest was sent elsewhere, and does not execute it again
             else:
@@ -317,10 +318,17 @@ class Runner:
                 return False
         if state.parked is not None:
             return self.displaced_or_raise()
-        if (error or state.interrupt is not None) and (on := self._failed(error)) is not None:
-            if state.ours(on) and not state.may_repeat():
-                state.unfinished = on & ~cpu.arch.pointers.mode_bits
-            return on
+        if error or state.interrupt is not None:
+            try:
+                on = self._failed(error)
+            except GuestFault:
+                if (raised := state.take_raised()) is not None:
+                    raise raised  # noqa: B904  (the guest has failed behind that)
+                raise
+            if on is not None:
+                if state.ours(on) and not state.may_repeat():
+                    state.unfinished = on & ~cpu.arch.pointers.mode_bits
+                return on
         stopped = cpu.engine.stopped or bool(state.why_stopped)
         if state.why_stopped and self._come_to_rest():
             return True
@@ -393,7 +401,8 @@ class Runner:
             self._services.failed_at = None
         if state.unfinished >= 0 and state.unfinished == cpu.read_pc():
             self.faults.go_home()
-        raise state.take_parked()
+        parked = state.take_parked()
+        raise state.take_raised() or parked
 
     def _arrived(self, until: int) -> None:
         """Check that the run has ended at `until`, and put pc there: some guests stop beside it.
@@ -419,6 +428,7 @@ class Runner:
 
         Raises:
             GuestTimeout: a bound has ended it.
+            BaseException: a device's function has raised it, and the run has come to its stop.
         """
         cpu, state = self._cpu, self._state
         reason = state.take_stop()
@@ -432,9 +442,12 @@ class Runner:
             self.deliver(unfinished)
         except BaseException:
             state.take_stop()  # one that was asked for meanwhile is not to stop the next run
+            state.raised = None
             if state.depth > 1:
                 state.note_stop("signal")
             raise
+        if (raised := state.take_raised()) is not None:
+            raise raised
         if reason in _REASONS:
             raise GuestTimeout(_REASONS[reason], pc=cpu.read_pc())
         self.stopped_by = reason
@@ -490,8 +503,9 @@ class Runner:
                     return True
                 with self.bounds.none_but_ours():
                     error = self._starts.aside(cpu.arch.pointers.same_mode(cpu.regs, pc), 0)
-                if state.take_stop() == "stop":  # a stop() that came meanwhile counts
-                    state.note_stop("stop")
+                # a stop() that came meanwhile counts, and so does what was raised
+                if (reason := state.take_stop()) in ("stop", "raised"):
+                    state.note_stop(reason)
                 if state.parked is not None:
                     self.raise_parked()
                 on = self._failed(error)

@@ -19,7 +19,7 @@ about a run here.
 | TAKE | begin() | `Runner`, on the thread that will run the guest and holds the machine's lock |
 | GIVE | finish() | `Runner`, on the same thread |
 | ENTER, LEAVE | nest() | `Runner`, on the same thread |
-| STOP | stop_for(), note_stop() | hooks, bounds, devices, signal handlers, other threads |
+| STOP | stop_for(), note_stop(), park_midway() | hooks, bounds, devices, signals, other threads |
 | TAKE_STOP | take_stop() | `Runner` and `Bounds`, on the run's thread, when the engine is at rest |
 | PARK | park() | hooks, on the run's thread, inside the engine: nothing can be raised through it |
 | UNPARK | take_parked() | `Runner`, when the engine is at rest |
@@ -51,7 +51,7 @@ from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, NESTED, RESTING
 
 #: Why a run stops. Of several reasons the one that comes last here counts.
-REASONS = "", "signal", "interrupt", "stop", "max_insns", "timeout"
+REASONS = "", "signal", "interrupt", "stop", "max_insns", "timeout", "raised"
 # A thread that stops the run waits until it is not at a call site (RunState._let_pass):
 PASSING = 50e-6  #: seconds between two looks at the run's pc
 WAITING = 10.0  #: seconds until it stops the engine in any case
@@ -142,6 +142,8 @@ class RunState:
         why_stopped: why the innermost run is to stop, one of REASONS; "": it is not.
         timed_out: depth of the run whose time is up; 0: no run's is.
         parked: the exception that a hook has raised, for the run to raise; None: there is none.
+        raised: the exception that a device's function, or a watchpoint's handler, has raised in the
+            middle of an instruction, for the run to raise where it stops; None: there is none.
         left: instructions that may still execute, one number for every run that counts them.
         due: called before each instruction of a counted run; True: an interrupt stops it there.
             None: no interrupt is pending.
@@ -180,6 +182,7 @@ class RunState:
         self.why_stopped = ""
         self.timed_out = 0
         self.parked: BaseException | None = None
+        self.raised: BaseException | None = None
         # counting
         self.left: list[int] = []
         self.due: Callable[[], bool] | None = None
@@ -328,7 +331,7 @@ class RunState:
         return not self.why_stopped
 
     def take_stop(self) -> str:
-        """Return why the run is to stop, and forget it.
+        """Return why the run is to stop, and forget it. take_raised() comes behind it.
 
         Whatever has asked for the stop has told the engine by then, so that nothing stops the next
         run.
@@ -413,11 +416,25 @@ class RunState:
             self.parked = error
         self._engine.stop()
 
+    def park_midway(self, error: BaseException) -> None:
+        """Keep what was raised in the middle of an instruction, and stop the run behind it.
+
+        Called while `regs.midway` is True.
+        """
+        if self.raised is None:
+            self.raised = error
+        self.stop_for("raised")
+
     def take_parked(self) -> BaseException:
         """Return what a hook has raised, and forget it."""
         parked, self.parked = self.parked, None
         assert parked is not None
         return parked
+
+    def take_raised(self) -> BaseException | None:
+        """Return what was raised in the middle of an instruction, if anything, and forget it."""
+        raised, self.raised = self.raised, None
+        return raised
 
     def take_interrupt(self) -> tuple[int, int] | None:
         """Return (number, pc) of the interrupt that ended the last start of the engine, if one did,

@@ -235,7 +235,7 @@ class Watches:
                 else None,
             )
         except BaseException as error:
-            state.park(error)
+            state.park_midway(error)
         regs.reported, regs.target, regs.midway = before
         state.accessed()
 
