@@ -15,7 +15,7 @@ import random
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -179,12 +179,14 @@ USUAL: dict[str, list[Callable[[], Any]]] = {
 
 
 @pytest.fixture
-def few_objects() -> Iterator[None]:
-    """What other tests have left behind is no matter of gc.collect(), which takes long where it is much."""
+def few_objects() -> None:
+    """What other tests have left behind is no matter of gc.collect(), which takes long where it is much.
+
+    It stays frozen: gc.unfreeze() would give back the million objects of conftest's pytest_collection, too, and each
+    collection of all later tests would walk over them.
+    """
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.host_code
