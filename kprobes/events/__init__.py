@@ -1,11 +1,13 @@
 """Kprobe events: Linux's one-line probe definitions, compiled once into fetch plans.
 
-`parse_event("p:crc crc32 len=$arg3:u32 head=+0($arg2):string", machine)` gives an Event: where to probe, and closures
-that fetch its arguments from Regs at a hit. Symbols and registers are looked up while parsing, so a hit only reads. A
-wrong definition raises EventError with Linux's error name and the column Linux points at.
+`parse_event("p:crc crc32 len=$arg3:u32 head=+0($arg2):string", machine)` gives an Event: where to
+probe, and closures that fetch its arguments from Regs at a hit. Symbols and registers are looked up
+while parsing, so a hit only reads. A wrong definition raises EventError with Linux's error name and
+the column Linux points at.
 
-Beyond Linux: unreadable integers are (fault) like strings, control characters in strings are escaped, an address that
-lies in no symbol counts as a function entry, and `$argN` in a return event works everywhere (see Event.enter).
+Beyond Linux: unreadable integers are (fault) like strings, control characters in strings are
+escaped, an address that lies in no symbol counts as a function entry, and `$argN` in a return event
+works everywhere (see Event.enter).
 """
 
 from __future__ import annotations
@@ -21,21 +23,49 @@ from ._siblings import check_sibling
 if TYPE_CHECKING:
     from ._program import EventProgram
 
-__all__ = ["Argument", "Event", "Scalar", "Type", "Value", "locate", "parse_event", "parse_events", "program_of",
-           "why_python"]
+__all__ = [
+    "Argument",
+    "Event",
+    "Scalar",
+    "Type",
+    "Value",
+    "locate",
+    "parse_event",
+    "parse_events",
+    "program_of",
+    "why_python",
+]
 
 
-def parse_event(text: str, machine: Machine, read: Callable[[int, int], bytes] | None = None) -> Event:
-    """Parse one definition against a machine's symbols and registers; EventError where it is wrong.
+def parse_event(
+    text: str, machine: Machine, read: Callable[[int, int], bytes] | None = None
+) -> Event:
+    """Parse one definition against a machine's symbols and registers.
 
-    read: gives text (address, bytes) as it is without probes, `k.original`; None: there are no probes.
+    Args:
+        text: the definition, as a line of Linux's kprobe_events.
+        machine: the guest; its symbols, registers and debug information give names their meaning.
+        read: gives `size` bytes of guest code at an address as they are without probes
+            (`k.original`); None: machine.read, as there are no probes.
+
+    Raises:
+        EventError: the definition is wrong; it has Linux's error name and the column.
     """
     return Parser(text, machine, read).event()
 
 
 def parse_events(texts: Iterable[str], machine: Machine) -> list[Event]:
-    """Parse definitions that live together: under one name, kind and arguments must agree and no two may be the
-    same."""
+    """Parse definitions that are to live together.
+
+    Under one name, kind and arguments must agree, and no two may be the same.
+
+    Args:
+        texts: the definitions, one each.
+        machine: the guest.
+
+    Raises:
+        EventError: a definition is wrong, or does not go with an earlier one of its name.
+    """
     events: list[Event] = []
     for text in texts:
         event = parse_event(text, machine)
@@ -47,9 +77,15 @@ def parse_events(texts: Iterable[str], machine: Machine) -> list[Event]:
 
 
 def program_of(event: Event, machine: Machine) -> EventProgram:
-    """The event as a program for k.attach(), and what its records mean: a hit then asks nobody in Python.
+    """Compile an event into an eBPF program for k.attach(); a hit then runs no Python.
 
-    Strings are cut to 511 bytes. ProgramError: only Python can do it, see why_python().
+    Strings are cut to 511 bytes. The records go to a buffer of 1 MiB of the program's own.
+
+    Returns:
+        The program, which also decodes its records.
+
+    Raises:
+        ProgramError: only Python can serve the event; why_python() says why.
     """
     from ._buffer import Buffer
     from ._program import compiled
@@ -58,7 +94,8 @@ def program_of(event: Event, machine: Machine) -> EventProgram:
 
 
 def why_python(event: Event) -> str:
-    """Why an event's hits need Python, as one clause; empty where program_of() gives a program."""
+    """Return why an event's hits need Python, as one clause; "" where program_of() gives a program.
+    """
     from ._program import why_not
 
     return why_not(event)

@@ -1,4 +1,5 @@
-"""Events that are armed: probes whose hits become records, by a program where that can be, else by Python."""
+"""Armed events: probes whose hits become records, by a program where that can be, else by Python.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from ._event import Event
 from ._filter import Filter, parse_filter
 from ._handler import Handler, handler
 from ._hist import Histogram
-from ._layout import Layout
-from ._place import Owner, Place, probe_of
+from ._layout import RecordLayout
+from ._place import EventOwner, EventPlace, probe_of
 from ._program import EventProgram, RecordReader, compiled, needs_python, shape
 from ._record import Record
 from ._recording import recorder
@@ -28,24 +29,53 @@ from ._triggers import Triggers
 
 @checked("__init__", "add")
 class TraceEvent:
-    """An event: one name, one kind, and the same arguments at one place or many. Iterating gives its records, oldest
-    first.
+    """An armed event: one name, one kind, and the same arguments, at one place or many.
+
+    Iterating gives its records, oldest first. As a context manager it is removed at the end.
 
     Attributes:
-        name, group: as defined.
-        kind: "p", "r" or "w".
-        places: its probes.
-        buffer: where its records are; other events' are there, too.
-        skipped: functions that its pattern names and that cannot be probed, with the
-            reason.
+        name: as defined.
+        group: as defined; "kprobes" where the definition has none.
+        kind: "p" (probe), "r" (return probe) or "w" (watchpoint).
+        places: the places where it is armed.
+        buffer: the buffer of its records, which other events share.
+        skipped: (place, reason) of functions that its pattern names and that cannot be probed.
+        find: gives an event by name, for triggers that switch it; None: there is none.
+        named: gives a histogram by name, which hist triggers of that name share; None: there is
+            none.
     """
 
-    def __init__(self, owner: Owner, buffer: Buffer, definitions: Sequence[Event], *, enabled: bool = True,
-                 filter: str = "",
-                 stack: bool = False, lenient: bool = False, gone: Callable[[TraceEvent], None] = lambda event: None,
-                 find: Callable[[str], TraceEvent | None] = lambda name: None,
-                 named: Callable[[str], Histogram | None] = lambda name: None) -> None:
-        """Arm it; EventError where the filter is wrong, or a place is refused, and then nothing is armed."""
+    def __init__(
+        self,
+        owner: EventOwner,
+        buffer: Buffer,
+        definitions: Sequence[Event],
+        *,
+        enabled: bool = True,
+        filter: str = "",
+        stack: bool = False,
+        lenient: bool = False,
+        gone: Callable[[TraceEvent], None] = lambda event: None,
+        find: Callable[[str], TraceEvent | None] = lambda name: None,
+        named: Callable[[str], Histogram | None] = lambda name: None,
+    ) -> None:
+        """Arm an event at all its places.
+
+        Args:
+            owner: the Kprobes that registers the probes.
+            buffer: where records go.
+            definitions: one for each place, of the same name, kind and arguments.
+            enabled: record hits from the beginning.
+            filter: which hits are recorded, in ftrace's language; "": all.
+            stack: records have the call stack of their hit.
+            lenient: skip places that are refused, as long as there is another.
+            gone: called once, when the event is removed.
+            find: see the class.
+            named: see the class.
+
+        Raises:
+            EventError: the filter is wrong, or a place is refused. Then nothing is armed.
+        """
         first = definitions[0]
         self.name = first.name
         self.group = first.group
@@ -59,84 +89,111 @@ class TraceEvent:
         self._written = Triggers(self)
         self._triggers = self._written.all
         self._filter: Filter | None = parse_filter(filter, first, owner.machine.symbols)
-        self.places, self._all = list[Place](), list[Place]()
+        self.places, self._all = list[EventPlace](), list[EventPlace]()
         self.skipped: list[tuple[str, str]] = []
         self._why = ""
         self._made: dict[Hashable, EventProgram] = {}
         self._counts: Counts | None = None
-        self._removed, self._gone = False, gone
+        self._removed = False
+        self._gone = gone
         self.add(definitions, lenient)
 
     # --- what it is
 
     @property
     def definition(self) -> Event:
-        """Of its first place."""
+        """The definition of its first place."""
         return self.places[0].definition
 
     @property
     def number(self) -> int:
-        """The event's number among the events of its buffer, which no other has: ID in its `format`."""
+        """The event's number among the events of its buffer, from 1: ID in its file `format`."""
         return self._all[0].cookie + 1
 
     @property
     def hits(self) -> int:
-        """Hits at its places, whatever the filter made of them."""
+        """The number of hits at its places, whether the filter kept them or not."""
         return sum(place.counts()[0] for place in self.places)
 
     @property
     def missed(self) -> int:
-        """Hits that nothing was made of: another probe was running, or too many calls were being followed."""
+        """The number of hits that were not served.
+
+        Another probe's handler was running, or too many calls of the function were being followed.
+        """
         return sum(place.counts()[1] for place in self.places)
 
     @property
     def why_python(self) -> str:
-        """Why its hits, or those at some places, go through Python, as one clause; "" where a program records them."""
+        """Why hits at some place are recorded by Python, as one clause; "" where a program records
+        all.
+        """
         return self._why or next((place.why for place in self.places if place.why), "")
 
     @property
     def enabled(self) -> bool:
-        """True where hits are recorded. Triggers act all the same."""
+        """True where hits are recorded. Triggers act in either case.
+
+        Setting it raises BadLocation where the event is removed, EventError where a place cannot be
+        armed any more.
+        """
         return self._recording and not self._removed
 
     @enabled.setter
     def enabled(self, on: bool) -> None:
         self._check()
         self._recording = bool(on)
-        if self.kind == "w" or (on and not self._why and not all(place.compiled or place.why for place in self.places)):
+        if self.kind == "w" or (
+            on and not self._why and not all(place.compiled or place.why for place in self.places)
+        ):
             self._rearm()
         elif self.kind != "w":
             self._switch()
 
     @property
     def filter(self) -> str:
-        """The hits that are recorded, in ftrace's language; "" or "0" for all. EventError where it is wrong:
-        then it stays as it was."""
+        """The filter: which hits are recorded, in ftrace's language; "" for all.
+
+        Setting it to "" or "0" clears it. EventError where it is wrong: then it stays as it was.
+        """
         return "" if self._filter is None else self._filter.text
 
     @filter.setter
     def filter(self, text: str) -> None:
         self._check()
-        before, self._filter = self._filter, parse_filter(text, self.definition, self._owner.machine.symbols)
+        before = self._filter
+        self._filter = parse_filter(text, self.definition, self._owner.machine.symbols)
         if before is not self._filter:
             self._rearm()
 
     def trigger(self, text: str) -> TraceEvent:
-        """Add a trigger, as ftrace writes them: "traceoff:1 if len > 3", "hist:keys=len.log2:sort=hitcount"; `!...`
-        removes it.
+        """Add a trigger, as ftrace writes them, or remove one by `!` and its text.
 
-        EventError: it is wrong, there already (EEXIST), or not there (ENOENT). Returns the event.
+        Args:
+            text: for example "traceoff:1 if len > 3", "hist:keys=len.log2:sort=hitcount".
+
+        Returns:
+            The event itself.
+
+        Raises:
+            EventError: the trigger is wrong, there already (EEXIST), or not there to be removed
+                (ENOENT).
+            BadLocation: the event is removed.
         """
         self._check()
-        before, was = bool(self._triggers), self._why
-        if self._written.write(text) and not (before and self._triggers and was and self._refused()):
+        before = bool(self._triggers)
+        was = self._why
+        if self._written.write(text) and not (
+            before and self._triggers and was and self._refused()
+        ):
             self._rearm()
-        self._why = self._mode(self.definition) if was and self._refused() else self._why  # another one
+        # another one
+        self._why = self._mode(self.definition) if was and self._refused() else self._why
         return self
 
     @property
     def triggers(self) -> list[str]:
-        """The triggers, as ftrace prints them."""
+        """The triggers, each as the text that ftrace prints."""
         return [trigger.text for trigger in self._triggers]
 
     @property
@@ -146,22 +203,32 @@ class TraceEvent:
 
     @property
     def hist(self) -> Histogram:
-        """The first of hists. BadLocation where there is none."""
+        """The first of `hists`. BadLocation where there is none."""
         if not self.hists:
-            raise BadLocation(f"event {self.name} has no histogram", hint='add one: .trigger("hist:keys=FIELD")')
+            raise BadLocation(
+                f"event {self.name} has no histogram", hint='add one: .trigger("hist:keys=FIELD")'
+            )
         return self.hists[0]
 
     @property
     def symbols(self) -> Symbols:
-        """Of its machine."""
+        """The symbols of its machine."""
         return self._owner.machine.symbols
 
     def syscalls(self) -> Callable[[int], str] | None:
-        """The names of system calls; None: nothing does."""
+        """Return what names system calls by number; None: the guest's symbols have no table of
+        them.
+        """
         return syscall_names(self._owner.machine)
 
     def remove(self) -> None:
-        """Remove the event's probes; its records and counters stay. No effect on one that is gone."""
+        """Remove the event's probes; its records and counters stay.
+
+        It has no effect on an event that is removed.
+
+        Raises:
+            MachineBusy: another thread runs the machine; the event stays armed.
+        """
         for place in self.places:
             self._drop(place)
         if not self._removed:
@@ -185,8 +252,10 @@ class TraceEvent:
         return "\n".join(str(place.definition) for place in self.places)
 
     def _repr_html_(self) -> str:
-        rows = [(r.seq, r.cpu, r.task, " ".join(f"{name}={value}" for name, value in r.args.items()))
-                for r in islice(self, 20)]
+        rows = [
+            (r.seq, r.cpu, r.task, " ".join(f"{name}={value}" for name, value in r.args.items()))
+            for r in islice(self, 20)
+        ]
         return table(repr(self)[1:-1], ("seq", "cpu", "task", "arguments"), rows)
 
     def __repr__(self) -> str:
@@ -201,12 +270,22 @@ class TraceEvent:
     # --- its places
 
     def add(self, definitions: Sequence[Event], lenient: bool = False) -> None:
-        """Arm more places, all or none; with `lenient` all that can be, one at least. EventError: what was refused."""
-        before, done = (self._why, list(self.skipped)), list[Place]()
+        """Arm the event at more places.
+
+        Args:
+            definitions: one for each place.
+            lenient: skip places that are refused, and note them in `skipped`; the last one is not
+                skipped where no other was armed.
+
+        Raises:
+            EventError: a place was refused. Then none of these places is armed.
+        """
+        before = (self._why, list(self.skipped))
+        done = list[EventPlace]()
         self._why = self._why or self._mode(definitions[0])
         try:
             for definition in definitions:
-                place = Place(definition, self.buffer)
+                place = EventPlace(definition, self.buffer)
                 try:
                     self._arm(place)
                 except EventError as error:
@@ -223,40 +302,58 @@ class TraceEvent:
         self.places += done
         self._all += done
 
-    def leave(self, places: Sequence[Place]) -> None:
-        """Some of its places go."""
+    def leave(self, places: Sequence[EventPlace]) -> None:
+        """Disarm some of its places; their hits are not counted any more."""
         for place in places:
             self._drop(place)
             self.places.remove(place)
 
     def _mode(self, definition: Event) -> str:
-        """Why hits go through Python, or ""."""
+        """Return why hits of a definition go through Python, as one clause; "" where a program can
+        do it.
+        """
         machine = self._owner.machine
         if self.kind == "w":
             return "accesses to memory are reported to Python"
         if self._stack:
             return "records have stacks"
-        return self._refused() or needs_python(machine, definition, self._filter, lambda: self._program(definition))
+        return self._refused() or needs_python(
+            machine, definition, self._filter, lambda: self._program(definition)
+        )
 
     def _refused(self) -> str:
-        """Why its triggers are Python's, or ""."""
+        """Return why its triggers need Python, as one clause; "" where a program can do them."""
         if len(self.hists) < len(self._triggers):
             return "triggers are Python's"
         return next(filter(None, map(why_not, self.hists)), "")
 
     def _program(self, definition: Event) -> EventProgram:
+        """Return the program of a definition. Definitions that fetch the same words share one."""
         key = shape(definition)
         made = self._made.get(key)
         if made is None:
             machine = self._owner.machine
-            made = self._made[key] = compiled(definition, machine.arch, machine.symbols, self.buffer, self._filter,
-                                              counts=self._counts)
+            made = self._made[key] = compiled(
+                definition,
+                machine.arch,
+                machine.symbols,
+                self.buffer,
+                self._filter,
+                counts=self._counts,
+            )
         return made
 
-    def _arm(self, place: Place) -> None:
-        """Register its probe."""
+    def _arm(self, place: EventPlace) -> None:
+        """Register the probe of a place, with a program where that can be, else with a handler.
+
+        Raises:
+            EventError: the registration was refused.
+            MachineBusy: another thread runs the machine.
+        """
         definition = place.definition
-        wanted, place.compiled, place.why = self._recording or bool(self._triggers), False, ""
+        wanted = self._recording or bool(self._triggers)
+        place.compiled = False
+        place.why = ""
         try:
             place.look(self._owner, wanted)
             if wanted and not self._why and place.attach(self._owner, self._program(definition)):
@@ -264,7 +361,9 @@ class TraceEvent:
             if self.kind == "w":
                 self._watch(place)
             else:
-                probe = probe_of(definition, self._owner.machine, self._handler(place), disabled=not wanted)
+                probe = probe_of(
+                    definition, self._owner.machine, self._handler(place), disabled=not wanted
+                )
                 self._owner.register(probe)
                 place.probe = probe
         except KprobeError as error:
@@ -273,8 +372,10 @@ class TraceEvent:
                 raise
             raise definition.refused(error) from error
 
-    def _drop(self, place: Place) -> None:
-        counts, probe = place.counts(), place.probe
+    def _drop(self, place: EventPlace) -> None:
+        """Unregister the probe of a place. Its counts so far stay with the place."""
+        counts = place.counts()
+        probe = place.probe
         if isinstance(probe, Probe) and probe.registered:
             self._owner.unregister(probe)  # MachineBusy: the place stays as it is
         elif probe is not None and not isinstance(probe, Probe):
@@ -287,7 +388,8 @@ class TraceEvent:
         """Arm all places again, after a change that their probes cannot follow.
 
         Raises:
-            EventError: of the first place that cannot be armed now; it is disabled, and the others are armed.
+            EventError: of the first place that cannot be armed now; it is disabled, and the others
+                are armed.
         """
         refused: EventError | None = None
         self._made.clear()
@@ -306,18 +408,25 @@ class TraceEvent:
             raise refused
 
     def _counting(self, programs: bool) -> None:
-        """Have the event's histograms counted by programs, or by Python."""
+        """Choose who counts the event's histograms.
+
+        Args:
+            programs: True: the event's programs; False: Python.
+        """
         if self._counts is not None:
             self._counts.give_back()
         self._counts = Counts(self.hists) if programs and self.hists else None
         self._record()
 
     def _record(self) -> None:
+        """Tell programs that count histograms whether hits become records, too."""
         if self._counts is not None:
             self._counts.record(self._recording)
 
     def _switch(self) -> None:
-        """Probes stand where there is something to be done."""
+        """Enable or disable the probes: they are wanted while hits are recorded, or there are
+        triggers.
+        """
         self._record()
         wanted = self._recording or bool(self._triggers)
         for place in self.places:
@@ -327,25 +436,48 @@ class TraceEvent:
                 (self._owner.enable if wanted else self._owner.disable)(probe)
 
     def _check(self) -> None:
+        """Check that the event is not removed. Raises BadLocation."""
         if self._removed:
             raise BadLocation(f"event {self.name} is removed", hint="define it again")
 
     # --- hits in Python
 
-    def _handler(self, place: Place) -> Handler:
+    def _handler(self, place: EventPlace) -> Handler:
+        """Return the handler of a place's probe: the machine's own recorder where it has one, or
+        Python's.
+        """
         event, machine = place.definition, self._owner.machine
-        plain = handler(event, machine, self.buffer, place.cookie, self._filter, self._triggers, self, self._stack)
+        plain = handler(
+            event,
+            machine,
+            self.buffer,
+            place.cookie,
+            self._filter,
+            self._triggers,
+            self,
+            self._stack,
+        )
         if self._triggers or self._stack:
             return plain
-        place.reader = RecordReader(event, Layout(event), machine.symbols)
-        return recorder(event, machine, self.buffer, place.reader.layout, place.cookie, self._filter, None, plain)
+        place.reader = RecordReader(event, RecordLayout(event), machine.symbols)
+        return recorder(
+            event,
+            machine,
+            self.buffer,
+            place.reader.layout,
+            place.cookie,
+            self._filter,
+            None,
+            plain,
+        )
 
-    def _watch(self, place: Place) -> None:
+    def _watch(self, place: EventPlace) -> None:
+        """Set the watchpoint of a place, where anything is to be done at its hits."""
         d = place.definition
         if self._recording or self._triggers:
             place.probe = self._owner.watchpoint(d.address, d.size, d.access, self._handler(place))
 
     @property
     def stack_of(self) -> Callable[[Regs], tuple[int, ...]]:
-        """Gives the stack of a hit: pc and return addresses, innermost first."""
+        """A function that gives the stack of a hit: pc and return addresses, innermost first."""
         return self._owner.kept_stack

@@ -1,4 +1,4 @@
-"""The buffer where records wait to be read: of events whose hits run programs, and of those whose hits run Python."""
+"""The buffer in which records wait to be read, whether a program or Python has written them."""
 
 from __future__ import annotations
 
@@ -20,51 +20,85 @@ BYTES: Final = 1 << 23
 KERNEL: Final = 1 << 16  #: bytes of a buffer in a kernel's memory
 RECORDS: Final = 1 << 20
 _HEAD: Final = struct.Struct("=QQ")
-# number of the record; cookie of the member whose it is; what its record() wants: bytes of a program, or values
+# number of the record; cookie of the member whose it is; what its record() wants: bytes of a
+# program, or values
 Row = tuple[Any, ...]
 
 
-class Member(Protocol):
-    """A place of an event."""
+class BufferMember(Protocol):
+    """A place of an event, as a buffer knows it."""
 
     def wrote(self, data: bytes) -> bool:
         """Return True where the place's program may have written a record."""
         ...
 
-    def record(self, row: Row) -> Record: ...
+    def record(self, row: Row) -> Record:
+        """Return the record that a row is, with values by name."""
 
 
 class Buffer:
-    """Records of any number of events, oldest first. When it is full, the oldest go and are counted.
+    """Records of any number of events, oldest first. When it is full, the oldest are dropped.
 
     Attributes:
-        ring, state: maps that programs use.
-        members: who they are, by the cookies of their programs.
-        words: state, for Python.
-        rows: what is there, but for what programs have put into the ring since pull().
+        ring: the map into which programs write records.
+        state: the map of two words that programs read and write: records so far, and whether any
+            are taken.
+        words: the same two words for Python (indices SEQ and ON of _layout).
+        members: places of events, by the cookies of their records.
+        limit: records that `rows` holds at most.
+        rows: the records, but for those that programs have put into the ring since pull().
+        shot: the rows that the last snapshot() has put aside.
+        dropped: records that went when it was full, or that a guest had written over.
     """
 
     def __init__(self, records: int = RECORDS, size: int = BYTES) -> None:
-        self.ring = Ring(Spec(type=MapType.RINGBUF, name="records", max_entries=size, flags=OVERWRITE,
-                              order=sys.byteorder))
-        self.state = Array(Spec(type=MapType.ARRAY, name="state", key_size=4, value_size=16, max_entries=1,
-                                order=sys.byteorder))
+        """Make an empty buffer that takes records.
+
+        Args:
+            records: how many rows it holds at most.
+            size: bytes of the ring that programs write into; a power of two.
+        """
+        self.ring = Ring(
+            Spec(
+                type=MapType.RINGBUF,
+                name="records",
+                max_entries=size,
+                flags=OVERWRITE,
+                order=sys.byteorder,
+            )
+        )
+        self.state = Array(
+            Spec(
+                type=MapType.ARRAY,
+                name="state",
+                key_size=4,
+                value_size=16,
+                max_entries=1,
+                order=sys.byteorder,
+            )
+        )
         self.words = self.state.block.view[:16].cast("Q")
         self.words[ON] = 1
-        self.members: list[Member] = []
+        self.members: list[BufferMember] = []
         self.limit, self.rows = records, deque[Row]()
         self.shot: list[Row] = []
         self.dropped = 0
 
     @classmethod
     def of(cls, machine: Machine, size: int = BYTES) -> Buffer:
-        """Make a buffer of a size that the guest has room for, where programs run there."""
+        """Make a buffer for a machine.
+
+        Args:
+            machine: where programs run in the guest's own memory, the ring is made small enough for
+                it.
+            size: bytes of the ring, at most.
+        """
         view = machine.guest_view
         return cls(size=size if view is None or view.reads else min(size, KERNEL))
 
     @property
     def on(self) -> bool:
-        """True where records are taken (tracing_on)."""
+        """True where records are taken: ftrace's file tracing_on."""
         self.state.settle()
         return bool(self.words[ON])
 
@@ -75,12 +109,16 @@ class Buffer:
 
     @property
     def lost(self) -> int:
-        """Records for which there was no room."""
+        """The number of records for which there was no room."""
         self.ring.settle()
         return self.dropped + self.ring.lost
 
     def pull(self) -> deque[Row]:
-        """All rows, in order, what programs have written included."""
+        """Move what programs have written from the ring to the rows.
+
+        Returns:
+            All rows, in the order of their numbers: the buffer's own list, which changes.
+        """
         rows = self.rows
         self.ring.settle()
         new: list[Row] = [(*_HEAD.unpack_from(data), data) for data in self.taken(self._whose)]
@@ -95,14 +133,22 @@ class Buffer:
         return rows
 
     def taken(self, sound: Callable[[bytes], bool]) -> Iterable[bytes]:
-        """Records of programs; those out of a guest, which may have written over them, only where they are sound."""
+        """Take the records that programs have written out of the ring.
+
+        Args:
+            sound: tells whether bytes are a record. It is asked only where the ring lies in a
+                guest's memory, as the guest may have written over it.
+        """
         return self._sound(sound) if self.ring.copies else self.ring
 
     def _whose(self, data: bytes) -> bool:
+        """Return True where bytes may be a record of the place whose cookie they have."""
         cookie = _HEAD.unpack_from(data)[1] if len(data) >= _HEAD.size else len(self.members)
         return cookie < len(self.members) and self.members[cookie].wrote(data)
 
     def _sound(self, sound: Callable[[bytes], bool]) -> Iterator[bytes]:
+        """Yield records of a ring in guest memory that are sound, and count the others as dropped.
+        """
         for data in self.ring:
             if sound(data):
                 yield data
@@ -112,7 +158,9 @@ class Buffer:
             self.ring.drop()
 
     def settle(self) -> None:
-        """Have what programs in a guest have recorded and counted: before a hit that Python records there."""
+        """Fetch what programs in a guest have recorded and counted. Called before Python records a
+        hit there.
+        """
         self.ring.settle()
         self.state.settle()
 
@@ -120,14 +168,22 @@ class Buffer:
         for row in list(self.pull()):
             yield self.members[row[1]].record(row)
 
-    def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> list[str]:
-        """Return the lines that make a row of a hit (see Store)."""
+    def lines(
+        self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]
+    ) -> list[str]:
+        """Return the lines of Python by which a generated handler appends a row (Store.lines of
+        _handler).
+        """
         names |= {"rows": self.rows, "buffer": self}
         return ["if len(rows) >= buffer.limit:", "    buffer.dropped += 1", "    rows.popleft()",
                 f"rows.append((number, {cookie}, ({values}), {cpu}, who, back, {stack}))"]
 
-    def admit(self, member: Member) -> int:
-        """A cookie for another member."""
+    def admit(self, member: BufferMember) -> int:
+        """Enter a place.
+
+        Returns:
+            Its cookie: the second word of its records, and its index in `members`.
+        """
         self.members.append(member)
         return len(self.members) - 1
 
@@ -137,10 +193,11 @@ class Buffer:
         self.rows.clear()
 
     def snapshot(self) -> None:
-        """Put what there is aside, as `shot`, and begin anew."""
+        """Put the rows aside as `shot`, in place of an earlier snapshot, and begin anew."""
         self.shot = list(self.pull())
         self.rows.clear()
 
 
 def _number(row: Row) -> int:
+    """Return the number of the record that a row is."""
     return int(row[0])

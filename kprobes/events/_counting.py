@@ -1,4 +1,4 @@
-"""Histograms in an event's program."""
+"""Histograms that an event's eBPF program counts: the instructions for it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from ._writer import Part, Writer
 
 COLUMNS: Final = 56  #: keys and values that the stack has room for
 _TEMPORARY: Final = 16  # bytes at the stack's end that the writer uses
-_LOOKUP, _UPDATE, _TIME, _FUNC_IP = 1, 2, 5, 173
+_LOOKUP = 1
+_UPDATE = 2
+_TIME = 5
+_FUNC_IP = 173
 _NO_KEYS: Final = ("execname", "stacktrace")
 
 
 def why_not(hist: Histogram) -> str:
-    """Why a histogram's hits need Python, as one clause; empty where a program can count them."""
+    """Return why a histogram needs Python, as one clause; "" where a program can count it."""
     if hist.filter is not None and not hist.filter.compilable:
         return "a histogram's filter looks at more than numbers"
     for column in hist.keys:
@@ -33,44 +36,73 @@ def why_not(hist: Histogram) -> str:
 
 
 class Counts:
-    """The histograms of an event that a program counts, and its switch.
+    """The histograms of an event while its program counts them, and the switch of its records.
 
-    maps: by name, the switch first. Made, they have what was counted before; give_back() gives it back.
+    Making it moves what Python has counted into the programs' tables; give_back() moves it back.
+
+    Attributes:
+        maps: the program's maps by name: the switch first, then two for each histogram.
     """
 
     def __init__(self, hists: Sequence[Histogram]) -> None:
+        """Lend the tables of histograms to a program.
+
+        Args:
+            hists: the histograms; why_not() is "" for each.
+        """
         self._hists = tuple(hists)
-        self._switch = Array(Spec(type=MapType.ARRAY, name="switch", key_size=4, value_size=8, max_entries=1,
-                                  order=sys.byteorder))
+        self._switch = Array(
+            Spec(
+                type=MapType.ARRAY,
+                name="switch",
+                key_size=4,
+                value_size=8,
+                max_entries=1,
+                order=sys.byteorder,
+            )
+        )
         self.maps: dict[int | str, Map] = {"switch": self._switch}
         for n, hist in enumerate(self._hists):
             table = hist.lend()
             self.maps |= {f"histogram {n}": table.state, f"entries {n}": table.entries}
 
     def record(self, on: bool) -> None:
-        """Have hits become records, too, or not."""
+        """Set whether the program makes a record of each hit, besides counting it."""
         self._switch.settle()
         self._switch[0] = int(on)
 
     def parts(self, event: Event, first: int) -> list[Part]:
-        """Return what writes the histograms. first: number of the first histogram's first map."""
+        """Return what writes the instructions of each histogram.
+
+        Args:
+            event: the event, whose arguments are counted.
+            first: number of the first histogram's first map among the program's maps.
+        """
         return [Counting(event, hist, n, first + 2 * n) for n, hist in enumerate(self._hists)]
 
     def give_back(self) -> None:
-        """Python counts again."""
+        """Let Python count the histograms again, with what programs have counted."""
         for hist in self._hists:
             hist.give_back()
 
 
 class Counting:
-    """The work of a histogram at a hit (a writer's part). r6: context, r7: the entry, r8: the state.
+    """Writes the instructions by which a program counts a hit in one histogram (a writer's Part).
 
-    number: of the histogram in the program. state: number of its first map.
+    The program has r6: the context, r7: the histogram's entry, r8: the histogram's state.
     """
 
     _w: Writer
 
     def __init__(self, event: Event, hist: Histogram, number: int, state: int) -> None:
+        """Prepare.
+
+        Args:
+            event: the event, whose arguments are counted.
+            hist: the histogram.
+            number: its number in the program, which makes its labels unique.
+            state: number of its map of state; the next one has its entries.
+        """
         self._event = event
         self._hist = hist
         self._number = number
@@ -79,6 +111,7 @@ class Counting:
         self._new = self._key - 8 * (1 + len(hist.values))
 
     def __call__(self, w: Writer) -> None:
+        """Append the instructions to a program."""
         self._w, over = w, self._name("over")
         w.code += lddw(8, self._state, isa.MAP_VALUE, 0)
         w.op(isa.MEM | isa.DW | isa.LDX, 1, 8, 8 * PAUSED)
@@ -95,11 +128,17 @@ class Counting:
         w.label(over)
 
     def _name(self, text: str) -> str:
+        """Return a label's name that no other histogram of the program has."""
         return f"histogram {self._number} {text}"
 
     def _part(self, n: int, column: Column) -> None:
-        """A column of the key, or its fault bit."""
-        w, at, failed, done = self._w, self._key + 8 * (1 + n), self._name(f"no key {n}"), self._name(f"key {n}")
+        """Write the n-th word of the key on the stack; where it cannot be fetched, 0 and a fault
+        bit.
+        """
+        w = self._w
+        at = self._key + 8 * (1 + n)
+        failed = self._name(f"no key {n}")
+        done = self._name(f"key {n}")
         self._fetch(column, failed)
         if column.modifier == "log2":
             self._log2(n, column)
@@ -117,7 +156,9 @@ class Counting:
             w.label(done)
 
     def _fetch(self, column: Column, failed: str) -> None:
-        """r3: what a column is made of."""
+        """Load into r3 the number that a column is made of, before its modifier; go to `failed`
+        without it.
+        """
         field = column.field
         assert field is not None
         if field.number >= 0:
@@ -126,8 +167,12 @@ class Counting:
             _COMMON[field.python](self._w)
 
     def _log2(self, n: int, column: Column) -> None:
-        """r3: bits of r3 - 1, and 0 for what is not above 0."""
-        w, low, done = self._w, self._name(f"low {n}"), self._name(f"log2 {n}")
+        """Turn r3 into the bits of r3 - 1 (ftrace's .log2); 0 for what is not above 0. n: the
+        column's number.
+        """
+        w = self._w
+        low = self._name(f"low {n}")
+        done = self._name(f"log2 {n}")
         w.jump((isa.JSLE if column.signed else isa.JEQ) | isa.JMP, low, 3)
         w.op(isa.ADD | isa.ALU64, 3, imm=-1)
         w.op(isa.MOV | isa.ALU64, 1)
@@ -146,8 +191,10 @@ class Counting:
         w.label(done)
 
     def _bucket(self, n: int, column: Column) -> None:
-        """r3: where its bucket begins, below it."""
-        w, down, done = self._w, self._name(f"negative {n}"), self._name(f"bucket {n}")
+        """Round r3 down to a multiple of the column's bucket width. n: the column's number."""
+        w = self._w
+        down = self._name(f"negative {n}")
+        done = self._name(f"bucket {n}")
         if column.signed:
             w.jump(isa.JSLT | isa.JMP, down, 3)
         w.op(isa.MOV | isa.X | isa.ALU64, 1, 3)
@@ -165,8 +212,11 @@ class Counting:
             w.label(done)
 
     def _find(self) -> None:
-        """r7: the key's entry, a new one where there is none; a hit without room is dropped."""
-        w, there = self._w, self._name("there")
+        """Point r7 at the key's entry, a new one where there is none; count the hit as dropped
+        without room.
+        """
+        w = self._w
+        there = self._name("there")
         self._lookup()
         w.jump(isa.JNE | isa.JMP, there, 0)
         for at in range(self._new, self._key, 8):
@@ -184,25 +234,29 @@ class Counting:
         w.op(isa.MOV | isa.X | isa.ALU64, 7, 0)
 
     def _lookup(self) -> None:
+        """Look the key up; r0 is its entry's address, 0 where there is none."""
         self._arguments()
         self._w.op(isa.CALL | isa.JMP, imm=_LOOKUP)
 
     def _arguments(self) -> None:
-        """r1, r2: the entries, and the key."""
+        """Load r1 with the map of entries, and r2 with the key's address."""
         w = self._w
         w.code += lddw(1, self._state + 1, isa.MAP, 0)
         w.op(isa.MOV | isa.X | isa.ALU64, 2, 10)
         w.op(isa.ADD | isa.ALU64, 2, imm=self._key)
 
     def _count(self, base: int, at: int) -> None:
+        """Add 1 to the 64-bit word at an offset from a register."""
         w = self._w
         w.op(isa.MEM | isa.DW | isa.LDX, 1, base, at)
         w.op(isa.ADD | isa.ALU64, 1, imm=1)
         w.op(isa.MEM | isa.DW | isa.STX, base, 1, at)
 
     def _add(self, n: int, column: Column) -> None:
-        """Add a value to its sum; what cannot be fetched is nothing."""
-        w, failed = self._w, self._name(f"no value {n}")
+        """Add the n-th value to its sum in the entry; nothing is added where it cannot be fetched.
+        """
+        w = self._w
+        failed = self._name(f"no value {n}")
         if column.field is None:
             return self._count(7, 8 * (1 + n))
         self._fetch(column, failed)
@@ -213,23 +267,28 @@ class Counting:
 
 
 def _called(w: Writer) -> None:
-    """r3: the function whose return is probed."""
+    """Load into r3 the address of the function whose return is probed."""
     w.op(isa.MOV | isa.X | isa.ALU64, 1, 6)
     w.op(isa.CALL | isa.JMP, imm=_FUNC_IP)
     w.op(isa.MOV | isa.X | isa.ALU64, 3, 0)
 
 
 def _time(w: Writer, unit: int) -> None:
-    """r3: the host's time, in units of so many ns."""
+    """Load into r3 the host's time in units of so many ns."""
     w.op(isa.CALL | isa.JMP, imm=_TIME)
     w.op(isa.MOV | isa.X | isa.ALU64, 3, 0)
     if unit > 1:
         w.op(isa.DIV | isa.ALU64, 3, imm=unit)
 
 
-#: fields that are no arguments, by their Python -> what puts them into r3; programs run where there is one CPU, and no
-#: tasks
+#: fields that are no arguments, by their Python -> what puts them into r3; programs run where there
+#: is one CPU, and no tasks
 _COMMON: Final[Mapping[str, Callable[[Writer], None]]] = {
-    "func": _called, "back": lambda w: w.context(3, PC), "regs.pc": lambda w: w.context(3, PC),
-    "now()": lambda w: _time(w, 1), "now() // 1000": lambda w: _time(w, 1000),
-    "pid(regs)": lambda w: w.op(isa.MOV | isa.ALU64, 3), "regs.cpu": lambda w: w.op(isa.MOV | isa.ALU64, 3)}
+    "func": _called,
+    "back": lambda w: w.context(3, PC),
+    "regs.pc": lambda w: w.context(3, PC),
+    "now()": lambda w: _time(w, 1),
+    "now() // 1000": lambda w: _time(w, 1000),
+    "pid(regs)": lambda w: w.op(isa.MOV | isa.ALU64, 3),
+    "regs.cpu": lambda w: w.op(isa.MOV | isa.ALU64, 3),
+}

@@ -1,7 +1,8 @@
-"""Histograms in memory that programs count in.
+"""Counts of histograms: Python's, and those in the memory of maps in which programs count.
 
-A key is a row of u64: bits that say which columns could not be fetched, then a word for each column: the bucket where
-it has buckets, sign-extended where its field is signed. A value is the hit count, then the sums, which wrap at 64 bits.
+In a map, a key is a row of u64: bits that say which columns could not be fetched, then a word for
+each column: the bucket where it has buckets, sign-extended where its field is signed. A value is
+the hit count, then the sums, which wrap at 64 bits.
 """
 
 from __future__ import annotations
@@ -19,29 +20,37 @@ Wrap = Callable[[int], int]
 
 
 class Words:
-    """A codec of rows of u64 (tuples)."""
+    """A codec of map keys and values that are rows of u64: bytes in a map, tuples in Python."""
 
     def __init__(self, count: int) -> None:
+        """Make a codec of rows of `count` words."""
         self._struct = struct.Struct(f"={count}Q")
 
     def load(self, raw: bytes) -> tuple[int, ...]:
+        """Return the words of a row's bytes."""
         return self._struct.unpack(raw)
 
     def store(self, value: Sequence[int]) -> bytes:
+        """Return the bytes of a row's words."""
         return self._struct.pack(*value)
 
 
 class Counted:
-    """The counts of a histogram, and of all that share it by name.
+    """The counts of a histogram, which all histograms of one name share.
 
     Attributes:
-        entries: key -> hit count and sums.
-        state: PAUSED, HITS, DROPPED.
-        table: where both are while programs count; None: here.
-        borrowers: events whose programs do.
+        entries: key -> hit count and sums; empty while programs count.
+        state: three words, PAUSED, HITS and DROPPED; of no meaning while programs count.
+        table: the table of both while programs count; None: Python alone counts.
+        borrowers: number of events whose programs count in the table.
     """
 
     def __init__(self, paused: bool) -> None:
+        """Begin without entries.
+
+        Args:
+            paused: no hits are counted until it is continued.
+        """
         self.entries: dict[tuple[Any, ...], list[int]] = {}
         self.state = [int(paused), 0, 0]
         self._table: CountTable | None = None
@@ -49,6 +58,7 @@ class Counted:
 
     @property
     def table(self) -> CountTable | None:
+        """The table in which programs count, brought up to date; None: Python alone counts."""
         if self._table is not None:
             self._table.settle()
         return self._table
@@ -59,30 +69,59 @@ class Counted:
 
     @property
     def words(self) -> MutableSequence[int] | memoryview:
+        """The state (PAUSED, HITS, DROPPED), to be read and written, wherever it is now."""
         return self.state if (table := self.table) is None else table.words
 
 
 class CountTable:
-    """The table that programs count a histogram in.
-
-    keys: for each column, what makes a number of a word. values: sums.
+    """The maps in which programs count a histogram.
 
     Attributes:
-        state, entries: the maps.
-        words: the state (PAUSED, HITS, DROPPED), for Python.
+        state: the map with the state.
+        entries: the map from keys to hit counts and sums.
+        words: the state's words (PAUSED, HITS, DROPPED), for Python.
     """
 
     def __init__(self, keys: Iterable[Wrap], values: int, size: int) -> None:
+        """Make empty maps.
+
+        Args:
+            keys: for each column of the key, a function from the word in a map to the column's
+                number.
+            values: number of sums.
+            size: entries at most.
+        """
         self._keys = tuple(keys)
-        self.state = Array(Spec(type=MapType.ARRAY, name="histogram", key_size=4, value_size=24, max_entries=1,
-                                order=sys.byteorder))
+        self.state = Array(
+            Spec(
+                type=MapType.ARRAY,
+                name="histogram",
+                key_size=4,
+                value_size=24,
+                max_entries=1,
+                order=sys.byteorder,
+            )
+        )
         self.words = self.state.block.view[:24].cast("Q")
-        key, value = 1 + len(self._keys), 1 + values
-        self.entries = Hash(Spec(type=MapType.HASH, name="entries", key_size=8 * key, value_size=8 * value,
-                                 max_entries=size, key=Words(key), value=Words(value), order=sys.byteorder))
+        key = 1 + len(self._keys)
+        value = 1 + values
+        self.entries = Hash(
+            Spec(
+                type=MapType.HASH,
+                name="entries",
+                key_size=8 * key,
+                value_size=8 * value,
+                max_entries=size,
+                key=Words(key),
+                value=Words(value),
+                order=sys.byteorder,
+            )
+        )
 
     def settle(self) -> None:
-        """Have what programs of a remote guest have counted; entries that it has written over are dropped."""
+        """Fetch what programs in a guest have counted; entries that the guest has written over are
+        dropped.
+        """
         self.state.settle()
         self.entries.settle()
         if lost := self.entries.lost:
@@ -90,13 +129,27 @@ class CountTable:
             self.entries.lost = 0
 
     def rows(self) -> dict[tuple[Any, ...], list[int]]:
-        """The counts: key -> hit count and sums, as Histogram has them."""
-        return {tuple([None if faults >> n & 1 else wrap(word)
-                       for n, (wrap, word) in enumerate(zip(self._keys, words, strict=True))]): list(counts)
-                for (faults, *words), counts in self.entries.items()}
+        """Return the counts: key -> hit count and sums, as Histogram has them."""
+        return {
+            tuple(
+                [
+                    None if faults >> n & 1 else wrap(word)
+                    for n, (wrap, word) in enumerate(zip(self._keys, words, strict=True))
+                ]
+            ): list(counts)
+            for (faults, *words), counts in self.entries.items()
+        }
 
     def add(self, key: tuple[Any, ...], counts: Iterable[int]) -> bool:
-        """Add what Python has counted to a key's hit count and sums; False: there is no room for the key."""
+        """Add counts to a key's hit count and sums.
+
+        Args:
+            key: a number for each column; None for one that could not be fetched.
+            counts: what is added to the hit count, then to each sum.
+
+        Returns:
+            False: there is no room for another key.
+        """
         faults = sum(1 << n for n, part in enumerate(key) if part is None)
         words = (faults, *((part or 0) & U64 for part in key))
         before = self.entries.get(words)

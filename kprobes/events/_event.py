@@ -16,36 +16,47 @@ from ..symbols import CONTROLS, Symbol, Symbols
 
 Saved = Sequence[Any]  #: a return event's `$argN` as they were at entry; None where unreadable
 Scalar = int | float | str | None
-#: of debug information's types also structures and arrays of arrays: Members, and tuples of anything
+#: of debug information's types also structures and arrays of arrays: Members, and tuples of
+#: anything
 Value = Scalar | tuple[Any, ...] | Mapping[str, Any]
 Read = Callable[[Regs, Saved], int]
 Plan = Callable[[Regs, Saved], Value]
 
 
 @frozen
-class AtEntry:
-    """A value that a return event keeps of its function's entry, besides arguments by number. name: of the variable."""
+class KeptAtEntry:
+    """A value that a return event keeps of its function's entry, besides arguments by number.
+
+    Attributes:
+        name: the variable's.
+        read: fetches it at the entry.
+    """
 
     name: str
     read: Plan = field(eq=False, repr=False)
 
 
-#: quote around a text -> how characters are shown there: the whole is a string as Python and C write it
-_WITHIN = {"": CONTROLS, **{quote: CONTROLS | {ord(char): "\\" + char for char in ("\\", quote)} for quote in "\"'"}}
+#: quote around a text -> how characters are shown there: the whole is a string as Python and C
+#: write it
+_WITHIN = {
+    "": CONTROLS,
+    **{quote: CONTROLS | {ord(char): "\\" + char for char in ("\\", quote)} for quote in "\"'"},
+}
 _REFUSALS = {NotAnInstruction: "BAD_INSN_BNDRY", NotFunctionEntry: "BAD_RETPROBE"}
 
 
 @frozen(kw_only=True)
 class Type:
-    """How a word or memory is understood.
+    """How a word, or memory, is understood and shown.
 
     Attributes:
         name: as written, without the array's count.
-        style: "u", "s", "x", "char", "string", "symbol" or "symstr"; "f": a floating-point number; "value": whatever
-            debug information says that it is.
+        style: "u", "s", "x", "char", "string", "symbol" or "symstr"; "f": a floating-point number;
+            "value": whatever debug information says that it is.
+        bits: width of the number in bits.
         size: bytes in memory.
-        bits, shift: the part of them that counts.
-        count: elements of an array, 0: not an array.
+        shift: bits below the number, which do not count.
+        count: elements of an array; 0: not an array.
         limit: bytes of a string at most; 0: up to its NUL.
     """
 
@@ -58,13 +69,15 @@ class Type:
     limit: int = 0
 
     def show(self, value: Value) -> str:
-        """A value as ftrace prints it; None is unreadable memory."""
+        """Return a value as ftrace prints it; "(fault)" for None, which is unreadable memory."""
         if isinstance(value, tuple):
             return f"{{{','.join(map(self.show, value))}}}"
         if value is None:
             return "(fault)"
         if isinstance(value, Mapping):
-            return f"{{{','.join(f'{name}={self.show(member)}' for name, member in value.items())}}}"
+            return (
+                f"{{{','.join(f'{name}={self.show(member)}' for name, member in value.items())}}}"
+            )
         if isinstance(value, float):
             return shown_float(value, self.bits)
         if isinstance(value, int):
@@ -74,7 +87,12 @@ class Type:
 
 
 def shown_float(value: float, bits: int) -> str:
-    """A floating-point number by as few digits as tell it apart from its neighbours. bits: of its type."""
+    """Return a floating-point number with as few digits as tell it apart from its neighbours.
+
+    Args:
+        value: the number.
+        bits: of its type: 32 or 64.
+    """
     if bits == 32 and math.isfinite(value):
         for digits in range(6, 10):
             text = f"{value:.{digits}g}"
@@ -85,8 +103,16 @@ def shown_float(value: float, bits: int) -> str:
 
 @frozen(kw_only=True)
 class Argument:
-    """An argument `name=fetch[:type]`: `text` is what stands behind the equals sign, `position` the word's
-    column, `read` its plan."""
+    """An argument `name=fetch[:type]` of an event.
+
+    Attributes:
+        name: as written, or made up.
+        text: what stands behind the equals sign.
+        type: of its value.
+        position: column of the argument in the definition.
+        read: fetches its value at a hit.
+        source: the parsed fetch.
+    """
 
     name: str
     text: str
@@ -101,19 +127,23 @@ class Event:
     """A parsed event; str() gives its normalized definition.
 
     Attributes:
-        kind: "p", "r", or "w" for accesses to memory: there address is the memory's, size its
-            bytes, access "r", "w" or
-        "rw", and watched how the place is written.
-        symbol: as written (`module:name` too), None for a bare address.
-        offset: bytes from symbol.
-        address: of the place.
+        kind: "p", "r", or "w" for accesses to memory.
+        group: as written, or "kprobes"; of f events "fprobes".
+        name: as written, or made of the place.
+        symbol: as written (`module:name` too); None for a bare address.
+        offset: bytes from the symbol.
+        address: of the place; of a "w" event, of the memory.
         target: the same with mode bits (ARM: bit 0), what a probe's addr= takes.
-        maxactive: 0 where not given.
-        saves: what a return event wants from entry: arguments (from 0), and others.
-        semaphore: address of the 16 bits that count who looks at this place; 0: there are none.
-        written: "f" where it was written as an f event; else "".
+        maxactive: calls that a return event follows at once; 0: as many as are usual.
+        args: what is fetched at a hit.
+        saves: what a return event keeps of the function's entry: arguments (from 0), and others.
         text: the definition, its words joined by single blanks.
         position: column of the place in it.
+        watched: of a "w" event, how the place is written; else "".
+        access: of a "w" event, "r", "w" or "rw"; else "".
+        size: of a "w" event, bytes of the memory; else 0.
+        semaphore: address of the 16 bits that count who traces this marker; 0: there are none.
+        written: "f" where it was written as an f event; else "".
     """
 
     kind: str
@@ -125,7 +155,7 @@ class Event:
     target: int
     maxactive: int
     args: tuple[Argument, ...]
-    saves: tuple[int | AtEntry, ...]
+    saves: tuple[int | KeptAtEntry, ...]
     text: str
     position: int
     watched: str = ""
@@ -145,39 +175,85 @@ class Event:
         return " ".join([head, *(f"{arg.name}={arg.text}" for arg in self.args)])
 
     def enter(self, regs: Regs) -> tuple[Value, ...]:
-        """At the function entry of a return event: the arguments to hand to fetch() as `saved`."""
+        """Fetch at the function's entry what a return event keeps.
+
+        Returns:
+            The values for fetch()'s `saved`, in the order of `saves`; None where memory is
+            unreadable.
+        """
         return tuple([_argument(regs, n) for n in self.saves])
 
     def fetch(self, regs: Regs, saved: Saved = ()) -> tuple[Value, ...]:
-        """The arguments' values at a hit; None where guest memory is unreadable, tuples for arrays."""
+        """Return the arguments' values at a hit.
+
+        Args:
+            regs: the registers at the hit.
+            saved: of a return event, what enter() gave; of a "w" event, the value before, the value
+                after, and the address.
+
+        Returns:
+            A value for each argument: None where guest memory is unreadable, a tuple for an array.
+        """
         return tuple([arg.read(regs, saved) for arg in self.args])
 
     def format(self, values: Sequence[Value], return_address: int = 0) -> str:
-        """A hit as a line of ftrace's: `name: (sym+0xOFF/0xSIZE) a=0x1`; a return event's wants where it returns to, a
-        watch event's who accessed."""
+        """Return a hit as ftrace prints it: `name: (sym+0xOFF/0xSIZE) a=0x1`.
+
+        Args:
+            values: as fetch() gives them.
+            return_address: where a return event's function returns to; of a "w" event, the
+                instruction that accessed. Not used for "p".
+        """
         back = "" if self.kind == "p" else locate(self._symbols, return_address)
         where = {"p": self._where, "w": back}.get(self.kind, f"{back} <- {self._where}")
-        shown = [f" {arg.name}={arg.type.show(value)}" for arg, value in zip(self.args, values, strict=True)]
+        shown = [
+            f" {arg.name}={arg.type.show(value)}"
+            for arg, value in zip(self.args, values, strict=True)
+        ]
         return f"{self.name}: ({where}){''.join(shown)}"
 
     def as_dict(self, values: Sequence[Value], return_address: int = 0) -> dict[str, object]:
-        """A hit as a record for JSON: the event's own facts, and `args` by name. Return events add where they return
-        to."""
-        record = {name: getattr(self, name) for name in ("group", "name", "kind", "symbol", "offset", "address")}
+        """Return a hit as a record for JSON: the event's own facts, and the values by name under
+        `args`.
+
+        Args:
+            values: as fetch() gives them.
+            return_address: where a return event's function returns to; of a "w" event, the
+                instruction that accessed. Not used for "p".
+        """
+        record = {
+            name: getattr(self, name)
+            for name in ("group", "name", "kind", "symbol", "offset", "address")
+        }
         if self.kind == "r":
-            record |= {"return_address": return_address, "caller": locate(self._symbols, return_address)}
+            record |= {
+                "return_address": return_address,
+                "caller": locate(self._symbols, return_address),
+            }
         if self.kind == "w":
-            record |= {"access": self.access, "size": self.size, "caller": locate(self._symbols, return_address)}
-        return record | {"args": {arg.name: value for arg, value in zip(self.args, values, strict=True)}}
+            record |= {
+                "access": self.access,
+                "size": self.size,
+                "caller": locate(self._symbols, return_address),
+            }
+        return record | {
+            "args": {arg.name: value for arg, value in zip(self.args, values, strict=True)}
+        }
 
     def refused(self, error: KprobeError) -> EventError:
-        """A refused registration, as an error that points at this event's place."""
-        return EventError(_REFUSALS.get(type(error), "FAIL_REG_PROBE"), error.plain, self.text, self.position)
+        """Return the EventError for a probe whose registration was refused; it points at the
+        event's place.
+        """
+        return EventError(
+            _REFUSALS.get(type(error), "FAIL_REG_PROBE"), error.plain, self.text, self.position
+        )
 
 
 def locate(symbols: Symbols, address: int) -> str:
-    """`name+0xOFF/0xSIZE`, or the bare address where no symbol covers it; of what stands behind the addresses of an
-    incomplete stack, its mark."""
+    """Return an address as `name+0xOFF/0xSIZE`, or as a bare number where no symbol covers it.
+
+    The value that ends an incomplete stack gives its mark instead.
+    """
     if address == INCOMPLETE:
         return MARK
     symbol = symbols.covering(address)
@@ -185,13 +261,19 @@ def locate(symbols: Symbols, address: int) -> str:
 
 
 def located(symbols: Symbols, symbol: Symbol, address: int) -> str:
-    """`name+0xOFF/0xSIZE` of an address in a symbol."""
+    """Return an address as `name+0xOFF/0xSIZE` of a symbol that covers it."""
     size = max(symbols.extent(symbol) - symbol.address, 0)
     return f"{symbol.name.translate(CONTROLS)}+{address - symbol.address:#x}/{size:#x}"
 
 
-def _argument(regs: Regs, n: int | AtEntry) -> Value:
+def _argument(regs: Regs, n: int | KeptAtEntry) -> Value:
+    """Return what a return event keeps of the function's entry, or None where memory is unreadable.
+
+    Args:
+        regs: the registers at the entry.
+        n: an argument's number, from 0, or what is fetched by name.
+    """
     try:
-        return n.read(regs, ()) if isinstance(n, AtEntry) else regs.arg(n)
+        return n.read(regs, ()) if isinstance(n, KeptAtEntry) else regs.arg(n)
     except GuestFault:
         return None

@@ -1,4 +1,5 @@
-"""The folder that Linux calls tracefs, as far as it is about events: files by name, to be read and written as text."""
+"""Linux's folder tracefs, as far as events go: files by name, which are read and written as text.
+"""
 
 from __future__ import annotations
 
@@ -40,35 +41,50 @@ events/<group>/enable, events/enable - of all that are in there
 """
 _LOGGED: Final = 8  #: errors that are kept
 _SWITCHES: Final = {"0": False, "1": True}
-_TRIGGERS: Final = "# Available triggers:\n# traceon traceoff snapshot stacktrace enable_event disable_event hist\n"
+_TRIGGERS: Final = (
+    "# Available triggers:\n"
+    "# traceon traceoff snapshot stacktrace enable_event disable_event hist\n"
+)
 _DEFINED: Final = ("kprobe_events", "dynamic_events")
 _OF_EVENT: Final = ("enable", "filter", "format", "hist", "id", "trigger")
 _NO_FILE: Final = 2  #: ENOENT
 _READ_ONLY: Final = 13  #: EACCES
 
 
-class Table(Protocol):
-    """The events."""
+class EventTable(Protocol):
+    """The events, as these files need them (Events of _table)."""
 
     buffer: Buffer
 
     def __iter__(self) -> Any: ...
     def __getitem__(self, name: str) -> TraceEvent: ...
-    def values(self) -> Any: ...
-    def text(self) -> str: ...
-    def profile(self) -> str: ...
-    def write(self, text: str) -> None: ...
+    def values(self) -> Any:
+        """Return all events."""
+    def text(self) -> str:
+        """Return the text of kprobe_events."""
+    def profile(self) -> str:
+        """Return the text of kprobe_profile."""
+    def write(self, text: str) -> None:
+        """Do what writing a line to kprobe_events does; "" removes all events."""
 
 
 @checked()
 class EventFiles:
-    """Events and their records as Linux's files, by their names in tracefs: "trace", "events/kprobes/crc/format".
+    """Events and their records as Linux's files, by their names in tracefs.
 
-    Files that nothing here has a meaning for, such as those of Linux's other tracers, are not there.
+    Names are such as "trace" or "events/kprobes/crc/format". Files that nothing here has a meaning
+    for, such as those of Linux's other tracers, are not there.
     """
 
-    def __init__(self, events: Table, machine: Machine) -> None:
-        self._events, self._machine = events, machine
+    def __init__(self, events: EventTable, machine: Machine) -> None:
+        """Show events as files.
+
+        Args:
+            events: the events.
+            machine: their guest, whose symbols name addresses.
+        """
+        self._events = events
+        self._machine = machine
         self._errors: deque[tuple[float, str, EventError]] = deque(maxlen=_LOGGED)
         self._started = time.monotonic()
         self._top: dict[str, tuple[Callable[[], str], Callable[[str], None] | None]] = {
@@ -83,7 +99,7 @@ class EventFiles:
         }
 
     def names(self) -> list[str]:
-        """The names of all files."""
+        """Return the names of all files."""
         names = [*_DEFINED, *self._top, "events/enable"]
         for group in dict.fromkeys(event.group for event in self._events.values()):
             names.append(f"events/{group}/enable")
@@ -118,10 +134,11 @@ class EventFiles:
         Args:
             name: the file's.
             text: a command, or lines of them.
-            append: False: definitions replace all that there are.
+            append: write as `>>` does; False: definitions replace all that there are.
 
         Raises:
-            BadArgument: there is no such file (ENOENT), it is not to be written (EACCES), or takes no such text.
+            BadArgument: there is no such file (ENOENT), it is not to be written (EACCES), or takes
+                no such text.
             EventError: a definition, filter or trigger is wrong; error_log has it, too.
             EventBusy: an event that is to be deleted is in use.
             NotRegistered: an event that is to be deleted does not exist.
@@ -145,6 +162,8 @@ class EventFiles:
     # --- definitions
 
     def _define(self, text: str, append: bool) -> None:
+        """Carry out lines written to kprobe_events; without `append`, all events are removed first.
+        """
         if not append:
             self._events.write("")
         for line in text.splitlines():
@@ -158,13 +177,24 @@ class EventFiles:
     # --- files of events
 
     def _of(self, name: str, words: list[str]) -> list[TraceEvent]:
-        """The events of a group and a name, of a group, or all."""
-        found = [each for each in self._events.values() if [each.group, each.name][:len(words)] == words]
+        """Return the events that words of a path name.
+
+        Args:
+            name: the whole path, for the error.
+            words: group and event, only the group, or none for all events.
+
+        Raises:
+            BadArgument: there is no such group or event (ENOENT).
+        """
+        found = [
+            each for each in self._events.values() if [each.group, each.name][: len(words)] == words
+        ]
         if words and not found:
             raise self._unknown(name)
         return found
 
     def _file(self, event: TraceEvent, file: str) -> str:
+        """Return the text of a file of an event, one of _OF_EVENT but enable."""
         number = event.number
         if file == "format":
             return format_text(event.definition, number, self._machine.arch.bits // 8)
@@ -176,11 +206,17 @@ class EventFiles:
         }[file]()
 
     def _enabled(self, events: list[TraceEvent]) -> str:
-        """1 or 0; X where some are and some are not."""
+        """Return the text of a file `enable`: 1 or 0; X where some are enabled and some are not."""
         states = {event.enabled for event in events}
         return "X\n" if len(states) == 2 else f"{int(states == {True})}\n"
 
     def _write_event(self, name: str, text: str) -> None:
+        """Write to a file under events/: `enable`, `filter` or `trigger`.
+
+        Raises:
+            BadArgument: there is no such file, it is not to be written, or takes no such text.
+            EventError: a filter or trigger is wrong.
+        """
         words = name.split("/")[1:]
         if words[-1] == "enable":
             wanted = _switch(name, text)
@@ -200,32 +236,43 @@ class EventFiles:
     # --- other files
 
     def _trace(self) -> str:
+        """Return the text of `trace`."""
         return trace_text(self._events.buffer, self._machine.symbols)
 
     def _taken(self) -> str:
+        """Return the text of `trace_pipe`, and forget its records."""
         lines = lines_of(self._events.buffer, self._machine.symbols)
         self._events.buffer.clear()
         return "".join(lines)
 
     def _set_recording(self, text: str) -> None:
+        """Write to tracing_on. Raises BadArgument where the text is neither 0 nor 1."""
         self._events.buffer.on = _switch("tracing_on", text.strip())
 
     def _set_tracer(self, text: str) -> None:
+        """Write to current_tracer. Raises BadArgument where the text is not "nop"."""
         if text.strip() != "nop":
-            raise BadArgument(f"there is no tracer {text.strip()!r}", hint="there is nop; events need no other")
+            raise BadArgument(
+                f"there is no tracer {text.strip()!r}", hint="there is nop; events need no other"
+            )
 
     def _errors_text(self) -> str:
+        """Return the text of error_log."""
         out = []
         for seconds, reporter, error in self._errors:
-            out.append(f"[{seconds:12.6f}] {reporter}: error: {error.reason}\n  Command: {error.event}\n"
-                       f"           {' ' * error.position}^\n")
+            out.append(
+                f"[{seconds:12.6f}] {reporter}: error: {error.reason}\n  Command: {error.event}\n"
+                f"           {' ' * error.position}^\n"
+            )
         return "".join(out)
 
     def _unknown(self, name: str) -> BadArgument:
+        """Return the error for a file that does not exist."""
         return _failure(f"there is no file {name}", "names() lists them", _NO_FILE)
 
 
 def _failure(message: str, hint: str, number: int) -> BadArgument:
+    """Return an error about a file, with an errno."""
     error = BadArgument(message, hint=hint)
     error.errno = number
     return error
@@ -240,6 +287,9 @@ def _reporter(name: str) -> str:
 
 
 def _switch(name: str, text: str) -> bool:
+    """Return what 0 and 1 mean. Raises BadArgument for any other text; name: the file's, for the
+    error.
+    """
     if text not in _SWITCHES:
         raise BadArgument(f"{text!r} is nothing for {name}", hint="write 0 or 1")
     return _SWITCHES[text]

@@ -2,8 +2,8 @@
 
     len > 3 && (name ~ "crc*" || !(flags & 0x10))
 
-`&&` binds closer than `||`, `!` negates what stands behind it. Numbers are compared as the field's type has them: with
-its width, and signed for s8 to s64. A test of what could not be read is false.
+`&&` binds closer than `||`, `!` negates what stands behind it. Numbers are compared as the field's
+type has them: with its width, and signed for s8 to s64. A test of what could not be read is false.
 """
 
 from __future__ import annotations
@@ -32,21 +32,28 @@ _TOKEN: Final = re.compile(r'\s*(?:(?P<quoted>"[^"]*"|\'[^\']*\')|(?P<open>["\']
                            r"|(?P<number>-?[0-9]\w*)|(?P<word>CPUS\{[^}]*\}|[A-Za-z_][\w.]*)"
                            r"|(?P<op>&&|\|\||==|!=|<=|>=|[<>&~!()])|(?P<bad>\S))", re.ASCII)
 #: what every event has: name -> (Python for its value, text or not)
-COMMON: Final = {"common_pid": ("pid(regs)", False), "common_cpu": ("regs.cpu", False), "cpu": ("regs.cpu", False),
-                 "CPU": ("regs.cpu", False),
-                 "comm": ("comm(regs)", True), "COMM": ("comm(regs)", True), "common_comm": ("comm(regs)", True)}
+COMMON: Final = {
+    "common_pid": ("pid(regs)", False),
+    "common_cpu": ("regs.cpu", False),
+    "cpu": ("regs.cpu", False),
+    "CPU": ("regs.cpu", False),
+    "comm": ("comm(regs)", True),
+    "COMM": ("comm(regs)", True),
+    "common_comm": ("comm(regs)", True),
+}
 
 
 @frozen
-class Field:
-    """A field of an event.
+class EventField:
+    """A field of an event, which filters compare and histograms count.
 
     Attributes:
         name: as written.
-        number: of the argument; -1: none, `python` says what it is.
-        text: it is text.
-        bits: its width.
-        signed: or not.
+        number: of the argument, from 0; -1: it is none.
+        python: an expression for its value, in the names of a Predicate.
+        text: it is text, else a number.
+        bits: width of the number.
+        signed: the number is signed.
     """
 
     name: str
@@ -57,16 +64,26 @@ class Field:
     signed: bool = False
 
     def wrap(self, value: int) -> int:
-        """A constant as the field's type has it."""
+        """Return a constant as the field's type has it: cut to its width, and signed where the
+        field is.
+        """
         value &= (1 << self.bits) - 1
         return value - (1 << self.bits) if self.signed and value >> self.bits - 1 else value
 
 
 @frozen
 class Test:
-    """field op value; ends: for `.function`, the values from `value` up to there are equal."""
+    """A comparison of a field with a constant.
 
-    field: Field
+    Attributes:
+        field: what is compared.
+        op: one of NUMERIC or TEXTUAL.
+        value: the constant; of `field.function`, the function's address.
+        ends: of `field.function`, the function's end: addresses from `value` up to it are equal;
+            else 0.
+    """
+
+    field: EventField
     op: str
     value: int | str
     ends: int = 0
@@ -74,12 +91,14 @@ class Test:
 
 @frozen
 class Not:
+    """The negation of a part of a filter."""
+
     of: Node
 
 
 @frozen
 class Join:
-    """`&&`, or with `either`, `||`."""
+    """Parts of a filter, joined by `&&`, or, with `either`, by `||`."""
 
     parts: tuple[Node, ...]
     either: bool
@@ -94,10 +113,10 @@ class Filter:
 
     Attributes:
         text: as written.
-        tree: what it says.
-        python: the same, as an expression of ours in v, regs, back and func (see
-            Predicate), and constants, which has what was written.
-        keep: whether a hit passes.
+        tree: its tests.
+        python: the same as an expression in v, regs, back and func (see Predicate) and `constants`.
+        constants: what the expression names: constants that were written, and functions.
+        keep: tells whether a hit passes.
     """
 
     text: str
@@ -108,22 +127,40 @@ class Filter:
 
     @property
     def compilable(self) -> bool:
-        """True if programs can ask it: only numbers among the arguments are looked at."""
+        """True if programs can evaluate it: only numbers among the arguments are compared."""
         return all(test.field.number >= 0 and not test.field.text for test in tests(self.tree))
 
 
 def parse_filter(text: str, event: Event, symbols: Symbols) -> Filter | None:
-    """A filter for an event; None for "0", "none" and nothing at all, which clear it. EventError where it is wrong."""
+    """Parse a filter for an event.
+
+    Args:
+        text: the filter; "0", "none" and blanks mean none.
+        event: whose fields it may name.
+        symbols: give functions for `field.function`.
+
+    Returns:
+        The filter; None: there is none.
+
+    Raises:
+        EventError: the filter is wrong.
+    """
     if text.strip() in ("", "0", "none"):
         return None
-    tree = _Parser(text, fields(event), symbols).whole()
+    tree = _FilterParser(text, fields(event), symbols).whole()
     constants: dict[str, Any] = {"comm": comm, "pid": pid}
     code = _python(tree, constants)
-    return Filter(text.strip(), tree, code, constants, eval(f"lambda v, regs, back, func: {code}", dict(constants)))
+    return Filter(
+        text.strip(),
+        tree,
+        code,
+        constants,
+        eval(f"lambda v, regs, back, func: {code}", dict(constants)),
+    )
 
 
 def tests(tree: Node) -> Iterator[Test]:
-    """All tests of a filter, from left to right."""
+    """Yield all tests of a filter, from left to right."""
     if isinstance(tree, Test):
         yield tree
     else:
@@ -131,24 +168,43 @@ def tests(tree: Node) -> Iterator[Test]:
             yield from tests(part)
 
 
-def fields(event: Event) -> dict[str, Field]:
-    """The fields of an event by name; arrays, floating-point numbers and structures are none."""
-    out = {name: Field(name, -1, python, text) for name, (python, text) in COMMON.items()}
-    ours = {"__probe_func": "func", "__probe_ret_ip": "back"} if event.kind == "r" else {"__probe_ip": "regs.pc"}
-    out |= {name: Field(name, -1, python, False) for name, python in ours.items()}
+def fields(event: Event) -> dict[str, EventField]:
+    """Return the fields of an event by name; arrays, floating-point numbers and structures are
+    none.
+    """
+    out = {name: EventField(name, -1, python, text) for name, (python, text) in COMMON.items()}
+    ours = (
+        {"__probe_func": "func", "__probe_ret_ip": "back"}
+        if event.kind == "r"
+        else {"__probe_ip": "regs.pc"}
+    )
+    out |= {name: EventField(name, -1, python, False) for name, python in ours.items()}
     for number, arg in enumerate(event.args):
         kind = arg.type
         text = kind.style in ("string", "symbol", "symstr")
         if not kind.count and kind.style not in ("f", "value"):
             python = f"v[{number}]" if kind.style != "char" else f"ord(v[{number}])"
-            out[arg.name] = Field(arg.name, number, python, text, kind.bits, kind.style == "s")
+            out[arg.name] = EventField(arg.name, number, python, text, kind.bits, kind.style == "s")
     return out
 
 
-class _Parser:
-    """The parser of a filter. Tokens are (kind, text, column)."""
+class _FilterParser:
+    """The parser of a filter, by recursive descent.
 
-    def __init__(self, text: str, known: dict[str, Field], symbols: Symbols) -> None:
+    Attributes:
+        tokens: (kind, text, column) of each; the last one's kind is "end".
+        at: index of the next token.
+        count: tests so far.
+    """
+
+    def __init__(self, text: str, known: dict[str, EventField], symbols: Symbols) -> None:
+        """Split a filter into tokens.
+
+        Args:
+            text: the filter.
+            known: the fields by name.
+            symbols: give functions for `field.function`.
+        """
         self.text = text
         self.known = known
         self.symbols = symbols
@@ -158,17 +214,21 @@ class _Parser:
         self.at = self.count = 0
 
     def fail(self, kind: str, at: int, *facts: object) -> NoReturn:
+        """Raise the EventError of a kind at a column; facts fill its message."""
         raise make_error(kind, at, self.text, *facts)
 
     def take(self) -> tuple[str, str, int]:
+        """Return the next token, and go on behind it; the end is never passed."""
         token = self.tokens[self.at]
         self.at += token[0] != "end"
         return token
 
     def next_is(self, text: str) -> bool:
+        """Return True if the next token is this operator."""
         return self.tokens[self.at][:2] == ("op", text)
 
     def whole(self) -> Node:
+        """Parse the whole filter. Raises EventError."""
         tree = self.either(0)
         kind, text, at = self.take()
         if text == ")":
@@ -178,9 +238,12 @@ class _Parser:
         return tree
 
     def either(self, depth: int) -> Node:
+        """Parse tests joined by `||`. depth: brackets and negations around it."""
         return self.joined("||", depth)
 
     def joined(self, op: str, depth: int) -> Node:
+        """Parse parts joined by an operator, `||` or `&&`. depth: brackets and negations around it.
+        """
         parts = [self.joined("&&", depth) if op == "||" else self.one(depth)]
         while self.next_is(op):
             self.take()
@@ -188,6 +251,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Join(tuple(parts), op == "||")
 
     def one(self, depth: int) -> Node:
+        """Parse a test, a negation, or a filter in brackets. Raises EventError beyond MAX_DEPTH."""
         kind, text, at = self.take()
         if depth > MAX_DEPTH:
             self.fail("TOO_MANY_PREDS", at)
@@ -202,13 +266,18 @@ class _Parser:
         return self.test(kind, text, at)
 
     def test(self, kind: str, name: str, at: int) -> Test:
+        """Parse a test whose first token is taken: its kind, its text, its column."""
         self.count += 1
         if self.count > MAX_TESTS:
             self.fail("TOO_MANY_PREDS", at)
         if kind == "end":
             self.fail("NO_FILTER", at)
         plain, dot, function = name.partition(".")
-        if kind != "word" or plain not in self.known or (dot and function not in ("function", "ustring")):
+        if (
+            kind != "word"
+            or plain not in self.known
+            or (dot and function not in ("function", "ustring"))
+        ):
             self.fail("FIELD_NOT_FOUND", at, name, ", ".join(self.known))
         field = self.known[plain]
         kind, op, op_at = self.take()
@@ -220,16 +289,20 @@ class _Parser:
             return self.within(field, op, *self.take())
         return Test(field, op, self.value(field, *self.take()))
 
-    def within(self, field: Field, op: str, kind: str, text: str, at: int) -> Test:
-        """`field.function == name`: an address in that function."""
+    def within(self, field: EventField, op: str, kind: str, text: str, at: int) -> Test:
+        """Parse the value of `field.function == NAME`, which is taken: an address in that function.
+        """
         if field.text or op not in ("==", "!="):
             self.fail("IP_FIELD_ONLY", at)
-        symbol = self.symbols.find(text) if kind == "word" else self.symbols.covering(_number(text) or 0)
+        symbol = (
+            self.symbols.find(text) if kind == "word" else self.symbols.covering(_number(text) or 0)
+        )
         if symbol is None:
             self.fail("NO_FUNCTION", at, text)
         return Test(field, op, symbol.address, max(self.symbols.extent(symbol), symbol.address + 1))
 
-    def value(self, field: Field, kind: str, text: str, at: int) -> int | str:
+    def value(self, field: EventField, kind: str, text: str, at: int) -> int | str:
+        """Return the constant of a test, whose token is taken, as the field's type has it."""
         if kind == "open":
             self.fail("MISSING_QUOTE", at)
         if field.text:
@@ -247,8 +320,10 @@ class _Parser:
 
 
 def _number(text: str) -> int | None:
-    """A number as C writes it, 64 bits at most, or None."""
-    if not re.fullmatch(r"-?(0x[0-9a-f]{1,16}|0[0-7]{0,22}|[1-9][0-9]{0,19})", text, re.ASCII | re.IGNORECASE):
+    """Return a number as C writes it, of 64 bits at most; None where the text is none."""
+    if not re.fullmatch(
+        r"-?(0x[0-9a-f]{1,16}|0[0-7]{0,22}|[1-9][0-9]{0,19})", text, re.ASCII | re.IGNORECASE
+    ):
         return None
     value = int(re.sub("^(-?)0(?=[0-7])", r"\g<1>0o", text), 0)
     return value if -1 << 63 <= value < 1 << 64 else None
@@ -257,15 +332,21 @@ def _number(text: str) -> int | None:
 # --- Python
 
 def _python(node: Node, constants: dict[str, Any]) -> str:
+    """Return a part of a filter as an expression; what it names is added to `constants`."""
     if isinstance(node, Not):
         return f"(not {_python(node.of, constants)})"
     if isinstance(node, Join):
-        return f"({(' or ' if node.either else ' and ').join(_python(part, constants) for part in node.parts)})"
+        word = " or " if node.either else " and "
+        return f"({word.join(_python(part, constants) for part in node.parts)})"
     return _test(node, constants)
 
 
 def _test(test: Test, constants: dict[str, Any]) -> str:
-    field, op, name = test.field, test.op, f"c{len(constants)}"
+    """Return a test as an expression, false where its field could not be read; adds to `constants`.
+    """
+    field = test.field
+    op = test.op
+    name = f"c{len(constants)}"
     value = field.python
     if test.ends:
         code = f"({'' if op == '==' else 'not '}{test.value} <= {value} < {test.ends})"
@@ -281,5 +362,5 @@ def _test(test: Test, constants: dict[str, Any]) -> str:
 
 
 def _glob(pattern: str) -> Callable[[str], Any]:
-    """ftrace's glob: `*`, `?` and `[..]`, with `!` for "not in"."""
+    """Return a function that matches ftrace's glob: `*`, `?` and `[..]`, with `!` for "not in"."""
     return re.compile(fnmatch.translate(pattern)).match

@@ -1,4 +1,6 @@
-"""Definitions whose place names many functions: globs, and /regular expressions/."""
+"""Definitions whose place names many functions: globs, /regular expressions/, names in quotes,
+places in sources, and markers.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,12 @@ _HEAD = re.compile(r"([prf])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
 
 @frozen
 class Many:
-    """A definition for each function that a pattern names.
+    """A definition for each place that a pattern names.
 
     Attributes:
-        pattern: as written. texts: the definitions, all with the same event's name. shift: columns that their arguments
-        stand further left than in what was written.
+        text: the definition as written, its words joined by single blanks.
+        pattern: the place as written.
+        texts: (place, definition) of each, all with the same event's name.
     """
 
     text: str
@@ -33,8 +36,14 @@ class Many:
     texts: tuple[tuple[str, str], ...]  # (place, definition)
 
     def original(self, error: EventError, definition: str) -> EventError:
-        """Return an error in one of the definitions, in terms of what was written."""
-        words, ours = self.text.split(" ", 2), definition.split(" ", 2)
+        """Return an error in one of the definitions as an error in what was written.
+
+        Args:
+            error: the error, whose column is one of `definition`.
+            definition: the definition that was parsed.
+        """
+        words = self.text.split(" ", 2)
+        ours = definition.split(" ", 2)
         argument, theirs = (len(w[0]) + len(w[1]) + 2 for w in (words, ours))
         place = len(words[0]) + 1
         if error.position >= theirs:
@@ -49,8 +58,18 @@ class Many:
 
 
 def many(text: str, machine: Machine) -> Many | None:
-    """The functions that a definition's place names; None where it names one place only. EventError: it names none, or
-    is no pattern."""
+    """Return the definitions that a definition with a pattern stands for.
+
+    Args:
+        text: the definition.
+        machine: the guest, whose symbols and debug information are searched.
+
+    Returns:
+        The definitions; None where the place is no pattern.
+
+    Raises:
+        EventError: the pattern names no place, or is no regular expression.
+    """
     words = _words(text)
     if len(words) > 1 and words[1][0] == "%":
         return Many(" ".join(words), words[1], marked(words, machine))
@@ -66,7 +85,8 @@ def many(text: str, machine: Machine) -> Many | None:
         return None
     joined = " ".join(words)
     pattern = words[1].removesuffix("%return")
-    head, at = _head(words[0], pattern, words[1] != pattern), len(words[0]) + 1
+    head = _head(words[0], pattern, words[1] != pattern)
+    at = len(words[0]) + 1
     matches = _matcher(pattern, joined, at)
     places = sorted(set(_places(machine.symbols, pattern, matches)))
     if not places:
@@ -77,7 +97,7 @@ def many(text: str, machine: Machine) -> Many | None:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a definition; a place in quotes is one, blanks and all."""
+    """Split a definition into words; a place in quotes is one, blanks and all."""
     found = re.fullmatch(r"""\s*(\S+)\s+("[^"]*"|'[^']*')(%return)?(?:\s+(.*))?""", text, re.DOTALL)
     if found is None:
         return text.split()
@@ -85,19 +105,28 @@ def _words(text: str) -> list[str]:
 
 
 def _definitions(words: list[str], places: list[tuple[str, int]], machine: Machine) -> Many:
-    """A definition for each address. places: (what it is called, address without mode bits)."""
+    """Make a definition for each address.
+
+    Args:
+        words: of the definition as written.
+        places: (what the place is called, address without mode bits).
+        machine: the guest.
+    """
     body = words[1].removesuffix("%return")
     head = _head(words[0], body.strip("".join(QUOTES)), words[1] != body)
     rest = _rest(words)
     texts = []
     for name, address in places:
         covering = machine.symbols.covering(address)
-        texts.append((name, f"{head} {address | (covering.mode if covering is not None else 0):#x}{rest}"))
+        texts.append(
+            (name, f"{head} {address | (covering.mode if covering is not None else 0):#x}{rest}")
+        )
     return Many(" ".join(words), words[1], tuple(texts))
 
 
 def _in_source(words: list[str], machine: Machine) -> Many | None:
-    """A definition for each place that a place in the source means; None: it is none."""
+    """Make a definition for each place that a place in the source means; None: it is no such place.
+    """
     body = words[1].removesuffix("%return")
     found = source_places(body, machine, " ".join(words), len(words[0]) + 1)
     if found is None:
@@ -107,36 +136,59 @@ def _in_source(words: list[str], machine: Machine) -> Many | None:
 
 
 def _quoted(words: list[str], machine: Machine) -> Many:
-    """A definition for each function of a name in quotes, which may have blanks, or be a pattern."""
+    """Make a definition for each function of a name in quotes, which may have blanks, or be a glob.
+
+    Raises:
+        EventError: no function is called so.
+    """
     body = words[1].removesuffix("%return")[1:-1]
-    joined, at = " ".join(words), len(words[0]) + 1
+    joined = " ".join(words)
+    at = len(words[0]) + 1
     if re.search(r"[*?]", body):
         matches = re.compile(fnmatch.translate(body)).match
-        found = [(symbol.name, symbol.address) for symbol in machine.symbols if symbol.kind == "func" and (
-            any(map(matches, (symbol.name, *spellings(symbol.name)))))]
+        found = [
+            (symbol.name, symbol.address)
+            for symbol in machine.symbols
+            if symbol.kind == "func" and (any(map(matches, (symbol.name, *spellings(symbol.name)))))
+        ]
     else:
         found = [(symbol.name, symbol.address) for symbol in machine.symbols
                  if symbol.kind == "func" and body in (symbol.name, *spellings(symbol.name))]
     places = [*{address: (name, address) for name, address in found}.values()]
     if not places:
-        raise make_error("BAD_PROBE_ADDR", at, joined,
-                         f"no function is called {body}; `kprobes symbols FILE -C` lists what there is")
+        raise make_error(
+            "BAD_PROBE_ADDR",
+            at,
+            joined,
+            f"no function is called {body}; `kprobes symbols FILE -C` lists what there is",
+        )
     return _definitions(words, places, machine)
 
 
 def _is_pattern(place: str) -> bool:
+    """Return True where a place is a glob or a /regular expression/."""
     body = place.removesuffix("%return")
-    return (len(body) > 2 and body[0] == body[-1] == "/") or bool(re.search(r"[*?\[]", body) and body[0] not in "@/")
+    return (len(body) > 2 and body[0] == body[-1] == "/") or bool(
+        re.search(r"[*?\[]", body) and body[0] not in "@/"
+    )
 
 
 def _rest(words: list[str]) -> str:
-    """Return what stands behind the address in each definition."""
+    """Return what stands behind the address in each definition: `%return` of f events, and
+    arguments.
+    """
     returns = words[0][:1] == "f" and words[1].endswith("%return")
     return "%return" * returns + "".join(f" {word}" for word in words[2:])
 
 
 def _head(word: str, pattern: str, returns: bool) -> str:
-    """The first word with a name in it, made of the pattern where there was none."""
+    """Return the first word of the definitions, with an event's name in it.
+
+    Args:
+        word: the first word as written.
+        pattern: the place; a name is made of it where none was written.
+        returns: the place ends in %return, so that a p event becomes an r event.
+    """
     found = _HEAD.fullmatch(word)
     if found is None:
         return word
@@ -149,19 +201,36 @@ def _head(word: str, pattern: str, returns: bool) -> str:
 
 
 def _matcher(pattern: str, text: str, at: int) -> Callable[[str], object]:
+    """Return a function that tells whether a name fits a pattern.
+
+    Args:
+        pattern: a glob, or a /regular expression/.
+        text: the definition, for the error.
+        at: the pattern's column.
+
+    Raises:
+        EventError: it is no regular expression.
+    """
     if pattern[0] != "/":
         body = pattern if "::" in pattern else pattern.rpartition(":")[2]
         return re.compile(fnmatch.translate(body)).match
     try:
         return re.compile(pattern[1:-1]).search
     except (re.error, OverflowError, RecursionError) as error:
-        raise make_error("BAD_PROBE_ADDR", at, text, f"{pattern} is no regular expression: {error}") from None
+        raise make_error(
+            "BAD_PROBE_ADDR", at, text, f"{pattern} is no regular expression: {error}"
+        ) from None
 
 
 def _places(symbols: Symbols, pattern: str, matches: Callable[[str], object]) -> Iterator[str]:
-    """Functions by name, or by address where several have the name; one name for each address."""
+    """Yield the functions that fit: a name, or the address where several have the name.
+
+    Each address comes once.
+    """
     readable = "::" in pattern  # C++'s and Rust's names as people write them
-    module, colon, _ = pattern.rpartition(":") if pattern[0] != "/" and not readable else ("", "", "")
+    module, colon, _ = (
+        pattern.rpartition(":") if pattern[0] != "/" and not readable else ("", "", "")
+    )
     wanted = "" if module == symbols.main else module
     known: dict[str, set[int]] = {}
     for symbol in symbols:
@@ -169,8 +238,14 @@ def _places(symbols: Symbols, pattern: str, matches: Callable[[str], object]) ->
             known.setdefault(symbol.name, set()).add(symbol.address)
     seen: set[int] = set()
     for symbol in symbols:
-        if (symbol.kind != "func" or symbol.address in seen or (colon and symbol.module != wanted)
-            or not (matches(symbol.name) or (readable and any(map(matches, spellings(symbol.name)))))):
+        if (
+            symbol.kind != "func"
+            or symbol.address in seen
+            or (colon and symbol.module != wanted)
+            or not (
+                matches(symbol.name) or (readable and any(map(matches, spellings(symbol.name))))
+            )
+        ):
             continue
         seen.add(symbol.address)
         plain = len(known[symbol.name]) == 1 and not re.search(r"[\s%+:]", symbol.name)

@@ -1,7 +1,7 @@
-"""Handlers of events whose hits Python records: written out for each place, so that a hit only does what its definition
-needs.
+"""Handlers of events whose hits Python records. The source of each is generated for its place, so
+that a hit does only what its definition needs.
 
-What is executed is text of ours: names and numbers. What users wrote goes in as values.
+What is executed is text of this module's: names and numbers. What users wrote goes in as values.
 """
 
 from __future__ import annotations
@@ -27,42 +27,92 @@ _LETTERS: Final = {8: "B", 16: "H", 32: "I", 64: "Q"}
 class Trigger(Protocol):
     """A trigger, which is asked at each hit; True: the record is to have a stack."""
 
-    def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool: ...
+    def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool:
+        """Act at a hit.
+
+        Args:
+            values: the arguments' values.
+            regs: the registers.
+            caller: where a return event's function returns to; 0 in others.
+            func: the probed address.
+
+        Returns:
+            True: the record is to have a stack.
+        """
 
 
 class Store(Protocol):
-    """The store that a hit goes to. words: state, as of a Buffer."""
+    """Where a handler's hits go.
+
+    Attributes:
+        words: two words, SEQ and ON of _layout: records so far, and whether any are taken.
+    """
 
     words: Any
 
     def settle(self) -> None:
-        """Have what programs of a remote guest have left there."""
+        """Fetch what programs in a guest have left there."""
         ...
 
-    def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> Sequence[str]:
-        """Lines that keep a hit: its `number`, of task `who`, where it returns to, `back`; and what they name. cpu,
-        stack: expressions. values: `v0, v1, `."""
+    def lines(
+        self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]
+    ) -> Sequence[str]:
+        """Return the lines of Python that keep a hit.
+
+        They may use `number` (of the record), `who` (the task), `back` (where a return event
+        returns to), and what they add to `names`.
+
+        Args:
+            cookie: the place's number in the store.
+            cpu: an expression for the CPU's number.
+            stack: an expression for the stack, a tuple.
+            values: the arguments' values: "v0, v1, ".
+            names: the handler's globals, which are added to.
+        """
         ...
 
 
 class Switch(Protocol):
-    """The event."""
+    """The event, as its handlers ask it."""
 
     @property
-    def enabled(self) -> bool: ...
+    def enabled(self) -> bool:
+        """True where hits are recorded; triggers may change it."""
     @property
-    def stack_of(self) -> Callable[[Regs], tuple[int, ...]]: ...
+    def stack_of(self) -> Callable[[Regs], tuple[int, ...]]:
+        """A function that gives the stack of a hit."""
 
 
 def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: Filter | None,
             triggers: Sequence[Trigger], switch: Switch, stacked: bool) -> Handler:
-    """handler(probe or instance, regs) for one place, whose number in the store is `cookie`. switch: asked whether hits
-    are recorded, where triggers may change that; it gives the stacks for records, always where `stacked`."""
-    names: dict[str, Any] = {"words": store.words, "machine": machine, "stack": switch.stack_of, "triggers": triggers,
-                             "switch": switch}
+    """Generate the handler of an event's hits at one place.
+
+    Args:
+        event: the event, at this place.
+        machine: whose hits they are.
+        store: where records go.
+        cookie: the place's number in the store.
+        filter: which hits are recorded; None: all.
+        triggers: what acts at each hit, before the filter is asked.
+        switch: the event: asked after triggers whether hits are recorded, and gives stacks.
+        stacked: each record has a stack; False: those that a trigger wants one for.
+
+    Returns:
+        The function, called with the probe (or a return probe's instance) and the registers.
+    """
+    names: dict[str, Any] = {
+        "words": store.words,
+        "machine": machine,
+        "stack": switch.stack_of,
+        "triggers": triggers,
+        "switch": switch,
+    }
     at_once = AtOnce(event.args, machine)
-    fetches = ["" if n in at_once else _fetch(arg, n, machine, names) for n, arg in enumerate(event.args)]
-    task, cpu = "p.task" if event.kind == "r" else "task(regs)", "regs.cpu" if machine.cpus > 1 else "0"
+    fetches = [
+        "" if n in at_once else _fetch(arg, n, machine, names) for n, arg in enumerate(event.args)
+    ]
+    task = "p.task" if event.kind == "r" else "task(regs)"
+    cpu = "regs.cpu" if machine.cpus > 1 else "0"
     lines = ["saved = p.data.get('saved', ())"] if event.saves else []
     if event.kind == "w":
         lines = ["saved = (p.before, p.value, p.accessed)"]
@@ -71,15 +121,20 @@ def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: F
     lines += at_once.lines(names) + [f"v{n} = {fetch}" for n, fetch in enumerate(fetches) if fetch]
     values = "".join(f"v{n}, " for n in range(len(fetches)))
     if triggers:
-        lines += [f"stacked, v = {stacked}, ({values})", "for trigger in triggers:",
-                  f"    stacked |= trigger.hit(v, regs, back, {event.address})", "if not switch.enabled: return"]
+        lines += [
+            f"stacked, v = {stacked}, ({values})",
+            "for trigger in triggers:",
+            f"    stacked |= trigger.hit(v, regs, back, {event.address})",
+            "if not switch.enabled: return",
+        ]
     if machine.guest_view is not None:
         lines, names["settle"] = [*lines, "settle()"], store.settle
     lines += [f"if not words[{ON}]: return"]
     if filter is not None:
         names |= filter.constants
         lines += [f"if not {_test(filter, fetches)}: return"]
-    wrapped = f" & {_U64}" if machine.guest_view is not None else ""  # a guest may have written over it
+    # a guest may have written over it
+    wrapped = f" & {_U64}" if machine.guest_view is not None else ""
     lines += [f"words[{SEQ}] = number = words[{SEQ}] + 1{wrapped}", "task = machine.cpu_task",
               f"who = {cpu} if task is None else {task}"]
     if triggers:
@@ -92,7 +147,14 @@ def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: F
 
 
 def _test(filter: Filter, fetches: Sequence[str]) -> str:
-    """The filter's expression, of the values by themselves; those that are words are never None."""
+    """Return the filter's expression with v0, v1 ... for the values.
+
+    Values that are words of registers are never None, so it does not ask that of them.
+
+    Args:
+        filter: the filter.
+        fetches: the expression of each argument.
+    """
     text = re.sub(r"\bv\[(\d+)\]", r"v\1", filter.python)
     for n, fetch in enumerate(fetches):
         if "read" not in fetch:
@@ -101,7 +163,9 @@ def _test(filter: Filter, fetches: Sequence[str]) -> str:
 
 
 def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> str:
-    """An expression for an argument's value."""
+    """Return an expression for an argument's value; what it names is added to `names`. n: its
+    number.
+    """
     kind = arg.type
     name = _register(arg, machine)
     reader = machine.cpu_regs[0].accessors(name)[0] if name else None
@@ -109,7 +173,8 @@ def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> st
         names[f"read{n}"] = arg.read
         return f"read{n}(regs, saved)"
     names[f"word{n}"] = reader
-    word, mask = f"word{n}()", (1 << kind.bits) - 1
+    word = f"word{n}()"
+    mask = (1 << kind.bits) - 1
     if kind.style == "s":
         word = f"({word} >> {kind.shift})" if kind.shift else word
         return f"(({word} & {mask} ^ {1 << kind.bits - 1}) - {1 << kind.bits - 1})"
@@ -119,9 +184,17 @@ def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> st
 
 
 def _register(arg: Argument, machine: Machine) -> str:
-    """The register whose number an argument is; empty where it is none, or it depends on the CPU whose."""
-    abi, tree, name = machine.arch.abi, arg.source.tree, ""
-    if arg.source.where is not None or arg.source.literal is not None or arg.type.style not in "usx":
+    """Return the register whose number an argument is; "" where it is none, or there are several
+    CPUs.
+    """
+    abi = machine.arch.abi
+    tree = arg.source.tree
+    name = ""
+    if (
+        arg.source.where is not None
+        or arg.source.literal is not None
+        or arg.type.style not in "usx"
+    ):
         return ""
     if tree.kind == "register":
         name = tree.name
@@ -133,10 +206,15 @@ def _register(arg: Argument, machine: Machine) -> str:
 
 
 class AtOnce:
-    """The arguments of an event that are words of the same memory: one call fetches all, cut and extended as their
-    types say."""
+    """The arguments of an event that lie in the same memory of this process: one call fetches them
+    all.
+
+    They are registers that the engine keeps there. struct cuts and extends them as their types say.
+    `n in at_once` tells whether the n-th argument is one of them.
+    """
 
     def __init__(self, args: Sequence[Argument], machine: Machine) -> None:
+        """Find them; where there is only one, there is none."""
         found: list[tuple[int, str, int]] = []  # where, struct's letter, the argument's number
         self._words = memoryview(b"")
         for n, arg in enumerate(args):
@@ -161,7 +239,7 @@ class AtOnce:
         return n in self._taken
 
     def lines(self, names: dict[str, Any]) -> list[str]:
-        """Return the lines that fetch the arguments, and add to the names."""
+        """Return the lines of Python that fetch the arguments, and add what they use to `names`."""
         if not self._taken:
             return []
         names |= {"fetch": struct.Struct(self._format).unpack_from, "cells": self._words}
@@ -169,7 +247,16 @@ class AtOnce:
 
 
 def _part(size: int, index: int, kind: Type) -> tuple[int, str]:
-    """(where, struct's letter) of the lower bits of a word of this process's memory."""
+    """Return the place of the low bits of a register in this process's memory.
+
+    Args:
+        size: bytes of each cell of that memory.
+        index: of the register's cell.
+        kind: the type that is fetched.
+
+    Returns:
+        (offset in bytes, struct's letter).
+    """
     bits = min(kind.bits, 8 * size)
     letter = _LETTERS[bits].lower() if kind.style == "s" and bits == kind.bits else _LETTERS[bits]
     return size * index + (size - bits // 8 if sys.byteorder == "big" else 0), letter

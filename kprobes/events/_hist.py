@@ -16,16 +16,26 @@ from ..stacks import MARK, addresses_of, is_incomplete
 from ..symbols import CONTROLS, Symbols
 from ._counts import DROPPED, HITS, PAUSED, Counted, CountTable
 from ._event import locate
-from ._filter import Field, Filter
+from ._filter import EventField, Filter
 from ._plans import comm, pid
 
 U64: Final = (1 << 64) - 1
 SIZE: Final = 2048  #: entries, where nobody says
-KEY_MODIFIERS: Final = ("hex", "sym", "sym-offset", "execname", "log2", "buckets", "stacktrace", "syscall", "usecs")
+KEY_MODIFIERS: Final = (
+    "hex",
+    "sym",
+    "sym-offset",
+    "execname",
+    "log2",
+    "buckets",
+    "stacktrace",
+    "syscall",
+    "usecs",
+)
 VALUE_MODIFIERS: Final = ("hex", "percent", "graph", "usecs")
 CLOCK: Final = "mono"  #: of common_timestamp, by ftrace's name
 #: common_timestamp, by its modifier; both are in _counting, too
-TIMES: Final = {modifier: Field("common_timestamp", -1, python, False)
+TIMES: Final = {modifier: EventField("common_timestamp", -1, python, False)
                 for modifier, python in (("", "now()"), ("usecs", "now() // 1000"))}
 #: of texts, which stand without quotes
 _SHOWN: Final = CONTROLS | {ord("\\"): "\\\\"}
@@ -37,13 +47,14 @@ class Column:
     """A key or a value of a histogram.
 
     Attributes:
+        name: of the field, or "hitcount", "stacktrace".
         field: what it is made of; None: the hit count, or a stack.
-        modifier: as written, without the dot.
-        buckets: their width.
+        modifier: as written, without the dot; "": none.
+        buckets: width of .buckets; 0 without.
     """
 
     name: str
-    field: Field | None
+    field: EventField | None
     modifier: str = ""
     buckets: int = 0
 
@@ -53,32 +64,47 @@ class Column:
 
     @property
     def text(self) -> bool:
+        """True where it is text."""
         return self.field is not None and self.field.text
 
     @property
     def signed(self) -> bool:
+        """True where it is a signed number."""
         return self.field is not None and self.field.signed
 
     def wrap(self, number: int) -> int:
-        """A sum, or a key, as 64 bits hold it."""
+        """Return a sum, or a key, as 64 bits hold it: signed where the field is."""
         number &= U64
         return number - (1 << 64) if self.signed and number >> 63 else number
 
 
 @frozen
-class Sort:
-    """A key that rows are sorted by; None: the hit count."""
+class SortKey:
+    """What rows are sorted by.
+
+    Attributes:
+        column: a key or value; None: the hit count.
+        descending: the greatest comes first.
+    """
 
     column: Column | None
     descending: bool = False
 
     def __str__(self) -> str:
-        return f"{'hitcount' if self.column is None else self.column}{'.descending' * self.descending}"
+        return (
+            f"{'hitcount' if self.column is None else self.column}{'.descending' * self.descending}"
+        )
 
 
 @frozen
 class Row:
-    """An entry. keys, values: by name; a key with .log2 is the exponent, one with .buckets where its bucket begins."""
+    """An entry of a histogram. row["name"] gives a key, a value, or "hitcount".
+
+    Attributes:
+        keys: by name; a key with .log2 is the exponent, one with .buckets where its bucket begins.
+        hitcount: number of hits.
+        values: sums by name.
+    """
 
     keys: Mapping[str, Any]
     hitcount: int
@@ -95,16 +121,44 @@ class Histogram:
     """A hist trigger. Iterating gives its rows, sorted; str() is what ftrace prints.
 
     Attributes:
-        name: those of one name share what is counted; "": none.
-        hits: counted.
-        dropped: not counted, as there were too many entries.
-        paused: counts nothing now.
+        name: histograms of one name share what is counted; "": none.
+        keys: the columns that make an entry's key.
+        values: the columns that are summed up.
+        sort: what rows are sorted by, the most important first.
+        size: entries at most.
+        filter: which hits are counted; None: all.
     """
 
-    def __init__(self, keys: Sequence[Column], values: Sequence[Column], sort: Sequence[Sort], size: int,
-                 filter: Filter | None,
-                 symbols: Symbols, stack: Callable[[Regs], tuple[int, ...]], *, shows_count: bool = True,
-                 paused: bool = False, name: str = "", syscall: Callable[[int], str] | None = None) -> None:
+    def __init__(
+        self,
+        keys: Sequence[Column],
+        values: Sequence[Column],
+        sort: Sequence[SortKey],
+        size: int,
+        filter: Filter | None,
+        symbols: Symbols,
+        stack: Callable[[Regs], tuple[int, ...]],
+        *,
+        shows_count: bool = True,
+        paused: bool = False,
+        name: str = "",
+        syscall: Callable[[int], str] | None = None,
+    ) -> None:
+        """Make an empty histogram.
+
+        Args:
+            keys: what makes an entry's key.
+            values: what is summed up, besides the hit count.
+            sort: what rows are sorted by, the most important first.
+            size: entries at most.
+            filter: which hits are counted; None: all.
+            symbols: name addresses.
+            stack: gives the stack of a hit, for keys that are stacks.
+            shows_count: the hit count is printed.
+            paused: no hits are counted until it is continued.
+            name: histograms of one name share what is counted; "": none.
+            syscall: names a system call by number; None: keys have no .syscall.
+        """
         self.keys = tuple(keys)
         self.values = tuple(values)
         self.sort = tuple(sort)
@@ -119,10 +173,16 @@ class Histogram:
         self._values = [_getter(value, stack) for value in values]
 
     def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool:
-        """Count a hit (a handler's Trigger)."""
+        """Count a hit, unless it is paused or the filter keeps the hit out (a handler's Trigger).
+
+        Returns:
+            False: no stack is wanted for the record.
+        """
         counted = self._counted
         table, state = counted.table, counted.words
-        if state[PAUSED] or (self.filter is not None and not self.filter.keep(values, regs, caller, func)):
+        if state[PAUSED] or (
+            self.filter is not None and not self.filter.keep(values, regs, caller, func)
+        ):
             return False
         key = tuple([get(values, regs, caller, func) for get in self._keys])
         if table is not None:  # another place, or another event of the name, runs a program
@@ -144,14 +204,17 @@ class Histogram:
 
     @property
     def hits(self) -> int:
+        """The number of hits that were counted."""
         return int(self._counted.words[HITS])
 
     @property
     def dropped(self) -> int:
+        """The number of hits that were not counted, as there were too many entries."""
         return int(self._counted.words[DROPPED])
 
     @property
     def paused(self) -> bool:
+        """True while no hits are counted."""
         return bool(self._counted.words[PAUSED])
 
     @paused.setter
@@ -160,19 +223,23 @@ class Histogram:
         self._counted.words[PAUSED] = int(on)
 
     def lend(self) -> CountTable:
-        """Have hits counted from now on in a table for programs: give_back() it, each."""
+        """Have hits counted in a table that programs use; each call is ended by give_back().
+
+        What was counted so far is in the table.
+        """
         counted = self._counted
         if counted.table is None:
             table = CountTable([key.wrap for key in self.keys], len(self.values), self.size)
             table.words[:] = array("Q", counted.state)
             for key, counts in self._rows().items():
                 table.add(key, counts)
-            counted.table, counted.entries = table, {}
+            counted.table = table
+            counted.entries = {}
         counted.borrowers += 1
         return counted.table
 
     def give_back(self) -> None:
-        """A program of its table counts no more."""
+        """End one lend(). After the last one Python counts alone, on from what the table has."""
         counted = self._counted
         counted.borrowers -= 1
         if not counted.borrowers:
@@ -181,9 +248,16 @@ class Histogram:
             counted.table = None
 
     def share(self, other: Histogram) -> bool:
-        """Count where another of its name counts; False: it has other columns, or is sorted otherwise."""
-        mine, theirs = ([(str(c), c.text, c.signed, c.field and c.field.bits) for c in (*h.keys, *h.values)]
-                        + [*map(str, h.sort)] for h in (self, other))
+        """Count where another histogram of its name counts.
+
+        Returns:
+            False: the other one has other columns, or is sorted otherwise; nothing has changed.
+        """
+        mine, theirs = (
+            [(str(c), c.text, c.signed, c.field and c.field.bits) for c in (*h.keys, *h.values)]
+            + [*map(str, h.sort)]
+            for h in (self, other)
+        )
         if mine == theirs and len(self.keys) == len(other.keys):
             self._counted = other._counted
             self.size = other.size
@@ -200,8 +274,10 @@ class Histogram:
         counted.words[HITS] = counted.words[DROPPED] = 0
 
     def _rows(self) -> dict[tuple[Any, ...], list[int]]:
-        """Key -> hit count, and sums as 64 bits hold them."""
-        counted = self._counted.entries if self._counted.table is None else self._counted.table.rows()
+        """Return key -> hit count, and sums as 64 bits hold them."""
+        counted = (
+            self._counted.entries if self._counted.table is None else self._counted.table.rows()
+        )
         return {key: [hits, *[column.wrap(n) for column, n in zip(self.values, sums, strict=True)]]
                 for key, (hits, *sums) in counted.items()}
 
@@ -214,9 +290,12 @@ class Histogram:
         return iter(rows)
 
     def __len__(self) -> int:
-        return len(self._counted.entries if self._counted.table is None else self._counted.table.entries)
+        return len(
+            self._counted.entries if self._counted.table is None else self._counted.table.entries
+        )
 
-    def _order(self, sort: Sort) -> Callable[[Row], Any]:
+    def _order(self, sort: SortKey) -> Callable[[Row], Any]:
+        """Return the key function by which rows are sorted."""
         column = sort.column
         if column in self.keys and column not in self.values:
             at = self.keys.index(column)
@@ -230,18 +309,28 @@ class Histogram:
     def text(self) -> str:
         """The trigger as ftrace prints it."""
         values = [*(["hitcount"] if self._shows_count else []), *map(str, self.values)]
-        clock = f":clock={CLOCK}" if any(c.field in TIMES.values() for c in (*self.keys, *self.values)) else ""
+        clock = (
+            f":clock={CLOCK}"
+            if any(c.field in TIMES.values() for c in (*self.keys, *self.values))
+            else ""
+        )
         name = f"name={self.name}:" if self.name else ""
-        return (f"hist:{name}keys={','.join(map(str, self.keys))}:vals={','.join(values)}"
-                f":sort={','.join(map(str, self.sort))}:size={self.size}{clock}"
-                f"{'' if self._shows_count else ':nohitcount'}{f' if {self.filter.text}' if self.filter else ''}"
-                f" [{'paused' if self.paused else 'active'}]")
+        condition = f" if {self.filter.text}" if self.filter else ""
+        return (
+            f"hist:{name}keys={','.join(map(str, self.keys))}:vals={','.join(values)}"
+            f":sort={','.join(map(str, self.sort))}:size={self.size}{clock}"
+            f"{'' if self._shows_count else ':nohitcount'}{condition}"
+            f" [{'paused' if self.paused else 'active'}]"
+        )
 
     def __str__(self) -> str:
         sums = [(sum(column), max(column)) for column in zip(*self._rows().values(), strict=True)]
         rows = "".join(self._line(row, sums) for row in self)
-        return (f"# event histogram\n#\n# trigger info: {self.text}\n#\n\n{rows}\n"
-                f"Totals:\n    Hits: {self.hits}\n    Entries: {len(self)}\n    Dropped: {self.dropped}\n")
+        return (
+            f"# event histogram\n#\n# trigger info: {self.text}\n#\n\n{rows}\n"
+            f"Totals:\n    Hits: {self.hits}\n    Entries: {len(self)}\n    Dropped: "
+            f"{self.dropped}\n"
+        )
 
     def __repr__(self) -> str:
         return f"<Histogram {self.text}: {len(self)} entries, {self.hits} hits>"
@@ -251,19 +340,27 @@ class Histogram:
 
         Args:
             row: of this histogram.
-            sums: (total, greatest value) over all rows, for percentages and graphs: of the hit count first,
-                then of each of `values`.
+            sums: (total, greatest value) over all rows, for percentages and graphs: of the hit
+                count first, then of each of `values`.
         """
         key, entry = row._raw
-        keys = ", ".join(self._key(column, value) for column, value in zip(self.keys, key, strict=True))
+        keys = ", ".join(
+            self._key(column, value) for column, value in zip(self.keys, key, strict=True)
+        )
         count = [f" hitcount: {entry[0]:10}"] if self._shows_count else []
-        values = [f" {_value(column, entry[n] & U64, *sums[n])}" for n, column in enumerate(self.values, 1)]
+        values = [
+            f" {_value(column, entry[n] & U64, *sums[n])}"
+            for n, column in enumerate(self.values, 1)
+        ]
         return f"{{ {keys}{'' if keys.endswith(chr(10)) else ' '}}}{''.join([*count, *values])}\n"
 
     def _key(self, column: Column, value: Any) -> str:
+        """Return a column of the key as ftrace prints it, with its name."""
         name = f"{column.name}: "
         if column.field is None or column.modifier == "stacktrace":
-            return f"{column.name}:\n" + "".join(f"         {locate(self._symbols, address)}\n" for address in value)
+            return f"{column.name}:\n" + "".join(
+                f"         {locate(self._symbols, address)}\n" for address in value
+            )
         if column.text:
             return f"{name}{'(fault)' if value is None else value.translate(_SHOWN):<50}"
         if column.modifier == "execname":
@@ -274,34 +371,61 @@ class Histogram:
         return name + self._number(column, int(value or 0) & U64)
 
     def _number(self, column: Column, number: int) -> str:
+        """Return a number as ftrace prints it under a column's modifier."""
         found = self._symbols.covering(number)
         plain = hex(number) if found is None else found.name.translate(_SHOWN)
-        return {"hex": f"{number:x}", "sym": f"[{number:x}] {plain:<45}",
-                "sym-offset": f"[{number:x}] {locate(self._symbols, number):<55}",
-                "log2": f"~ 2^{number:<2}",
-                "buckets": f"~ {number}-{number + column.buckets - 1}"}.get(column.modifier, f"{number:10}")
+        return {
+            "hex": f"{number:x}",
+            "sym": f"[{number:x}] {plain:<45}",
+            "sym-offset": f"[{number:x}] {locate(self._symbols, number):<55}",
+            "log2": f"~ 2^{number:<2}",
+            "buckets": f"~ {number}-{number + column.buckets - 1}",
+        }.get(column.modifier, f"{number:10}")
 
 
 def _value(column: Column, value: int, total: int, most: int) -> str:
+    """Return a sum as ftrace prints it, with its name.
+
+    Args:
+        column: the value's column.
+        value: the sum.
+        total: the sum over all rows, for .percent.
+        most: the greatest one, for .graph.
+    """
     if column.modifier == "percent":
         part = _percentage(value, total)
-        return f" {column.name} (%):[ERROR]" if part is None else f" {column.name} (%): {part // 100:3}.{part % 100:02}"
+        return (
+            f" {column.name} (%):[ERROR]"
+            if part is None
+            else f" {column.name} (%): {part // 100:3}.{part % 100:02}"
+        )
     if column.modifier == "graph":
         part = _percentage(value, most)
         return (f" {column.name}: {'[ERROR]':>20}" if part is None
                 else f" {column.name}: {'#' * (part * 20 // 10000):<20}")
-    return f" {column.name}: {value:10x}" if column.modifier == "hex" else f" {column.name}: {value:10}"
+    return (
+        f" {column.name}: {value:10x}"
+        if column.modifier == "hex"
+        else f" {column.name}: {value:10}"
+    )
 
 
 def _percentage(value: int, total: int) -> int | None:
-    """Return the share of a value in hundredths of a percent; None where the total is 0 and the value is not."""
+    """Return the share of a value in hundredths of a percent; None where the total is 0 and the
+    value is not.
+    """
     if total > 0:
         return value * 10000 // total
     return None if value else 0
 
 
 def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
-    """Return what gives a column's value at a hit; of keys already the bucket."""
+    """Return a function that gives a column's value at a hit; of keys with buckets, the bucket.
+
+    Args:
+        column: the column.
+        stack: gives the stack of a hit.
+    """
     if column.field is None:
         return ((lambda v, regs, back, func: 1) if column.name == "hitcount"
                 else (lambda v, regs, back, func: stack(regs)))
@@ -312,13 +436,20 @@ def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
         python = f"({python} - {python} % {column.buckets})"
     elif column.modifier == "execname":
         python = f"({python}, comm(regs))"
-    guarded = f"None if v[{column.field.number}] is None else {python}" if column.field.number >= 0 else python
+    guarded = (
+        f"None if v[{column.field.number}] is None else {python}"
+        if column.field.number >= 0
+        else python
+    )
     # our own text: numbers, and names of ours
     names = {"comm": comm, "pid": pid, "now": time.monotonic_ns}
     return eval(f"lambda v, regs, back, func: {guarded}", names)  # type: ignore[no-any-return]
 
 
 def _shown(column: Column, value: Any) -> Any:
+    """Return a key as Row gives it: a task's number, and a stack's addresses with a mark if
+    incomplete.
+    """
     if column.modifier == "execname":
         return value[0]
     if isinstance(value, tuple) and is_incomplete(value):
@@ -327,6 +458,6 @@ def _shown(column: Column, value: Any) -> Any:
 
 
 def power_of_two(text: str) -> int:
-    """A size, rounded up to a power of two as ftrace does; 0 where it is none from 1 to 131072."""
+    """Return a size rounded up to a power of two, as ftrace does; 0 for what is not 1 to 131072."""
     number = int(text) if re.fullmatch("[0-9]{1,6}", text) else 0
     return 1 << max(number - 1, 0).bit_length() if 0 < number <= 131072 else 0

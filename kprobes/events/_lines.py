@@ -1,4 +1,7 @@
-"""Places as source code has them: FILE:LINE, FUNCTION:LINE, FUNCTION:LABEL, FUNCTION;PATTERN, FUNCTION%inlined."""
+"""Places as source code has them.
+
+FILE:LINE, FUNCTION:LINE, FUNCTION:LABEL, FUNCTION;PATTERN, FUNCTION%inlined.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _LARGEST: Final = 1 << 24  #: bytes of a source file that is read
 
 
 def source_places(place: str, machine: Machine, text: str, at: int) -> list[SourcePlace] | None:
-    """The places that a place in the source means.
+    """Return the addresses that a place in the source stands for.
 
     Args:
         place: as written, without `%return`.
@@ -41,7 +44,10 @@ def source_places(place: str, machine: Machine, text: str, at: int) -> list[Sour
 
 
 class _Places:
+    """The search for one place in the source."""
+
     def __init__(self, machine: Machine, text: str, at: int) -> None:
+        """Prepare. text and at: the definition, and the place's column, for errors."""
         self._symbols = machine.symbols
         self._info = DebugInfo(machine)
         self._mode_bits = machine.arch.pointers.mode_bits
@@ -49,12 +55,13 @@ class _Places:
         self._at = at
 
     def of(self, place: str) -> list[SourcePlace] | None:
-        """The places of one that was written; None: it is none in the source."""
+        """Return the places that one as written stands for; None: it is no place in the source."""
         if place.endswith(_INLINED):
             return self._copies(place.removesuffix(_INLINED), "stands inlined nowhere")
         if ";" in place:
             return self._lazy(*place.split(";", 1))
-        line, label = _LINE.fullmatch(place), _LABEL.fullmatch(place)
+        line = _LINE.fullmatch(place)
+        label = _LABEL.fullmatch(place)
         if line is not None:
             return self._line(line[1], int(line[2]))
         if label is not None and label[1] in self._symbols:
@@ -62,16 +69,21 @@ class _Places:
         return self._unnamed(place)
 
     def _fail(self, reason: str) -> NoReturn:
+        """Raise the EventError of the place, with a reason."""
         raise make_error("BAD_PROBE_ADDR", self._at, self._text, reason)
 
     def _function(self, name: str) -> int:
-        """The address of a function."""
+        """Return the address of a function. Raises EventError where there is none, or several."""
         try:
             return self._symbols[name].address
         except (UnknownSymbol, AmbiguousSymbol) as error:
             self._fail(error.plain)
 
     def _line(self, name: str, number: int) -> list[SourcePlace] | None:
+        """Return the places of a line: of a function, counted from its first, or of a source file.
+
+        None where the name is neither: it may be a file's, followed by an offset.
+        """
         try:
             if name in self._symbols:
                 return self._info.at_function_line(self._function(name), number)
@@ -82,34 +94,53 @@ class _Places:
             self._fail(error.plain)
 
     def _label(self, name: str, label: str) -> list[SourcePlace]:
+        """Return the place of a function's label. Raises EventError where it has none of this name.
+        """
         found = self._info.labels(self._function(name))
         if label not in found:
             self._fail(f"{name} has no label {label}; it has {', '.join(found) or 'none'}")
         return [SourcePlace(found[label], name)]
 
     def _unnamed(self, place: str) -> list[SourcePlace] | None:
-        """Copies of a function that is nowhere by itself."""
+        """Return the inlined copies of a function that has no code of its own; None: there are
+        none.
+        """
         if not re.fullmatch(r"[A-Za-z_]\w*", place, re.ASCII):
             return None
         return self._info.copies(place) or None
 
     def _copies(self, name: str, otherwise: str) -> list[SourcePlace]:
+        """Return the inlined copies of a function. Raises EventError without any; `otherwise` ends
+        the reason.
+        """
         found = self._info.copies(name)
         if not found:
             self._fail(f"{name} {otherwise}")
         return found
 
     def _file(self, path: str) -> str:
-        """Return where a source file is on this computer; "" where it is not."""
+        """Return the path of a source file on this computer; "" where it is not here, or too large.
+        """
         folders = [] if os.path.isabs(path) else self._info.source_folders(path)
-        for where in (*(os.path.join(folder, path) for folder in folders if folder), path, os.path.basename(path)):
+        for where in (
+            *(os.path.join(folder, path) for folder in folders if folder),
+            path,
+            os.path.basename(path),
+        ):
             if os.path.isfile(where) and os.path.getsize(where) <= _LARGEST:
                 return where
         return ""
 
     def _lazy(self, name: str, pattern: str) -> list[SourcePlace]:
-        """The lines of a function, or of a source file, whose text fits a glob, blanks aside."""
-        first, last, path = 1, 1 << 30, name
+        """Return the lines of a function, or of a source file, whose text fits a glob, blanks
+        aside.
+
+        Raises:
+            EventError: the source is not known or not here, or no line with code fits.
+        """
+        first = 1
+        last = 1 << 30
+        path = name
         if name in self._symbols:
             address = self._function(name)
             path, first = self._info.source_of(address)
@@ -121,7 +152,10 @@ class _Places:
                         if line.path == path), default=first)
         where = self._file(path)
         if not where:
-            self._fail(f"{path} is not here, and patterns are looked for in sources; give a line's number instead")
+            self._fail(
+                f"{path} is not here, and patterns are looked for in sources; give a line's "
+                "number instead"
+            )
         wanted = re.sub(r"\s", "", pattern)
         found_places: list[SourcePlace] = []
         for number, line in enumerate(linecache.getlines(where), 1):

@@ -1,5 +1,7 @@
-"""Static tracepoints as places of events: `p %PROVIDER:NAME`. Each place of the marker becomes a definition of Linux's
-grammar, its `$argN` what the compiler says of them there: `$arg2` is `-80(%rbx):u64`.
+"""Static tracepoints as places of events: `p %PROVIDER:NAME`.
+
+Each place of the marker becomes a definition of Linux's grammar, in which `$argN` is replaced by
+what the compiler says of them there: `$arg2` by `-80(%rbx):u64`.
 """
 
 from __future__ import annotations
@@ -25,8 +27,13 @@ _ARGUMENT: Final = re.compile(r"\$arg(\d+)(?!\d)")
 
 @frozen
 class Fetched:
-    """fetch: as in definitions. type: of what it fetches; "" where the marker says none. word: it fetches a whole
-    one."""
+    """What fetches an argument of a marker.
+
+    Attributes:
+        fetch: as in definitions.
+        type: of the value, as in definitions; "" where the marker says none.
+        word: the value is a whole word of the guest.
+    """
 
     fetch: str
     type: str
@@ -34,32 +41,58 @@ class Fetched:
 
 
 def marked(words: list[str], machine: Machine) -> tuple[tuple[str, str], ...]:
-    """(place, definition) of each place of the marker that is an event's. EventError: there is none, or it has not the
-    arguments."""
-    joined, at = " ".join(words), len(words[0]) + 1
+    """Return (place, definition) of each place of a marker.
+
+    Args:
+        words: of the definition; the second one is %PROVIDER:NAME, each a glob.
+        machine: whose files have the markers.
+
+    Raises:
+        EventError: there is no such marker, it has not the arguments, or it is no p event.
+    """
+    joined = " ".join(words)
+    at = len(words[0]) + 1
     if words[0][0] != "p":
         raise make_error("BAD_RETPROBE", at, joined, words[1])
     provider, _, name = words[1][1:].partition(":")
     provider = provider.removeprefix(_GROUP)
     known = DebugInfo(machine).markers()
-    found = [marker for marker in known if fnmatchcase(marker.provider, provider) and fnmatchcase(marker.name, name)]
+    found = [
+        marker
+        for marker in known
+        if fnmatchcase(marker.provider, provider) and fnmatchcase(marker.name, name)
+    ]
     if not found:
-        there = ", ".join(sorted({f"%{marker.provider}:{marker.name}" for marker in known})[:8]) or "none"
-        raise make_error("BAD_PROBE_ADDR", at, joined, f"no static tracepoint is {words[1]}; there is {there}")
-    places = [(_Place(marker, machine, joined), words[0] if ":" in words[0] else _first(marker)) for marker in found]
+        there = (
+            ", ".join(sorted({f"%{marker.provider}:{marker.name}" for marker in known})[:8])
+            or "none"
+        )
+        raise make_error(
+            "BAD_PROBE_ADDR", at, joined, f"no static tracepoint is {words[1]}; there is {there}"
+        )
+    places = [
+        (_Place(marker, machine, joined), words[0] if ":" in words[0] else _first(marker))
+        for marker in found
+    ]
     return tuple((str(place), place.definition(first, words, at)) for place, first in places)
 
 
 def _first(marker: Marker) -> str:
-    """The first word of a definition that has no name: the marker's provider and name, as perf has them."""
-    group, event = (re.sub(r"\W", "_", text, flags=re.ASCII)[:60] for text in (_GROUP + marker.provider, marker.name))
+    """Return the first word of a definition that has no name: the marker's group and name, as in
+    perf.
+    """
+    group, event = (
+        re.sub(r"\W", "_", text, flags=re.ASCII)[:60]
+        for text in (_GROUP + marker.provider, marker.name)
+    )
     return f"p:{group}/{event}"
 
 
 class _Place:
-    """A place of a marker."""
+    """One place of a marker; str() is how a definition has it: ADDRESS, or ADDRESS(SEMAPHORE)."""
 
     def __init__(self, marker: Marker, machine: Machine, text: str) -> None:
+        """Prepare. text: the definition, for errors."""
         self._marker = marker
         self._arch = machine.arch
         self._symbols = machine.symbols
@@ -72,26 +105,44 @@ class _Place:
         return f"{self._marker.address | mode:#x}{semaphore}"
 
     def definition(self, first: str, words: list[str], at: int) -> str:
-        """Return the definition that is to be parsed."""
+        """Return the definition for this place.
+
+        Args:
+            first: its first word.
+            words: of the definition as written; without arguments, all of the marker's are fetched.
+            at: column of its place.
+
+        Raises:
+            EventError: the marker has not these arguments here, or they cannot be fetched.
+        """
         at += len(words[1]) + 1
         out = [first, str(self)]
-        for word in words[2:] or [f"arg{n + 1}=$arg{n + 1}" for n in range(len(self._marker.arguments))]:
+        for word in words[2:] or [
+            f"arg{n + 1}=$arg{n + 1}" for n in range(len(self._marker.arguments))
+        ]:
             if word == "$arg*":
-                out += [self._word(f"arg{n + 1}=$arg{n + 1}", at) for n in range(len(self._marker.arguments))]
+                out += [
+                    self._word(f"arg{n + 1}=$arg{n + 1}", at)
+                    for n in range(len(self._marker.arguments))
+                ]
             else:
                 out.append(self._word(word, at))
             at += len(word) + 1
         return " ".join(out)
 
     def _word(self, word: str, at: int) -> str:
-        """An argument, its $argN put in."""
+        """Return an argument of the definition, its `$argN` replaced. at: its column."""
         name, equals, body = word.partition("=") if "=" in word else ("", "", word)
         whole = _ARGUMENT.fullmatch(body.partition(":")[0])
         if whole is not None:
             operand = self._operand(int(whole[1]), whole[0], at)
             typed = f":{operand.type}" if operand.type and ":" not in body else body[len(whole[0]):]
             return f"{name}{equals}{operand.fetch}{typed}"
-        return name + equals + _ARGUMENT.sub(lambda found: self._inside(int(found[1]), found[0], at), body)
+        return (
+            name
+            + equals
+            + _ARGUMENT.sub(lambda found: self._inside(int(found[1]), found[0], at), body)
+        )
 
     def _inside(self, number: int, text: str, at: int) -> str:
         """Return the fetch that replaces `$argN` inside a longer fetch, as in `+8($arg1)`.
@@ -111,19 +162,41 @@ class _Place:
         return operand.fetch
 
     def _operand(self, number: int, text: str, at: int) -> Fetched:
+        """Return what fetches the argument of a number from 1. Raises EventError where there is
+        none.
+
+        Args:
+            number: counted from 1.
+            text: "$argN" as written, for messages.
+            at: column of the whole argument.
+        """
         if not 0 < number <= len(self._marker.arguments):
             raise make_error("BAD_ARG_NUM", at, self._text, text)
         written = self._marker.arguments[number - 1]
         try:
             return fetched(written, self._arch, self._symbols)
         except Unfetchable as error:
-            raise EventError("BAD_FETCH_ARG", f"{text} is {written!r} here: {error}; fetch registers", self._text,
-                             at) from None
+            raise EventError(
+                "BAD_FETCH_ARG",
+                f"{text} is {written!r} here: {error}; fetch registers",
+                self._text,
+                at,
+            ) from None
 
 
 def fetched(written: str, arch: Arch, symbols: Symbols) -> Fetched:
-    """Return what fetches an operand: `-4@%eax`. Unfetchable: nothing does."""
-    found, bits = operand_of(written, arch, symbols), arch.bits
+    """Return what fetches an operand of a marker.
+
+    Args:
+        written: the operand in the compiler's words: `-4@%eax`.
+        arch: the guest's.
+        symbols: the guest's, as operands may name them.
+
+    Raises:
+        Unfetchable: nothing does.
+    """
+    found = operand_of(written, arch, symbols)
+    bits = arch.bits
     if found.symbol:
         fetch = f"@{found.symbol}"
     elif found.memory:

@@ -1,8 +1,9 @@
-"""Fetches of parameters, members and elements by name, as debug information has them: `key`, `table->count`,
-`it->pts[1].y`.
+"""Fetches of parameters, members and elements by name, as debug information has them: `key`,
+`table->count`, `it->pts[1].y`.
 
-At a function's entry parameters are where debug information and the calling convention say. Inside a function they and
-local variables are where the compiler says. What an event has no type for, and what is not known, is refused.
+At a function's entry parameters are where debug information and the calling convention say. Inside
+a function they and local variables are where the compiler says. What an event has no type for, and
+what is not known, is refused.
 """
 
 from __future__ import annotations
@@ -24,34 +25,55 @@ from ..debug.whole import whole
 from ..errors import GuestFault, KprobeError
 from ..machine._base import Machine
 from ..regs import Regs
-from ._event import AtEntry, Plan, Read, Saved, Type, Value
-from ._plans import Source, Word, memory
+from ._event import KeptAtEntry, Plan, Read, Saved, Type, Value
+from ._plans import Fetch, Word, memory
 from ._types import MAX_ARRAY, type_of
 
 _NUMBER = re.compile(r"([usx])(?:8|16|32|64)")  #: types of events that are numbers
 NAMED = re.compile(r"([A-Za-z_]\w*)((?:(?:->|\.)[A-Za-z_]\w*|\[[^]\[]*\])*)", re.ASCII)
-_STEP = re.compile(r"(->|\.)([A-Za-z_]\w*)|(\[)([^]\[]*)\]", re.ASCII)  #: one step of the way to a member or element
+#: one step of the way to a member or element
+_STEP = re.compile(r"(->|\.)([A-Za-z_]\w*)|(\[)([^]\[]*)\]", re.ASCII)
 _INDEX = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
 RESULT = "$retval"
 LARGEST = 4096  #: bytes of an array
 _U64 = (1 << 64) - 1
 _NUMBERS = ("int", "char", "bool", "enum")
-_KINDS = {"function": "a function", "void": "of no type", "other": "of a kind that is not understood"}
+_KINDS = {
+    "function": "a function",
+    "void": "of no type",
+    "other": "of a kind that is not understood",
+}
 
 
-class Around(Protocol):
-    """The definition that is parsed."""
+class NameContext(Protocol):
+    """The definition that is parsed, as names need it.
+
+    Attributes:
+        machine: the guest.
+        arch: its architecture.
+        kind: "p" or "r".
+        entry: the place is a function's entry.
+    """
 
     machine: Machine
     arch: Arch
     kind: str
     entry: bool
 
-    def fail(self, kind: str, at: int, *facts: object) -> NoReturn: ...
-    def need(self, condition: object, kind: str, at: int, *facts: object) -> None: ...
-    def count(self, text: str, at: int, most: int, bad: str, big: str, value: int | None) -> int: ...
-    def numbered(self, n: int, text: str, at: int) -> Source: ...
-    def kept(self, value: AtEntry) -> Source: ...
+    def fail(self, kind: str, at: int, *facts: object) -> NoReturn:
+        """Raise the EventError of a kind at a column; facts fill its message."""
+    def need(self, condition: object, kind: str, at: int, *facts: object) -> None:
+        """Raise the EventError of a kind unless a condition is true."""
+    def count(
+        self, text: str, at: int, most: int, bad: str, big: str, value: int | None
+    ) -> int:
+        """Return a number from 1 to `most`, or raise an EventError (Parser.count)."""
+    def numbered(self, n: int, text: str, at: int) -> Fetch:
+        """Return what fetches the n-th argument of the call, from 1; name and column are for
+        errors.
+        """
+    def kept(self, value: KeptAtEntry) -> Fetch:
+        """Have a return event keep a value of the function's entry; return what fetches it."""
 
 
 @frozen
@@ -65,18 +87,24 @@ class _Found:
     """
 
     type: CType
-    source: Source | None = None
+    source: Fetch | None = None
     view: Callable[[Regs, Saved], Any] | None = None
 
 
-class Named:
-    """Names at one place.
+class KnownNames:
+    """The parameters and variables that are known at one place.
 
     Attributes:
-        known: False where nothing is known of the function.
+        known: False where debug information has nothing of the function.
     """
 
-    def __init__(self, around: Around, address: int) -> None:
+    def __init__(self, around: NameContext, address: int) -> None:
+        """Prepare.
+
+        Args:
+            around: the definition that is parsed.
+            address: of the place, without mode bits.
+        """
         self._around = around
         self._info = DebugInfo(around.machine)
         self._address = address
@@ -85,23 +113,28 @@ class Named:
 
     @property
     def parameters(self) -> list[str]:
-        """The parameters' names."""
+        """The names of the function's parameters; none where the place is not its entry."""
         return [variable.name for variable, _ in self._arrivals]
 
-    def fetch(self, text: str, at: int, suffix: str | None) -> tuple[Source, Type | None]:
+    def fetch(self, text: str, at: int, suffix: str | None) -> tuple[Fetch, Type | None]:
         """Return what fetches a variable, member or element.
 
         Args:
             text: its name, and the way to a member or element.
             at: column of the text.
-            suffix: the type that the definition asks for; None: as debug information has it. Text is asked for of a
-                pointer: what it points at.
+            suffix: the type that the definition asks for; None: as debug information has it. Text
+                is asked for of a pointer: what it points at.
 
         Returns:
-            What fetches it, and the type that it has by itself; None where a suffix is given, unless a number is
-            asked for of a bit field.
+            What fetches it, and the type that it has by itself; None where a suffix is given,
+            unless a number is asked for of a bit field.
+
+        Raises:
+            EventError: there is no such variable, member or element, or it cannot be shown.
         """
-        steps = [(op or bracket, field or index) for op, field, bracket, index in _STEP.findall(text)]
+        steps = [
+            (op or bracket, field or index) for op, field, bracket, index in _STEP.findall(text)
+        ]
         name = re.split(r"->|[.[]", text, maxsplit=1)[0]
         found = self._result(at) if name == RESULT else self._variable(name, at)
         if found.view is not None:
@@ -112,11 +145,19 @@ class Named:
         for n, (op, field) in enumerate(steps):
             if op == "[":
                 element = self._element(type, field, at)
-                source, type, member = self._behind(source, type, element, at), element.type, None
+                source = self._behind(source, type, element, at)
+                type = element.type
+                member = None
                 continue
-            holder, before = self._holder(type, op, field, at), source
+            holder = self._holder(type, op, field, at)
+            before = source
             member = holder.members[field]
-            if suffix is None and n == len(steps) - 1 and member.bits and self._unit(member) is None:
+            if (
+                suffix is None
+                and n == len(steps) - 1
+                and member.bits
+                and self._unit(member) is None
+            ):
                 start = self._whereabouts(before, op)
                 return self._as_value(holder, start, field, member.type)
             source, member = self._member(source, type, op, field, at)
@@ -132,8 +173,9 @@ class Named:
             return self._as_value(type, where, "", type)
         return source, shown
 
-    def result(self, text: str, at: int, suffix: str | None) -> tuple[Source, Type | None] | None:
-        """Return what fetches `$retval`, `$retval->member` or `$retval[1]`; None where it is a word as it stands.
+    def result(self, text: str, at: int, suffix: str | None) -> tuple[Fetch, Type | None] | None:
+        """Return what fetches `$retval`, `$retval->member` or `$retval[1]`; None where it is a word
+        as it stands.
 
         Args:
             text: as written.
@@ -148,24 +190,33 @@ class Named:
             self._around.fail("NOSUP_BTFARG", at, text)
         if type.kind == "void":
             self._around.fail("NO_RETVAL", at)
-        if plain and type.kind in (*_NUMBERS, "pointer", "function", "other") and 8 * type.size <= self._bits:
+        if (
+            plain
+            and type.kind in (*_NUMBERS, "pointer", "function", "other")
+            and 8 * type.size <= self._bits
+        ):
             return None
         return self.fetch(text, at, suffix)
 
     def is_global(self, name: str) -> bool:
-        """True where a file has a global variable of this name, and its debug information says where."""
+        """True where a file has a global variable of this name, and its debug information says
+        where.
+        """
         return self._info.variable(name) is not None
 
     @property
     def _bits(self) -> int:
+        """The width of the guest's words."""
         return self._around.machine.arch.bits
 
     def _refuse(self, name: str, at: int, reason: str) -> NoReturn:
+        """Raise the EventError for a value that is known and cannot be shown."""
         self._around.fail("NOSUP_DAT_ARG", at, name, reason)
 
     # --- where names begin
 
     def _variable(self, name: str, at: int) -> _Found:
+        """Return where the value of a name is: a parameter, a local variable, or a global one."""
         if not self._around.entry:
             return self._local(name, at)
         found = next(((v, arrival) for v, arrival in self._arrivals if v.name == name), None)
@@ -175,6 +226,16 @@ class Named:
         return self._arrived(variable, arrival, at)
 
     def _global(self, name: str, at: int, near: list[str]) -> _Found:
+        """Return where a global variable is.
+
+        Args:
+            name: the variable's.
+            at: its column.
+            near: names that there are here, for the error.
+
+        Raises:
+            EventError: there is none.
+        """
         found = self._info.variable(name)
         if found is None:
             self._around.fail("NO_BTFARG", at, name, ", ".join(near) or "none")
@@ -182,7 +243,16 @@ class Named:
         return _Found(type, self._at(lambda regs, saved: address, Word("value", address), 0, 1))
 
     def _arrived(self, variable: Variable, arrival: Arrival, at: int) -> _Found:
-        """A parameter at the function's entry."""
+        """Return where a parameter is at the function's entry; a return event keeps it from there.
+
+        Args:
+            variable: the parameter.
+            arrival: how the calling convention passes it.
+            at: its column.
+
+        Raises:
+            EventError: the calling convention's rules for its type are not known here.
+        """
         name, type = variable.name, variable.type
         if arrival.kind == "refused":
             self._refuse(name, at, arrival.reason)
@@ -190,15 +260,25 @@ class Named:
             return _Found(type, self._around.numbered(arrival.number + 1, name, at))
         if arrival.kind == "value":
             number = arrival.number
-            return _Found(type, Source(word=lambda regs, saved: number, tree=Word("value", number)))
+            return _Found(type, Fetch(word=lambda regs, saved: number, tree=Word("value", number)))
         if self._around.kind == "p" and arrival.kind == "register":
-            register = Source(word=lambda regs, saved: regs[arrival.name], tree=Word("register", name=arrival.name))
+            register = Fetch(
+                word=lambda regs, saved: regs[arrival.name],
+                tree=Word("register", name=arrival.name),
+            )
             return _Found(type, register)
         frame = self._info.cfa(self._address)
         if self._around.kind == "p" and arrival.kind == "frame" and frame is not None:
             above = frame
-            return _Found(type, self._at(lambda regs, saved: regs[above[0]], Word("register", name=above[0]),
-                                         above[1] + arrival.number, 1))
+            return _Found(
+                type,
+                self._at(
+                    lambda regs, saved: regs[above[0]],
+                    Word("register", name=above[0]),
+                    above[1] + arrival.number,
+                    1,
+                ),
+            )
         info = self._info
 
         def read(regs: Regs, saved: Saved) -> Any:
@@ -208,13 +288,18 @@ class Named:
         return self._kept(name, type, read)
 
     def _kept(self, name: str, type: CType, read: Plan) -> _Found:
-        """Return what a return event keeps of the function's entry."""
+        """Return the value that a return event keeps of the function's entry. read: fetches it
+        there.
+        """
         if type.kind in (*_NUMBERS, "pointer") and 8 * type.size <= 64:
-            return _Found(type, self._around.kept(AtEntry(name, _word(read))))
-        kept = self._around.kept(AtEntry(name, read))
+            return _Found(type, self._around.kept(KeptAtEntry(name, _word(read))))
+        kept = self._around.kept(KeptAtEntry(name, read))
         return _Found(type, view=kept.word)
 
     def _local(self, name: str, at: int) -> _Found:
+        """Return where a variable is inside a function: Python looks at each hit, as its place may
+        change.
+        """
         info = self._info
         type = info.type_of(self._address, name)
         if type is None:
@@ -228,32 +313,58 @@ class Named:
         return _Found(type, view=read)
 
     def _result(self, at: int) -> _Found:
-        """Return the type of what a function returns."""
-        info, type = self._info, self._info.result(self._address)
+        """Return where a function's return value is.
+
+        Raises:
+            EventError: how it is returned is not known.
+        """
+        info = self._info
+        type = self._info.result(self._address)
         assert type is not None
         if type.kind in (*_NUMBERS, "pointer") and 8 * type.size <= self._bits:
-            return _Found(type, Source(word=lambda regs, saved: regs.return_value, tree=Word("result")))
+            return _Found(
+                type, Fetch(word=lambda regs, saved: regs.return_value, tree=Word("result"))
+            )
         arrival = info.result_arrival(self._address)
         if arrival is None or arrival.kind == "refused":
-            self._refuse(RESULT, at, arrival.reason if arrival is not None else "nothing is known of the function")
+            self._refuse(
+                RESULT,
+                at,
+                arrival.reason if arrival is not None else "nothing is known of the function",
+            )
         parts = arrival.parts
         if parts[0].kind == "given":
             name = parts[0].name
-            kept = self._around.kept(AtEntry(RESULT, lambda regs, saved: regs[name]))
+            kept = self._around.kept(KeptAtEntry(RESULT, lambda regs, saved: regs[name]))
             return _Found(type, self._at(kept.word, kept.tree, 0, 1))
         return _Found(type, view=lambda regs, saved: info.in_parts(type, parts, regs))
 
     # --- what Python reads
 
-    def _viewed(self, found: _Found, steps: list[tuple[str, str]], text: str, at: int, suffix: str | None
-                ) -> tuple[Source, Type | None]:
-        """A variable that Python finds where debug information says that it is at the hit, or a member of it."""
-        type, member, view = found.type, None, found.view
+    def _viewed(
+        self, found: _Found, steps: list[tuple[str, str]], text: str, at: int, suffix: str | None
+    ) -> tuple[Fetch, Type | None]:
+        """Return what fetches a variable, or a member of it, that only Python finds.
+
+        Args:
+            found: the variable.
+            steps: the way to a member: ("->", name), (".", name) or ("[", index).
+            text: name and way as written.
+            at: column of the text.
+            suffix: the type that the definition asks for; None: as debug information has it.
+
+        Returns:
+            As fetch().
+        """
+        type = found.type
+        member = None
+        view = found.view
         assert view is not None
         keys = list[str | int]()
         for op, field in steps:
             if op == "[":
-                type, member = self._element(type, field, at).type, None
+                type = self._element(type, field, at).type
+                member = None
                 keys.append(int(field, 16 if field[:2] == "0x" else 10))
                 continue
             member = self._holder(type, op, field, at).members[field]
@@ -275,19 +386,21 @@ class Named:
             shown = self._shown(type, member, text, at, True)
             if shown is None or shown.count or shown.style in ("f", "string"):
                 kind = _typed(type) if shown is None or shown.style != "f" else shown
-                return Source(word=_word(read), tree=tree, value=lambda regs, saved: whole(read(regs, saved))), kind
+                return Fetch(
+                    word=_word(read), tree=tree, value=lambda regs, saved: whole(read(regs, saved))
+                ), kind
             if member is not None and member.bits:  # the view has taken it out of its bytes
                 shown = evolve(shown, shift=0, size=8)
-            return Source(word=_word(read), tree=tree), shown
+            return Fetch(word=_word(read), tree=tree), shown
         if type.kind in ("struct", "union", "array"):  # its address is what is read
             return self._at(_address(read), tree, 0, 1), None
-        source = Source(word=_word(read), tree=tree)
+        source = Fetch(word=_word(read), tree=tree)
         if suffix.startswith(("string", "ustring")) and type.kind == "pointer":
             source = self._dereferenced(source, 0)
         return source, None
 
-    def _as_value(self, holder: CType, where: Read, field: str, type: CType) -> tuple[Source, Type]:
-        """Return what Python reads of memory as a whole.
+    def _as_value(self, holder: CType, where: Read, field: str, type: CType) -> tuple[Fetch, Type]:
+        """Return what fetches memory that Python reads as a whole, and its type.
 
         Args:
             holder: the type that lies there.
@@ -301,17 +414,32 @@ class Named:
             value = load(machine, holder, where(regs, saved))
             result: Value = whole(value[field] if field else value)
             return result
-        return Source(word=where, tree=Word("variable", name=field), value=read), _typed(type)
+        return Fetch(word=where, tree=Word("variable", name=field), value=read), _typed(type)
 
-    def _whereabouts(self, source: Source, op: str) -> Read:
-        """Return what gives the address of the structure that a member is in."""
+    def _whereabouts(self, source: Fetch, op: str) -> Read:
+        """Return what gives the address of the structure that a member is in.
+
+        Args:
+            source: fetches the pointer, or has the structure's address.
+            op: "->" or ".".
+        """
         if op == "->":
             return source.word
         assert source.where is not None
         return source.where
 
     def _holder(self, type: CType, op: str, field: str, at: int) -> CType:
-        """The structure whose member a field is."""
+        """Return the structure or union that has a member.
+
+        Args:
+            type: of the value in front of the operator.
+            op: "->" or ".".
+            field: the member's name.
+            at: column, for errors.
+
+        Raises:
+            EventError: it is no structure, or has no such member.
+        """
         around = self._around
         reference = type.kind == "pointer" and type.is_reference
         holder = None
@@ -350,15 +478,33 @@ class Named:
 
     # --- what programs read, too
 
-    def _member(self, source: Source, type: CType, op: str, field: str, at: int) -> tuple[Source, Member]:
+    def _member(
+        self, source: Fetch, type: CType, op: str, field: str, at: int
+    ) -> tuple[Fetch, Member]:
+        """Return what fetches a member, and the member; bit fields in 1, 2, 4 or 8 bytes.
+
+        Args:
+            source: fetches the value in front of the operator.
+            type: of that value.
+            op: "->" or ".".
+            field: the member's name.
+            at: column, for errors.
+        """
         holder = self._holder(type, op, field, at)
         member = holder.members[field]
         if member.bits:
             member = self._readable(member, holder, at)
         return self._behind(source, type, member, at), member
 
-    def _behind(self, source: Source, type: CType, member: Member, at: int) -> Source:
-        """Return what fetches a member of what is fetched. type: of the latter."""
+    def _behind(self, source: Fetch, type: CType, member: Member, at: int) -> Fetch:
+        """Return what fetches a member of a structure or array.
+
+        Args:
+            source: has its address, or fetches a pointer to it.
+            type: of what `source` fetches.
+            member: the member or element.
+            at: column, for errors.
+        """
         if type.kind == "pointer":
             return self._dereferenced(source, member.offset)
         if source.base is None:
@@ -368,11 +514,14 @@ class Named:
 
     @staticmethod
     def _unit(member: Member) -> int | None:
-        """The bytes that an event reads for a bit field; None: it reads no so many."""
+        """Return the bytes that an event reads for a bit field; None: more than 8."""
         return next((size for size in (1, 2, 4, 8) if size >= member.unit), None)
 
     def _readable(self, member: Member, holder: CType, at: int) -> Member:
-        """A bit field in 1, 2, 4 or 8 bytes, which is what events read: these may begin before its own."""
+        """Return a bit field as it lies in 1, 2, 4 or 8 bytes, which is what events read.
+
+        These may begin before its own bytes, so as not to end behind the structure.
+        """
         unit = self._unit(member)
         if unit is None:
             self._refuse(member.name, at, f"its bits are in {member.unit} bytes")
@@ -382,31 +531,60 @@ class Named:
             before = 8 * unit - 8 * member.unit - before
         return evolve(member, offset=offset, unit=unit, shift=member.shift + before)
 
-    def _dereferenced(self, source: Source, offset: int) -> Source:
+    def _dereferenced(self, source: Fetch, offset: int) -> Fetch:
+        """Return what fetches a word at an offset behind the word that `source` fetches."""
         return self._at(source.word, source.tree, offset, source.steps + 1)
 
-    def _at(self, base: Read, tree: Word, offset: int, steps: int) -> Source:
+    def _at(self, base: Read, tree: Word, offset: int, steps: int) -> Fetch:
+        """Return what fetches a word of memory.
+
+        Args:
+            base: gives the address that it is counted from.
+            tree: the same as data.
+            offset: bytes behind it.
+            steps: of the fetch, as Linux counts them.
+        """
         return memory(base, tree, offset, self._around.machine.arch.mask, steps)
 
     def _bit_field(self, member: Member, suffix: str, at: int) -> Type | None:
-        """Return the type of a bit field of which a number is asked for; None for other members, and other types."""
+        """Return the type of a bit field where a number is asked for.
+
+        Args:
+            member: the member, which may be no bit field.
+            suffix: the type that is asked for.
+            at: column, for errors.
+
+        Returns:
+            The type; None: it is no bit field, or no number is asked for.
+        """
         asked = _NUMBER.fullmatch(suffix)
         if not member.bits or asked is None:
             return None
-        return evolve(self._type(f"b{member.bits}@{member.shift}/{8 * member.unit}", at), style=asked[1])
+        return evolve(
+            self._type(f"b{member.bits}@{member.shift}/{8 * member.unit}", at), style=asked[1]
+        )
 
-    def _shown(self, type: CType, member: Member | None, name: str, at: int, memory: bool) -> Type | None:
-        """The event type that shows a C type; None: Python shows it as a whole.
+    def _shown(
+        self, type: CType, member: Member | None, name: str, at: int, memory: bool
+    ) -> Type | None:
+        """Return the event type that shows a C type; None: Python shows it as a whole.
 
         Args:
             type: of the variable or member.
-            member: whose type it is, of members.
+            member: the member whose type it is; None: it is a variable's.
             name: as written.
             at: its column.
-            memory: it is in memory, or Python reads it.
+            memory: it is in memory, or Python reads it; False: it is in a register.
+
+        Raises:
+            EventError: nothing shows it.
         """
         if member is not None and member.bits:
-            made = self._type(f"b{member.bits}@{member.shift}/{8 * member.unit}", at) if self._unit(member) else None
+            made = (
+                self._type(f"b{member.bits}@{member.shift}/{8 * member.unit}", at)
+                if self._unit(member)
+                else None
+            )
             if made is None:
                 return None
             return evolve(made, style="s") if type.signed and type.kind != "bool" else made
@@ -428,53 +606,65 @@ class Named:
             at: its column in the definition, for messages.
 
         Returns:
-            The type; None: only Python can show it: its elements are no plain numbers, it has several
-            dimensions, or more than MAX_ARRAY elements.
+            The type; None: only Python can show it: its elements are no plain numbers, it has
+            several dimensions, or more than MAX_ARRAY elements.
 
         Raises:
-            EventError: it has an unknown number of elements; or it is no string and has none, or more than
-                LARGEST bytes.
+            EventError: it has an unknown number of elements; or it is no string and has none, or
+                more than LARGEST bytes.
         """
         element = type.element
         if None in type.dims:
-            self._refuse(name, at, "how many elements the array has is not known; write a type such as :u8[4]")
+            self._refuse(
+                name,
+                at,
+                "how many elements the array has is not known; write a type such as :u8[4]",
+            )
         if element.kind == "char" and len(type.dims) == 1:
             return evolve(self._type("string", at), limit=type.count)
         if not type.size:
             self._refuse(name, at, "the array has no elements")
         if type.size > LARGEST:
-            self._refuse(name, at, f"the array has {type.size} bytes, and events show {LARGEST}; write a type such as "
-                                   ":u8[4] for the first")
+            self._refuse(
+                name,
+                at,
+                f"the array has {type.size} bytes, and events show {LARGEST}; write a type such as "
+                ":u8[4] for the first",
+            )
         kind = self._word(element)
         if kind is None or len(type.dims) > 1 or type.count > MAX_ARRAY:
             return None
         return self._type(f"{kind}[{type.count}]", at)
 
     def _word(self, type: CType) -> str | None:
-        """The name of the event type of a number or pointer; None where no such type shows it."""
+        """Return the name of the event type that shows a number or pointer; None where there is
+        none.
+        """
         bits = 8 * type.size
         if type.kind == "pointer":
             return f"x{self._bits}"
         if type.order != self._around.machine.arch.order.value or type.bits != bits:
             return None
-        if type.kind == "float" and float_format(self._around.machine.arch, type.base_name, type.size) in (
-                "single", "double"):
+        if type.kind == "float" and float_format(
+            self._around.machine.arch, type.base_name, type.size
+        ) in ("single", "double"):
             return f"f{bits}"
         if type.kind not in _NUMBERS or bits not in (8, 16, 32, 64):
             return None
         return f"{'s' if type.signed else 'u'}{bits}"
 
     def _type(self, name: str, at: int) -> Type:
+        """Return the event type of a name. at: column, for errors."""
         return type_of(self._around, name, at)
 
 
 def _typed(type: CType) -> Type:
-    """The event type of what Python shows as a whole."""
+    """Return the event type of what Python shows as a whole."""
     return Type(name=type.name, style="value", bits=8 * type.size, size=max(type.size, 1))
 
 
 def _word(read: Plan) -> Read:
-    """A number or an address that Python reads, as a word."""
+    """Return what fetches, as a word, a number or an address that Python reads."""
     def word(regs: Regs, saved: Saved) -> int:
         value = read(regs, saved)
         if not isinstance(value, int | View):
@@ -484,7 +674,7 @@ def _word(read: Plan) -> Read:
 
 
 def _address(read: Plan) -> Read:
-    """The address of what Python reads."""
+    """Return what fetches the address of a value that Python reads."""
     def word(regs: Regs, saved: Saved) -> int:
         value: Any = read(regs, saved)
         if not isinstance(value, View) or isinstance(value._machine, Held):

@@ -1,4 +1,4 @@
-"""The grammar of one definition."""
+"""The grammar of one definition, as Linux has it for kprobe_events."""
 
 from __future__ import annotations
 
@@ -13,18 +13,30 @@ from ..arch._base import Entry
 from ..errors import AmbiguousSymbol, GuestFault, KprobeError, UnknownSymbol
 from ..machine._base import Machine
 from ..symbols import Symbol
-from ._event import Argument, AtEntry, Event, Type, located
+from ._event import Argument, Event, KeptAtEntry, Type, located
 from ._messages import make_error
-from ._named import NAMED, Named
-from ._plans import Source, Word, comm, memory, plan, saved_argument
+from ._named import NAMED, KnownNames
+from ._plans import Fetch, Word, comm, memory, plan, saved_argument
 from ._types import integer_of, signed_of, type_of, unsigned_of
 from ._watchpoint import MOST_WATCHED
 
-MAX_NAME, MAX_ARG_NAME, MAX_EXPRESSION = 63, 32, 63  # characters
-# MAX_RECORD: bytes of a hit
-MAX_ARGS, MAX_STEPS, MAX_ACTIVE, MAX_STACK, MAX_RECORD = 128, 15, 4096, 2048, 3072
-_TAKEN = {"common_type", "common_flags", "common_preempt_count", "common_pid", "__probe_ip", "__probe_ret_ip",
-          "__probe_func"}
+MAX_NAME = 63  #: characters of an event's or a group's name
+MAX_ARG_NAME = 32  #: characters of an argument's name
+MAX_EXPRESSION = 63  #: characters behind an argument's equals sign
+MAX_ARGS = 128
+MAX_STEPS = 15  #: steps of a fetch, as Linux counts them
+MAX_ACTIVE = 4096  #: instances of a return probe
+MAX_STACK = 2048  #: the greatest N of $stackN and $argN
+MAX_RECORD = 3072  #: bytes that a hit records
+_TAKEN = {
+    "common_type",
+    "common_flags",
+    "common_preempt_count",
+    "common_pid",
+    "__probe_ip",
+    "__probe_ret_ip",
+    "__probe_func",
+}
 #: definitions of Linux's that guests have nothing for, and what is said of each
 UNSUPPORTED = {"e": "NO_EPROBES", "t": "NO_TRACEPOINTS", "s": "NO_SYNTHETIC"}
 WATCHED = ("$before", "$value", "$addr")  #: what an access to watched memory has
@@ -32,14 +44,37 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class Parser:
-    """The parser of a definition. `at` is always the column of the text beside it."""
+    """The parser of a definition. `at` is always the column of the text beside it, from 0.
 
-    def __init__(self, text: str, machine: Machine, read: Callable[[int, int], bytes] | None = None) -> None:
-        """read: gives text (address, bytes) as it is without probes, by which a function's entry is known; None:
-        machine.read, as none is there."""
+    Attributes:
+        text: the definition, its words joined by single blanks.
+        words: (word, column) of each.
+        machine: the guest.
+        arch: its architecture.
+        symbols: its symbols.
+        kind: "p", "r" or "w".
+        entry: the place is a function's entry.
+        written: "f" for an f event, else "".
+        saves: what a return event keeps of the function's entry.
+        target: the place's address, with mode bits.
+    """
+
+    def __init__(
+        self, text: str, machine: Machine, read: Callable[[int, int], bytes] | None = None
+    ) -> None:
+        """Split a definition into words.
+
+        Args:
+            text: the definition.
+            machine: the guest.
+            read: gives `size` bytes of code at an address as they are without probes, by which a
+                function's entry is known; None: machine.read, as there are no probes.
+        """
         words = text.split() or [""]
         self.text = " ".join(words)
-        self.words = [*zip(words, accumulate((len(word) + 1 for word in words), initial=0), strict=False)]
+        self.words = [
+            *zip(words, accumulate((len(word) + 1 for word in words), initial=0), strict=False)
+        ]
         self.machine = machine
         self.arch = machine.arch
         self.symbols = machine.symbols
@@ -47,30 +82,45 @@ class Parser:
         self.kind = "p"
         self.entry = False
         self.written = ""
-        self.saves: list[int | AtEntry] = []
+        self.saves: list[int | KeptAtEntry] = []
         self.target = 0
 
     @cached_property
-    def typed(self) -> Named:
-        """The meaning of names at this place."""
-        return Named(self, self.target & ~self.arch.pointers.mode_bits)
+    def typed(self) -> KnownNames:
+        """The parameters and variables that are known at the place."""
+        return KnownNames(self, self.target & ~self.arch.pointers.mode_bits)
 
     def fail(self, kind: str, at: int, *facts: object) -> NoReturn:
+        """Raise the EventError of a kind at a column; facts fill its message."""
         raise make_error(kind, at, self.text, *facts)
 
     def need(self, condition: object, kind: str, at: int, *facts: object) -> None:
+        """Raise the EventError of a kind unless a condition is true."""
         if not condition:
             raise make_error(kind, at, self.text, *facts)
 
     def integer(self, text: str, kind: str, at: int, *facts: object) -> int:
-        """A number with or without a sign."""
+        """Return a number with or without a sign. Raises the EventError of `kind` where it is none.
+        """
         value = signed_of(text)
         if value is None:
             self.fail(kind, at, *(facts or (text,)))
         return value
 
     def count(self, text: str, at: int, most: int, bad: str, big: str, value: int | None) -> int:
-        """A number from 1 to `most`. text: as written. value: what that means, None: nothing."""
+        """Return a number from 1 to `most`.
+
+        Args:
+            text: as written.
+            at: its column.
+            most: the greatest.
+            bad: kind of the error for 0, and for what is no number.
+            big: kind of the error beyond `most`.
+            value: the number that the text is; None: it is none.
+
+        Raises:
+            EventError: it is not.
+        """
         self.need(value, bad, at, text)
         self.need(value is None or value <= most, big, at, text)
         return value or 0
@@ -78,13 +128,21 @@ class Parser:
     # --- what and where
 
     def event(self) -> Event:
+        """Parse the definition. Raises EventError."""
         maxactive, group, name = self.head(self.words[0][0])
-        self.need(len(self.words) > 1, "BAD_PROBE_ADDR", len(self.text), "the place is missing; write SYMBOL[+OFFSET]")
+        self.need(
+            len(self.words) > 1,
+            "BAD_PROBE_ADDR",
+            len(self.text),
+            "the place is missing; write SYMBOL[+OFFSET]",
+        )
         word, at = self.words[1]
         if self.kind == "w":
             return self.watch(group, name, word, at)
         if self.written == "f":
-            self.need(word.endswith("%return") or not maxactive, "BAD_MAXACT_TYPE", 1, str(maxactive))
+            self.need(
+                word.endswith("%return") or not maxactive, "BAD_MAXACT_TYPE", 1, str(maxactive)
+            )
         word, semaphore = self.counted(word, at)
         symbol, offset, target = self.place(word, at)
         self.target = target
@@ -93,17 +151,32 @@ class Parser:
             self.need(self.entry, "BAD_FPROBE", at, word)
             default = f"{symbol or f'{target:#x}'}__{'exit' if self.kind == 'r' else 'entry'}"
         else:
-            default = f"{self.kind}_{target:#x}" if symbol is None else f"{self.kind}_{symbol}_{offset}"
+            default = (
+                f"{self.kind}_{target:#x}" if symbol is None else f"{self.kind}_{symbol}_{offset}"
+            )
         found = self.symbols[symbol] if symbol is not None else self.symbols.covering(address)
         if found is None:
             where = f"{address:#x}"
         else:
             where = found.name if self.kind == "r" else located(self.symbols, found, address)
-        return Event(kind=self.kind, group=group, name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME],
-                     symbol=symbol, offset=offset, address=address, target=target, maxactive=maxactive,
-                     args=self.arguments(),
-                     saves=tuple(self.saves), text=self.text, position=at, where=where, symbols=self.symbols,
-                     semaphore=semaphore, written=self.written)
+        return Event(
+            kind=self.kind,
+            group=group,
+            name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME],
+            symbol=symbol,
+            offset=offset,
+            address=address,
+            target=target,
+            maxactive=maxactive,
+            args=self.arguments(),
+            saves=tuple(self.saves),
+            text=self.text,
+            position=at,
+            where=where,
+            symbols=self.symbols,
+            semaphore=semaphore,
+            written=self.written,
+        )
 
     def counted(self, word: str, at: int) -> tuple[str, int]:
         """Split a place and the address of its semaphore: `FILE:OFFSET(SEMAPHORE)`.
@@ -126,31 +199,80 @@ class Parser:
         return place, self.integer(number, "BAD_REFCNT", at + len(place) + 1)
 
     def watch(self, group: str, name: str, word: str, at: int) -> Event:
-        """`[r|w|rw]@ADDRESS[:LENGTH]`: an access to memory. Without arguments it has the value before and after."""
+        """Parse a watchpoint's definition: `[r|w|rw]@ADDRESS[:LENGTH]`.
+
+        Without arguments it has the value before and after.
+
+        Args:
+            group: the event's.
+            name: the event's; "": one is made of the place.
+            word: the place.
+            at: its column.
+        """
         access, sign, rest = word.partition("@")
-        self.need(sign and access in ("r", "w", "rw", ""), "BAD_ACCESS_TYPE" if sign else "BAD_ACCESS_FMT", at,
-                  access if sign else word)
-        body, colon, digits = rest.rpartition(":") if rest.rpartition(":")[2][:1].isdigit() else (rest, "", "")
-        size = self.count(digits, at + len(word) - len(digits), MOST_WATCHED, "BAD_ACCESS_LEN", "BAD_ACCESS_LEN",
-                          integer_of(digits)) if colon else 4
+        self.need(
+            sign and access in ("r", "w", "rw", ""),
+            "BAD_ACCESS_TYPE" if sign else "BAD_ACCESS_FMT",
+            at,
+            access if sign else word,
+        )
+        size = 4
+        body, colon, digits = rest.rpartition(":")
+        if digits[:1].isdigit():
+            size_at = at + len(word) - len(digits)
+            wrong = "BAD_ACCESS_LEN"
+            if colon:
+                size = self.count(
+                    digits, size_at, MOST_WATCHED, wrong, wrong, integer_of(digits)
+                )
+        else:
+            body = rest
         address, symbol, offset = self.data(body, word, at + len(access) + 1)
         bits = f":x{8 * size}" if size in (1, 2, 4, 8) else ""
         if len(self.words) == 2:
             self.words += [(f"before=$before{bits}", at), (f"value=$value{bits}", at)]
         default = f"w_{symbol or f'{address:#x}'}_{offset}"
-        return Event(kind="w", group=group, name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME],
-                     symbol=symbol, offset=offset,
-                     address=address, target=address, maxactive=0, args=self.arguments(), saves=(), text=self.text,
-                     position=at, where="",
-                     symbols=self.symbols, watched=f"{access or 'rw'}@{body}:{size}", access=access or "rw", size=size)
+        return Event(
+            kind="w",
+            group=group,
+            name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME],
+            symbol=symbol,
+            offset=offset,
+            address=address,
+            target=address,
+            maxactive=0,
+            args=self.arguments(),
+            saves=(),
+            text=self.text,
+            position=at,
+            where="",
+            symbols=self.symbols,
+            watched=f"{access or 'rw'}@{body}:{size}",
+            access=access or "rw",
+            size=size,
+        )
 
     def data(self, body: str, word: str, at: int) -> tuple[int, str | None, int]:
-        """(address, symbol, offset) of `SYMBOL[+-OFFSET]` or an address."""
-        # always matches
-        name, sign, digits = re.fullmatch(r"([^+-]*)([+-]?)(.*)", body).groups()  # type: ignore[union-attr]
+        """Parse the address of data.
+
+        Args:
+            body: SYMBOL, SYMBOL+OFFSET, SYMBOL-OFFSET or a number.
+            word: the place that it is part of, for errors.
+            at: its column.
+
+        Returns:
+            (address, symbol or None, offset).
+        """
+        parts = re.fullmatch(r"([^+-]*)([+-]?)(.*)", body)
+        assert parts is not None  # it matches any text
+        name, sign, digits = parts.groups()
         number = integer_of(name)
         self.need(name, "BAD_ACCESS_FMT", at, word)
-        offset = self.integer(sign + digits, "BAD_MEM_ADDR", at, body, "write SYMBOL+OFFSET") if sign else 0
+        offset = (
+            self.integer(sign + digits, "BAD_MEM_ADDR", at, body, "write SYMBOL+OFFSET")
+            if sign
+            else 0
+        )
         try:
             start = self.symbols[name].address if number is None else number
         except KprobeError as error:
@@ -158,12 +280,19 @@ class Parser:
         return start + offset & self.arch.mask, name if number is None else None, offset
 
     def head(self, word: str) -> tuple[int, str, str]:
+        """Parse the first word, `KIND[MAXACTIVE][:[GROUP/]NAME]`; sets `kind` and `written`.
+
+        Returns:
+            (maxactive or 0, group, name or "").
+        """
         instances, colon, name = word[1:].partition(":")
         self.need(word[:1] not in UNSUPPORTED, UNSUPPORTED.get(word[:1], ""), 0)
         self.need(word[:1] in ("p", "r", "w", "f"), "BAD_PROBE_TYPE", 0, word[:1])
         self.written = "f" if word[0] == "f" else ""
         self.kind = "p" if self.written else word[0]
-        self.need(self.kind == "r" or self.written or not instances, "BAD_MAXACT_TYPE", 1, instances)
+        self.need(
+            self.kind == "r" or self.written or not instances, "BAD_MAXACT_TYPE", 1, instances
+        )
         maxactive = self.count(instances, 1, MAX_ACTIVE, "BAD_MAXACT", "MAXACT_TOO_BIG",
                                integer_of(instances)) if instances else 0
         return maxactive, *(self.name(name, 2 + len(instances)) if colon else (self.group, ""))
@@ -174,6 +303,9 @@ class Parser:
         return "fprobes" if self.written else "kprobes"
 
     def name(self, text: str, at: int) -> tuple[str, str]:
+        """Parse what stands behind the colon: `[GROUP/]NAME`, or `GROUP/`. Returns (group, name or
+        "").
+        """
         group, slash, event = text.partition("/" if "/" in text else ".")
         if not slash:
             self.need(text, "NO_EVENT_NAME", at)
@@ -183,13 +315,21 @@ class Parser:
         return group, self.named("EVENT", event, at + len(group) + 1) if event else ""
 
     def named(self, what: str, name: str, at: int) -> str:
+        """Return a name if it is one. what: "EVENT" or "GROUP", which begins the errors' kinds."""
         self.need(len(name) <= MAX_NAME, f"{what}_TOO_LONG", at, name)
         self.need(_NAME.fullmatch(name), f"BAD_{what}_NAME", at, name)
         return name
 
     def place(self, word: str, at: int) -> tuple[str | None, int, int]:
+        """Parse the place of a probe; sets `kind` and `entry`.
+
+        Returns:
+            (symbol or None, offset from it, address with mode bits).
+        """
         body, percent, suffix = word.partition("%")
-        self.need(suffix == "return" or not percent, "BAD_ADDR_SUFFIX", at + len(body), percent + suffix)
+        self.need(
+            suffix == "return" or not percent, "BAD_ADDR_SUFFIX", at + len(body), percent + suffix
+        )
         self.kind = "r" if percent else self.kind
         numeric = unsigned_of(body.rpartition(":")[2]) is not None and body not in self.symbols
         number = self.in_file(body, at) if numeric else None
@@ -203,20 +343,30 @@ class Parser:
         return found
 
     def in_file(self, body: str, at: int) -> int:
-        """An address, or that of FILE:OFFSET, mode bits included."""
+        """Return the address that a number is, or that FILE:OFFSET stands for, mode bits included.
+        """
         path, colon, digits = body.rpartition(":")
         offset = unsigned_of(digits) or 0
         if not colon:
             return offset
         address = self.symbols.in_file(os.path.basename(path), offset)
         if address is None:
-            self.fail("BAD_PROBE_ADDR", at,
-                      f"no code of a loaded file {path!r} is at offset {offset:#x}; `readelf -lW FILE` lists what is "
-                      "loaded")
+            self.fail(
+                "BAD_PROBE_ADDR",
+                at,
+                f"no code of a loaded file {path!r} is at offset {offset:#x}; `readelf -lW FILE` "
+                "lists what is loaded",
+            )
         symbol = self.symbols.covering(address)
         return address | (symbol.mode if symbol else 0)
 
     def symbol(self, body: str, at: int) -> tuple[str, int, int]:
+        """Look SYMBOL[+OFFSET] up; returns what place() does, and sets `entry`.
+
+        Raises:
+            UnknownSymbol: there is none of this name.
+            AmbiguousSymbol: there are several.
+        """
         name, plus, digits = (body, "", "") if body in self.symbols else body.partition("+")
         if not plus and body not in self.symbols and integer_of(body.rpartition("-")[2]) == 0:
             name = body.rpartition("-")[0]  # an offset of -0
@@ -228,6 +378,7 @@ class Parser:
         return name, offset, start.place(offset) | start.mode
 
     def address(self, number: int, at: int) -> tuple[None, int, int]:
+        """Look an address up; returns what place() does, and sets `entry`."""
         self.need(number <= self.arch.mask, "BAD_PROBE_ADDR", at,
                   f"addresses have {self.arch.bits} bits; write a smaller one")
         here = self.arch.pointers.code_address(number, self._read)
@@ -237,48 +388,79 @@ class Parser:
         return None, 0, here.addr | here.mode
 
     def start(self, symbol: Symbol) -> Entry:
+        """Return the entry of a function: where its code begins, and which offsets count as the
+        entry.
+        """
         return self.arch.pointers.code_address(symbol.address | symbol.mode, self._read)
 
     # --- arguments
 
     def arguments(self) -> tuple[Argument, ...]:
+        """Parse all arguments. Raises EventError."""
         self.expand()
         alls = [at for word, at in self.words[2:] if word == "$arg*"]
         if alls:
             self.need(len(alls) == 1, "DOUBLE_ARGS", alls[-1])
-            self.fail("NOSUP_BTFARG" if self.entry and self.kind == "p" else "NOFENTRY_ARGS", alls[0], "$arg*")
+            self.fail(
+                "NOSUP_BTFARG" if self.entry and self.kind == "p" else "NOFENTRY_ARGS",
+                alls[0],
+                "$arg*",
+            )
         args: list[Argument] = []
         for word, at in self.words[2:]:
             self.need(len(args) < MAX_ARGS, "TOO_MANY_ARGS", at)
             args.append(self.argument(word, at, args))
-        size = 16 + 8 * (self.kind == "r") + sum(max(1, arg.type.count) * arg.type.size for arg in args)
+        size = (
+            16
+            + 8 * (self.kind == "r")
+            + sum(max(1, arg.type.count) * arg.type.size for arg in args)
+        )
         self.need(size <= MAX_RECORD, "EVENT_TOO_BIG", 0, size)
         return tuple(args)
 
     def expand(self) -> None:
-        """Parameters by name instead of one `$arg*`, where they are known."""
+        """Replace a single `$arg*` by the function's parameters, where they are known."""
         alls = [n for n, (word, _) in enumerate(self.words) if word == "$arg*" and n > 1]
         if len(alls) == 1 and self.entry and self.typed.known:
             at = self.words[alls[0]][1]
             self.words[alls[0]:alls[0] + 1] = [(name, at) for name in self.typed.parameters]
 
     def argument(self, word: str, at: int, before: list[Argument]) -> Argument:
+        """Parse one argument. before: those in front of it, whose names are taken."""
         name, equals, body = word.partition("=") if word[0] != "\\" else ("", "", word)
         if not equals:
-            name, body = f"arg{len(before) + 1}", word
+            name = f"arg{len(before) + 1}"
+            body = word
             found = NAMED.fullmatch(word.partition(":")[0])
             last = re.split(r"->|\.", re.sub(r"\[.*?\]", "", found[0]))[-1] if found else name
-            name = (last if self.typed.known and last not in _TAKEN and last not in [arg.name for arg in before]
-                    else name)
+            name = (
+                last
+                if self.typed.known
+                and last not in _TAKEN
+                and last not in [arg.name for arg in before]
+                else name
+            )
         self.need(name, "NO_ARG_NAME", at)
         self.need(len(name) <= MAX_ARG_NAME, "ARG_NAME_TOO_LONG", at, name)
         self.need(_NAME.fullmatch(name), "BAD_ARG_NAME", at, name)
-        self.need(name not in _TAKEN and name not in [arg.name for arg in before], "USED_ARG_NAME", at, name)
+        self.need(
+            name not in _TAKEN and name not in [arg.name for arg in before],
+            "USED_ARG_NAME",
+            at,
+            name,
+        )
         type, source = self.body(body, at + len(word) - len(body))
-        return Argument(name=name, text=body, type=type, position=at, read=plan(source, type, self.symbols),
-                        source=source)
+        return Argument(
+            name=name,
+            text=body,
+            type=type,
+            position=at,
+            read=plan(source, type, self.symbols),
+            source=source,
+        )
 
-    def body(self, body: str, at: int) -> tuple[Type, Source]:
+    def body(self, body: str, at: int) -> tuple[Type, Fetch]:
+        """Parse what stands behind an argument's equals sign: FETCH[:TYPE]."""
         self.need(body, "NO_ARG_BODY", at)
         self.need(len(body) <= MAX_EXPRESSION, "ARG_TOO_LONG", at, len(body))
         found = re.fullmatch(r'(\\"[^"]*"|[^:]*)(?::(.*))?', body)
@@ -286,35 +468,58 @@ class Parser:
         literal = fetch[:2] == '\\"' or fetch in ("$comm", "$COMM")
         type_at = at + len(fetch) + 1
         type, source = None, None
-        if NAMED.fullmatch(fetch) and (self.typed.known or self.typed.is_global(re.split(r"->|[.[]", fetch)[0])):
+        if NAMED.fullmatch(fetch) and (
+            self.typed.known or self.typed.is_global(re.split(r"->|[.[]", fetch)[0])
+        ):
             source, type = self.typed.fetch(fetch, at, suffix)
         elif self.kind == "r" and re.match(r"\$retval(->|[.[]|$)", fetch) and self.symbols.files:
             source, type = self.typed.result(fetch, at, suffix) or (None, None)
         usual = "string" if literal else f"x{self.arch.bits}"
         type = type or type_of(self, usual if suffix is None else suffix, type_at)
         source = source or self.fetch(fetch, at)
-        self.need(not literal or (type.name == "string" and not type.count), "NEED_STRING_TYPE", type_at, suffix)
-        self.need(literal or source.where or not (type.count or type.style == "string"), "BAD_STRING", type_at, suffix,
-                  suffix)
+        self.need(
+            not literal or (type.name == "string" and not type.count),
+            "NEED_STRING_TYPE",
+            type_at,
+            suffix,
+        )
+        self.need(
+            literal or source.where or not (type.count or type.style == "string"),
+            "BAD_STRING",
+            type_at,
+            suffix,
+            suffix,
+        )
         steps = source.steps + (source.where is None) + (type.name[0] == "b") + (type.count > 0)
         self.need(steps <= MAX_STEPS, "TOO_MANY_OPS", at)
         return type, source
 
     # --- fetches
 
-    def fetch(self, text: str, at: int) -> Source:
-        parse = {"$": self.variable, "%": self.register, "@": self.at, "+": self.dereference, "-": self.dereference,
-                 "\\": self.immediate}.get(text[:1])
+    def fetch(self, text: str, at: int) -> Fetch:
+        r"""Parse a fetch of Linux's grammar, which begins with one of `$%@+-\`."""
+        parse = {
+            "$": self.variable,
+            "%": self.register,
+            "@": self.at,
+            "+": self.dereference,
+            "-": self.dereference,
+            "\\": self.immediate,
+        }.get(text[:1])
         if parse is None:
             untyped = _NAME.match(text) and not self.typed.known
             self.fail("NOSUP_BTFARG" if untyped else "BAD_FETCH_ARG", at, text)
         return parse(text, at)
 
-    def variable(self, text: str, at: int) -> Source:
+    def variable(self, text: str, at: int) -> Fetch:
+        """Parse `$comm`, `$argN`, `$retval`, `$stack` or `$stackN`; of a "w" event, one of WATCHED.
+        """
         if text in ("$comm", "$COMM"):
-            return Source(word=lambda regs, saved: 0, tree=Word("comm"), text=comm)
+            return Fetch(word=lambda regs, saved: 0, tree=Word("comm"), text=comm)
         if self.kind == "w" and text in WATCHED:
-            return Source(word=saved_argument(WATCHED.index(text)), tree=Word("saved", WATCHED.index(text)))
+            return Fetch(
+                word=saved_argument(WATCHED.index(text)), tree=Word("saved", WATCHED.index(text))
+            )
         found = re.fullmatch(r"\$(?:(stack)(\d*)|(arg)(\d+)|(retval)([.[-].*)?)", text, re.ASCII)
         if found is None:
             self.fail("BAD_VAR", at, text, "write $argN, $retval, $stack or $stackN")
@@ -323,54 +528,79 @@ class Parser:
         if found[5]:
             self.need(not found[6], "NOSUP_BTFARG", at, text)
             self.need(self.kind == "r", "RETVAL_ON_PROBE", at)
-            return Source(word=lambda regs, saved: regs.return_value, tree=Word("result"))
+            return Fetch(word=lambda regs, saved: regs.return_value, tree=Word("result"))
         if found[3]:
             return self.numbered(int(found[4]), text, at)
         if not found[2]:
-            return Source(word=lambda regs, saved: regs.sp, tree=Word("sp"))
+            return Fetch(word=lambda regs, saved: regs.sp, tree=Word("sp"))
         n = int(found[2])
         self.need(n <= MAX_STACK, "BAD_STACK_NUM", at, text)
-        return Source(word=lambda regs, saved: regs.stack(n), tree=Word("stack", n))
+        return Fetch(word=lambda regs, saved: regs.stack(n), tree=Word("stack", n))
 
-    def numbered(self, n: int, text: str, at: int) -> Source:
+    def numbered(self, n: int, text: str, at: int) -> Fetch:
+        """Return what fetches the n-th argument of a call.
+
+        Args:
+            n: from 1.
+            text: as written, for errors.
+            at: its column.
+        """
         self.need(0 < n <= MAX_STACK, "BAD_ARG_NUM", at, text)
         self.need(self.entry, "NOFENTRY_ARGS", at, text)
         if self.kind == "p":
-            return Source(word=lambda regs, saved: regs.arg(n - 1), tree=Word("argument", n - 1))
+            return Fetch(word=lambda regs, saved: regs.arg(n - 1), tree=Word("argument", n - 1))
         self.saves += [n - 1] * (n - 1 not in self.saves)
-        return Source(word=saved_argument(self.saves.index(n - 1)), tree=Word("saved", n - 1))
+        return Fetch(word=saved_argument(self.saves.index(n - 1)), tree=Word("saved", n - 1))
 
-    def kept(self, value: AtEntry) -> Source:
-        """A value of the function's entry that a return event keeps."""
+    def kept(self, value: KeptAtEntry) -> Fetch:
+        """Have a return event keep a value of the function's entry; return what fetches it."""
         self.saves += [value] * (value not in self.saves)
-        return Source(word=saved_argument(self.saves.index(value)), tree=Word("saved", self.saves.index(value)))
+        return Fetch(
+            word=saved_argument(self.saves.index(value)),
+            tree=Word("saved", self.saves.index(value)),
+        )
 
-    def register(self, text: str, at: int) -> Source:
+    def register(self, text: str, at: int) -> Fetch:
+        """Parse `%REGISTER`."""
         name = text[1:]
         if name not in self.arch.regs.names and name not in self.arch.regs.aliases:
             self.fail("BAD_REG_NAME", at, self.arch.regs.unknown(name))
-        return Source(word=lambda regs, saved: regs[name], tree=Word("register", name=name))
+        return Fetch(word=lambda regs, saved: regs[name], tree=Word("register", name=name))
 
-    def at(self, text: str, at: int) -> Source:
-        # always matches
-        name, sign, digits = re.fullmatch(r"([^+-]*)([+-]?)(.*)", text[1:]).groups()  # type: ignore[union-attr]
+    def at(self, text: str, at: int) -> Fetch:
+        """Parse `@ADDRESS` or `@SYMBOL[+-OFFSET]`."""
+        parts = re.fullmatch(r"([^+-]*)([+-]?)(.*)", text[1:])
+        assert parts is not None  # it matches any text
+        name, sign, digits = parts.groups()
         self.need(name or not sign, "FILE_ON_KPROBE", at)
-        offset = self.integer(sign + digits, "BAD_MEM_ADDR", at, text, "write @symbol+offset") if sign else 0
+        offset = (
+            self.integer(sign + digits, "BAD_MEM_ADDR", at, text, "write @symbol+offset")
+            if sign
+            else 0
+        )
         if name[:1].isdigit() or not name:
-            address = self.integer(name, "BAD_MEM_ADDR", at, text, "write a number, or a symbol's name")
+            address = self.integer(
+                name, "BAD_MEM_ADDR", at, text, "write a number, or a symbol's name"
+            )
         else:
             try:
                 address = self.symbols[name].address
             except KprobeError as error:
                 self.fail("BAD_MEM_ADDR", at, text, error.plain)
-        return memory(lambda regs, saved: address, Word("value", address), offset, self.arch.mask, 2)
+        return memory(
+            lambda regs, saved: address, Word("value", address), offset, self.arch.mask, 2
+        )
 
-    def dereference(self, text: str, at: int) -> Source:
+    def dereference(self, text: str, at: int) -> Fetch:
+        """Parse `+OFFSET(FETCH)` or `-OFFSET(FETCH)`, where a `u` may stand in front of the offset.
+        """
         digits, bracket, rest = text[1:].partition("(")
         inner_at = at + len(text) - len(rest)
         self.need(bracket, "DEREF_NEED_BRACE", at, text)
         number = digits.removeprefix("u")  # behind a `+` it may have a sign of its own
-        offset = self.integer("-" + number if text[0] == "-" else number, "BAD_DEREF_OFFS", at, digits)
+        offset = self.integer(
+            "-" + number if text[0] == "-" else number, "BAD_DEREF_OFFS", at, digits
+        )
         inner, close, tail = rest.rpartition(")")
         self.need(close, "DEREF_OPEN_BRACE", at + len(text))
         self.need(not tail, "BAD_FETCH_ARG", at + len(text) - len(tail), tail)
@@ -380,10 +610,11 @@ class Parser:
         self.need(source.steps < MAX_STEPS, "TOO_MANY_OPS", inner_at)
         return memory(source.word, source.tree, offset, self.arch.mask, source.steps + 1)
 
-    def immediate(self, text: str, at: int) -> Source:
+    def immediate(self, text: str, at: int) -> Fetch:
+        r"""Parse `\NUMBER` or `\"TEXT"`."""
         if text[1:2] != '"':
             number = text[1:].removeprefix("+")
             value = self.integer(number, "BAD_IMM", at + 1, text[1:]) & self.arch.mask
-            return Source(word=lambda regs, saved: value, tree=Word("value", value))
+            return Fetch(word=lambda regs, saved: value, tree=Word("value", value))
         self.need(len(text) > 2 and text.endswith('"'), "IMMSTR_NO_CLOSE", at + len(text))
-        return Source(word=lambda regs, saved: 0, tree=Word("value"), literal=text[2:-1])
+        return Fetch(word=lambda regs, saved: 0, tree=Word("value"), literal=text[2:-1])

@@ -1,4 +1,4 @@
-"""A place of an event: its probe, and what a hit there left."""
+"""A place of an event: its probe, and the records of its hits."""
 
 from __future__ import annotations
 
@@ -25,49 +25,80 @@ if TYPE_CHECKING:
 
 
 class Attached(Protocol):
-    """The result of attach()."""
+    """A program that is attached (core's Attachment).
+
+    Attributes:
+        probes: its probes, by what names them.
+        why_python: by the same names, why a probe calls its program through Python; "": it does
+            not.
+    """
 
     probes: dict[str, Probe]
     why_python: dict[str, str]
 
-    def detach(self) -> None: ...
+    def detach(self) -> None:
+        """Unregister the probes."""
 
 
-class Owner(Protocol):
-    """The Kprobes."""
+class EventOwner(Protocol):
+    """The Kprobes, as events need them.
+
+    Attributes:
+        machine: the guest.
+    """
 
     machine: Machine
 
-    def register(self, probe: Probe) -> None: ...
-    def unregister(self, probe: Probe) -> None: ...
-    def enable(self, probe: Probe) -> None: ...
-    def disable(self, probe: Probe) -> None: ...
+    def register(self, probe: Probe) -> None:
+        """Register a probe."""
+    def unregister(self, probe: Probe) -> None:
+        """Unregister a probe."""
+    def enable(self, probe: Probe) -> None:
+        """Have hits of a registered probe served."""
+    def disable(self, probe: Probe) -> None:
+        """Have hits of a registered probe cost nothing, and call nothing."""
     def watchpoint(self, where: str | int, size: int, access: str = "w",
-                   handler: WatchHandler | None = None) -> Watchpoint: ...
+                   handler: WatchHandler | None = None) -> Watchpoint:
+        """Watch memory: `size` bytes at an address or a symbol."""
     @property
-    def kept_stack(self) -> Callable[[Regs], tuple[int, ...]]: ...
-    def original(self, addr: int, size: int) -> bytes: ...
-    def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False,
-               *, cookie: int = 0, clock: Callable[[], int] | str = "host", engine: str | None = None,
-               maxactive: int = 0, printed: Callable[[str], None] | None = None) -> Attached: ...
+    def kept_stack(self) -> Callable[[Regs], tuple[int, ...]]:
+        """A function that gives the stack of a hit."""
+    def original(self, addr: int, size: int) -> bytes:
+        """Return guest code as it is without probes."""
+    def attach(
+        self,
+        program: Program,
+        where: str | int | None = None,
+        offset: int = 0,
+        retprobe: bool = False,
+        *,
+        cookie: int = 0,
+        clock: Callable[[], int] | str = "host",
+        engine: str | None = None,
+        maxactive: int = 0,
+        printed: Callable[[str], None] | None = None,
+    ) -> Attached:
+        """Attach a program to a probe of its own, as Kprobes.attach() does."""
 
 
-class Place:
-    """A probe of an event, and what its hits leave (a buffer's Member).
+class EventPlace:
+    """A place of an event: its probe, and what its hits leave (a buffer's Member).
 
     Attributes:
-        definition: of this place.
-        cookie: its number in the buffer.
+        definition: the event, at this place.
+        cookie: the place's number in the buffer.
         probe: what is registered; None: nothing now.
         looks: its marker's semaphore counts it.
         compiled: it runs a program.
-        reader: reads records that a program or the machine has made of its hits.
-        why: of a place of a remote guest that a program cannot be reached from without a
-            stop: why.
-        hits, missed: of probes that are gone.
+        reader: decodes records that a program or the machine has made of its hits.
+        why: why a guest under a debugger would stop at each hit, which a program is to avoid; "":
+            it does not.
+        hits: of probes that are gone.
+        missed: hits of probes that are gone which were not served.
     """
 
     def __init__(self, definition: Event, buffer: Buffer) -> None:
+        """Enter a place in a buffer; nothing is registered."""
         self.definition, self.cookie = definition, buffer.admit(self)
         self.probe: Probe | Watchpoint | None = None
         self.reader: RecordReader | None = None
@@ -75,11 +106,22 @@ class Place:
         self.hits = self.missed = 0
         self.why = ""
 
-    def attach(self, owner: Owner, program: EventProgram) -> bool:
-        """Register the probe that runs the program; False, and a reason: a remote guest would stop here at every hit,
-        as it does for Python."""
+    def attach(self, owner: EventOwner, program: EventProgram) -> bool:
+        """Register a probe that runs the event's program, unless the guest would stop at each hit
+        all the same.
+
+        Args:
+            owner: registers the probe.
+            program: the program.
+
+        Returns:
+            False: nothing is registered, as a remote guest would stop here at every hit; `why` has
+            the reason.
+        """
         self.reader, made = program, attached(owner, program, self.definition, self.cookie)
-        self.why = next(iter(made.why_python.values())) if owner.machine.guest_view is not None else ""
+        self.why = (
+            next(iter(made.why_python.values())) if owner.machine.guest_view is not None else ""
+        )
         self.compiled = not self.why
         if self.why:
             made.detach()
@@ -87,20 +129,20 @@ class Place:
             self.probe = probe_at(made)
         return self.compiled
 
-    def look(self, owner: Owner, on: bool) -> None:
-        """Have the program know whether somebody looks at its marker."""
+    def look(self, owner: EventOwner, on: bool) -> None:
+        """Tell the guest through its marker's semaphore whether the marker is traced."""
         if self.looks is not on:
             look(owner, self.definition, on)
             self.looks = on
 
-    def unlook(self, owner: Owner) -> None:
-        """Take back look(): nobody looks at the marker any more."""
+    def unlook(self, owner: EventOwner) -> None:
+        """Take look() back: the marker is not traced from here any more."""
         if self.looks:
             self.looks = False
             unlook(owner, self.definition)
 
     def counts(self) -> tuple[int, int]:
-        """(hits, missed), of all its probes."""
+        """Return (hits, hits that were not served), of all probes that it has had."""
         hits, missed = counts_of(self.probe)
         return self.hits + hits, self.missed + missed
 
@@ -109,21 +151,36 @@ class Place:
         return self.reader is not None and len(data) == self.reader.size
 
     def record(self, row: Row) -> Record:
-        """Return the record of what a handler or a program has left."""
+        """Return the record that a row of a handler's or a program's is."""
         number, _, values, *rest = row
         if rest:
             cpu, task, caller, stack = rest
         else:
             assert self.reader is not None
             values, caller = self.reader.decode(values)
-            cpu, task, stack = 0, 0, ()
+            cpu = 0
+            task = 0
+            stack = ()
         args = {arg.name: value for arg, value in zip(self.definition.args, values, strict=True)}
-        return Record(self.definition.name, number, cpu, task, args, addresses_of(stack), self.definition.address,
-                      caller, incomplete=is_incomplete(stack))
+        return Record(
+            self.definition.name,
+            number,
+            cpu,
+            task,
+            args,
+            addresses_of(stack),
+            self.definition.address,
+            caller,
+            incomplete=is_incomplete(stack),
+        )
 
 
-def look(owner: Owner, event: Event, on: bool) -> None:
-    """Raise the semaphore of an event's marker, or lower it again. GuestFault: its semaphore is not there."""
+def look(owner: EventOwner, event: Event, on: bool) -> None:
+    """Raise the semaphore of an event's marker by one, or lower it; events without one: nothing.
+
+    Raises:
+        GuestFault: the semaphore is not mapped.
+    """
     if event.semaphore:
         machine = owner.machine
         order: Any = machine.arch.order.value
@@ -131,14 +188,26 @@ def look(owner: Owner, event: Event, on: bool) -> None:
         machine.write(event.semaphore, (count & 0xFFFF).to_bytes(2, order))
 
 
-def unlook(owner: Owner, event: Event) -> None:
-    """Lower the semaphore; of no effect where the guest has unmapped the semaphore, or the machine is closed."""
+def unlook(owner: EventOwner, event: Event) -> None:
+    """Lower the semaphore of an event's marker.
+
+    It has no effect where the guest has unmapped the semaphore, or the machine is closed.
+    """
     with suppress(GuestFault, MachineClosed):
         look(owner, event, False)
 
 
 def probe_of(event: Event, machine: Machine, hit: Handler, disabled: bool = False) -> Probe:
-    """The probe that calls an event's handler; what is to be fetched at the function's entry is saved there."""
+    """Make the probe of an event's place, which is not registered yet.
+
+    A return probe fetches at the function's entry what the event keeps.
+
+    Args:
+        event: the event, at the place.
+        machine: the guest.
+        hit: the handler.
+        disabled: register it so that hits call nothing.
+    """
     place: dict[str, Any] = ({"symbol_name": event.symbol, "offset": event.offset} if event.symbol
                              else {"addr": event.target})
     if event.kind == "p":
@@ -147,26 +216,49 @@ def probe_of(event: Event, machine: Machine, hit: Handler, disabled: bool = Fals
     def entered(ri: Any, regs: Regs) -> None:
         ri.data["saved"] = event.enter(regs)
 
-    made = Kretprobe(handler=hit, entry_handler=saver(event, machine, entered) if event.saves else None,
-                     maxactive=event.maxactive, disabled=disabled, **place)
+    made = Kretprobe(
+        handler=hit,
+        entry_handler=saver(event, machine, entered) if event.saves else None,
+        maxactive=event.maxactive,
+        disabled=disabled,
+        **place,
+    )
     made._late = 1
     return made
 
 
-def attached(owner: Owner, made: EventProgram, event: Event, cookie: int, clock: str = HOST_CLOCK) -> Attached:
-    """An event's program, at its place. clock: what its records' times are of, if they have any."""
+def attached(
+    owner: EventOwner, made: EventProgram, event: Event, cookie: int, clock: str = HOST_CLOCK
+) -> Attached:
+    """Attach an event's program at its place.
+
+    Args:
+        owner: registers the probe.
+        made: the program.
+        event: the event, at the place.
+        cookie: the place's number in the buffer.
+        clock: the clock of its records' times, if they have any.
+    """
     where = event.symbol or event.target
-    return owner.attach(made.program, where, event.offset, event.kind == "r", cookie=cookie, clock=clock,
-                        maxactive=event.maxactive)
+    return owner.attach(
+        made.program,
+        where,
+        event.offset,
+        event.kind == "r",
+        cookie=cookie,
+        clock=clock,
+        maxactive=event.maxactive,
+    )
 
 
 def probe_at(attachment: Attached) -> Probe:
-    """The registered probe that runs it."""
+    """Return the one probe of an attachment."""
     return next(iter(attachment.probes.values()))
 
 
 def counts_of(probe: Any) -> tuple[int, int]:
-    """(hits, missed) of a probe; a return probe's hits are its returns."""
+    """Return (hits, hits that were not served) of a probe; a return probe's hits are its returns.
+    """
     if probe is None:
         return 0, 0
     if isinstance(probe, Watchpoint):

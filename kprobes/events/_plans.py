@@ -17,10 +17,15 @@ from ._event import Plan, Read, Saved, Scalar, Type, Value
 
 @frozen
 class Word:
-    """The source of a word, for whoever makes something else of it than a closure.
+    """The source of a word, as data, for code that makes something else of it than a closure.
 
-    kind: "register" (name), "argument" (number, from 0), "saved" (argument at entry), "result", "sp", "stack" (number),
-    "value" (number), "memory" (at the word `base` plus number).
+    Attributes:
+        kind: "register" (name), "argument" (number, from 0), "saved" (number of the argument at
+            entry), "result", "sp", "stack" (number of the word), "value" (number), "memory" (at the
+            word `base` plus number), "comm" (the task's name), "variable" (only Python finds it).
+        number: see kind.
+        name: see kind.
+        base: see kind.
     """
 
     kind: str
@@ -30,12 +35,19 @@ class Word:
 
 
 @frozen(kw_only=True)
-class Source:
-    """A parsed fetch: `word` reads its word, `where` gives its address when it lies in memory. steps: what Linux
-    counts.
+class Fetch:
+    """A parsed fetch.
 
-    tree: the word, as data. value: reads what is no word, as a type of style "f" or "value" has it. literal, text: it
-    is text, always the same or as a hit finds it.
+    Attributes:
+        word: fetches its word.
+        tree: the word, as data.
+        where: gives its address; None: it does not lie in memory.
+        base: of memory: what gives the word that its address counts from, the same as data, and how
+            many bytes it is behind that.
+        value: reads what is no word, as a type of style "f" or "value" has it; None: it is a word.
+        literal: text that is always the same; None: it is none.
+        text: gives text at a hit; None: it is none.
+        steps: of the fetch, as Linux counts them.
     """
 
     word: Read
@@ -50,18 +62,32 @@ class Source:
 
 
 def comm(regs: Regs) -> str:
-    """The name of the guest task, at most 15 bytes: what machine.cpu_task gives where that is text."""
+    """Return the name of the guest task, at most 15 bytes of it.
+
+    It is machine.cpu_task where that is text, else "guest".
+    """
     task = regs.task
-    return task.encode(errors="backslashreplace")[:15].decode(errors="ignore") if isinstance(task, str) else "guest"
+    return (
+        task.encode(errors="backslashreplace")[:15].decode(errors="ignore")
+        if isinstance(task, str)
+        else "guest"
+    )
 
 
 def pid(regs: Regs) -> int:
-    """The number of the guest task, 32 bits; made of its identity where that is no number."""
+    """Return the number of the guest task, 32 bits; made of its identity where that is no number.
+    """
     task = regs.task
     return (task if isinstance(task, int) else zlib.crc32(repr(task).encode())) & 0xFFFF_FFFF
 
 
 def saved_argument(slot: int) -> Read:
+    """Return what gives a value that was kept at the function's entry.
+
+    Args:
+        slot: its index in `saved`.
+    """
+
     def read(regs: Regs, saved: Saved) -> Any:
         value = saved[slot]
         if value is None:
@@ -70,15 +96,34 @@ def saved_argument(slot: int) -> Read:
     return read
 
 
-def memory(base: Read, tree: Word, offset: int, mask: int, steps: int) -> Source:
+def memory(base: Read, tree: Word, offset: int, mask: int, steps: int) -> Fetch:
+    """Return the fetch of a word in memory.
+
+    Args:
+        base: gives the address that it is counted from.
+        tree: the same as data.
+        offset: bytes behind that.
+        mask: the guest's greatest address; sums wrap there.
+        steps: of the fetch, as Linux counts them.
+    """
+
     def where(regs: Regs, saved: Saved) -> int:
         return base(regs, saved) + offset & mask
-    return Source(word=lambda regs, saved: regs.word(where(regs, saved)),
-                  tree=Word("memory", offset, base=tree), where=where, base=(base, tree, offset), steps=steps)
+
+    return Fetch(
+        word=lambda regs, saved: regs.word(where(regs, saved)),
+        tree=Word("memory", offset, base=tree),
+        where=where,
+        base=(base, tree, offset),
+        steps=steps,
+    )
 
 
 def converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
-    mask, shift, sign = (1 << type.bits) - 1, type.shift, 1 << type.bits - 1
+    """Return a function from a word to the value that a type makes of it."""
+    mask = (1 << type.bits) - 1
+    shift = type.shift
+    sign = 1 << type.bits - 1
     if type.style in ("symbol", "symstr"):
         return symbols.describe
     if type.style == "char":
@@ -93,13 +138,19 @@ def converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
 
 
 def _string(regs: Regs, address: int, limit: int) -> str:
-    """The text at an address. limit: bytes that it has at most; 0: up to its NUL."""
+    """Return the text at an address.
+
+    Args:
+        regs: the registers, through which memory is read.
+        address: of the first byte.
+        limit: bytes that it has at most; 0: up to its NUL.
+    """
     found = regs.read_cstr(address, limit) if limit else regs.read_cstr(address)
     return found.decode("utf-8", "backslashreplace")
 
 
 def _whole(value: Plan) -> Plan:
-    """A plan of what Python reads as a whole; what cannot be read is None."""
+    """Return what gives a value that Python reads as a whole; None where it cannot be read."""
     def read(regs: Regs, saved: Saved) -> Value:
         try:
             return value(regs, saved)
@@ -108,10 +159,20 @@ def _whole(value: Plan) -> Plan:
     return read
 
 
-def plan(source: Source, type: Type, symbols: Symbols) -> Plan:
+def plan(source: Fetch, type: Type, symbols: Symbols) -> Plan:
+    """Return the function that gives an argument's value at a hit.
+
+    Args:
+        source: the parsed fetch.
+        type: of the value.
+        symbols: name addresses, for types that do.
+    """
     if source.value is not None:
         return _whole(source.value)
-    convert, size, word, where = converter(type, symbols), type.size, source.word, source.where
+    convert = converter(type, symbols)
+    size = type.size
+    word = source.word
+    where = source.where
 
     def element(regs: Regs, address: int) -> Scalar:
         try:
@@ -128,7 +189,11 @@ def plan(source: Source, type: Type, symbols: Symbols) -> Plan:
             start = where(regs, saved)
         except GuestFault:
             return None
-        return tuple([element(regs, start + offset) for offset in offsets]) if offsets else element(regs, start)
+        return (
+            tuple([element(regs, start + offset) for offset in offsets])
+            if offsets
+            else element(regs, start)
+        )
 
     offsets = range(0, type.count * size, size)
     if source.text is not None:

@@ -1,9 +1,10 @@
-"""Events as programs: a hit becomes a record of a ring buffer without asking Python.
+"""Events as programs: a hit becomes a record of a ring buffer without calling Python.
 
-A record is a row of u64: its number among all in the buffer, from 1; the cookie of the place, which says whose it is;
-the time, where it has one; for return events the return address; fault bits; then a value for each element of each
-argument, extended as its type says, or STRING bytes of text. Fault bits are counted from 0: for each argument one, and
-of an array, where that one says that its address could not be had, one for each element.
+A record is a row of u64: its number among all in the buffer, from 1; the cookie of the place; the
+time, where it has one; for return events the return address; fault bits; then a value for each
+element of each argument, extended as its type says, or STRING bytes of text. Fault bits are counted
+from 0: one for each argument; for an array, where its own says that its address could not be had,
+one for each element.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ._buffer import Buffer
 from ._counting import Counts
 from ._event import Argument, Event, Scalar, Value
 from ._filter import Filter
-from ._layout import HEAD, STATE, Layout, elements, width
+from ._layout import HEAD, STATE, RecordLayout, elements, width
 from ._plans import Word, converter
 from ._writer import KEPT, Part, Writer
 
@@ -37,7 +38,9 @@ LARGEST: Final = 1 << 16
 
 
 def why_not(event: Event, filter: Filter | None = None) -> str:
-    """Why an event's hits need Python, as one clause; empty where a program can do it."""
+    """Return why an event needs Python, as one clause; "" where a program can serve it on some
+    machine.
+    """
     if filter is not None and not filter.compilable:
         return "the filter looks at more than numbers"
     if any(arg.source.tree.kind == "comm" for arg in event.args):
@@ -51,14 +54,28 @@ def why_not(event: Event, filter: Filter | None = None) -> str:
         return "Python knows where variables are"
     if len(event.saves) > KEPT:
         return f"a return event keeps more than {KEPT} arguments from the entry on"
-    if Layout(event).size > LARGEST:
+    if RecordLayout(event).size > LARGEST:
         return f"a record takes more than {LARGEST} bytes"
     return ""
 
 
-def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Callable[[], EventProgram],
-                 clock: str = HOST_CLOCK) -> str:
-    """Why hits of an event on this machine need Python, as one clause; empty where what `make` gives can do it."""
+def needs_python(
+    machine: Machine,
+    event: Event,
+    filter: Filter | None,
+    make: Callable[[], EventProgram],
+    clock: str = HOST_CLOCK,
+) -> str:
+    """Return why hits of an event need Python on this machine, as one clause; "" where a program
+    serves them.
+
+    Args:
+        machine: the guest.
+        event: the event.
+        filter: which hits are recorded; None: all.
+        make: gives the event's program; called only where all else is well.
+        clock: the clock of its records' times.
+    """
     if machine.cpu_task is not None:
         return "Python knows which task runs"
     guest = machine.guest_view
@@ -85,11 +102,15 @@ def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Ca
 
 
 def shape(event: Event) -> Hashable:
-    """Events of one shape have one program: names of parameters stand for other words in other functions."""
+    """Return a key that two events have in common if one program serves both.
+
+    Their text alone is not enough: a parameter's name stands for another word in another function.
+    """
     return tuple((arg.name, arg.text, arg.type, arg.source.tree) for arg in event.args)
 
 
 def _walk(tree: Word) -> Iterator[Word]:
+    """Yield a word, and the words that its address is made of."""
     yield tree
     if tree.base is not None:
         yield from _walk(tree.base)
@@ -97,7 +118,7 @@ def _walk(tree: Word) -> Iterator[Word]:
 
 @frozen
 class RecordReader:
-    """The meaning of an event's records.
+    """Decodes an event's records.
 
     Attributes:
         event: the event.
@@ -105,16 +126,23 @@ class RecordReader:
     """
 
     event: Event
-    layout: Layout
+    layout: RecordLayout
     _symbols: Symbols
 
     def decode(self, record: bytes) -> tuple[tuple[Value, ...], int]:
-        """(the arguments' values, as Event.fetch() gives them; the return address, 0 for other events)."""
+        """Return (the arguments' values, as Event.fetch() gives them; the return address, 0 for
+        other events).
+        """
         layout = self.layout
-        faults = int.from_bytes(record[layout.faults:layout.faults + 8 * layout.words], sys.byteorder)
+        faults = int.from_bytes(
+            record[layout.faults : layout.faults + 8 * layout.words], sys.byteorder
+        )
         places = zip(self.event.args, layout.places, strict=True)
         values = [self._value(arg, record, faults >> bit, at) for arg, (bit, at) in places]
-        return tuple(values), struct.unpack_from("=Q", record, layout.returns)[0] if layout.returns else 0
+        caller = 0
+        if layout.returns:
+            (caller,) = struct.unpack_from("=Q", record, layout.returns)
+        return tuple(values), caller
 
     @property
     def size(self) -> int:
@@ -123,17 +151,23 @@ class RecordReader:
 
     @property
     def time(self) -> int:
-        """The offset of the time in a record; 0: nowhere."""
+        """The offset of the time in a record; 0: it has none."""
         return self.layout.time
 
     def reader(self) -> Callable[[bytes], tuple[tuple[Value, ...], int]]:
-        """decode(), made for many records."""
+        """Return a function that does what decode() does, faster for many records."""
         layout, args = self.layout, self.event.args
-        if any(arg.source.literal is not None or arg.type.count or arg.type.style == "string" for arg in args):
+        if any(
+            arg.source.literal is not None or arg.type.count or arg.type.style == "string"
+            for arg in args
+        ):
             return self.decode
-        returns, first = bool(layout.returns), bool(layout.returns) + layout.words
+        returns = bool(layout.returns)
+        first = bool(layout.returns) + layout.words
         words = "Q" * (layout.words + len(args))
-        unpack = struct.Struct(f"={HEAD}x{'8x' * bool(layout.time)}{'Q' * returns}{words}").unpack_from
+        unpack = struct.Struct(
+            f"={HEAD}x{'8x' * bool(layout.time)}{'Q' * returns}{words}"
+        ).unpack_from
         convert = [self._shown(arg) for arg in args]
 
         def read(record: bytes) -> tuple[tuple[Value, ...], int]:
@@ -145,26 +179,41 @@ class RecordReader:
         return read
 
     def _value(self, arg: Argument, record: bytes, faults: int, at: int) -> Value:
+        """Return the value of an argument.
+
+        Args:
+            arg: the argument.
+            record: the record.
+            faults: its fault bits, from the argument's first one on.
+            at: offset of its first byte.
+        """
         if arg.source.literal is not None:
             return str(arg.source.literal)
         if faults & 1:
             return None
-        show, size = self._text if arg.type.style == "string" else self._number(arg), width(arg)
+        show = self._text if arg.type.style == "string" else self._number(arg)
+        size = width(arg)
         pieces = (record[at + n * size:at + (n + 1) * size] for n in range(elements(arg)))
         if not arg.type.count:
             return show(next(pieces))
-        return tuple([None if faults >> 1 + n & 1 else show(piece) for n, piece in enumerate(pieces)])
+        return tuple(
+            [None if faults >> 1 + n & 1 else show(piece) for n, piece in enumerate(pieces)]
+        )
 
     def _shown(self, arg: Argument) -> Callable[[int], Scalar]:
-        """Return what a number in a record, which is shifted already, stands for."""
+        """Return a function from a number in a record, which is shifted already, to the value it
+        stands for.
+        """
         return converter(evolve(arg.type, shift=0), self._symbols)
 
     def _number(self, arg: Argument) -> Callable[[bytes], Scalar]:
+        """Return a function from the bytes of an element to its value."""
         convert = self._shown(arg)
         return lambda raw: convert(int.from_bytes(raw, sys.byteorder))
 
     @staticmethod
     def _text(raw: bytes) -> str:
+        """Return the text in a record, up to its NUL."""
         return raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
 
@@ -181,16 +230,35 @@ class EventProgram(RecordReader):
     ring: Map
 
 
-def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter: Filter | None = None,
-             timed: bool = False, counts: Counts | None = None, least: int = 0) -> EventProgram:
-    """The program of an event; `timed`: its records have times. counts: its histograms. least: bytes of a record.
+def compiled(
+    event: Event,
+    arch: Arch,
+    symbols: Symbols,
+    buffer: Buffer,
+    filter: Filter | None = None,
+    timed: bool = False,
+    counts: Counts | None = None,
+    least: int = 0,
+) -> EventProgram:
+    """Compile an event into a program.
 
-    ProgramError: it needs Python, see why_not().
+    Args:
+        event: the event.
+        arch: the guest's.
+        symbols: name addresses when records are decoded.
+        buffer: where the records go.
+        filter: which hits are recorded; None: all.
+        timed: records have times.
+        counts: histograms that the program counts; None: there are none.
+        least: bytes that a record has at least.
+
+    Raises:
+        ProgramError: it needs Python, see why_not().
     """
     why = why_not(event, filter)
     if why:
         raise ProgramError(why, program=event.name, hint="its hits are fetched by Event.fetch()")
-    layout = Layout(event, timed, least)
+    layout = RecordLayout(event, timed, least)
     maps: dict[int | str, Map] = {"records": buffer.ring, "state": buffer.state}
     first: list[Part] = []
     if counts is not None:
@@ -207,12 +275,21 @@ def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter:
 
 
 def _at_entry(event: Event, arch: Arch) -> AtEntry | None:
-    """The program that keeps a return event's arguments; None: the event has none."""
+    """Compile the program that keeps a return event's arguments at the entry; None: it keeps none.
+    """
     numbers = [n for n in event.saves if isinstance(n, int)]
     if not numbers:
         return None
-    kept = Array(Spec(type=MapType.ARRAY, name="kept", key_size=4, value_size=8 * (1 + len(numbers)),
-                      max_entries=SLOTS, order=sys.byteorder))
+    kept = Array(
+        Spec(
+            type=MapType.ARRAY,
+            name="kept",
+            key_size=4,
+            value_size=8 * (1 + len(numbers)),
+            max_entries=SLOTS,
+            order=sys.byteorder,
+        )
+    )
     code = Writer(arch, None).keep(numbers)
     return AtEntry(Program.from_instructions(code, maps={"kept": kept}, name=f"{event.name}_entry",
                                              order=sys.byteorder), kept)

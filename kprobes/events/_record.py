@@ -16,11 +16,9 @@ class Record:
 
     Attributes:
         event: the event's name, without its group.
-        seq: number of the hit among all events of its Kprobes, from 1; lost
-        hits leave gaps.
+        seq: number of the hit among all events of its Kprobes, from 1; lost hits leave gaps.
         cpu: number of the CPU.
-        task: the guest task (machine.cpu_task), an integer in records of
-        compiled events.
+        task: the guest task (machine.cpu_task), an integer in records of compiled events.
         args: fetched values by name: integers, texts, tuples of these for arrays; None where guest
             memory was unreadable.
         stack: pc and return addresses, innermost first; empty where the event takes none.
@@ -43,5 +41,5 @@ class Record:
 
 
 def task_text(task: Any) -> str:
-    """A task as text that every file can hold: of a name that is no Unicode what is not, as escapes."""
+    """Return a task as text that any file can hold; what is no Unicode in its name, as escapes."""
     return str(task).encode("utf-8", "backslashreplace").decode()

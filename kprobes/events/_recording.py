@@ -1,6 +1,6 @@
-"""Events whose hits the machine records by itself, where no program does: what it needs to know of them.
+"""Events whose hits the machine records by itself, without a program: descriptions for the machine.
 
-Their records are those that a program would write; see _program.py.
+The records are those that a program would write; see _program.py.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from ..arch._base import Arch
 from ..machine._base import Machine, RecordedHit, RecordedNumber, RecordedTest
 from ..regs import Regs
 from ._event import Argument, Event
-from ._filter import Field, Filter, Node, Not, Test
+from ._filter import EventField, Filter, Node, Not, Test
 from ._handler import Handler
-from ._layout import Layout
+from ._layout import RecordLayout
 from ._plans import Word
 
 if TYPE_CHECKING:
@@ -22,55 +22,97 @@ if TYPE_CHECKING:
 
 #: styles of types whose values are made of numbers when somebody looks
 _STYLES: Final = ("u", "s", "x", "char", "symbol", "symstr", "f")
-#: what filters ask besides arguments, while there is one CPU and nobody says which task runs -> root
-_COMMON: Final = {"regs.cpu": "value", "pid(regs)": "value", "regs.pc": "pc", "back": "pc", "func": "func"}
+#: what filters ask besides arguments, while there is one CPU and nobody says which task runs ->
+#: root
+_COMMON: Final = {
+    "regs.cpu": "value",
+    "pid(regs)": "value",
+    "regs.pc": "pc",
+    "back": "pc",
+    "func": "func",
+}
 #: comparison -> the same with its results exchanged, where a machine has only that one
 _OPPOSITE: Final = {"!=": "==", ">": "<=", ">=": "<"}
 
 
 class _Refused(Exception):
-    """The machine cannot do it by itself."""
+    """The machine cannot record this by itself."""
 
 
-def recorder(event: Event, machine: Machine, buffer: Buffer, layout: Layout, cookie: int, filter: Filter | None,
-             clock: Callable[[], int] | None, plain: Handler) -> Handler:
-    """Return a handler for one place of an event: the machine's, or `plain` where it has none for such events.
+def recorder(
+    event: Event,
+    machine: Machine,
+    buffer: Buffer,
+    layout: RecordLayout,
+    cookie: int,
+    filter: Filter | None,
+    clock: Callable[[], int] | None,
+    plain: Handler,
+) -> Handler:
+    """Return a handler for one place of an event: the machine's, or `plain` where it has none for
+    such events.
 
     Args:
         event: the event, at this place.
         machine: whose hits they are.
         buffer: where records go.
-        layout: theirs.
-        cookie: the place's number in the buffer, as it is in the second word of records.
+        layout: of the records.
+        cookie: the place's number in the buffer, the second word of its records.
         filter: which hits are recorded; None: all.
         clock: gives the time; None: records have none.
         plain: does the same in Python, and takes what is not usual.
     """
-    recording, found = machine.hit_recording, described(event, machine, filter, layout)
+    recording = machine.hit_recording
+    found = described(event, machine, filter, layout)
     if recording is None or found is None:
         return plain
     numbers, tests = found
-    hit = RecordedHit(numbers=tuple(numbers), tests=tuple(tests), state=buffer.state.block.address,
-                      ring=buffer.ring.address, size=layout.size, cookie=cookie, time=layout.time // 8,
-                      returns=layout.returns // 8, faults=layout.faults // 8,
-                      data=layout.faults // 8 + layout.words, clock=clock, kept=(buffer,))
+    hit = RecordedHit(
+        numbers=tuple(numbers),
+        tests=tuple(tests),
+        state=buffer.state.block.address,
+        ring=buffer.ring.address,
+        size=layout.size,
+        cookie=cookie,
+        time=layout.time // 8,
+        returns=layout.returns // 8,
+        faults=layout.faults // 8,
+        data=layout.faults // 8 + layout.words,
+        clock=clock,
+        kept=(buffer,),
+    )
     return recording.taker(hit, plain) or plain
 
 
-def described(event: Event, machine: Machine, filter: Filter | None, layout: Layout | None = None
-              ) -> tuple[list[RecordedNumber], list[RecordedTest]] | None:
-    """Return what a hit fetches, and the filter, for the machine. None: Python is to do it.
+def described(
+    event: Event, machine: Machine, filter: Filter | None, layout: RecordLayout | None = None
+) -> tuple[list[RecordedNumber], list[RecordedTest]] | None:
+    """Describe to the machine what a hit fetches, and the filter.
 
     Args:
+        event: the event.
+        machine: whose hits they are.
+        filter: which hits are recorded; None: all.
         layout: of the records; None: it does not matter.
+
+    Returns:
+        (numbers, comparisons); None: Python is to serve the event.
     """
-    if machine.hit_recording is None or machine.cpus > 1 or machine.cpu_task is not None or event.kind == "w":
+    if (
+        machine.hit_recording is None
+        or machine.cpus > 1
+        or machine.cpu_task is not None
+        or event.kind == "w"
+    ):
         return None
-    places = (layout or Layout(event)).places
+    places = (layout or RecordLayout(event)).places
     tests: list[RecordedTest] = []
     try:
-        numbers = [_number(event, arg, machine.arch, at // 8)
-                   for arg, (_, at) in zip(event.args, places, strict=True) if arg.source.literal is None]
+        numbers = [
+            _number(event, arg, machine.arch, at // 8)
+            for arg, (_, at) in zip(event.args, places, strict=True)
+            if arg.source.literal is None
+        ]
         if filter is not None:
             _compare(event, machine.arch, filter.tree, tests, True, False)
     except _Refused:
@@ -78,8 +120,18 @@ def described(event: Event, machine: Machine, filter: Filter | None, layout: Lay
     return numbers, tests
 
 
-def saver(event: Event, machine: Machine, plain: Callable[[Any, Regs], None]) -> Callable[[Any, Regs], None]:
-    """Return an entry handler that keeps what a return event wants of its function's entry: the machine's, or `plain`.
+def saver(
+    event: Event, machine: Machine, plain: Callable[[Any, Regs], None]
+) -> Callable[[Any, Regs], None]:
+    """Return an entry handler that keeps what a return event wants of its function's entry.
+
+    Args:
+        event: the event.
+        machine: the guest.
+        plain: does it in Python.
+
+    Returns:
+        The machine's handler, or `plain` where it has none.
     """
     recording = machine.hit_recording
     if recording is None or machine.cpus > 1:
@@ -96,7 +148,17 @@ def saver(event: Event, machine: Machine, plain: Callable[[Any, Regs], None]) ->
 
 
 def _number(event: Event, arg: Argument, arch: Arch, at: int = 0) -> RecordedNumber:
-    """Return what an argument is. Raises _Refused where it is no number, or not fetched as one."""
+    """Describe an argument that is a number.
+
+    Args:
+        event: the event.
+        arg: the argument.
+        arch: the guest's.
+        at: index of its first word in a record.
+
+    Raises:
+        _Refused: it is no number, or not fetched as one.
+    """
     kind, source = arg.type, arg.source
     if kind.style not in _STYLES or source.value is not None or source.text is not None:
         raise _Refused
@@ -109,18 +171,36 @@ def _number(event: Event, arg: Argument, arch: Arch, at: int = 0) -> RecordedNum
     root = _root(event, tree, arch)
     if root is None or (kind.count and source.where is None):
         raise _Refused
-    return RecordedNumber(root=root.root, name=root.name, number=root.number, steps=(*root.steps, *steps),
-                          size=kind.size if source.where is not None else 0, count=max(kind.count, 1),
-                          bits=kind.bits, shift=kind.shift, signed=kind.style == "s", at=at)
+    return RecordedNumber(
+        root=root.root,
+        name=root.name,
+        number=root.number,
+        steps=(*root.steps, *steps),
+        size=kind.size if source.where is not None else 0,
+        count=max(kind.count, 1),
+        bits=kind.bits,
+        shift=kind.shift,
+        signed=kind.style == "s",
+        at=at,
+    )
 
 
 def _root(event: Event, tree: Word, arch: Arch) -> RecordedNumber | None:
-    """Return a word that does not lie behind another one; None: Python knows it."""
-    abi, word = arch.abi, arch.bits // 8
-    kind, name, number = tree.kind, tree.name, tree.number
+    """Describe a word that lies in no memory that another word points at; None: only Python knows
+    it.
+    """
+    abi = arch.abi
+    word = arch.bits // 8
+    kind = tree.kind
+    name = tree.name
+    number = tree.number
     if kind == "register":
         name = arch.regs.aliases.get(name, name)
-        return RecordedNumber(root="pc") if name == arch.regs.pc else RecordedNumber(root="register", name=name)
+        return (
+            RecordedNumber(root="pc")
+            if name == arch.regs.pc
+            else RecordedNumber(root="register", name=name)
+        )
     if kind == "result" and abi is not None:
         return RecordedNumber(root="register", name=abi.returns[0])
     if kind == "argument" and abi is not None:
@@ -138,7 +218,9 @@ def _root(event: Event, tree: Word, arch: Arch) -> RecordedNumber | None:
     return None
 
 
-def _compare(event: Event, arch: Arch, node: Node, tests: list[RecordedTest], yes: int | bool, no: int | bool) -> None:
+def _compare(
+    event: Event, arch: Arch, node: Node, tests: list[RecordedTest], yes: int | bool, no: int | bool
+) -> None:
     """Append a filter's comparisons to `tests`, in the order in which they are made.
 
     Args:
@@ -146,8 +228,8 @@ def _compare(event: Event, arch: Arch, node: Node, tests: list[RecordedTest], ye
         arch: the guest's architecture.
         node: the filter, or a part of it.
         tests: the list that is extended.
-        yes: what comes next where `node` holds: an index in `tests` of the next comparison; True: record
-            the hit; False: do not.
+        yes: what comes next where `node` holds: an index in `tests` of the next comparison; True:
+            record the hit; False: do not.
         no: the same where it does not hold.
 
     Raises:
@@ -170,24 +252,42 @@ def _compare(event: Event, arch: Arch, node: Node, tests: list[RecordedTest], ye
 
 
 def _size(node: Node) -> int:
-    """Comparisons in a part of a filter."""
+    """Return the number of comparisons in a part of a filter."""
     if isinstance(node, Test):
         return 1
     return sum(map(_size, (node.of,) if isinstance(node, Not) else node.parts))
 
 
 def _test(event: Event, arch: Arch, test: Test, yes: int | bool, no: int | bool) -> RecordedTest:
-    """Return a comparison. Raises _Refused where it is not one of numbers."""
+    """Describe a comparison.
+
+    Args:
+        event: the event that is filtered.
+        arch: the guest's.
+        test: the comparison.
+        yes: what comes next where it holds (see _compare).
+        no: what comes next where it does not.
+
+    Raises:
+        _Refused: it is not one of numbers.
+    """
     if test.field.text or not isinstance(test.value, int):
         raise _Refused
     how = test.op
     if how in _OPPOSITE:
         how, yes, no = _OPPOSITE[how], no, yes
-    return RecordedTest(of=_compared(event, arch, test.field), how="in" if test.ends else how, constant=test.value,
-                        end=test.ends, yes=yes, no=no)
+    return RecordedTest(
+        of=_compared(event, arch, test.field),
+        how="in" if test.ends else how,
+        constant=test.value,
+        end=test.ends,
+        yes=yes,
+        no=no,
+    )
 
 
-def _compared(event: Event, arch: Arch, field: Field) -> RecordedNumber:
+def _compared(event: Event, arch: Arch, field: EventField) -> RecordedNumber:
+    """Describe the field that is compared. Raises _Refused where it is no number."""
     if field.number >= 0:
         return _number(event, event.args[field.number], arch)
     root = _COMMON.get(field.python)

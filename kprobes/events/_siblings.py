@@ -1,4 +1,4 @@
-"""Events of one name."""
+"""The rule for events of one name."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ from ._messages import make_error
 
 
 def check_sibling(event: Event, other: Event) -> None:
-    """Kind and arguments of events of one name must agree, and no two may be the same. EventError where not."""
+    """Check that two events may have one name: kind and arguments agree, and they are not the same.
+
+    Args:
+        event: the new one, which errors point at.
+        other: the one that is there.
+
+    Raises:
+        EventError: they do not agree.
+    """
     mine, theirs = ([(arg.name, arg.type) for arg in each.args] for each in (event, other))
     if (event.kind, event.written) != (other.kind, other.written):
         raise make_error("DIFF_PROBE_TYPE", 0, event.text, other)
     if mine != theirs:
-        differing = (arg.position for i, arg in enumerate(event.args) if mine[i : i + 1] != theirs[i : i + 1])
+        differing = (
+            arg.position for i, arg in enumerate(event.args) if mine[i : i + 1] != theirs[i : i + 1]
+        )
         raise make_error("DIFF_ARG_TYPE", next(differing, len(event.text)), event.text, other)
-    if (event.address, [arg.text for arg in event.args]) == (other.address, [arg.text for arg in other.args]):
+    if (event.address, [arg.text for arg in event.args]) == (
+        other.address,
+        [arg.text for arg in other.args],
+    ):
         raise make_error("SAME_PROBE", 0, event.text, other)

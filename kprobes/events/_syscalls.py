@@ -15,11 +15,15 @@ UNKNOWN: Final = "unknown_syscall"  # as ftrace prints it
 
 
 def syscall_names(machine: Machine) -> Callable[[int], str] | None:
-    """number -> name ("sys_read"); None where the guest's symbols have no table of system calls."""
+    """Return a function from a system call's number to its name ("sys_read").
+
+    None where the guest's symbols have no table of system calls.
+    """
     table = machine.symbols.find(TABLE)
     if table is None:
         return None
-    word, end = machine.arch.bits // 8, machine.symbols.extent(table) or math.inf
+    word = machine.arch.bits // 8
+    end = machine.symbols.extent(table) or math.inf
 
     def name(number: int) -> str:
         at = table.address + number * word
@@ -30,6 +34,10 @@ def syscall_names(machine: Machine) -> Callable[[int], str] | None:
         except GuestFault:
             return UNKNOWN
         function = machine.symbols.covering(address)
-        found = re.search("sys_(?!ni_syscall)[a-z0-9_]+$", function.name) if function is not None else None
+        found = (
+            re.search("sys_(?!ni_syscall)[a-z0-9_]+$", function.name)
+            if function is not None
+            else None
+        )
         return found[0] if found else UNKNOWN
     return name

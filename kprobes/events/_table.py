@@ -16,20 +16,26 @@ from ._globs import many
 from ._hist import Histogram
 from ._messages import make_error
 from ._parser import Parser
-from ._place import Owner, Place
+from ._place import EventOwner, EventPlace
 from ._siblings import check_sibling
 from ._triggers import SWITCHES
 
 
 @checked()
 class Events(Mapping[str, TraceEvent]):
-    """The events by name, those of another group than "kprobes" by group/name.
+    """The events of a Kprobes by name; those of another group than "kprobes" by group/name.
 
     Attributes:
         buffer: their records, in order; iterating it gives them all.
     """
 
-    def __init__(self, owner: Owner, buffer: Buffer | None = None) -> None:
+    def __init__(self, owner: EventOwner, buffer: Buffer | None = None) -> None:
+        """Begin without events.
+
+        Args:
+            owner: the Kprobes.
+            buffer: where records go; None: a new buffer.
+        """
         self._owner = owner
         self.buffer = Buffer.of(owner.machine) if buffer is None else buffer
         self._events: dict[tuple[str, str], TraceEvent] = {}
@@ -44,7 +50,9 @@ class Events(Mapping[str, TraceEvent]):
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter([name if group == "kprobes" else f"{group}/{name}" for group, name in self._events])
+        return iter(
+            [name if group == "kprobes" else f"{group}/{name}" for group, name in self._events]
+        )
 
     def __len__(self) -> int:
         return len(self._events)
@@ -54,9 +62,22 @@ class Events(Mapping[str, TraceEvent]):
 
     # --- adding
 
-    def add(self, text: str, filter: str = "", stack: bool = False, enabled: bool = True) -> TraceEvent:
-        """Arm an event; where there is one of this name, at one more place. EventError: what is wrong, and then nothing
-        has changed."""
+    def add(
+        self, text: str, filter: str = "", stack: bool = False, enabled: bool = True
+    ) -> TraceEvent:
+        """Arm an event; where there is one of this name, at one more place.
+
+        Args:
+            text: the definition.
+            filter: which hits are recorded, in ftrace's language; "": all, or as the event has it
+                already.
+            stack: records of a new event have the call stack.
+            enabled: a new event records hits at once.
+
+        Raises:
+            EventError: the definition or the filter is wrong, or the place is refused. Then nothing
+                has changed.
+        """
         definitions, lenient = self._parse(text)
         first = definitions[0]
         known = self._events.get((first.group, first.name))
@@ -64,22 +85,42 @@ class Events(Mapping[str, TraceEvent]):
             for definition in definitions:
                 for place in known.places:
                     check_sibling(definition, place.definition)
-            parse_filter(filter, known.definition, self._owner.machine.symbols)  # before there is anything to undo
+            # before there is anything to undo
+            parse_filter(filter, known.definition, self._owner.machine.symbols)
             known.add(definitions, lenient)
             if filter:
                 known.filter = filter
             return known
-        event = TraceEvent(self._owner, self.buffer, definitions, enabled=enabled, filter=filter, stack=stack,
-                           lenient=lenient, gone=self._forget, find=self.get, named=self._named)
+        event = TraceEvent(
+            self._owner,
+            self.buffer,
+            definitions,
+            enabled=enabled,
+            filter=filter,
+            stack=stack,
+            lenient=lenient,
+            gone=self._forget,
+            find=self.get,
+            named=self._named,
+        )
         self._events[first.group, first.name] = event
         return event
 
     def _parse(self, text: str) -> tuple[list[Event], bool]:
+        """Parse a definition, or those that its pattern stands for.
+
+        Returns:
+            (definitions, True for a pattern: some may be refused).
+
+        Raises:
+            EventError: the first error, where no definition is right.
+        """
         machine = self._owner.machine
         found = many(text, machine)
         if found is None:
             return [Parser(text, machine, self._owner.original).event()], False
-        definitions, first = list[Event](), None
+        definitions = list[Event]()
+        first = None
         for _, definition in found.texts:
             try:
                 definitions.append(Parser(definition, machine, self._owner.original).event())
@@ -93,16 +134,20 @@ class Events(Mapping[str, TraceEvent]):
     # --- Linux's files
 
     def write(self, text: str) -> None:
-        """Write lines as to Linux's kprobe_events, which is appended to: definitions, `-:[GROUP/][NAME] [PLACE [ARG
-        ...]]`; `#` and what follows is a comment. Definitions are disabled until they are enabled.
+        """Carry out lines written to Linux's kprobe_events, as by `>>`.
 
-        Nothing at all ("", or an empty line as `echo > kprobe_events` writes it) removes all events.
+        A line is a definition, which is disabled until it is enabled, or `-:[GROUP/][NAME] [PLACE
+        [ARG ...]]`, which deletes; `#` and what follows is a comment. Nothing at all ("", or an
+        empty line as `echo > kprobe_events` writes it) removes all events.
+
+        Args:
+            text: the lines.
 
         Raises:
             EventError: a definition is wrong, or `-:` has neither group nor name.
             NotRegistered: there is no such event to be deleted (ENOENT).
-            EventBusy: an event to be deleted is enabled, or has triggers; then the line deletes none.
-                Lines before one that fails stay done.
+            EventBusy: an event to be deleted is enabled, or has triggers; then the line deletes
+                none. Lines before one that fails stay done.
         """
         if not text.strip():
             for event in self._events.values():
@@ -116,20 +161,34 @@ class Events(Mapping[str, TraceEvent]):
                 self.add(command, enabled=False)
 
     def _delete(self, line: str) -> None:
-        """Delete the events that a line `-:...` names: without a group, those of the name in all groups."""
+        """Delete the events that a line `-:...` names; without a group, those of the name in all
+        groups.
+
+        Raises:
+            EventError: it names none.
+            NotRegistered: there is none.
+            EventBusy: one is in use.
+        """
         words = line.split()
         name = words[0][2:]
         group, slash, event = name.rpartition("/" if "/" in name else ".")
         if not name:
             raise make_error("NO_EVENT_NAME", 2, " ".join(words))
-        found = [e for (g, n), e in self._events.items() if (not slash or g == group) and (not event or n == event)]
+        found = [
+            e
+            for (g, n), e in self._events.items()
+            if (not slash or g == group) and (not event or n == event)
+        ]
         done = [(e, places) for e in found if (places := self._matching(e, words[1:]))]
         if not done:
-            error = NotRegistered(f"there is no event {name} to delete", hint=f"there is {', '.join(self) or 'none'}")
+            error = NotRegistered(
+                f"there is no event {name} to delete", hint=f"there is {', '.join(self) or 'none'}"
+            )
             error.errno = 2
             raise error
         for each, places in done:
-            if len(places) == len(each.places):  # as in Linux, one of several places may go at any time
+            # as in Linux, one of several places may go at any time
+            if len(places) == len(each.places):
                 self._check_idle(each)
         for each, places in done:
             each.leave(places)
@@ -137,7 +196,9 @@ class Events(Mapping[str, TraceEvent]):
                 each.remove()
 
     def _check_idle(self, event: TraceEvent) -> None:
-        """Check that nothing uses an event. Raises EventBusy."""
+        """Check that an event is disabled, has no triggers, and no trigger switches it. Raises
+        EventBusy.
+        """
         switches = tuple(f"{name}:{event.group}:{event.name}:" for name in SWITCHES)
         triggers = [text for other in self._events.values() for text in other.triggers]
         use = ""
@@ -148,22 +209,36 @@ class Events(Mapping[str, TraceEvent]):
         elif any(text.startswith(switches) for text in triggers):
             use = "is switched by triggers"
         if use:
-            raise EventBusy(f"event {event.group}/{event.name} {use}", hint="disable it first, and remove its triggers",
-                            python="or call its remove()")
+            raise EventBusy(
+                f"event {event.group}/{event.name} {use}",
+                hint="disable it first, and remove its triggers",
+                python="or call its remove()",
+            )
 
     @staticmethod
-    def _matching(event: TraceEvent, words: list[str]) -> list[Place]:
-        """Return the places of an event, or those that words as in a definition mean."""
+    def _matching(event: TraceEvent, words: list[str]) -> list[EventPlace]:
+        """Return the places of an event that words of a definition, place and arguments, mean; all
+        without.
+        """
         if not words:
             return list(event.places)
         wanted = [str(place.definition).split(" ", 1)[1].split() for place in event.places]
-        return [place for place, have in zip(event.places, wanted, strict=True) if have[:len(words)] == words]
+        return [
+            place
+            for place, have in zip(event.places, wanted, strict=True)
+            if have[: len(words)] == words
+        ]
 
     def _forget(self, event: TraceEvent) -> None:
+        """Take a removed event off the mapping."""
         self._events.pop((event.group, event.name), None)
 
     def _named(self, name: str) -> Histogram | None:
-        return next((hist for event in self._events.values() for hist in event.hists if hist.name == name), None)
+        """Return the histogram of a name; None: there is none."""
+        return next(
+            (hist for event in self._events.values() for hist in event.hists if hist.name == name),
+            None,
+        )
 
     def clear(self) -> None:
         """Remove all events."""
@@ -171,7 +246,7 @@ class Events(Mapping[str, TraceEvent]):
             event.remove()
 
     def leave(self) -> None:
-        """Give back all semaphores, as if the events were not there; the events stay."""
+        """Give back all semaphores of markers, as if the events were not there; the events stay."""
         for event in self._events.values():
             for place in event.places:
                 place.unlook(self._owner)
@@ -182,9 +257,12 @@ class Events(Mapping[str, TraceEvent]):
         return EventFiles(self, self._owner.machine)
 
     def text(self) -> str:
-        """The definitions, normalized, a line each: the file kprobe_events."""
+        """Return the definitions, normalized, a line each: the file kprobe_events."""
         return "".join(f"{event}\n" for event in self._events.values())
 
     def profile(self) -> str:
-        """Hits and misses of each event: the file kprobe_profile."""
-        return "".join(f"  {event.name:<44} {event.hits:>15} {event.missed:>15}\n" for event in self._events.values())
+        """Return hits and misses of each event: the file kprobe_profile."""
+        return "".join(
+            f"  {event.name:<44} {event.hits:>15} {event.missed:>15}\n"
+            for event in self._events.values()
+        )

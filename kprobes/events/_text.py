@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..symbols import CONTROLS, Symbols
 from ._event import Argument, Event, Type, locate
-from ._place import Place
+from ._place import EventPlace
 
 if TYPE_CHECKING:
     from ._buffer import Buffer, Row
@@ -26,26 +26,35 @@ HEAD: Final = """# tracer: nop
 #              | |         |   |||||     |         |
 """
 #: (type in C, name, offset, bytes, signed) of what every record begins with
-_COMMON: Final = (("unsigned short", "common_type", 0, 2, 0), ("unsigned char", "common_flags", 2, 1, 0),
-                  ("unsigned char", "common_preempt_count", 3, 1, 0), ("int", "common_pid", 4, 4, 1))
+_COMMON: Final = (
+    ("unsigned short", "common_type", 0, 2, 0),
+    ("unsigned char", "common_flags", 2, 1, 0),
+    ("unsigned char", "common_preempt_count", 3, 1, 0),
+    ("int", "common_pid", 4, 4, 1),
+)
 _FLOATS: Final = {32: "float", 64: "double"}
 
 
 def task_column(task: Any) -> str:
-    """`comm-pid`, as ftrace writes it: 16 characters of a name, and a number."""
-    name, number = ("guest", task) if isinstance(task, int) else (str(task).translate(CONTROLS).replace(" ", "_"), 0)
+    """Return a task as ftrace writes it, `comm-pid`: 16 characters of a name, and a number."""
+    name, number = (
+        ("guest", task)
+        if isinstance(task, int)
+        else (str(task).translate(CONTROLS).replace(" ", "_"), 0)
+    )
     return f"{name[:16]:>16}-{number:<7}"
 
 
-def line_of(place: Place, row: Row, symbols: Symbols) -> str:
-    """A record as `trace` has it, by the clock "counter"; its stack follows it.
+def line_of(place: EventPlace, row: Row, symbols: Symbols) -> str:
+    """Return a record as a line of `trace`, with the lines of its stack; the clock is "counter".
 
     Args:
         place: whose record it is.
         row: as the buffer keeps it.
         symbols: name the addresses of stacks.
     """
-    record, definition = place.record(row), place.definition
+    record = place.record(row)
+    definition = place.definition
     head = f"{task_column(record.task)} [{record.cpu:03d}] ..... {record.seq:12d}: "
     line = f"{head}{definition.format(tuple(record.args.values()), record.caller)}\n"
     if not record.stack:
@@ -55,23 +64,24 @@ def line_of(place: Place, row: Row, symbols: Symbols) -> str:
 
 
 def trace_text(buffer: Buffer, symbols: Symbols) -> str:
-    """The file `trace`: all records of a buffer, which stay."""
+    """Return the file `trace`: all records of a buffer, which stay."""
     lines = lines_of(buffer, symbols)
     return HEAD.format(len(lines), len(lines) + buffer.lost) + "".join(lines)
 
 
 def lines_of(buffer: Buffer, symbols: Symbols) -> list[str]:
-    """A line for each record of a buffer, oldest first."""
+    """Return the lines of all records of a buffer, oldest first."""
     out = []
     for row in list(buffer.pull()):
         member = buffer.members[row[1]]
-        assert isinstance(member, Place)
+        assert isinstance(member, EventPlace)
         out.append(line_of(member, row, symbols))
     return out
 
 
 def format_text(definition: Event, number: int, word: int) -> str:
-    """The file `format` of an event: where its fields are in a record, and how they are printed.
+    """Return the file `format` of an event: where its fields are in a record, and how they are
+    printed.
 
     Args:
         definition: of one of the event's places.
@@ -79,7 +89,9 @@ def format_text(definition: Event, number: int, word: int) -> str:
         word: bytes of the guest's addresses.
     """
     where = ["__probe_ip"] if definition.kind != "r" else ["__probe_func", "__probe_ret_ip"]
-    fields = [_field(kind, name, offset, size, signed) for kind, name, offset, size, signed in _COMMON]
+    fields = [
+        _field(kind, name, offset, size, signed) for kind, name, offset, size, signed in _COMMON
+    ]
     fields.append("\n")
     at = 8
     for name in where:
@@ -101,15 +113,17 @@ def format_text(definition: Event, number: int, word: int) -> str:
 
 
 def _field(kind: str, name: str, offset: int, size: int, signed: int) -> str:
+    """Return the line of a field in `format`."""
     return f"\tfield:{kind} {name};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n"
 
 
 def _is_text(type: Type) -> bool:
+    """Return True where values of a type are printed as text."""
     return type.style in ("string", "symstr", "value")
 
 
 def _stored(type: Type) -> tuple[str, int, int]:
-    """(type in C, bytes, whether it is signed) of one element in a record."""
+    """Return (type in C, bytes, 1 where it is signed) of one element in a record."""
     if _is_text(type):
         return "__data_loc char[]", 4, 1  # offset and length, 16 bits each
     if type.style == "f":
@@ -135,7 +149,7 @@ def _form(type: Type) -> str:
 
 
 def _values(argument: Argument) -> list[str]:
-    """Return the arguments of printf."""
+    """Return the arguments that `print fmt` has for an argument of the event."""
     name, type = argument.name, argument.type
     if _is_text(type):
         get = f"__get_str({name}"

@@ -1,4 +1,4 @@
-"""Triggers: what is done at a hit, in ftrace's words."""
+"""Triggers: what is done at a hit, as ftrace has them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ from ..regs import Regs
 from ..symbols import Symbols
 from ._buffer import Buffer
 from ._event import Event
-from ._filter import Field, Filter, fields, parse_filter
-from ._hist import CLOCK, KEY_MODIFIERS, SIZE, TIMES, VALUE_MODIFIERS, Column, Histogram, Sort, power_of_two
+from ._filter import EventField, Filter, fields, parse_filter
+from ._hist import (
+    CLOCK,
+    KEY_MODIFIERS,
+    SIZE,
+    TIMES,
+    VALUE_MODIFIERS,
+    Column,
+    Histogram,
+    SortKey,
+    power_of_two,
+)
 from ._messages import make_error
 
 PLAIN: Final = ("traceon", "traceoff", "snapshot", "stacktrace")
@@ -27,37 +37,53 @@ class Switched(Protocol):
 
 
 class Context(Protocol):
-    """The event and kprobes that triggers act upon.
+    """The event that triggers belong to, and what is around it.
 
     Attributes:
-        definition: of the event.
-        buffer: its records'.
-        symbols: of its machine.
+        buffer: the buffer of its records.
     """
 
     @property
-    def definition(self) -> Event: ...
+    def definition(self) -> Event:
+        """The event, at its first place."""
     buffer: Buffer
 
     @property
-    def symbols(self) -> Symbols: ...
+    def symbols(self) -> Symbols:
+        """The symbols of its machine."""
     @property
-    def stack_of(self) -> Callable[[Regs], tuple[int, ...]]: ...
-    def find(self, name: str) -> Switched | None: ...
-    def named(self, name: str) -> Histogram | None: ...
-    def syscalls(self) -> Callable[[int], str] | None: ...
+    def stack_of(self) -> Callable[[Regs], tuple[int, ...]]:
+        """A function that gives the stack of a hit."""
+    def find(self, name: str) -> Switched | None:
+        """Return an event by name; None: there is none."""
+    def named(self, name: str) -> Histogram | None:
+        """Return a histogram by name; None: there is none."""
+    def syscalls(self) -> Callable[[int], str] | None:
+        """Return what names system calls by number; None: nothing does."""
 
 
 class Command:
     """Any trigger but hist.
 
     Attributes:
-        name: what it does.
-        target: for events that it switches, their name.
+        name: one of PLAIN or SWITCHES.
+        target: the event that it switches, as "group:event"; "" for PLAIN.
         left: how often it may still act; -1: for ever.
+        filter: at which hits it acts; None: all.
     """
 
-    def __init__(self, name: str, target: str, left: int, filter: Filter | None, act: Callable[[], object]) -> None:
+    def __init__(
+        self, name: str, target: str, left: int, filter: Filter | None, act: Callable[[], object]
+    ) -> None:
+        """Make a trigger.
+
+        Args:
+            name: see the class.
+            target: see the class.
+            left: see the class.
+            filter: see the class.
+            act: does it.
+        """
         self.name = name
         self.target = target
         self.left = left
@@ -65,8 +91,14 @@ class Command:
         self._act = act
 
     def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool:
-        """Act; True: the record is to have a stack."""
-        if not self.left or (self.filter is not None and not self.filter.keep(values, regs, caller, func)):
+        """Act at a hit, if the filter lets it and the count is not used up.
+
+        Returns:
+            True: the record is to have a stack.
+        """
+        if not self.left or (
+            self.filter is not None and not self.filter.keep(values, regs, caller, func)
+        ):
             return False
         self.left -= self.left > 0
         self._act()
@@ -87,19 +119,42 @@ class TriggerParser:
     """The parser of a trigger's text, without the `!` of a removal."""
 
     def __init__(self, text: str, context: Context) -> None:
-        self.text, self.context = text, context
-        found = _IF.search(text)
-        self.body, self.condition = (text, "") if found is None else (text[:found.start()], text[found.end():])
-        self.conditional = found is not None
-        self.known: dict[str, Field] = fields(context.definition)
+        """Split a trigger at its `if`.
 
-    def fail(self, kind: str, part: str, *facts: object, behind: str = "", skip: int = 0) -> NoReturn:
-        """behind: the parameter that the part is in. skip: characters of it that are right."""
-        word = re.compile(rf"(?<![\w.]){re.escape(part)}(?!\w)").search(self.text, max(self.text.find(behind), 0))
-        raise make_error(kind, skip + (word.start() if word else max(self.text.find(part), 0)), self.text, *facts)
+        Args:
+            text: the trigger.
+            context: the event.
+        """
+        self.text = text
+        self.context = context
+        found = _IF.search(text)
+        self.body, self.condition = (
+            (text, "") if found is None else (text[: found.start()], text[found.end() :])
+        )
+        self.conditional = found is not None
+        self.known: dict[str, EventField] = fields(context.definition)
+
+    def fail(
+        self, kind: str, part: str, *facts: object, behind: str = "", skip: int = 0
+    ) -> NoReturn:
+        """Raise the EventError of a kind.
+
+        Args:
+            kind: Linux's name.
+            part: the text that is wrong.
+            facts: fill the message in.
+            behind: text of the parameter that the part is in, as it may stand in others, too.
+            skip: characters of the part that are right.
+        """
+        word = re.compile(rf"(?<![\w.]){re.escape(part)}(?!\w)").search(
+            self.text, max(self.text.find(behind), 0)
+        )
+        raise make_error(
+            kind, skip + (word.start() if word else max(self.text.find(part), 0)), self.text, *facts
+        )
 
     def parse(self) -> Trigger:
-        """Raises EventError."""
+        """Parse the trigger. Raises EventError."""
         name, _, rest = self.body.strip().partition(":")
         if name == "hist":
             return self.hist(rest)
@@ -112,33 +167,55 @@ class TriggerParser:
         self.fail("BAD_TRIGGER", name, name)
 
     def filter(self) -> Filter | None:
+        """Parse what stands behind `if`; None: there is no `if`."""
         if self.conditional and not self.condition.strip():
             self.fail("NO_FILTER", " if")
-        return parse_filter(self.condition, self.context.definition, self.context.symbols) if self.conditional else None
+        return (
+            parse_filter(self.condition, self.context.definition, self.context.symbols)
+            if self.conditional
+            else None
+        )
 
     def command(self, name: str, target: str, count: str) -> Command:
+        """Make a trigger that is no histogram. count: how often it may act, as written; "": for
+        ever.
+        """
         if count and (not re.fullmatch("[0-9]{1,9}", count) or not int(count)):
             self.fail("BAD_TRIGGER_COUNT", count, count)
-        return Command(name, target, int(count) if count else -1, self.filter(), self.action(name, target))
+        return Command(
+            name, target, int(count) if count else -1, self.filter(), self.action(name, target)
+        )
 
     def action(self, name: str, target: str) -> Callable[[], object]:
+        """Return what a trigger does at a hit. Raises EventError where the event to be switched is
+        unknown.
+        """
         buffer = self.context.buffer
         if name in SWITCHES:
             event = self.context.find(target.replace(":", "/"))
             if event is None:
                 self.fail("NO_SUCH_EVENT", target, target.replace(":", "/"))
             return lambda: setattr(event, "enabled", name == "enable_event")
-        return {"traceon": lambda: setattr(buffer, "on", True), "traceoff": lambda: setattr(buffer, "on", False),
-                "snapshot": buffer.snapshot, "stacktrace": lambda: None}[name]
+        return {
+            "traceon": lambda: setattr(buffer, "on", True),
+            "traceoff": lambda: setattr(buffer, "on", False),
+            "snapshot": buffer.snapshot,
+            "stacktrace": lambda: None,
+        }[name]
 
     # --- histograms
 
     def hist(self, rest: str) -> Histogram:
+        """Parse the parameters of a hist trigger."""
         given: dict[str, str] = {}
         for part in filter(None, rest.split(":")):
             name, equals, value = part.partition("=")
-            name = {"key": "keys", "val": "vals", "values": "vals", "cont": "continue"}.get(name, name)
-            if name not in (*VALUED, "pause", "continue", "clear", "nohitcount") or bool(equals) != (name in VALUED):
+            name = {"key": "keys", "val": "vals", "values": "vals", "cont": "continue"}.get(
+                name, name
+            )
+            if name not in (*VALUED, "pause", "continue", "clear", "nohitcount") or bool(
+                equals
+            ) != (name in VALUED):
                 self.fail("BAD_HIST_PARAMETER", part, part)
             given[name] = value
         if given.get("clock", CLOCK) != CLOCK:
@@ -160,27 +237,49 @@ class TriggerParser:
             self.fail("BAD_HIST_SIZE", given["size"] or "size", given["size"])
         if given.get("sort", "").count(",") > 1:
             self.fail("TOO_MANY_SORT_FIELDS", f"sort={given['sort']}")
-        sort = ([self.sort(word, [*values, *keys]) for word in given["sort"].split(",")] if "sort" in given
-                else [Sort(None)])
-        hist = Histogram(keys, values, sort, size, self.filter(), self.context.symbols, self.context.stack_of,
-                         shows_count="nohitcount" not in given, paused="pause" in given, name=given.get("name", ""),
-                         syscall=self.context.syscalls())
+        sort = (
+            [self.sort(word, [*values, *keys]) for word in given["sort"].split(",")]
+            if "sort" in given
+            else [SortKey(None)]
+        )
+        hist = Histogram(
+            keys,
+            values,
+            sort,
+            size,
+            self.filter(),
+            self.context.symbols,
+            self.context.stack_of,
+            shows_count="nohitcount" not in given,
+            paused="pause" in given,
+            name=given.get("name", ""),
+            syscall=self.context.syscalls(),
+        )
         return self.shared(hist)
 
     def shared(self, hist: Histogram) -> Histogram:
-        """With what others of its name have counted."""
+        """Have a histogram count together with others of its name. Raises EventError where they
+        differ.
+        """
         other = self.context.named(hist.name) if hist.name else None
         if other is not None and not hist.share(other):
             self.fail("NAMED_MISMATCH", f"name={hist.name}", hist.name, other.text)
         return hist
 
     def misfit(self, word: str, behind: str, there_are: str) -> NoReturn:
-        """A modifier that does not go there: shown where it stands; at the field, where values take none of a key's."""
+        """Raise the EventError for a modifier that a column cannot have.
+
+        Args:
+            word: the column.
+            behind: the parameter that it is in: ":key" or ":val".
+            there_are: the modifiers that it can have.
+        """
         name, _, modifier = word.partition(".")
         skip = 0 if behind == ":val" and modifier in KEY_MODIFIERS else len(name) + 1
         self.fail("BAD_FIELD_MODIFIER", word, word, there_are, behind=behind, skip=skip)
 
     def column(self, word: str, modifiers: tuple[str, ...]) -> Column:
+        """Parse a column, `FIELD[.MODIFIER]`. modifiers: KEY_MODIFIERS or VALUE_MODIFIERS."""
         name, dot, modifier = word.partition(".")
         modifier, _, width = modifier.partition("=")
         behind = ":key" if modifiers is KEY_MODIFIERS else ":val"
@@ -190,9 +289,17 @@ class TriggerParser:
         if ((name in ("stacktrace", "common_stacktrace") and modifiers is KEY_MODIFIERS)
             or (name == "hitcount" and modifiers is VALUE_MODIFIERS)):
             return Column(name, None, modifier)
-        field = TIMES.get(modifier, TIMES[""]) if name == "common_timestamp" else self.known.get(name)
+        field = (
+            TIMES.get(modifier, TIMES[""]) if name == "common_timestamp" else self.known.get(name)
+        )
         if field is None:
-            self.fail("FIELD_NOT_FOUND", word, name, ", ".join([*self.known, "common_timestamp"]), behind=behind)
+            self.fail(
+                "FIELD_NOT_FOUND",
+                word,
+                name,
+                ", ".join([*self.known, "common_timestamp"]),
+                behind=behind,
+            )
         if field.text and modifier:
             self.misfit(word, behind, "none for text")
         if modifier == "execname" and name != "common_pid":
@@ -203,9 +310,16 @@ class TriggerParser:
             self.fail("NO_SYSCALLS", word, word, behind=behind)
         return Column(name, field, modifier, int(width[:9] or 0))
 
-    def sort(self, word: str, columns: list[Column]) -> Sort:
-        """columns: the values first; a bare name is the first one's of this name, as in Linux."""
-        name, bare = word.partition(".")[0], word.removesuffix(".descending").removesuffix(".ascending")
+    def sort(self, word: str, columns: list[Column]) -> SortKey:
+        """Parse what rows are sorted by.
+
+        Args:
+            word: as written.
+            columns: the values, then the keys; a bare name is the first one's of this name, as in
+                Linux.
+        """
+        name = word.partition(".")[0]
+        bare = word.removesuffix(".descending").removesuffix(".ascending")
         if not name:
             self.fail("EMPTY_SORT_FIELD", "sort")
         column = next((c for c in columns if (c.name if bare == name else str(c)) == bare), None)
@@ -213,20 +327,33 @@ class TriggerParser:
             self.fail("INVALID_SORT_MODIFIER", word, word, behind=":sort", skip=len(name) + 1)
         if column is None and name != "hitcount":
             self.fail("INVALID_SORT_FIELD", word, word, behind=":sort")
-        return Sort(None if name == "hitcount" else column, word.endswith(".descending"))
+        return SortKey(None if name == "hitcount" else column, word.endswith(".descending"))
 
 
 class Triggers:
-    """The triggers of an event. Iterating gives them; `text` their lines, as ftrace's file `trigger`."""
+    """The triggers of an event.
+
+    Attributes:
+        all: the triggers, in the order in which they act.
+    """
 
     def __init__(self, context: Context) -> None:
+        """Begin without triggers. context: the event."""
         self._context = context
         self.all: list[Trigger] = []
 
     def write(self, text: str) -> bool:
-        """Add a trigger, or remove it (`!...`); True where there is one more, or one less.
+        """Carry out a line written to ftrace's file `trigger`.
 
-        EventError: it is wrong, or there already, or not there.
+        Args:
+            text: a trigger that is added, `!` and one that is removed, or a histogram's with
+                :pause, :continue or :clear.
+
+        Returns:
+            True where there is a trigger more, or less.
+
+        Raises:
+            EventError: the trigger is wrong, there already, or not there.
         """
         removes = text.strip().startswith("!")
         body = text.strip().removeprefix("!").strip()
@@ -247,7 +374,8 @@ class Triggers:
 
     @staticmethod
     def _control(hist: Histogram, body: str) -> bool:
-        """`:pause`, `:continue`, `:clear` of a histogram that there is."""
+        """Carry out :pause, :continue and :clear for a histogram; False: the text has none of them.
+        """
         words = set(_IF.split(body)[0].split(":"))
         if "pause" in words or words & {"continue", "cont"}:
             hist.paused = "pause" in words
@@ -257,13 +385,22 @@ class Triggers:
 
 
 def _same(one: Trigger, other: Trigger) -> bool:
-    """ftrace has one trigger of a kind, one for each event that is switched, and histograms that differ."""
+    """Return True if an event cannot have both triggers: of one kind, and for one event that is
+    switched.
+
+    Histograms are the same if columns, filter and name are.
+    """
     if isinstance(one, Histogram) or isinstance(other, Histogram):
-        return isinstance(one, Histogram) and isinstance(other, Histogram) and _identity(one) == _identity(other)
+        return (
+            isinstance(one, Histogram)
+            and isinstance(other, Histogram)
+            and _identity(one) == _identity(other)
+        )
     kinds = ("enable_event", "disable_event"), ("traceon", "traceoff")
     alike = one.name == other.name or any(one.name in pair and other.name in pair for pair in kinds)
     return alike and one.target == other.target
 
 
 def _identity(hist: Histogram) -> tuple[Any, ...]:
+    """Return what makes a histogram differ from others of an event."""
     return hist.name, hist.keys, hist.values, hist.filter.text if hist.filter else ""

@@ -19,26 +19,45 @@ MOST_WATCHED = 1 << 16  #: bytes that one can watch: each hit copies them
 class Watchpoint:
     """Memory that is watched, until remove(). A context manager.
 
-    handler(w, regs) runs at each access that touches it, before the access happens; regs.pc is the instruction that
-    accesses. It may read the guest's registers and memory, not change registers. Accesses of guest code that a handler
-    calls are missed.
+    handler(w, regs) runs at each access that touches it, before the access happens; regs.pc is the
+    instruction that accesses. It may read the guest's registers and memory, not change registers.
+    Accesses of guest code that a handler calls are missed.
 
     Attributes:
-        address, size: of the memory, in bytes.
+        address: of the memory.
+        size: of the memory, in bytes.
         wanted: accesses that are reported: "r", "w" or "rw".
-        nhit: those that were, nmissed: those that were missed.
+        nhit: number of accesses that were reported.
+        nmissed: number of accesses that were not, as the handler was running.
         access: of the last hit: "r" or "w".
-        before, value: the watched memory before and after it, unsigned integers in the
-            guest's byte order.
-        accessed, accessed_size: what the instruction accesses: an address, and bytes.
-        registered: until remove().
+        before: the watched memory before the last hit, an unsigned integer in the guest's byte
+            order.
+        value: the same after it.
+        accessed: address that the instruction of the last hit accesses.
+        accessed_size: bytes that it accesses.
         busy: the machine's lock.
     """
 
     def __init__(self, machine: Machine, where: str | int, size: int, access: str,
                  handler: WatchHandler | None) -> None:
-        """Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol, GuestFault; Unsupported where the engine
-        cannot watch; MachineBusy while another thread runs the machine."""
+        """Watch memory.
+
+        Args:
+            machine: the guest.
+            where: a symbol's name, or an address.
+            size: bytes, from 1 to 65536.
+            access: "r", "w" or "rw".
+            handler: see the class; None: accesses are only counted.
+
+        Raises:
+            BadLocation: the memory does not fit into the guest's addresses.
+            BadArgument: an argument is of no use.
+            UnknownSymbol: there is none of this name.
+            AmbiguousSymbol: there are several.
+            GuestFault: the memory is not mapped.
+            Unsupported: the engine cannot watch.
+            MachineBusy: another thread runs the machine.
+        """
         self.address = _address(machine, where)
         self.size = _size(size)
         self.wanted = _access(access)
@@ -47,7 +66,8 @@ class Watchpoint:
                               hint="watch less, or a smaller address")
         self.handler = handler
         machine.read(self.address, self.size)
-        self._machine, self.busy = machine, machine.busy
+        self._machine = machine
+        self.busy = machine.busy
         self.nhit = self.nmissed = self.before = self.value = self.accessed = self.accessed_size = 0
         self.access = ""
         self._busy = False
@@ -58,13 +78,17 @@ class Watchpoint:
 
     @property
     def handler(self) -> WatchHandler | None:
-        """Called at each hit; it may be replaced. BadArgument."""
+        """The function that is called at each hit; None: none is. It may be replaced. BadArgument.
+        """
         return self._handler
 
     @handler.setter
     def handler(self, handler: WatchHandler | None) -> None:
         if handler is not None and not callable(handler):
-            raise BadArgument(f"{handler!r} is no handler", hint="give a function of the watchpoint and the registers")
+            raise BadArgument(
+                f"{handler!r} is no handler",
+                hint="give a function of the watchpoint and the registers",
+            )
         self._handler = handler
 
     @property
@@ -74,7 +98,10 @@ class Watchpoint:
 
     @alone
     def _watch(self) -> None:
-        self._end = watching_of(self._machine).watch_at(self.address, self.size, self.wanted, self._hit)
+        """Have the engine report accesses."""
+        self._end = watching_of(self._machine).watch_at(
+            self.address, self.size, self.wanted, self._hit
+        )
 
     def remove(self) -> None:
         """Watch no longer. No effect on one that is removed.
@@ -91,10 +118,13 @@ class Watchpoint:
 
     @alone
     def _remove(self) -> None:
+        """End it from outside of its handler."""
         self._unwatch()
 
     def _unwatch(self) -> None:
-        end, self._end = self._end, None
+        """End the engine's reports."""
+        end = self._end
+        self._end = None
         if end is not None:
             end()
 
@@ -105,9 +135,18 @@ class Watchpoint:
         self.remove()
 
     def __repr__(self) -> str:
-        return f"<Watchpoint {self.wanted}@{self.address:#x}:{self.size}: {self.nhit} hits, {self.nmissed} missed>"
+        where = f"{self.wanted}@{self.address:#x}:{self.size}"
+        return f"<Watchpoint {where}: {self.nhit} hits, {self.nmissed} missed>"
 
     def _hit(self, regs: Regs, address: int, size: int, data: bytes | None) -> None:
+        """Serve an access.
+
+        Args:
+            regs: the registers before it.
+            address: that the instruction accesses.
+            size: bytes that it accesses.
+            data: what it writes; None: it reads.
+        """
         if self._busy:
             self.nmissed += 1
             return
@@ -115,7 +154,7 @@ class Watchpoint:
             now = self._machine.read(self.address, self.size)
         except GuestFault:  # it is not mapped any more: the access is going to fail
             return
-        self.before = int.from_bytes(now, self._order)  # type: ignore[arg-type]  # "little" or "big"
+        self.before = int.from_bytes(now, self._order)  # type: ignore[arg-type]
         after = now if data is None else self._changed(now, address, data)
         self.value = int.from_bytes(after, self._order)  # type: ignore[arg-type]
         self.access = "r" if data is None else "w"
@@ -132,31 +171,45 @@ class Watchpoint:
                 self._serving = 0
 
     def _changed(self, now: bytes, address: int, data: bytes) -> bytes:
-        """The watched bytes with others written over them, or over a part."""
+        """Return the watched bytes as an access leaves them.
+
+        Args:
+            now: the watched bytes before it.
+            address: where it writes.
+            data: what it writes.
+        """
         at = address - self.address
-        first, last = max(at, 0), min(at + len(data), self.size)
+        first = max(at, 0)
+        last = min(at + len(data), self.size)
         return now[:first] + data[first - at:last - at] + now[last:] if first < last else now
 
 
 def _address(machine: Machine, where: str | int) -> int:
+    """Return the address that is to be watched. Raises what Watchpoint() raises."""
     if isinstance(where, str):
         return machine.symbols.place(where).address
     try:
         address = index(where)
     except TypeError:
-        raise BadArgument(f"{where!r} is no address", hint="give an integer, or a symbol's name") from None
+        raise BadArgument(
+            f"{where!r} is no address", hint="give an integer, or a symbol's name"
+        ) from None
     if not 0 <= address <= machine.arch.mask:
-        raise BadLocation(f"addresses have {machine.arch.bits} bits", address=address, hint="give a smaller one")
+        raise BadLocation(
+            f"addresses have {machine.arch.bits} bits", address=address, hint="give a smaller one"
+        )
     return address
 
 
 def _size(size: int) -> int:
+    """Return a size that can be watched. Raises BadArgument."""
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST_WATCHED:
         raise BadArgument(f"{size!r} is no number of bytes", hint=f"watch 1 to {MOST_WATCHED}")
     return size
 
 
 def _access(access: str) -> str:
+    """Return "r", "w" or "rw". Raises BadArgument for anything else."""
     if access not in ("r", "w", "rw"):
         raise BadArgument(f"{access!r} is no access", hint='write "r", "w" or "rw"')
     return access

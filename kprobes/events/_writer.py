@@ -1,4 +1,4 @@
-"""Writes the programs of events."""
+"""The assembler of events' programs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,30 @@ from ..programs.isa import Instruction, lddw
 from ..programs.meanings import CALL_SLOT
 from ._event import Argument, Event, Type
 from ._filter import Filter, Node, Not, Test
-from ._layout import ON, SEQ, STATE, STRING, Layout, elements, width
+from ._layout import ON, SEQ, STATE, STRING, RecordLayout, elements, width
 from ._plans import Word
 
 _LOOKUP: Final = 1
-_READ, _READ_STRING, _RESERVE, _SUBMIT, _COOKIE, _TIME = 113, 115, 131, 132, 174, 5
-#: arguments of a return event that are kept from the entry on, at most: they are on the program's stack
+_READ = 113
+_READ_STRING = 115
+_RESERVE = 131
+_SUBMIT = 132
+_COOKIE = 174
+_TIME = 5
+#: arguments of a return event that are kept from the entry on, at most: they are on the program's
+#: stack
 KEPT: Final = 32
-_KEY, _FAULTS = -16, -24  #: on the stack: the key of what is kept; its fault bits, in front of which are the arguments
-_UNSIGNED: Final = {"==": isa.JEQ, "!=": isa.JNE, "<": isa.JLT, "<=": isa.JLE, ">": isa.JGT, ">=": isa.JGE,
-                    "&": isa.JSET}
+#: on the stack: the key of what is kept; its fault bits, in front of which are the arguments
+_KEY, _FAULTS = -16, -24
+_UNSIGNED: Final = {
+    "==": isa.JEQ,
+    "!=": isa.JNE,
+    "<": isa.JLT,
+    "<=": isa.JLE,
+    ">": isa.JGT,
+    ">=": isa.JGE,
+    "&": isa.JSET,
+}
 _SIGNED: Final = _UNSIGNED | {"<": isa.JSLT, "<=": isa.JSLE, ">": isa.JSGT, ">=": isa.JSGE}
 _SIZES: Final = {1: isa.B, 2: isa.H, 4: isa.W, 8: isa.DW}
 
@@ -31,15 +45,25 @@ Part = Callable[["Writer"], None]
 
 
 class Writer:
-    """Writes one program. r6: context, r7: record, r8: the buffer's state, r9: address of an argument."""
+    """Writes one program.
 
-    def __init__(self, arch: Arch, layout: Layout | None) -> None:
-        """
+    In it r6 is the context, r7 the record, r8 the buffer's state, r9 the address of an argument in
+    guest memory. Words are fetched into r3. `failed` is always the label of what is done where
+    memory cannot be read.
+
+    Attributes:
+        code: the instructions so far.
+    """
+
+    def __init__(self, arch: Arch, layout: RecordLayout | None) -> None:
+        """Begin a program.
+
         Args:
             arch: the guest's.
             layout: of records; None: the program makes none.
         """
-        self._arch, self._word = arch, arch.bits // 8
+        self._arch = arch
+        self._word = arch.bits // 8
         self._records = layout
         self._saves: tuple[object, ...] = ()
         self.code: list[Instruction] = []
@@ -48,16 +72,17 @@ class Writer:
         self._tests = 0
 
     @property
-    def _layout(self) -> Layout:
+    def _layout(self) -> RecordLayout:
+        """The layout of records."""
         assert self._records is not None
         return self._records
 
     def keep(self, numbers: Sequence[int]) -> list[Instruction]:
-        """The program for the entry of a return event's function.
+        """Write the program for the entry of a return event's function.
 
         Args:
-            numbers: arguments to keep, from 0. The program's only map has a value of fault bits and arguments for each
-                call that may be followed.
+            numbers: arguments to keep, from 0. The program's only map has a value of fault bits and
+                arguments for each call that may be followed.
         """
         op = self.op
         op(isa.MOV | isa.X | isa.ALU64, 6, 1)
@@ -82,10 +107,10 @@ class Writer:
         return self._linked()
 
     def _find_kept(self, number: int, missing: str) -> None:
-        """r0: address of what is kept of the call that begins here, or has returned.
+        """Load into r0 the address of what is kept of the call that begins here, or has returned.
 
         Args:
-            number: of the map.
+            number: of the map among the program's.
             missing: label for a call of which nothing is kept.
         """
         op = self.op
@@ -101,10 +126,11 @@ class Writer:
         """Copy to the stack what was kept at the entry: fault bits, and the arguments.
 
         Args:
-            event: what is kept is for it.
-            number: of the map.
+            event: whose arguments are kept.
+            number: of the map among the program's.
         """
-        op, self._saves = self.op, event.saves
+        op = self.op
+        self._saves = event.saves
         self._find_kept(number, "nothing kept")
         for place in range(1 + len(event.saves)):
             op(isa.MEM | isa.DW | isa.LDX, 1, 0, 8 * place)
@@ -117,7 +143,7 @@ class Writer:
         self.label("kept")
 
     def _saved(self, number: int, failed: str) -> None:
-        """r3: an argument that was kept.
+        """Fetch an argument that was kept.
 
         Args:
             number: the argument's, from 0.
@@ -129,16 +155,26 @@ class Writer:
         self.jump(isa.JSET | isa.X | isa.JMP, failed, 1, 2)
         self.op(isa.MEM | isa.DW | isa.LDX, 3, 10, _FAULTS - 8 * (1 + place))
 
-    def write(self, event: Event, filter: Filter | None, first: Sequence[Part] = (), switch: int = 0,
-              kept: int = 0) -> list[Instruction]:
-        """The program.
+    def write(
+        self,
+        event: Event,
+        filter: Filter | None,
+        first: Sequence[Part] = (),
+        switch: int = 0,
+        kept: int = 0,
+    ) -> list[Instruction]:
+        """Write the program that records hits.
 
         Args:
-            event: what a record has.
+            event: the event, whose arguments a record has.
             filter: which hits are recorded; None: all.
-            first: what is done before a record is made; each may end by jumps to labels of its own.
+            first: write what is done before a record is made; each may end by jumps to labels of
+                its own.
             switch: number of a map whose first word says whether there are records; 0: there are.
             kept: number of the map with what was kept at the entry; 0: nothing is.
+
+        Returns:
+            The instructions, linked.
         """
         op = self.op
         op(isa.MOV | isa.X | isa.ALU64, 6, 1)
@@ -155,7 +191,9 @@ class Writer:
         self.jump(isa.JEQ | isa.JMP, "end", 1)
         self.passes(event, filter, "end")
         self._reserve()
-        for number, (arg, (bit, at)) in enumerate(zip(event.args, self._layout.places, strict=True)):
+        for number, (arg, (bit, at)) in enumerate(
+            zip(event.args, self._layout.places, strict=True)
+        ):
             if arg.source.literal is None:
                 self._argument(arg, number, bit, at)
         op(isa.MOV | isa.X | isa.ALU64, 1, 7)
@@ -167,16 +205,17 @@ class Writer:
         return self._linked()
 
     def _linked(self) -> list[Instruction]:
-        """The code, its jumps to where their labels are."""
+        """Put the distances to labels into the jumps; return the instructions."""
         for pc, label in self._jumps:
             i = self.code[pc]
             self.code[pc] = Instruction(i.opcode, i.dst, i.src, self._labels[label] - pc - 1, i.imm)
         return self.code
 
     def _reserve(self) -> None:
-        """A new record, and its head."""
+        """Reserve a record, or go to "end" without room, and write its head."""
         op, layout = self.op, self._layout
-        op(isa.MEM | isa.DW | isa.LDX, 9, 8, 8 * SEQ)  # nobody else counts meanwhile: the guest's thread is ours
+        # nobody else counts meanwhile: the guest's thread is ours
+        op(isa.MEM | isa.DW | isa.LDX, 9, 8, 8 * SEQ)
         op(isa.ADD | isa.ALU64, 9, imm=1)
         op(isa.MEM | isa.DW | isa.STX, 8, 9, 8 * SEQ)
         self.code += lddw(1, 0, isa.MAP, 0)
@@ -199,14 +238,15 @@ class Writer:
             op(isa.MEM | isa.DW | isa.ST, 7, 0, layout.faults + 8 * word)
 
     def label(self, name: str) -> None:
-        """Jumps to `name` lead here."""
+        """Have jumps to `name` lead to the next instruction."""
         self._labels[name] = len(self.code)
 
     def jumps_to(self, name: str) -> bool:
+        """Return True where some jump so far leads to a label."""
         return any(label == name for _, label in self._jumps)
 
     def passes(self, event: Event, filter: Filter | None, no: str) -> None:
-        """Go to a label where the filter keeps a hit out."""
+        """Go to the label `no` where the filter keeps a hit out; else go on."""
         if filter is not None:
             self._tests += 1
             yes = f"passed {self._tests}"
@@ -214,7 +254,7 @@ class Writer:
             self.label(yes)
 
     def _filter(self, event: Event, node: Node, yes: str, no: str) -> None:
-        """Code that goes to one of two labels."""
+        """Write a part of a filter, which goes to one of two labels."""
         if isinstance(node, Test):
             self._tested(event.args[node.field.number], node, yes, no)
         elif isinstance(node, Not):
@@ -228,6 +268,7 @@ class Writer:
             self._filter(event, node.parts[-1], yes, no)
 
     def _tested(self, arg: Argument, test: Test, yes: str, no: str) -> None:
+        """Write a comparison of an argument with a constant, which goes to one of two labels."""
         self.number(arg, no)
         jumps = _SIGNED if test.field.signed else _UNSIGNED
         if test.ends:  # `.function`: any address of it
@@ -240,12 +281,12 @@ class Writer:
             self.jump(isa.JA | isa.JMP, no)
 
     def _jump_if(self, comparison: int, constant: int, label: str) -> None:
-        """Go to a label if r3 compares so with a constant. r4 is changed."""
+        """Go to a label if r3 compares so with a constant. r4 is overwritten."""
         self.code += lddw(4, constant & isa.U64)
         self.jump(comparison | isa.X | isa.JMP, label, 3, 4)
 
     def number(self, arg: Argument, failed: str) -> None:
-        """r3: an argument that is one number, extended as its type says."""
+        """Fetch an argument that is one number, extended as its type says."""
         if arg.source.where is None:
             self._fetch(arg.source.tree, failed)
         else:
@@ -254,20 +295,30 @@ class Writer:
         self._extend(arg.type)
 
     def _extend(self, kind: Type) -> None:
+        """Cut r3 to the bits of a type, and extend it by its sign or by zeros."""
         if kind.bits == 64:
             return
         self.op(isa.LSH | isa.ALU64, 3, imm=64 - kind.shift - kind.bits)
         self.op((isa.ARSH if kind.style == "s" else isa.RSH) | isa.ALU64, 3, imm=64 - kind.bits)
 
     def op(self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, imm: int = 0) -> None:
+        """Append an instruction."""
         self.code.append(Instruction(opcode, dst, src, offset, imm))
 
     def jump(self, opcode: int, label: str, dst: int = 0, src: int = 0) -> None:
+        """Append a jump to a label, which may be set later."""
         self._jumps.append((len(self.code), label))
         self.op(opcode, dst, src)
 
     def _argument(self, arg: Argument, number: int, bit: int, at: int) -> None:
-        """Write one argument into the record, or its fault bits."""
+        """Write one argument into the record, or its fault bits.
+
+        Args:
+            arg: the argument.
+            number: of the argument, which makes its labels unique.
+            bit: number of its first fault bit.
+            at: offset of its first byte in the record.
+        """
         failed = f"argument {number}"
         if arg.source.where is None:
             self._fetch(arg.source.tree, failed)
@@ -277,11 +328,25 @@ class Writer:
             self._address(arg.source.tree, failed)
             self.op(isa.MOV | isa.X | isa.ALU64, 9, 3)
             for n in range(elements(arg)):
-                self._element(arg, f"{number} {n}", n, bit + (1 + n) * bool(arg.type.count), at + n * width(arg))
+                self._element(
+                    arg,
+                    f"{number} {n}",
+                    n,
+                    bit + (1 + n) * bool(arg.type.count),
+                    at + n * width(arg),
+                )
         self._failing(failed, bit)
 
     def _element(self, arg: Argument, name: str, n: int, bit: int, at: int) -> None:
-        """Write one element at r9, or its fault bit."""
+        """Write one element of the argument at r9 into the record, or its fault bit.
+
+        Args:
+            arg: the argument.
+            name: makes its labels unique.
+            n: the element's number, from 0.
+            bit: number of its fault bit.
+            at: offset of its first byte in the record.
+        """
         failed, kind = f"element {name}", arg.type
         self.op(isa.MOV | isa.X | isa.ALU64, 3, 9)
         self._add(n * arg.type.size)
@@ -289,7 +354,9 @@ class Writer:
             if arg.type.count:  # an array of strings is an array of pointers
                 self._load(self._word, failed)
             # the helper ends a text that it cuts by a NUL of its own
-            self._into_record(at, min(STRING, kind.limit + 1) if kind.limit else STRING, _READ_STRING)
+            self._into_record(
+                at, min(STRING, kind.limit + 1) if kind.limit else STRING, _READ_STRING
+            )
             self.jump(isa.JSLT | isa.JMP, failed, 0)
         else:
             self._load(arg.type.size, failed)
@@ -298,7 +365,7 @@ class Writer:
         self._failing(failed, bit)
 
     def _failing(self, failed: str, bit: int) -> None:
-        """Write what is done where something jumps to `failed`, and not otherwise: a fault bit."""
+        """Write what sets a fault bit, where some jump leads to `failed`; else nothing."""
         if self.jumps_to(failed):
             self.jump(isa.JA | isa.JMP, f"{failed} done")
             self.label(failed)
@@ -306,6 +373,7 @@ class Writer:
             self.label(f"{failed} done")
 
     def _fault(self, bit: int) -> None:
+        """Write what sets a fault bit of the record."""
         where = self._layout.faults + bit // 64 * 8
         self.op(isa.MEM | isa.DW | isa.LDX, 1, 7, where)
         self.code += lddw(2, 1 << (bit % 64))
@@ -315,6 +383,11 @@ class Writer:
     # --- words: all into r3
 
     def _fetch(self, tree: Word, failed: str) -> None:
+        """Fetch a word.
+
+        Raises:
+            ProgramError: programs do not see the register.
+        """
         names, aliases = self._arch.regs.names, self._arch.regs.aliases
         if tree.kind == "memory":
             self._address(tree, failed)
@@ -324,8 +397,10 @@ class Writer:
         elif tree.kind == "register":
             number = names.index(aliases.get(tree.name, tree.name))
             if number >= UNIFORM:
-                raise ProgramError(f"%{tree.name} is behind the {UNIFORM} registers that programs see",
-                                   hint="its hits are fetched by Event.fetch()")
+                raise ProgramError(
+                    f"%{tree.name} is behind the {UNIFORM} registers that programs see",
+                    hint="its hits are fetched by Event.fetch()",
+                )
             self.context(3, number)
         elif tree.kind == "argument":
             self._call_argument(tree.number, failed)
@@ -337,6 +412,7 @@ class Writer:
             self.context(3, {"result": RESULT, "sp": SP}[tree.kind])
 
     def _call_argument(self, n: int, failed: str) -> None:
+        """Fetch the n-th argument of the call, from 0, at the function's entry."""
         abi = self._arch.abi
         assert abi is not None
         if n < len(abi.args):
@@ -345,22 +421,24 @@ class Writer:
             self._on_stack(abi.stack_args + (n - len(abi.args)) * self._word, failed)
 
     def _on_stack(self, offset: int, failed: str) -> None:
+        """Fetch the word at an offset from the stack pointer."""
         self.context(3, SP)
         self._add(offset)
         self._load(self._word, failed)
 
     def context(self, register: int, word: int) -> None:
+        """Load a word of the context (programs/context.py) into a register."""
         assert word < WORDS
         self.op(isa.MEM | isa.DW | isa.LDX, register, 6, 8 * word)
 
     def _address(self, tree: Word, failed: str) -> None:
-        """The address that a word in memory is at."""
+        """Load into r3 the address that a word in memory has."""
         assert tree.base is not None
         self._fetch(tree.base, failed)
         self._add(tree.number)
 
     def _add(self, offset: int) -> None:
-        """Add to r3, as wide as the guest's addresses."""
+        """Add to r3, which wraps where the guest's addresses do."""
         if -(1 << 31) <= offset < 1 << 31:
             self.op(isa.ADD | isa.ALU64, 3, imm=offset)
         else:
@@ -372,7 +450,7 @@ class Writer:
             self.op(isa.AND | isa.ALU64, 3, imm=self._arch.mask)
 
     def _load(self, size: int, failed: str) -> None:
-        """r3: the number of `size` bytes at the guest address r3."""
+        """Fetch the number of `size` bytes at the guest address r3."""
         self.op(isa.MOV | isa.X | isa.ALU64, 1, 10)
         self.op(isa.ADD | isa.ALU64, 1, imm=-8)
         self.op(isa.MOV | isa.ALU64, 2, imm=size)
@@ -380,9 +458,16 @@ class Writer:
         self.jump(isa.JNE | isa.JMP, failed, 0)
         self.op(isa.MEM | _SIZES[size] | isa.LDX, 3, 10, -8)
         if size > 1:
-            self.op(isa.END | (isa.X if self._arch.order is Order.BIG else isa.K) | isa.ALU, 3, imm=8 * size)
+            self.op(
+                isa.END | (isa.X if self._arch.order is Order.BIG else isa.K) | isa.ALU,
+                3,
+                imm=8 * size,
+            )
 
     def _into_record(self, at: int, size: int, helper: int) -> None:
+        """Call a helper that copies up to `size` bytes from the guest address r3 into the record,
+        at an offset.
+        """
         self.op(isa.MOV | isa.X | isa.ALU64, 1, 7)
         self.op(isa.ADD | isa.ALU64, 1, imm=at)
         self.op(isa.MOV | isa.ALU64, 2, imm=size)

@@ -14,8 +14,8 @@ from ..events._buffer import Buffer
 from ..events._event import Event
 from ..events._filter import Filter
 from ..events._handler import Handler
-from ..events._layout import Layout
-from ..events._place import Attached, Owner, attached, probe_at
+from ..events._layout import RecordLayout
+from ..events._place import Attached, EventOwner, attached, probe_at
 from ..events._program import EventProgram, RecordReader, compiled, needs_python, shape
 from ..events._recording import described, recorder
 from .ring import HEAD, Put, Ring
@@ -35,7 +35,7 @@ class Programs:
         others: the same of those that have none, and that the machine records by itself -> what reads their records.
     """
 
-    def __init__(self, k: Owner, ring: Ring, clock: str, events: Sequence[Event],
+    def __init__(self, k: EventOwner, ring: Ring, clock: str, events: Sequence[Event],
                  filters: Sequence[Filter | None]) -> None:
         self._k = k
         self._ring = ring
@@ -45,7 +45,7 @@ class Programs:
         able = [n for n, event in enumerate(events) if event.kind != "w"
                 and not any(arg.type.style in ("string", "f") for arg in event.args)]
         #: bytes of a record, all the same: where they are the ring's own, what was recorded is copied in one piece
-        self._size = max([ring.size, *(Layout(events[n], timed).size for n in able)])
+        self._size = max([ring.size, *(RecordLayout(events[n], timed).size for n in able)])
         room = ring.records * (8 + self._size)
         self.buffer = Buffer.of(k.machine, room if able and room <= MOST else 1)
         self.made: dict[int, EventProgram] = {}
@@ -56,7 +56,7 @@ class Programs:
             if made is not None:
                 self.made[n] = made
             elif described(events[n], k.machine, filters[n]) is not None:
-                layout = Layout(events[n], timed, self._size)
+                layout = RecordLayout(events[n], timed, self._size)
                 self.others[n] = RecordReader(events[n], layout, k.machine.symbols)
         self._copied = self._size == ring.size and not any(ring.layouts[n].texted for n in (*self.made, *self.others))
         self._take: dict[int, Callable[[int, bytes], None]] = {n: self._taker(made, ring.writer(n))

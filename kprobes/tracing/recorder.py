@@ -16,7 +16,7 @@ from ..events._event import Event, locate
 from ..events._filter import parse_filter
 from ..events._globs import many
 from ..events._handler import Handler, handler
-from ..events._place import Owner, counts_of, look, probe_of, unlook
+from ..events._place import EventOwner, counts_of, look, probe_of, unlook
 from ..events._siblings import check_sibling
 from ..events._watchpoint import Watchpoint
 from ..machine._base import Clock
@@ -95,7 +95,7 @@ class Recording:
             once, instead of recording it; empty: nobody.
     """
 
-    def __init__(self, k: Owner, definitions: Sequence[str], *, stack: bool = False, records: int = RECORDS,
+    def __init__(self, k: EventOwner, definitions: Sequence[str], *, stack: bool = False, records: int = RECORDS,
                  clock: str | Callable[[], int] = "counter", filter: str = "", exclude: Sequence[str] = ()) -> None:
         if not definitions:
             raise BadArgument("no event is given", hint='write one, as in k.trace("p crc32 len=$arg3")')
@@ -255,5 +255,5 @@ class Walker:
 
     enabled = True
 
-    def __init__(self, k: Owner) -> None:
+    def __init__(self, k: EventOwner) -> None:
         self.stack_of: Callable[[Regs], tuple[int, ...]] = k.kept_stack  #: gives the stack of a hit

@@ -19,7 +19,7 @@ from kprobes.events import parse_event
 from kprobes.events._buffer import Buffer
 from kprobes.events._filter import parse_filter
 from kprobes.events._handler import handler
-from kprobes.events._layout import Layout
+from kprobes.events._layout import RecordLayout
 from kprobes.events._program import RecordReader
 from kprobes.events._recording import recorder
 from kprobes.events._table import Events
@@ -101,7 +101,7 @@ def test_the_machine_records_what_python_does(arch: str) -> None:
             numbers = [arg.name for arg in event.args if not arg.type.count and arg.source.literal is None
                        and arg.type.style in "usx"]
             filter = parse_filter(make.filter(numbers), event, m.symbols) if chance.random() < 0.6 else None
-            mine, theirs, layout = Buffer(size=4096), Buffer(), Layout(event)
+            mine, theirs, layout = Buffer(size=4096), Buffer(), RecordLayout(event)
             asked.clear()
             plain = handler(event, m, theirs, 7, filter, (), Plain(), False)
             take = recorder(event, m, mine, layout, 7, filter, None, lambda p, regs: asked.append(regs))
