@@ -218,13 +218,10 @@ class Parser:
         )
         size = 4
         body, colon, digits = rest.rpartition(":")
-        if digits[:1].isdigit():
+        if colon and digits[:1].isdigit():
             size_at = at + len(word) - len(digits)
             wrong = "BAD_ACCESS_LEN"
-            if colon:
-                size = self.count(
-                    digits, size_at, MOST_WATCHED, wrong, wrong, integer_of(digits)
-                )
+            size = self.count(digits, size_at, MOST_WATCHED, wrong, wrong, integer_of(digits))
         else:
             body = rest
         address, symbol, offset = self.data(body, word, at + len(access) + 1)

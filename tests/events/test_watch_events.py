@@ -73,3 +73,15 @@ def test_the_task_s_name_is_text() -> None:
         m.call("fib", 1)
         assert ([x.args for x in e] == [{"who": "a task with a l", "also": "a task with a l"}]
                 and [x.args["who"] for x in r] == ["a task with a l"])
+
+
+def test_an_address_needs_no_length() -> None:
+    """As in Linux, four bytes are watched where no length is given, behind a number as behind a symbol."""
+    with program("x86_64") as m:
+        at = m.symbols["counter"].address
+        event = parse_event(f"w:a w@{at:#x}", m)
+        assert (event.address, event.size) == (at, 4)
+        assert parse_event(f"w:a w@{at:#x}:2", m).size == 2
+        with pytest.raises(EventError) as caught:
+            parse_event("w:a w@", m)
+        assert caught.value.kind == "BAD_ACCESS_FMT"
