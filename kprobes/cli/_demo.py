@@ -1,4 +1,4 @@
-"""`kprobes demo`: the guests that the tutorial and the README run, for those who have only installed the package."""
+"""`kprobes demo`: the guests of the tutorial and the cookbook, for those who have only installed the package."""
 
 from __future__ import annotations
 
@@ -14,6 +14,26 @@ _HOMES: Final = (
     Path(__file__).resolve().parent.parent / "demo",
     Path(__file__).resolve().parent.parent.parent / "examples",
 )
+#: the tutorial's and the README's
+DEMO: Final = "demo.arm64", "demo.c", "demo.x86_64"
+#: the cookbook's, of firmware and stripped code
+COOKBOOK: Final = (
+    "firmware-bare.toml",
+    "firmware.bin",
+    "firmware.c",
+    "firmware.symbols",
+    "firmware.toml",
+    "freertos/FreeRTOS-LICENSE.md",
+    "freertos/board.toml",
+    "freertos/freertos.bin",
+    "freertos/freertos.symbols",
+    "freertos/main.c",
+    "licence.armhf",
+    "licence.c",
+    "router.bin",
+    "router.c",
+    "router.toml",
+)
 #: what to type next, with one of the guests
 NEXT: Final = """\
 Try:
@@ -25,21 +45,21 @@ Try:
 @click.command()
 @click.argument("folder", default="examples", type=click.Path(file_okay=False, path_type=Path))
 def demo(folder: Path) -> None:
-    """Write the demo guests, and their C source, into FOLDER (examples), where the tutorial expects them.
+    """Write the demo guests, their C source and their boards into FOLDER (examples), where the tutorial and the
+    cookbook's pages of firmware and stripped code expect them.
 
     A file that is there and differs is an error, and then nothing is written.
     """
-    files = next((found for home in _HOMES if (found := sorted(home.glob("demo.*")))), [])
-    if not files:
+    home = next((home for home in _HOMES if (home / DEMO[0]).exists()), None)
+    if home is None:
         raise click.ClickException("this installation has no demo guests: they are in examples/ of the repository")
-    contents = {folder / file.name: file.read_bytes() for file in files}
+    contents = {folder / name: (home / name).read_bytes() for name in DEMO + COOKBOOK}
     for path, content in contents.items():
         if path.exists() and path.read_bytes() != content:
             raise click.ClickException(f"{path} is there and is another file: name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
     for path, content in contents.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         with NewFile(path, binary=True) as new:
             new.file.write(content)
         click.echo(path)
-    guests = [path for path in contents if path.suffix != ".c"]
-    click.echo(NEXT.format(guest=guests[0]))
+    click.echo(NEXT.format(guest=folder / DEMO[0]))
