@@ -503,7 +503,8 @@ class Kprobes(Uncopied):
     def stack_trace(self, regs: Regs, limit: int = 64) -> Stack:
         """pc and the return addresses above it, innermost first, at most `limit`; return probes are seen through.
 
-        By call frame information (.eh_frame, .debug_frame) where the code at pc has it. Else by the calls that return
+        By call frame information (.eh_frame, .debug_frame), SFrame or ORC where the code at pc has it. Else by the
+        calls that return
         probes follow, as far as these are without a gap, and by frame pointers: right at a function entry and in return
         handlers, and elsewhere in code that keeps them. Unsupported where the architecture has no such convention
         either. Where the outermost caller was not reached the list's `incomplete` is True.

@@ -1,7 +1,8 @@
 """Stacks by call frame information (DWARF 5, 6.4): where a function's caller goes on, and the registers that it had.
 
-`.eh_frame` and `.debug_frame` of every file that a machine has loaded are read; where code has neither, the frame
-pointer is followed, on architectures that have such a convention.
+`.eh_frame` and `.debug_frame` of every file that a machine has loaded are read, and where they have nothing of some
+code, SFrame and ORC (unwind_tables.py); where code has none of them, the frame pointer is followed, on architectures
+that have such a convention.
 
 SPARC's functions with a register window have their caller's registers in the window above, in the processor: the
 machine says what is there, where it can look (Regs.callers_window). What is there no more is not known.
@@ -26,6 +27,7 @@ from ..symbols import Symbols
 from .expression import Surroundings, Unknown, evaluate
 from .file import DAMAGE, cached, dwarf
 from .registers import has_windows, register, sp_at_call
+from .unwind_tables import tables_of
 
 NUMBERED = ("OFFSET", "VAL_OFFSET", "REGISTER")  #: rules whose argument is a number
 #: opcodes of call frame instructions: steps by bytes of code, a jump, and the window
@@ -61,9 +63,24 @@ class Frames:
         self._bias = file.bias
         self._found = cached(file, "frames", partial(_entries, file))
         self._starts = [start for start, _, _ in self._found]
+        self._tables = tables_of(file)
 
     def row(self, pc: int) -> UnwindRow | None:
-        """The row of an instruction; None where there is none."""
+        """The row of an instruction: of call frame information, or where that has none, of SFrame or ORC; None where
+        there is none."""
+        found = self._row(pc)
+        if found is None:
+            for table in self._tables:
+                try:
+                    row = table.row(pc - self._bias)
+                except DAMAGE:
+                    continue
+                if row is not None:
+                    return UnwindRow(row.cfa, row.rules, row.link, row.structs, window=False)
+        return found
+
+    def _row(self, pc: int) -> UnwindRow | None:
+        """The row of call frame information of an instruction."""
         at = bisect.bisect_right(self._starts, pc - self._bias) - 1
         if at < 0 or pc - self._bias >= self._found[at][1]:
             return None

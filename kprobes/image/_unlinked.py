@@ -13,7 +13,7 @@ from ._relocations import apply, rows
 from ._segments import with_addends
 from ._sites import ImageMemory, RelocationSite, RelocationTarget
 
-NAMES: Final = (".debug_", ".zdebug_", ".eh_frame", ".note.stapsdt")
+NAMES: Final = (".debug_", ".zdebug_", ".eh_frame", ".note.stapsdt", ".sframe", ".orc_unwind")
 _COMPRESSED: Final = 0x800  # section flag
 
 

@@ -1,0 +1,273 @@
+"""Tables by which stacks are walked where there is no call frame information: SFrame and ORC.
+
+SFrame (`.sframe`, versions 1 and 2) is what gas writes with --gsframe: where the caller's frame and its
+frame pointer are, for x86-64 and AArch64. ORC (`.orc_unwind`, `.orc_unwind_ip`) is the same of Linux's
+text on x86-64. Damaged tables, and rows of kinds that are not known here, say nothing.
+
+Source: the SFrame specification (sourceware.org/binutils/docs/sframe-spec.html); Linux,
+Documentation/arch/x86/orc-unwinder.rst.
+"""
+
+from __future__ import annotations
+
+import bisect
+import struct
+from typing import Any, Final, Literal, Protocol
+
+from attrs import frozen
+from elftools.dwarf.callframe import CFARule, RegisterRule
+from elftools.dwarf.structs import DWARFStructs
+from elftools.elf.elffile import ELFFile
+
+from ..image import LoadedFile
+from .file import DAMAGE, elf_of
+
+_MAGIC: Final = 0xDEE2
+#: SFRAME_ABI -> numbers of DWARF: stack pointer, frame pointer, return address
+_ABIS: Final = {1: (31, 29, 30), 2: (31, 29, 30), 3: (7, 6, 16)}
+_PCREL: Final = 4  #: flag: functions' addresses count from the field that has them, not from the section
+_STUB: Final = 16  #: bytes of a stub of x86-64's procedure linkage table, which version 1 does not tell
+#: ORC_REG -> number of DWARF: dx, di, bp, sp, r10, r13
+_ORC_REGISTERS: Final = {2: 1, 3: 5, 4: 6, 5: 7, 6: 10, 7: 13}
+_ORC_PREVIOUS, _ORC_BP_INDIRECT, _ORC_SP_INDIRECT = 1, 8, 9
+_ORC_END, _ORC_CALL, _ORC_REGS = 1, 2, 3  #: ORC_TYPE as Linux 6.4 and later have it
+#: number of DWARF -> where an interrupt keeps the register, from the frame's beginning
+_KEPT: Final = {15: 0, 14: 8, 13: 16, 12: 24, 6: 32, 3: 40, 11: 48, 10: 56, 9: 64, 8: 72, 0: 80, 2: 88, 1: 96, 4: 104,
+                5: 112, 16: 128}
+_KEPT_SP: Final = 152
+
+
+@frozen
+class TableRow:
+    """Where a caller's registers are, at one instruction.
+
+    Attributes:
+        cfa: a register's number and an offset, or an expression, as pyelftools has it.
+        rules: DWARF number of a register -> pyelftools' rule.
+        link: DWARF number of the return address.
+        structs: pyelftools' structs, by which expressions are parsed.
+    """
+
+    cfa: CFARule
+    rules: dict[int, Any]
+    link: int
+    structs: DWARFStructs
+
+
+class UnwindTable(Protocol):
+    """A table of one file."""
+
+    def row(self, address: int) -> TableRow | None:
+        """Return the row of a link address; None where there is none.
+
+        Raises:
+            what is in DAMAGE.
+        """
+
+
+def tables_of(file: LoadedFile) -> list[UnwindTable]:
+    """Return a file's tables; a damaged one is left out."""
+    found: list[UnwindTable] = []
+    for make in (_sframe, _orc):
+        try:
+            table = make(elf_of(file))
+        except DAMAGE:
+            continue
+        if table is not None:
+            found.append(table)
+    return found
+
+
+# --- SFrame
+
+
+@frozen
+class _SFunction:
+    """A function of an SFrame table.
+
+    Attributes:
+        start: link address.
+        size: bytes.
+        rows: offset of its rows in the section.
+        count: how many rows there are.
+        kind: bytes of a row's address: 0, 1, 2 for 1, 2, 4.
+        repeated: bytes of a block of code that the rows are for again and again; 0: they are for all.
+    """
+
+    start: int
+    size: int
+    rows: int
+    count: int
+    kind: int
+    repeated: int
+
+
+def _sframe(elf: ELFFile) -> SFrame | None:
+    section = elf.get_section_by_name(".sframe")
+    if section is None:
+        return None
+    order: Literal["little", "big"] = "little" if elf.little_endian else "big"
+    return SFrame(section.data(), section["sh_addr"], order, elf["e_type"] == "ET_REL")
+
+
+class SFrame:
+    """A section .sframe."""
+
+    def __init__(self, data: bytes, address: int, order: Literal["little", "big"], unlinked: bool = False) -> None:
+        """Read the functions.
+
+        Args:
+            data: the section.
+            address: its link address.
+            order: byte order.
+            unlinked: it is an assembler's, with addresses that count from their fields.
+
+        Raises:
+            ValueError, struct.error: it is damaged, or of a version or an ABI that is not known here.
+        """
+        self._data = data
+        mark = "<" if order == "little" else ">"
+        self._mark = mark
+        magic, version, flags, abi, _, ra, more, functions, _, _, first, rows = struct.unpack_from(
+            mark + "HBBBbbBIIIII", data)
+        if magic != _MAGIC or version not in (1, 2) or abi not in _ABIS:
+            raise ValueError(f"SFrame of version {version}, ABI {abi}")
+        self._sp, self._fp, self._link = _ABIS[abi]
+        self._fixed = ra  # from the caller's frame to the return address; 0: rows say it
+        self._structs = DWARFStructs(order == "little", 32, 8)
+        begin = 28 + more
+        width = 17 if version == 1 else 20
+        found = []
+        if begin + first + functions * width > len(data):
+            raise ValueError("SFrame's table of functions is cut off")
+        for at in range(begin + first, begin + first + functions * width, width):
+            start, size, offset, count, info = struct.unpack_from(mark + "iIIIB", data, at)
+            start += address + (at if flags & _PCREL or unlinked else 0)
+            block = data[at + 17] if version == 2 else _STUB
+            found.append(_SFunction(start, size, begin + rows + offset, count, info & 15, block if info & 16 else 0))
+        self._functions = sorted(found, key=lambda each: each.start)
+        self._starts = [each.start for each in self._functions]
+
+    def row(self, address: int) -> TableRow | None:
+        at = bisect.bisect_right(self._starts, address) - 1
+        if at < 0 or address >= self._starts[at] + self._functions[at].size:
+            return None
+        function = self._functions[at]
+        offset = address - function.start
+        if function.repeated:
+            offset %= function.repeated
+        return self._found(function, offset)
+
+    def _found(self, function: _SFunction, offset: int) -> TableRow | None:
+        """Return the last row of a function that begins at an offset in it, or before."""
+        width = {0: 1, 1: 2, 2: 4}[function.kind]
+        data, at = self._data, function.rows
+        chosen = None
+        for _ in range(function.count):
+            begin = int.from_bytes(data[at:at + width], "little" if self._mark == "<" else "big")
+            info = data[at + width]
+            size = {0: 1, 1: 2, 2: 4}[info >> 5 & 3]
+            many = info >> 1 & 15
+            if begin > offset:
+                break
+            chosen = info & 1, struct.unpack_from(f"{self._mark}{many}{' bh i'[size]}", data, at + width + 1)
+            at += width + 1 + many * size
+        if chosen is None or not chosen[1]:
+            return None
+        by_sp, (cfa, *saved) = chosen
+        rules: dict[int, Any] = {}
+        if self._fixed:
+            rules[self._link] = RegisterRule("OFFSET", self._fixed)
+        elif saved:
+            rules[self._link] = RegisterRule("OFFSET", saved.pop(0))
+        if saved:
+            rules[self._fp] = RegisterRule("OFFSET", saved[0])
+        return TableRow(CFARule(self._sp if by_sp else self._fp, cfa), rules, self._link, self._structs)
+
+
+# --- ORC
+
+
+def _orc(elf: ELFFile) -> Orc | None:
+    places, rows = (elf.get_section_by_name(name) for name in (".orc_unwind_ip", ".orc_unwind"))
+    if places is None or rows is None or elf["e_machine"] != "EM_X86_64":
+        return None
+    new = elf.get_section_by_name(".orc_header") is not None
+    return Orc(places.data(), places["sh_addr"], rows.data(), new)
+
+
+class Orc:
+    """The sections .orc_unwind_ip and .orc_unwind."""
+
+    def __init__(self, places: bytes, address: int, rows: bytes, new: bool) -> None:
+        """Read where rows begin.
+
+        Args:
+            places: contents of .orc_unwind_ip.
+            address: its link address.
+            rows: contents of .orc_unwind.
+            new: it is Linux 6.4's layout, or a later one's.
+
+        Raises:
+            ValueError: one section has more rows than the other.
+        """
+        count = len(places) // 4
+        if count != len(rows) // 6:
+            raise ValueError("ORC's sections do not fit")
+        offsets = struct.unpack_from(f"<{count}i", places)
+        found = sorted((address + 4 * n + offset, n) for n, offset in enumerate(offsets))
+        self._starts = [start for start, _ in found]
+        self._numbers = [n for _, n in found]
+        self._rows = rows
+        self._new = new
+        self._structs = DWARFStructs(True, 32, 8)
+
+    def row(self, address: int) -> TableRow | None:
+        at = bisect.bisect_right(self._starts, address) - 1
+        if at < 0:
+            return None
+        offset, frame, registers, kinds = struct.unpack_from("<hhBB", self._rows, 6 * self._numbers[at])
+        base = registers & 15
+        kind = kinds & 7 if self._new else (kinds & 3) + _ORC_CALL
+        if self._new and kind == _ORC_END:
+            return TableRow(CFARule(7, 0), {16: RegisterRule("UNDEFINED")}, 16, self._structs)
+        cfa = self._frame(base, offset)
+        if cfa is None or kind not in (_ORC_CALL, _ORC_REGS):
+            return None
+        if kind == _ORC_REGS:
+            rules = {number: RegisterRule("OFFSET", place) for number, place in _KEPT.items()}
+            # DW_OP_plus_uconst: from the frame, which is on the stack of the expression
+            rules[7] = RegisterRule("EXPRESSION", [0x23, *_leb(_KEPT_SP)])
+            return TableRow(cfa, rules, 16, self._structs)
+        rules = {16: RegisterRule("OFFSET", -8)}
+        if registers >> 4 == _ORC_PREVIOUS:
+            rules[6] = RegisterRule("OFFSET", frame)
+        elif registers >> 4:
+            rules[6] = RegisterRule("UNDEFINED")
+        return TableRow(cfa, rules, 16, self._structs)
+
+    def _frame(self, base: int, offset: int) -> CFARule | None:
+        """Return where the caller's frame is.
+
+        Args:
+            base: ORC_REG.
+            offset: bytes from what it has.
+        """
+        if base in _ORC_REGISTERS:
+            return CFARule(_ORC_REGISTERS[base], offset)
+        # DW_OP_breg6 and 7, DW_OP_deref, DW_OP_consts, DW_OP_plus
+        if base == _ORC_BP_INDIRECT:
+            return CFARule(expr=[0x76, *_leb(offset), 0x06])
+        if base == _ORC_SP_INDIRECT:
+            return CFARule(expr=[0x77, 0, 0x06, 0x11, *_leb(offset), 0x22])
+        return None
+
+
+def _leb(number: int) -> bytes:
+    """Return a number as signed LEB128; one that is not negative and below 64, or has no sign bit, is unsigned, too."""
+    out = bytearray()
+    while not -64 <= number < 64:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number & 0x7F)
+    return bytes(out)
