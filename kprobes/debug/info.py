@@ -282,7 +282,9 @@ class DebugInfo:
         there = self._whereabouts(file, function, regs)
         entered = self._entered(file, function, regs.pc)
         ways = {v.name: way for v, way in self.arrivals(regs.pc)} if entered else {}
+        seen = set()
         for variable in self._variables(function, regs.pc - file.bias, own=entered):
+            seen.add(variable.name)
             try:
                 if variable.name in ways and variable.parameter is not None:
                     yield variable, self._arrived(variable, ways[variable.name], there, regs)
@@ -290,6 +292,25 @@ class DebugInfo:
                     yield variable, self._value(variable, there)
             except (Unknown, GuestFault, Unsupported, *DAMAGE):
                 yield variable, None
+        if entered:  # where a function that stands inlined begins there, too
+            yield from self._inlined_at_entry(function, regs.pc - file.bias, seen, there)
+
+    def _inlined_at_entry(self, function: Function, address: int, seen: set[str], there: Whereabouts
+                          ) -> Iterator[tuple[Variable, Any]]:
+        """Yield variables, and their values, of functions that stand inlined at a function's entry.
+
+        Args:
+            function: which is entered.
+            address: its entry, as the file was linked.
+            seen: names of its own, which are what they mean.
+            there: the surroundings.
+        """
+        for variable in self._variables(function, address):
+            if variable.name not in seen:
+                try:
+                    yield variable, self._value(variable, there)
+                except (Unknown, GuestFault, Unsupported, *DAMAGE):
+                    yield variable, None
 
     def _whereabouts(self, file: LoadedFile, function: Function, regs: Regs) -> Whereabouts:
         return Whereabouts(self.arch, self._machine.symbols, self.function, file, function, regs)

@@ -316,7 +316,7 @@ class CType:
         unit = _number(die, "DW_AT_byte_size") or type.size
         if "DW_AT_bit_offset" in die.attributes:  # DWARF 3: from the most significant bit of the storage
             given = _number(die, "DW_AT_bit_offset")
-            given -= (1 << 64) * (given >> 63)  # negative in an unsigned form
+            given -= (given >> 63 == 1) << 64  # negative in an unsigned form
             first = 8 * offset + (given if self._order == "big" else 8 * unit - bits - given)
         else:  # counted as the guest counts its bits
             first = 8 * offset + _number(die, "DW_AT_data_bit_offset")

@@ -15,7 +15,7 @@ import pytest
 from value_judge import compared
 from value_programs import build, compiler
 
-from kprobes import UnicornMachine, UnknownSymbol, Unsupported
+from kprobes import Kprobe, Kprobes, UnicornMachine, UnknownSymbol, Unsupported
 
 COUNT = int(os.environ.get("VALUES", "1"))  #: programs of each kind
 SHARE = float(os.environ.get("VALUES_SHARE", "0.08"))  #: of their instructions
@@ -56,6 +56,34 @@ def test_types_of_cpp(tmp_path: Path) -> None:
             assert "left" in left.members and "counted" not in left.members and "base" in left.hidden
             with pytest.raises(Unsupported, match="virtual base"):
                 _ = m.view("struct geo::Left", m.symbols["_start"].address).base
+
+
+@pytest.mark.parametrize("compiled_by", ["c", "clang"])
+def test_packed_bit_fields(compiled_by: str, tmp_path: Path) -> None:
+    """gcc writes those of DWARF 4 that cross their types' units with offsets below zero."""
+    if compiler(compiled_by) is None:
+        pytest.skip("there is no such compiler")
+    text = """struct __attribute__((packed)) pack { unsigned a : 3; unsigned long b : 40; int c : 30; } given = {5, 0x123456789a, -77};
+static inline int within(int p, int q) { int product = p * q; return product + given.c; }
+__attribute__((noinline)) int first(int a) { return within(a, 3); }
+void _start(void) { first(2); }"""
+    (tmp_path / "pack.c").write_text(text)
+    for dwarf in (2, 3, 4, 5):
+        out = tmp_path / f"pack{dwarf}"
+        subprocess.run([str(compiler(compiled_by)), f"-gdwarf-{dwarf}", "-O2", "-w", "-nostdlib", "-static", "-fno-pie",
+                        "-fcf-protection=none", str(tmp_path / "pack.c"), "-o", str(out)], check=True)
+        with UnicornMachine.load(out) as m, Kprobes(m) as k:
+            view = m.view("struct pack", m.symbols["given"].address)
+            assert (view.a, view.b, view.c) == (5, 0x123456789A, -77)
+            event, seen = k.event("p first a c=given.c"), []
+            k.register(Kprobe(symbol_name="first", pre_handler=lambda p, regs, m=m, seen=seen: seen.append(m.debug.locals(regs))))
+            m.call("first", 2)
+            assert [dict(record.args) for record in event] == [{"a": 2, "c": -77}]
+            # the function that stands inlined begins where `first` does
+            # what stands inlined begins where `first` does; gcc keeps no values of it
+            right = {"a": 2, "p": 2, "q": 3, "product": 6}
+            kept = {name: value for name, value in seen[0].items() if value is not None}
+            assert kept.items() <= right.items() and (len(kept) > 2 or compiled_by == "c")
 
 
 def test_a_name_of_types_that_differ(tmp_path: Path) -> None:
