@@ -6,14 +6,15 @@ import random
 from pathlib import Path
 
 import pytest
+from arches import ARCHES, RUNNABLE, programs_of
 from arches import PROGRAMS as PROGRAMS_DIR
-from arches import RUNNABLE, programs_of
 
 from kprobes import Kprobe, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.arch import get
 from kprobes.discover import Found
 from kprobes.discover._frames import frame_ranges, index_starts
 from kprobes.discover._search import _Search
+from kprobes.discover._sweep import Sweep, Sweeper
 from kprobes.image import EXPORTS, CodeLayout, read_elf
 from kprobes.symbols import Symbols
 
@@ -204,3 +205,27 @@ def test_addresses_are_taken_for_names() -> None:
         assert m.symbols.place("0x12").address == 0x12
         with pytest.raises(UnknownSymbol):
             m.symbols.place("0xtable")
+
+
+class _Forgetful(Sweeper):
+    """Decodes each instruction anew."""
+
+    def kind(self, code: bytes, offset: int, mode: int) -> None:
+        return None
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_instructions_that_begin_alike_tell_the_same(arch: str) -> None:
+    """What is remembered of the first bytes of instructions changes nothing: on code, and on bytes of any kind, half of
+    which are such as came before."""
+    guest = get(arch)
+    rng = random.Random(arch)
+    seen = [rng.randbytes(4) for _ in range(40)]
+    text = b"".join(rng.choice(seen)[: rng.choice((1, 2, 4))] + rng.randbytes(rng.choice((0, 0, 2, 4))) for _ in range(800))
+    for mode in guest.traps.end:
+        sweeps = []
+        for kind in Sweeper, _Forgetful:
+            sweeper = kind(guest, Sweep())
+            sweeper.run(text, 0x10000, 0x10000 + len(text) - 64, {}, lambda address: 0, mode)
+            sweeps.append(sweeper.sweep)
+        assert sweeps[0] == sweeps[1] and sweeps[0].starts

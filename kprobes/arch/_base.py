@@ -208,6 +208,9 @@ class Walking:
     #: there, at most). What is not known to keep a register forgets its address. None: it does
     #: neither. None for all: an address is told by `Insn.operand`
     follow: Callable[[Insn, dict[int, int]], tuple[int, int] | None] | None = None
+    #: (instruction) -> by how many of its first bytes it is of its size and its kind, whatever the
+    #: others are: where it has a target, they are how far that is behind it. None: by all of them
+    decide: Callable[[Insn], int] | None = None
     #: mode -> what functions begin with that save registers or make a frame: tried on code that
     #: nothing else tells of
     opens: Mapping[int, re.Pattern[bytes]] = field(factory=dict)

@@ -362,14 +362,19 @@ class _Search:
             offset = at - stretch.start
             step = max(self._arch.insn_align, 2)
             code = stretch.code[offset : offset + step]
-            insn = self._arch.decode(stretch.code[offset : offset + 2 * self._arch.max_insn], at | mode)
+            kind = self._sweeper.kind(stretch.code, offset, mode)
+            if kind is None:
+                insn = self._arch.decode(stretch.code[offset : offset + 2 * self._arch.max_insn], at | mode)
+                raw, name, whole = insn.raw, insn.name, insn.decoded is Decoded.WHOLE
+            else:
+                raw, name, whole = stretch.code[offset : offset + kind.size], kind.name, True
             if not any(code) or code[:1] == b"\xcc":
-                blank = blank or insn.decoded is not Decoded.WHOLE
+                blank = blank or not whole
                 at += self._arch.insn_align
                 continue
-            if not fills(insn.raw, insn.name):
+            if not fills(raw, name):
                 return (at if at in self._sweeper.sweep.starts else None), blank
-            at += insn.size
+            at += len(raw)
         return None, blank
 
     def _behind_end(self, address: int) -> bool:

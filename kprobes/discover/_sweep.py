@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from ..arch._base import Arch, Decoded, Insn
 
 NEAR = 1 << 16  #: bytes that a branch within a function goes forward, at most
-_PLAIN = 4  # bytes at most of instructions that are remembered
+_DECIDING = 8  # bytes at most by which instructions are remembered
 
 
 @define
@@ -39,6 +39,26 @@ class Sweep:
     data: dict[int, int] = field(factory=dict)
 
 
+@frozen
+class _Kind:
+    """What instructions have in common that begin with the same bytes.
+
+    Attributes:
+        size: bytes.
+        name: their row's name.
+        distance: how many of their bytes are in front of the distance from behind them to their target; 0: they
+            have none.
+        links: they call it.
+        falls_through: they may go on to the next instruction.
+    """
+
+    size: int
+    name: str
+    distance: int = 0
+    links: bool = False
+    falls_through: bool = True
+
+
 class Sweeper:
     """Decodes stretches of code of one architecture."""
 
@@ -49,8 +69,10 @@ class Sweeper:
         self._far = 0  # where the last instruction branches to
         self._covers = arch.walking.covers
         self._covered = 0  # instructions that follow, and are executed under a condition before them
-        # (mode, bytes) -> size, of what leads nowhere and covers nothing
-        self._plain: dict[tuple[int, bytes], int] = {}
+        self._decide = arch.walking.decide
+        # mode -> the bytes that decide about an instruction -> its kind. None of these covers others
+        self._kinds: dict[int, dict[bytes, _Kind]] = {}
+        self._lengths: list[int] = []  # how many bytes decide, of all of those
 
     def run(self, code: bytes, start: int, end: int, known: Mapping[int, int], data_end: Callable[[int], int],
             mode: int) -> None:
@@ -118,12 +140,23 @@ class Sweeper:
             return end
         falls, self._falls = self._falls, True
         offset = at - start
-        key = mode, code[offset : offset + _PLAIN]
-        if size := self._plain.get(key, 0):
+        kind = self.kind(code, offset, mode)
+        if kind is not None:
             sweep.starts.add(at)
-            self._falls = falls or not fills(key[1][:size], "")
+            behind = at + kind.size
+            if kind.distance:
+                distance = int.from_bytes(code[offset + kind.distance : offset + kind.size], "little", signed=True)
+                self._leads(at, behind, behind + distance & arch.mask, mode, kind.links, kind.falls_through)
+                falls_through = kind.falls_through or self._covered > 0
+                self._falls = falls_through and not kind.links
+                if kind.links:
+                    sweep.returns.append(behind)
+                if not falls_through:
+                    sweep.ends.append(behind)
+            else:
+                self._falls = falls or not fills(code[offset : offset + kind.size], kind.name)
             self._covered -= self._covered > 0
-            return at + size
+            return behind
         insn = arch.decode(code[offset : offset + 2 * arch.max_insn], at | mode)
         if insn.decoded is not Decoded.WHOLE:
             self._covered = 0
@@ -132,7 +165,8 @@ class Sweeper:
         if insn.operand is not None and insn.data and insn.operand > at:
             sweep.data[insn.operand] = max(sweep.data.get(insn.operand, 0), insn.operand + insn.data)
         if insn.target is not None:
-            self._leads(insn, mode)
+            self._leads(at, insn.next, insn.target, arch.pointers.mode_bits - mode if insn.exchanges else mode,
+                        insn.links, insn.falls_through)
         falls_through = insn.falls_through or self._covered > 0
         self._falls = falls_through and not insn.links and (falls or not fills(insn.raw, insn.name))
         if insn.links:
@@ -142,31 +176,62 @@ class Sweeper:
         if not falls_through:
             sweep.ends.append(insn.next)
         covers = self._covers(insn) if self._covers is not None else 0
-        if falls_through and not covers and insn.falls_through and insn.size <= _PLAIN and self._leads_nowhere(insn):
-            self._plain[key] = insn.size
+        if not covers and insn.operand is None and not insn.indirect:
+            self._remember(insn, mode)
         self._covered = covers or max(self._covered - 1, 0)
         return at + insn.size
 
-    @staticmethod
-    def _leads_nowhere(insn: Insn) -> bool:
-        return insn.target is insn.operand is None and not (insn.links or insn.indirect)
+    def kind(self, code: bytes, offset: int, mode: int) -> _Kind | None:
+        """Return the kind of the instruction at an offset, if one that begins alike was decoded before."""
+        kinds = self._kinds.get(mode, {})
+        for length in self._lengths:
+            if (kind := kinds.get(code[offset : offset + length])) is not None:
+                return kind if offset + kind.size <= len(code) else None
+        return None
 
-    def _leads(self, insn: Insn, mode: int) -> None:
-        sweep, target = self.sweep, insn.target
-        assert target is not None
-        its_mode = self._arch.pointers.mode_bits - mode if insn.exchanges else mode
-        target = target & ~self._arch.pointers.mode_bits | its_mode
-        self._far = 0 if insn.links else target
-        if insn.links:
-            if target & ~self._arch.pointers.mode_bits != insn.next:  # else it asks for its own address
-                sweep.calls[target] = sweep.calls.get(target, 0) + 1
-        elif insn.falls_through:
-            address = target & ~self._arch.pointers.mode_bits
-            sweep.branches.add(address)
-            if address < insn.addr:
-                sweep.backward[address] = max(sweep.backward.get(address, 0), insn.addr)
+    def _remember(self, insn: Insn, mode: int) -> None:
+        length = insn.size if self._decide is None else self._decide(insn)
+        if length > _DECIDING or insn.span:  # what shares a bundle goes by its place in it
+            return
+        if insn.target is None:
+            if insn.links or not insn.falls_through:
+                return
+            kind = _Kind(insn.size, insn.name)
         else:
-            sweep.jumps.append((insn.addr, target))
+            if self._decide is None or length == insn.size:
+                return
+            distance = int.from_bytes(insn.raw[length:], "little", signed=True)
+            if insn.target != insn.next + distance & self._arch.mask:
+                return
+            kind = _Kind(insn.size, insn.name, length, insn.links, insn.falls_through)
+        self._kinds.setdefault(mode, {})[insn.raw[:length]] = kind
+        if length not in self._lengths:
+            self._lengths = sorted([*self._lengths, length])
+
+    def _leads(self, at: int, behind: int, target: int, mode: int, links: bool, falls_through: bool) -> None:
+        """Note where an instruction leads.
+
+        Args:
+            at: its address.
+            behind: address of the next one.
+            target: where it leads.
+            mode: mode bits there.
+            links: it calls.
+            falls_through: it may go on to the next one.
+        """
+        sweep = self.sweep
+        address = target & ~self._arch.pointers.mode_bits
+        target = address | mode
+        self._far = 0 if links else target
+        if links:
+            if address != behind:  # else it asks for its own address
+                sweep.calls[target] = sweep.calls.get(target, 0) + 1
+        elif falls_through:
+            sweep.branches.add(address)
+            if address < at:
+                sweep.backward[address] = max(sweep.backward.get(address, 0), at)
+        else:
+            sweep.jumps.append((at, target))
 
 
 def fills(raw: bytes, name: str) -> bool:

@@ -10,6 +10,7 @@ from .._addresses import following
 from .._base import Abi, Arch, Files, Order, OutOfLine, Pointers, Registers, Results, Walking
 from . import addresses, interrupts
 from .rows import TRAPS, Mode, jump, landing, linkage
+from .shape import deciding
 
 GENERAL = ("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi")  # by number
 XMM = tuple(f"xmm{n}" for n in range(8))
@@ -35,7 +36,8 @@ I386 = Arch(
     abi=Abi(args=(), returns=("eax", "edx"), results=Results(registers=0, memory=0), stack_args=4, stack_align=16),
     linkage=linkage(4), jump=jump(32), out_of_line=OutOfLine(max_displaced=11),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efb")), direct=True),  # ENDBR32
-    walking=Walking(opens={0: OPENS}, follow=following(addresses.use, 32, addresses.begins)),
+    walking=Walking(opens={0: OPENS}, decide=lambda insn: deciding(insn.raw, False),
+                    follow=following(addresses.use, 32, addresses.begins)),
     files=Files(machines=((3, 32, "little"),)),
     interrupts=interrupts.CONTROLLER,
 )

@@ -242,3 +242,12 @@ def measure(code: bytes, wide: bool) -> EncodingShape:
     return EncodingShape(
         table, opcode, prefix, seen, modrm, memory, relative, operand, address, at, at + disp, size
     )
+
+
+def deciding(code: bytes, wide: bool) -> int:
+    """Return by how many of its first bytes an instruction has its size and its kind, whatever its
+    displacement and its immediate are (`Walking.decide`); `wide`: 64-bit mode.
+    """
+    shape = measure(code, wide)
+    # 3DNow! has its opcode behind the displacement
+    return shape.size if shape.map == THREE_D_NOW else shape.disp_at

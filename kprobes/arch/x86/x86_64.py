@@ -8,7 +8,7 @@ from .._base import Abi, Arch, Files, Insn, Order, OutOfLine, Pointers, Register
 from .displace import reaching
 from .interrupts import CONTROLLER
 from .rows import TRAPS, Mode, jump, landing, linkage
-from .shape import FS, GS, measure
+from .shape import FS, GS, deciding, measure
 
 LOW = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi")  # by number
 HIGH = tuple(f"r{n}" for n in range(8, 16))
@@ -47,7 +47,8 @@ X86_64 = Arch(
             thread="fs_base"),
     linkage=linkage(8), jump=jump(64), out_of_line=OutOfLine(relocate=relocate, max_displaced=26),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efa")), direct=True),  # ENDBR64
-    walking=Walking(opens={0: OPENS}), files=Files(machines=((62, 64, "little"),)),
+    walking=Walking(opens={0: OPENS}, decide=lambda insn: deciding(insn.raw, True)),
+    files=Files(machines=((62, 64, "little"),)),
     interrupts=CONTROLLER,
 )
 
