@@ -61,6 +61,9 @@ class Machine(Protocol):
     def write(self, addr: int, data: bytes) -> None: ...
 
 
+_TAGGED = ("struct ", "union ", "enum ")  #: what C writes before names that it has given
+
+
 @frozen
 class SourceLine:
     """A line of source code that has code at an address. path: as the compiler saw it."""
@@ -96,7 +99,8 @@ class DebugInfo:
     # --- types
 
     def type(self, name: str) -> CType:
-        """A type as C writes it: "struct table", "table_t *", "unsigned long", "char [16]". Raises UnknownSymbol."""
+        """A type as C writes it: "struct table", "table_t *", "unsigned long", "char [16]"; or C++: "geo::Table".
+        Raises UnknownSymbol."""
         rows = _DIMENSIONS.search(name)
         if rows is not None:
             return Derived.array(self.type(name[:rows.start()]), tuple(map(int, re.findall(r"\d+", rows[0]))))
@@ -116,6 +120,22 @@ class DebugInfo:
         wanted = spelling(name)
         if wanted == "void":
             return self._ctype(None)
+        found = self._spelled(wanted, name)
+        if found is None and not wanted.startswith(_TAGGED):  # C++ and Rust need not say what kind of type it is
+            for tag in _TAGGED:
+                found = found or self._spelled(tag + wanted, name)
+        return found
+
+    def _spelled(self, wanted: str, name: str) -> CType | None:
+        """The type of a name.
+
+        Args:
+            wanted: its spelling.
+            name: as it was given.
+
+        Raises:
+            UnknownSymbol: there are several that differ.
+        """
         for _, units in self._units():
             try:
                 found = [self._ctype(die) for die in units.types(wanted)]

@@ -139,7 +139,7 @@ class _Entry:
         if "DW_AT_const_value" in die.attributes:
             value = constant(die, "DW_AT_const_value")
             if value is None or not takes_a_word(type, self._arch):
-                return refused("it is a constant of a kind that is not understood")
+                return Arrival("place")  # of a float, or of more than a word
             return Arrival("value", value & (1 << 8 * type.size) - 1)
         if "DW_AT_location" not in die.attributes:
             return self._by_convention(n) if self._is_btf() else refused(NOT_KEPT)

@@ -52,6 +52,9 @@ def test_types_of_cpp(tmp_path: Path) -> None:
         with UnicornMachine.load(build("c++", 1, 0, dwarf, tmp_path)) as m:
             assert [*m.type("struct N").members] == ["c", "d"] and [*m.type("struct geo::N").members] == ["x", "y"]
             assert [*m.type("struct Text").members] == ["at", "size", "room"]
+            # as C++ writes them
+            assert [*m.type("N").members] == ["c", "d"] and [*m.type("geo::N").members] == ["x", "y"]
+            assert m.type("geo::N *").target is not None and m.type("color").values == m.type("enum color").values
             left = m.type("struct geo::Left")
             assert "left" in left.members and "counted" not in left.members and "base" in left.hidden
             with pytest.raises(Unsupported, match="virtual base"):
@@ -84,6 +87,20 @@ void _start(void) { first(2); }"""
             right = {"a": 2, "p": 2, "q": 3, "product": 6}
             kept = {name: value for name, value in seen[0].items() if value is not None}
             assert kept.items() <= right.items() and (len(kept) > 2 or compiled_by == "c")
+
+
+def test_constants_for_parameters(tmp_path: Path) -> None:
+    """clang says of a parameter that all callers give alike what it is: at the entry, too, and of more than a word."""
+    if compiler("clang") is None:
+        pytest.skip("there is no clang")
+    (tmp_path / "same.c").write_text("""volatile long sink;
+static __attribute__((noinline)) int first(int a, float f, __int128 w) { sink += a + (long)f + (long)(w >> 64); return a; }
+void _start(void) { __int128 w = ((__int128)5 << 70) + 3; first(sink, 2.5f, w); first(sink + 1, 2.5f, w); }""")
+    subprocess.run(["clang", "-gdwarf-4", "-O2", "-nostdlib", "-static", "-fno-pie", "same.c", "-o", "same"], check=True, cwd=tmp_path)
+    with UnicornMachine.load(tmp_path / "same") as m, Kprobes(m) as k:
+        event = k.event("p first f w")
+        m.call("_start")
+        assert [dict(record.args) for record in event] == 2 * [{"f": 2.5, "w": (5 << 70) + 3}]
 
 
 def test_a_name_of_types_that_differ(tmp_path: Path) -> None:
