@@ -21,12 +21,12 @@ from .context import ARGUMENT, PC, SP, UNIFORM, WORDS
 from .isa import Instruction
 from .meanings import GUEST_IS_BIG
 from .program import Program
-from .relocations import Types, relocated
+from .relocations import GuestTypes, relocated
 
 _LISTED: Final = WORDS - ARGUMENT  # arguments that a list may have
 
 
-def adapted(program: Program, arch: Arch, types: Callable[[], Types], listed: bool) -> Program:
+def adapted(program: Program, arch: Arch, types: Callable[[], GuestTypes], listed: bool) -> Program:
     """Return the program for a guest; it shares maps and variables with the one given, and may be
     that one.
 
@@ -44,8 +44,12 @@ def adapted(program: Program, arch: Arch, types: Callable[[], Types], listed: bo
         code = relocated(code, types(), arch.order.value)
     if any(i.is_helper_call and i.imm == GUEST_IS_BIG for i in code.instructions):
         big = Instruction(isa.MOV | isa.ALU64, imm=int(arch.order is Order.BIG))
-        code = evolve(code, instructions=tuple(big if i.is_helper_call and i.imm == GUEST_IS_BIG else i
-                                               for i in code.instructions))
+        code = evolve(
+            code,
+            instructions=tuple(
+                big if i.is_helper_call and i.imm == GUEST_IS_BIG else i for i in code.instructions
+            ),
+        )
     if code.foreign and code.members:
         code = _own_registers(code, arch)
     if listed:
@@ -54,14 +58,23 @@ def adapted(program: Program, arch: Arch, types: Callable[[], Types], listed: bo
 
 
 def _argument(code: Code, pc: int, at: int) -> int:
+    """Return the offset in the context of an argument, which is at offset `at` of fentry's list.
+
+    Raises:
+        ProgramError: a list has not so many arguments.
+    """
     if at // 8 >= _LISTED:
         raise code.error(f"reads argument {at // 8 + 1}, and {_LISTED} are the most", pc)
     return at + 8 * ARGUMENT
 
 
 def _own_registers(code: Code, arch: Arch) -> Code:
-    """Return a program whose reads of a kernel's registers are reads of the context; the program
-    given, where they are not.
+    """Return a program that reads the context instead of a kernel's registers.
+
+    It is the program given, where that reads no kernel's registers, or the guest has no such.
+
+    Raises:
+        ProgramError: it reads a register that the context has not.
     """
     layout = (row(arch, Linux) or Linux()).kernel_registers
     if layout is None or not set(layout.marks) & set(code.members.values()):
@@ -72,13 +85,17 @@ def _own_registers(code: Code, arch: Arch) -> Code:
         word = words.get(at & ~7)
         if word is None:
             name = code.members.get(at & ~7, f"byte {at}")
-            raise code.error(f"reads {name} of {code.foreign}, which is not in a guest's context", pc)
+            raise code.error(
+                f"reads {name} of {code.foreign}, which is not in a guest's context", pc
+            )
         return 8 * word + at % 8
     return evolve(_moved(code, moved), foreign="", members={})
 
 
 def _word(arch: Arch, name: str) -> int | None:
-    """Return the word of the context that a register is; None: it is none."""
+    """Return the number of the context's word that is a register; None: the context has not this
+    one.
+    """
     names = arch.regs.names
     name = arch.regs.aliases.get(name, name)
     if name == arch.regs.pc:
@@ -104,7 +121,9 @@ def _moved(code: Code, to: Callable[[int, int], int]) -> Code:
         if access.kind != "ctx":
             continue
         if access.offset is None:
-            raise code.error("reads the context at an offset that varies", pc, "read it at constants")
+            raise code.error(
+                "reads the context at an offset that varies", pc, "read it at constants"
+            )
         i = instructions[pc]
         instructions[pc] = evolve(i, offset=i.offset + to(pc, access.offset) - access.offset)
     return evolve(code, instructions=tuple(instructions))

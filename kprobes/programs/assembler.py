@@ -55,6 +55,7 @@ class Assembler:
     """
 
     def __init__(self) -> None:
+        """Begin without instructions."""
         self._code: list[Instruction] = []
         self._labels: dict[str, int] = {}
         self._jumps: list[tuple[int, str]] = []
@@ -64,7 +65,7 @@ class Assembler:
     # --- numbers
 
     def set(self, register: int, value: int) -> None:
-        """A constant of 64 bits, signed or unsigned."""
+        """Load a constant of 64 bits, signed or unsigned, into a register."""
         value = isa.signed(value, 64)
         if value in _I32:
             self._put(isa.MOV | isa.ALU64, register, imm=value)
@@ -72,12 +73,12 @@ class Assembler:
             self._code += lddw(register, value & isa.U64)
 
     def move(self, register: int, source: int) -> None:
-        """A copy of another register; nothing if it is the same."""
+        """Copy a register from another; nothing if it is the same."""
         if register != source:
             self._put(isa.MOV | isa.X | isa.ALU64, register, source)
 
     def extend(self, register: int, bits: int, signed: bool) -> None:
-        """Keep the lower bits, extended to 64 by their sign or by zeros."""
+        """Keep the lower bits of a register, extended to 64 by their sign or by zeros."""
         if bits == 64:
             return
         if signed:
@@ -88,47 +89,72 @@ class Assembler:
             self._put(isa.AND | isa.ALU64, register, imm=(1 << bits) - 1)
 
     def compute(self, operation: str, register: int, source: int) -> None:
-        """`register = register operation source`, 64 bits, of registers."""
+        """Compute `register = register operation source`, of 64 bits; `source` is a register."""
         self._put(_OPERATIONS[operation] | isa.X | isa.ALU64, register, source)
 
     def compute_with(self, operation: str, register: int, number: int) -> None:
-        """`register = register operation number`; the number has 32 bits with a sign."""
+        """Compute `register = register operation number`; the number has 32 bits with a sign."""
         assert number in _I32, number
         self._put(_OPERATIONS[operation] | isa.ALU64, register, imm=number)
 
     def divide_signed(self, operation: str, register: int, source: int) -> None:
-        """`/` or `%` of signed numbers of 64 bits, the quotient truncated toward zero."""
+        """Compute `/` or `%` of two registers as signed numbers; the quotient is truncated toward
+        zero.
+        """
         self._put(_OPERATIONS[operation] | isa.X | isa.ALU64, register, source, offset=1)
 
     def negate(self, register: int) -> None:
-        """The two's complement of a register."""
+        """Replace a register by its two's complement."""
         self._put(isa.NEG | isa.ALU64, register)
 
     def swap(self, register: int, bits: int) -> None:
-        """Reverse the lower 2, 4 or 8 bytes, and clear those above."""
+        """Reverse the lower 16, 32 or 64 bits of a register byte by byte, and clear those above."""
         self._put(isa.END | isa.ALU64, register, imm=bits)
 
     # --- memory
 
     def load(self, register: int, base: int, offset: int, size: int, signed: bool = False) -> None:
-        """Memory of the program's own, extended to 64 bits."""
+        """Load memory of the program's own into a register, extended to 64 bits.
+
+        Args:
+            register: is loaded.
+            base: register with the address.
+            offset: bytes that are added to it, 16 bits with a sign.
+            size: bytes: 1, 2, 4 or 8.
+            signed: extend by the sign; False: by zeros.
+        """
         mode = isa.MEMSX if signed and size < 8 else isa.MEM
         self._put(mode | _SIZES[size] | isa.LDX, register, base, offset)
 
     def store(self, base: int, offset: int, register: int, size: int) -> None:
-        """The lower bytes of a register to memory of the program's own."""
+        """Store the lower `size` bytes of a register in memory of the program's own.
+
+        Args:
+            base: register with the address.
+            offset: bytes that are added to it, 16 bits with a sign.
+            register: is stored.
+            size: bytes: 1, 2, 4 or 8.
+        """
         self._put(isa.MEM | _SIZES[size] | isa.STX, base, register, offset)
 
     def store_number(self, base: int, offset: int, number: int, size: int) -> None:
-        """A constant, 32 bits with a sign, to memory of the program's own."""
+        """Store a constant, 32 bits with a sign, in memory of the program's own; arguments as in
+        store().
+        """
         self._put(isa.MEM | _SIZES[size] | isa.ST, base, offset=offset, imm=isa.signed(number, 32))
 
     def map(self, register: int, index: int) -> None:
-        """The address of a map, for helpers."""
+        """Load the address of a map, as helpers take it. index: of the map among the program's."""
         self._code += lddw(register, index, isa.MAP, 0)
 
     def value(self, register: int, index: int, offset: int) -> None:
-        """The address of a byte in the only value of an array."""
+        """Load the address of a byte in the only value of an array.
+
+        Args:
+            register: is loaded.
+            index: of the map among the program's.
+            offset: of the byte in the value.
+        """
         self._code += lddw(register, index, isa.MAP_VALUE, offset)
 
     # --- control
@@ -139,11 +165,11 @@ class Assembler:
         return f"L{self._count}"
 
     def place(self, label: str) -> None:
-        """Jumps to the label lead here."""
+        """Set a label: jumps to it lead to the next instruction."""
         self._labels[label] = len(self._code)
 
     def jump(self, label: str) -> None:
-        """Go on at a label; far, if need be."""
+        """Go on at a label, however far it is."""
         self._jumps.append((len(self._code), label))
         self._put(isa.JA | isa.JMP32)
 
@@ -157,6 +183,8 @@ class Assembler:
         self._branch(_CONDITIONS[condition], label, register, 0, number)
 
     def _branch(self, opcode: int, label: str, register: int, source: int, number: int) -> None:
+        """Append a conditional jump; either `source` or `number` is compared, as the opcode says.
+        """
         self._jumps.append((len(self._code), label))
         self._put(opcode | isa.JMP, register, source, imm=number)
 
@@ -184,14 +212,17 @@ class Assembler:
         while self._widen():
             pass
         for pc, label in self._jumps:
-            i, distance = self._code[pc], self._labels[label] - pc - 1
+            i = self._code[pc]
+            distance = self._labels[label] - pc - 1
             far = i.opcode == isa.JA | isa.JMP32
             self._code[pc] = evolve(i, imm=distance) if far else evolve(i, offset=distance)
         return tuple(self._code), dict(self._lines)
 
     def _prune(self) -> None:
-        """Leave out what no path reaches: verifiers refuse it."""
-        jumps, seen, todo = dict(self._jumps), set[int](), [0]
+        """Remove instructions that no path reaches, as verifiers refuse them."""
+        jumps = dict(self._jumps)
+        seen = set[int]()
+        todo = [0]
         while todo:
             pc = todo.pop()
             if pc in seen or pc >= len(self._code):
@@ -206,7 +237,8 @@ class Assembler:
                 todo.append(pc + (2 if i.wide else 1))
         kept = sorted(seen)
         places = {pc: n for n, pc in enumerate(kept)}
-        following, at = dict[int, int](), len(kept)
+        following = dict[int, int]()
+        at = len(kept)
         for pc in range(len(self._code), -1, -1):
             at = places.get(pc, at)
             following[pc] = at
@@ -216,7 +248,11 @@ class Assembler:
         self._lines = {following[pc]: line for pc, line in self._lines.items()}
 
     def _widen(self) -> bool:
-        """Turn one conditional jump that leads too far into two; False: there is none."""
+        """Turn one conditional jump that leads too far into two.
+
+        Returns:
+            False: there is none.
+        """
         for number, (pc, label) in enumerate(self._jumps):
             i = self._code[pc]
             distance = self._labels[label] - pc - 1
@@ -232,10 +268,12 @@ class Assembler:
         return False
 
     def _insert(self, at: int, count: int) -> None:
+        """Make room for instructions, and move labels, jumps and lines behind it."""
         self._code[at:at] = [Instruction(0)] * count
         self._labels = {name: pc + count * (pc >= at) for name, pc in self._labels.items()}
         self._jumps = [(pc + count * (pc >= at), label) for pc, label in self._jumps]
         self._lines = {pc + count * (pc >= at): line for pc, line in self._lines.items()}
 
     def _put(self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, imm: int = 0) -> None:
+        """Append an instruction."""
         self._code.append(Instruction(opcode, dst, src, offset, imm))

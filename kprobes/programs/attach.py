@@ -1,4 +1,4 @@
-"""Programs at probes."""
+"""Attaching programs to probes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..machine._base import Clock, Machine
 from ..machine._views import GuestCodeView
 from ..regs import Regs
 from .adapting import adapted
-from .atprobe import AtProbe, ContextReader, Listed
+from .atprobe import ArgumentList, AtProbe, ContextReader
 from .code import Code
 from .engines import check
 from .fitting import fits, words
@@ -29,7 +29,7 @@ from .inguest import RETURNS, InGuest
 from .keeping import Keeping
 from .maps import SESSION, Map, Programs
 from .program import AtEntry, Program
-from .sections import Target, target_of
+from .sections import SectionTarget, target_of
 from .site import SiteProgram
 from .targets import aims
 
@@ -40,15 +40,24 @@ _LISTED: Final = "the arguments are put together in Python where a program is at
 
 
 class ProgramOwner(Protocol):
-    """The Kprobes."""
+    """The Kprobes, as far as attached programs need it.
+
+    Attributes:
+        machine: the guest.
+    """
 
     machine: Machine
 
-    def register(self, probe: Probe) -> None: ...
-    def unregister(self, probe: Probe) -> None: ...
-    def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]: ...
-    def is_entry(self, addr: int) -> bool: ...
-    def program_calls(self, begins: bool) -> None: ...
+    def register(self, probe: Probe) -> None:
+        """Register a probe."""
+    def unregister(self, probe: Probe) -> None:
+        """Unregister a probe."""
+    def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]:
+        """Return the pc and return addresses of a hit, innermost first, `limit` at most."""
+    def is_entry(self, addr: int) -> bool:
+        """Return True where an address is a function's entry."""
+    def program_calls(self, begins: bool) -> None:
+        """Note that a program's helper in Python begins, or has ended."""
 
 
 @frozen
@@ -61,7 +70,7 @@ class Where:
         retprobe: it runs when the function returns.
         maxactive: of the return probe.
         session: it runs at the entry, and when the function returns unless it returned 1 there.
-        listed: its context is a list of arguments, see sections.Target.
+        listed: its context is a list of arguments, see sections.SectionTarget.
         operands: of a static tracepoint.
         semaphore: of a static tracepoint; see targets.Aim.
     """
@@ -129,6 +138,7 @@ class Attachment:
 
     @property
     def maps(self) -> dict[str, Map]:
+        """The program's maps by name, with what its copies in a guest have counted."""
         for probe in self.probes.values():
             if isinstance(probe._host, InGuest):
                 probe._host.look()
@@ -143,8 +153,9 @@ class Attachment:
 
     @property
     def missed(self) -> int:
-        """How often one did not run: another probe was running, or too many calls were being
-        followed.
+        """How often a program did not run at a hit.
+
+        Another probe's handler was running, or too many calls of the function were being followed.
         """
         return sum(
             p.nmissed + p.entry_nmissed if isinstance(p, Kretprobe) else p._missed
@@ -165,7 +176,8 @@ class Attachment:
             self._looked.append(semaphore)
 
     def detach(self) -> None:
-        """The programs run no more; maps and counters stay. No effect on what is detached already.
+        """Unregister the programs' probes; maps and counters stay. No effect on what is detached
+        already.
         """
         while self._looked:
             with suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
@@ -173,7 +185,8 @@ class Attachment:
         for probe in self.probes.values():
             if probe.registered:
                 self._owner.unregister(probe)
-        counts, self._counts = self._counts, None
+        counts = self._counts
+        self._counts = None
         if counts is not None:
             counts.stop()
 
@@ -207,14 +220,28 @@ def attach(
     printed: Callable[[str], None] | None = None,
     only: Sequence[str] | None = None,
 ) -> Attachment:
-    """Run a program's entry functions at probes; the arguments are those of Kprobes.attach()."""
+    """Attach a program's entry functions to probes.
+
+    The arguments are those of Kprobes.attach(), but for:
+
+    Args:
+        owner: the Kprobes.
+        only: names of the entry functions that are attached; None: all.
+
+    Raises:
+        ProgramError: it is no program, it is not safe, or nothing says where it goes.
+        BadArgument: the clock is none.
+        Unsupported: the machine does not count instructions, and the clock does.
+    """
     if not isinstance(program, Program):
         raise ProgramError(f"a {type(program).__name__} is no Program",
                            hint="make one with Program.from_c(), from_elf() or from_instructions()")
     ticks = clock_of(owner.machine, clock)
     with program.unless_refused():
         attachment = Attachment(owner, program, printed)
-        places = list(_places(owner, program, where, offset, retprobe, maxactive, attachment.debug, only))
+        places = list(
+            _places(owner, program, where, offset, retprobe, maxactive, attachment.debug, only)
+        )
         sites = {key: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
                  for key, name, place in places}
         try:
@@ -231,9 +258,22 @@ def attach(
     return attachment
 
 
-def _places(owner: ProgramOwner, program: Program, where: str | int | None, offset: int, retprobe: bool,
-            maxactive: int, debug: DebugInfo, only: Sequence[str] | None) -> Iterator[tuple[str, str, Where]]:
-    """Yield (key, program's name, where it goes) of each probe. ProgramError: there is none."""
+def _places(
+    owner: ProgramOwner,
+    program: Program,
+    where: str | int | None,
+    offset: int,
+    retprobe: bool,
+    maxactive: int,
+    debug: DebugInfo,
+    only: Sequence[str] | None,
+) -> Iterator[tuple[str, str, Where]]:
+    """Yield (key, program's name, where it goes) of each probe. The key names it in
+    Attachment.probes.
+
+    Raises:
+        ProgramError: there is none.
+    """
     if where is not None:
         code = program.code
         said = _said(code)
@@ -249,13 +289,23 @@ def _places(owner: ProgramOwner, program: Program, where: str | int | None, offs
                            hint="say where: k.attach(prog, 'function')")
     for name, target in targets.items():
         for aim in aims(program.codes[name], target, owner.machine.symbols, debug.markers):
-            place = Where(aim.symbol, target.offset, target.on in ("return", "sysreturn"), maxactive,
-                          target.on == "session", target.listed, aim.operands, aim.semaphore)
+            place = Where(
+                aim.symbol,
+                target.offset,
+                target.on in ("return", "sysreturn"),
+                maxactive,
+                target.on == "session",
+                target.listed,
+                aim.operands,
+                aim.semaphore,
+            )
             yield f"{name}@{aim.name}" if aim.name else name, name, place
 
 
-def _said(code: Code) -> Target | None:
-    """Return where a program's section says that it belongs; None: nowhere, or where it cannot be."""
+def _said(code: Code) -> SectionTarget | None:
+    """Return where a program's section says that it belongs; None: nowhere, or there is no such
+    place.
+    """
     try:
         return target_of(code)
     except ProgramError:
@@ -267,8 +317,9 @@ class Ticks:
     """The clock of ktime_get_ns.
 
     Attributes:
-        name: as Inlined has it.
-        now: returns the time.
+        name: HOST_CLOCK or INSTRUCTION_CLOCK, which compiled programs read by themselves; "":
+            Python is asked.
+        now: returns the time: in ns, or in instructions.
     """
 
     name: str
@@ -276,7 +327,12 @@ class Ticks:
 
 
 def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
-    """Return the clock that attach() was given by name or as a function."""
+    """Return the clock that attach() was given by name or as a function.
+
+    Raises:
+        BadArgument: it is neither.
+        Unsupported: the machine does not count instructions.
+    """
     if clock == HOST_CLOCK or clock is time.monotonic_ns:
         return Ticks(HOST_CLOCK, time.monotonic_ns)
     if clock == INSTRUCTION_CLOCK:
@@ -285,13 +341,24 @@ def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
                               hint='use clock="host", or a function that gives ns')
         return Ticks(INSTRUCTION_CLOCK, machine.clock)
     if not callable(clock):
-        raise BadArgument(f"{clock!r} is no clock",
-                          hint=f'use "{HOST_CLOCK}", "{INSTRUCTION_CLOCK}", or a function that gives ns')
+        raise BadArgument(
+            f"{clock!r} is no clock",
+            hint=f'use "{HOST_CLOCK}", "{INSTRUCTION_CLOCK}", or a function that gives ns',
+        )
     return Ticks("", clock)
 
 
 def _operand(code: Code, written: str, machine: Machine) -> Operand:
-    """Return an operand of a static tracepoint. ProgramError: it cannot be read."""
+    """Return what reads an operand of a static tracepoint.
+
+    Args:
+        code: the program, for the error.
+        written: the operand in the compiler's words: `-4@%eax`.
+        machine: the guest.
+
+    Raises:
+        ProgramError: it cannot be read.
+    """
     try:
         return resolved(operand_of(written, machine.arch, machine.symbols), machine.symbols)
     except Unfetchable as error:
@@ -300,11 +367,11 @@ def _operand(code: Code, written: str, machine: Machine) -> Operand:
 
 
 class _Site:
-    """A program at a place.
+    """A program at one place, with the probe that runs it.
 
     Attributes:
         probe: runs it; not registered yet.
-        why_python: why the program runs after a stop, in Python; see Attachment.
+        why_python: why the program runs after a stop, in Python, as one clause; "": it does not.
     """
 
     def __init__(
@@ -317,18 +384,36 @@ class _Site:
         ticks: Ticks,
         engine: str | None,
     ) -> None:
+        """Prepare the program, and make its probe.
+
+        Args:
+            owner: the Kprobes.
+            program: the program.
+            where: its place.
+            attachment: takes its printed lines; has the guest's debug information.
+            cookie: returned by get_attach_cookie.
+            ticks: the clock of ktime_get_ns.
+            engine: name of the engine that is to run it; None: the best.
+
+        Raises:
+            ProgramError: it is not safe, or not for this guest.
+            Unsupported: the engine cannot run it.
+        """
         machine = owner.machine
         check(engine, program.code)
         debug = attachment.debug
         at_entry = where.listed and not where.retprobe and not where.session
         program = adapted(program, machine.arch, lambda: debug, at_entry)
         fits(program.code, machine)
-        self._owner, self._debug = owner, debug
+        self._owner = owner
+        self._debug = debug
         self._place = AtProbe(owner, where.retprobe, cookie, ticks.now)
         self._place.operands = tuple(_operand(program.code, one, machine) for one in where.operands)
         self._where = where
-        self._contexts = ContextReader(machine.arch, {*words(program, machine), *self._prepare(program.code, at_entry)})
-        self._listed = Listed(machine.arch) if where.listed and not at_entry else None
+        self._contexts = ContextReader(
+            machine.arch, {*words(program, machine), *self._prepare(program.code, at_entry)}
+        )
+        self._listed = ArgumentList(machine.arch) if where.listed and not at_entry else None
         self._session = next((m for m in program.code.maps if m.name == SESSION), None)
         self._print = attachment.print
         self._maps = program.code.maps
@@ -357,10 +442,17 @@ class _Site:
             self._guest.probe = self.probe
 
     def _prepare(self, code: Code, at_entry: bool) -> Iterator[int]:
-        """Have the programs ready that this one goes on with; yields the words of the context that
-        they read.
+        """Make engines for the programs that this one goes on with (bpf_tail_call).
+
+        Args:
+            code: this program's code.
+            at_entry: its context is a list of arguments.
+
+        Yields:
+            Numbers of the context's words that those programs read.
         """
-        machine, done = self._owner.machine, list[Code]()
+        machine = self._owner.machine
+        done = list[Code]()
 
         def make(program: Program) -> Any:
             ready = adapted(program, machine.arch, lambda: self._debug, at_entry)
@@ -381,6 +473,7 @@ class _Site:
         yield from self._followers
 
     def _probe(self, where: Where) -> Probe:
+        """Make the probe that runs the program."""
         named = isinstance(where.symbol, str)
         place: dict[str, Any] = {
             "symbol_name" if named else "addr": where.symbol,
@@ -396,7 +489,9 @@ class _Site:
             made._keeping = self._keeping
             return made
         if where.session or (where.retprobe and where.listed):
-            return Kretprobe(**place, handler=self._left, entry_handler=self._entered, maxactive=where.maxactive)
+            return Kretprobe(
+                **place, handler=self._left, entry_handler=self._entered, maxactive=where.maxactive
+            )
         if where.retprobe:
             return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned,
                              maxactive=where.maxactive)
@@ -408,7 +503,9 @@ class _Site:
         return Kprobe(**place, pre_handler=hit)
 
     def _in_guest(self, program: Program, view: GuestCodeView) -> InGuest | None:
-        """Return the program for a machine that runs it in the guest; None: the handler runs it."""
+        """Return the program for a machine that runs it in the guest; None: Python runs it
+        (`why_python`).
+        """
         try:
             if self._place.returns:
                 raise Unsupported(RETURNS)
@@ -418,10 +515,16 @@ class _Site:
         return None
 
     def _compiled(self, program: Program, clock: str) -> SiteProgram | None:
-        """Return the program for a machine that runs it without asking Python; None: the handler
-        runs it.
+        """Return the program for a machine that runs host code at its probes; None: Python runs it
+        (`why_python`).
+
+        Args:
+            program: the program.
+            clock: name of the clock of ktime_get_ns.
         """
-        machine, code, place = self._owner.machine, program.code, self._place
+        machine = self._owner.machine
+        code = program.code
+        place = self._place
         view = machine.host_view
         if view is None:
             self.why_python = "this machine runs no code of the host's at its call sites"
@@ -451,7 +554,13 @@ class _Site:
         )
 
     def _kept(self, entry: AtEntry, cookie: int, ticks: Ticks) -> Keeping:
-        """Return the program that runs at the entry.
+        """Prepare the program that keeps values at the function's entry for this one, which is at
+        its return.
+
+        Args:
+            entry: the program at the entry, and the map that it writes.
+            cookie: returned by get_attach_cookie.
+            ticks: the clock of ktime_get_ns.
 
         Raises:
             Unsupported: one of both programs is not compiled for this machine.
@@ -475,15 +584,23 @@ class _Site:
         return Keeping(program, entry.kept, view)
 
     def placed(self) -> None:
-        """The probe is registered."""
-        place, address = self._place, self.probe.address or 0
+        """Tell the program its address, once the probe is registered.
+
+        Raises:
+            ProgramError: its context is a list of arguments, and nothing says how many there are.
+        """
+        place = self._place
+        address = self.probe.address or 0
         place.function = address if place.returns or self._owner.is_entry(address) else 0
         if self._listed is not None:
             parameters = self._debug.parameters(address)
             if parameters is None:
-                raise ProgramError("its section has the arguments and the result in one list, and debug information "
-                                   "does not say how many arguments the function has", program=self.probe.symbol,
-                                   hint="use SEC(\"kretprobe/function\"), or a guest with debug information")
+                raise ProgramError(
+                    "its section has the arguments and the result in one list, and debug "
+                    "information does not say how many arguments the function has",
+                    program=self.probe.symbol,
+                    hint="use SEC(\"kretprobe/function\"), or a guest with debug information",
+                )
             self._listed.count = len(parameters)
         if (made := self._host or self._guest) is not None:
             made.at(address, place.function, place.cookie())
@@ -493,11 +610,15 @@ class _Site:
             self.why_python = str(self.probe._owner.optimizer.never(self.probe._point))
 
     def _compiled_hit(self, _: object, regs: Regs) -> int:
+        """Run the compiled program at a hit that the core serves."""
         assert self._host is not None
         self._host.run(regs.pc)
         return 0
 
     def _keep(self, instance: Any, regs: Regs) -> None:
+        """Run the entry's program at an entry that the core serves, and keep what it leaves in the
+        instance.
+        """
         assert self._keeping is not None
         instance.data = self._keeping.begin(regs.pc)
 
@@ -514,16 +635,18 @@ class _Site:
         self._host.run(regs.pc)
 
     def _hit_in_guest(self, probe: Probe, regs: Regs) -> int:
+        """Run the program here, at a hit where the guest has stopped all the same."""
         assert self._guest is not None
         self._guest.look()
         return self._hit(probe, regs)
 
     def _settle(self) -> None:
-        """Have what programs in the guest have put into maps that this one uses, too."""
+        """Fetch what programs in the guest have put into maps that this one uses."""
         for m in self._maps:
             m.settle()
 
     def _hit(self, probe: Probe, regs: Regs) -> int:
+        """Run the program in its engine at a hit (a pre_handler)."""
         self._settle()
         place = self._place
         place.regs = regs
@@ -532,16 +655,22 @@ class _Site:
         return DIVERTED if place.overridden else 0
 
     def _returned(self, instance: Any, regs: Regs) -> None:
+        """Run the program in its engine at a return (a return probe's handler)."""
         self._settle()
         self._place.regs = regs
         self._engine.run(self._contexts.of(regs), self._place, self._print)
 
     def _entered(self, instance: KretprobeInstance, regs: Regs) -> int:
-        """Run a session's program at the entry, or keep the arguments for a program at the return.
+        """Serve a function's entry: run a session's program, or keep the arguments for one at the
+        return.
+
+        Returns:
+            1: the return is not to be followed.
         """
         self._settle()
         place = self._place
-        place.regs, place.returns = regs, False
+        place.regs = regs
+        place.returns = False
         if self._listed is not None:
             instance.data["arguments"] = self._listed.arguments(regs)
         if not self._where.session:
@@ -553,16 +682,27 @@ class _Site:
         """Run the program at the return of a call that was followed."""
         self._settle()
         place = self._place
-        place.regs, place.returns = regs, True
+        place.regs = regs
+        place.returns = True
         self._in_session(instance, regs)
 
     def _in_session(self, instance: KretprobeInstance, regs: Regs) -> int:
-        """Run the program with this call's cookie; what it returns."""
+        """Run the program with this call's cookie.
+
+        Args:
+            instance: the call's; its data keep the cookie between entry and return.
+            regs: the registers.
+
+        Returns:
+            The program's result.
+        """
         session = self._session
         if self._listed is None:
             context = self._contexts.of(regs)
         else:
-            context = self._listed.of_call(instance.data["arguments"], regs if self._place.returns else None)
+            context = self._listed.of_call(
+                instance.data["arguments"], regs if self._place.returns else None
+            )
         if session is None:
             return self._engine.run(context, self._place, self._print)
         session.block.view[:8] = instance.data.get("cookie", bytes(8))

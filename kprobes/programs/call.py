@@ -1,5 +1,5 @@
-"""Describes helpers: the kinds of their arguments and of their results, and what a run of a program
-gives to them.
+"""Helpers as they are described: kinds of arguments and results, and what a run of a program gives
+them.
 """
 
 from __future__ import annotations
@@ -50,19 +50,20 @@ class Ret(Enum):
 
 
 class RunPlace(Protocol):
-    """The place where a program runs: the guest at a probe, or none at all (a test run)."""
+    """Where a program runs: the guest at a probe, or none at all (a test run)."""
 
     @property
-    def cpu(self) -> int: ...
+    def cpu(self) -> int:
+        """The number of the CPU."""
 
     def read(self, addr: int, size: int) -> bytes:
-        """Guest memory. KprobeError: not mapped."""
+        """Return guest memory. Raises KprobeError where it is not mapped."""
 
     def clock(self) -> int:
         """Return the machine's clock, in ns."""
 
     def pid_tgid(self) -> int:
-        """tgid << 32 | pid of the guest's task."""
+        """Return tgid << 32 | pid of the guest's task."""
 
     def comm(self) -> bytes:
         """Return the name of the guest's task, at most 15 bytes."""
@@ -71,7 +72,9 @@ class RunPlace(Protocol):
         """Return addresses, innermost first, beginning with the probed address."""
 
     def override(self, value: int) -> None:
-        """The probed function is not run; it returns `value`. KprobeError: not here."""
+        """Have the probed function skipped, and `value` returned. Raises KprobeError where that
+        cannot be.
+        """
 
     def func_ip(self) -> int:
         """Return the address of the function that was probed at its entry or return; 0 for a probe
@@ -92,13 +95,20 @@ class RunPlace(Protocol):
         """Return True where the function has returned."""
 
     def symbol(self, addr: int) -> tuple[str, int, int, str] | None:
-        """(name, bytes behind it, its size or 0, its module or "") of the guest's symbol that
-        covers an address; None: there is none.
+        """Return (name, bytes behind it, size or 0, module or "") of the symbol at an address;
+        None: none is.
         """
 
 
 class ProgramRun(Protocol):
-    """A run of a program, as helpers see it."""
+    """A run of a program, as helpers see it.
+
+    Attributes:
+        place: where it runs.
+        maps: by the address that LDDW loads.
+        order: byte order of the program's memory.
+        rounds: rounds of loops that have asked whether they may go on.
+    """
 
     place: RunPlace
     maps: Mapping[int, Map]  # Map.address -> map
@@ -106,27 +116,32 @@ class ProgramRun(Protocol):
     rounds: int  # of loops that asked whether they may go on
 
     def read(self, addr: int, size: int) -> bytes:
-        """Memory of the program: its stack, map values, records, the context."""
+        """Return memory of the program: of its stack, map values, records, the context."""
 
-    def write(self, addr: int, data: bytes) -> None: ...
+    def write(self, addr: int, data: bytes) -> None:
+        """Write memory of the program."""
     def own(self, addr: int, size: int) -> bytes | None:
-        """Up to `size` bytes of the program's memory from an address on, as far as what it points
-        into goes.
+        """Return up to `size` bytes of the program's memory from an address on.
 
-        None: the address is none of the program's.
+        They end where the value, record or frame does that the address is in.
+
+        Returns:
+            The bytes; None: the address is none of the program's.
         """
 
     def check(self, addr: int, size: int) -> None:
-        """Raises where the program may not write so many bytes; before a helper makes them."""
+        """Check that the program may write so many bytes, before a helper makes them. Raises if
+        not.
+        """
 
     def grant(self, addr: int, size: int) -> None:
-        """The program may access a record from now on."""
+        """Let the program access a record from now on."""
 
     def revoke(self, addr: int) -> None:
-        """The record is not the program's any more."""
+        """Take a record away from the program."""
 
     def printed(self, text: str) -> None:
-        """trace_printk said this."""
+        """Take a line of trace_printk."""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""A program ready to be verified and run: what the loader makes, and what verifier, interpreter and
+"""A program ready to be verified and run: what loaders make, and verifier, interpreter and
 compilers read.
 """
 
@@ -22,7 +22,14 @@ CONTEXT_SIZE: Final = 1024
 
 @frozen
 class CodeLine:
-    """A line of source: file name, number from 1, column from 1 (0: unknown), its text."""
+    """A line of source.
+
+    Attributes:
+        file: its name.
+        number: of the line, from 1.
+        column: from 1; 0: unknown.
+        text: of the line.
+    """
 
     file: str
     number: int
@@ -34,7 +41,9 @@ class CodeLine:
 
 
 class Asked(IntEnum):
-    """The number of the guest's types that an instruction depends on, as objects count them."""
+    """Kinds of TypeRelocation: which number about the guest's types is asked for, as Linux counts
+    them.
+    """
 
     OFFSET = 0
     SIZE = 1
@@ -72,7 +81,9 @@ class TypeRelocation:
     size: int
 
     def __str__(self) -> str:
-        return self.type + "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in self.path)
+        return self.type + "".join(
+            f"[{one}]" if isinstance(one, int) else f".{one}" for one in self.path
+        )
 
 
 @frozen(eq=False)  # its maps would be compared entry by entry
@@ -121,13 +132,22 @@ class Code:
     order: Order = "little"
 
     def line(self, pc: int) -> CodeLine | None:
-        """The source line of a slot: of the nearest before it in the same function that has one."""
+        """Return the source line of a slot: of the nearest before it in the same function that has
+        one.
+        """
         start = max((s for s in self.functions if s <= pc), default=0)
         at = max((s for s in self.lines if start <= s <= pc), default=None)
         return None if at is None else self.lines[at]
 
     def error(self, reason: str, pc: int | None = None, hint: str = "") -> ProgramError:
-        """An error about this program; with `pc`, it names the instruction and its source line."""
+        """Return an error about this program.
+
+        Args:
+            reason: what is wrong, as a clause.
+            pc: slot of the instruction, which the error then shows, with its source line; None: of
+                no one.
+            hint: what to do.
+        """
         inside = pc is not None and 0 <= pc < len(self.instructions)
         line = self.line(pc) if pc is not None and inside else None
         text = disassemble(self.instructions[pc]) if pc is not None and inside else ""

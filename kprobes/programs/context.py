@@ -4,9 +4,16 @@ Words 0 to 103 are the guest's first 104 registers in the order of `Registers.na
 of wider ones the lower 64 bits. Words 104 to 127 mean the same on every architecture, so that one
 object serves all guests:
 
-    104 PC   105 SP   106 return value   107 return address   108 frame pointer (0 where there is none)
-    109 bits of a word of the guest (32, 64)   110 1 where the guest is big-endian   111 number of registers
-    112 .. 127 integer arguments 1 to 16 at function entry, by the calling convention: registers or stack words
+    104 PC
+    105 SP
+    106 return value
+    107 return address
+    108 frame pointer (0 where there is none)
+    109 bits of a word of the guest (32, 64)
+    110 1 where the guest is big-endian
+    111 number of registers
+    112 .. 127 integer arguments 1 to 16 at function entry, by the calling convention: registers or
+        stack words
 
 Words between the last register and 104 are of no architecture: a program that reads them is refused
 where it is attached.
@@ -47,7 +54,12 @@ class WordSource:
 
 
 def source(arch: Arch, word: int) -> WordSource | None:
-    """Return the source of a word of the context; None: this architecture has none."""
+    """Return where a word of the context comes from; None: this architecture has no such word.
+
+    Args:
+        arch: the guest's.
+        word: its number, from 0 to 127.
+    """
     names, abi = arch.regs.names, arch.abi
     if word < UNIFORM:
         return WordSource(register=names[word]) if word < len(names) else None
@@ -75,7 +87,10 @@ def source(arch: Arch, word: int) -> WordSource | None:
 
 
 def reader(arch: Arch, word: int) -> Callable[[Regs], int]:
-    """Reads a word from registers at a report; 0 where the guest has no such memory or word."""
+    """Return a function that reads a word of the context from registers at a hit.
+
+    It gives 0 where the guest has no such word, or memory.
+    """
     where = source(arch, word)
     if where is None or where.value >= 0:
         constant = where.value if where else 0
@@ -92,7 +107,9 @@ def reader(arch: Arch, word: int) -> Callable[[Regs], int]:
 
 
 def _quietly(read: Callable[[Regs], int]) -> Callable[[Regs], int]:
-    """A guest whose stack pointer is bad has no arguments there; that is not the program's failure.
+    """Return a function that gives 0 where another one fails.
+
+    A guest whose stack pointer is bad has no arguments there; that is not the program's failure.
     """
     def quiet(regs: Regs) -> int:
         try:

@@ -1,8 +1,8 @@
-"""Maps in a guest's memory: who has changed them, and what goes over.
+"""Copies of maps in a guest's memory: which side has changed, and what is copied over.
 
-While the guest runs its copies are the true ones. Between runs Python's maps are, and at a stop
-those that somebody has settled. A guest can write over its copies: what comes of a ring or a hash
-table is looked at before it is believed.
+While the guest runs its copies are the true ones. Between runs Python's maps are, and so they are
+at a stop once they are settled. A guest can write over its copies: what comes of a ring or a hash
+table is checked before it is believed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,34 @@ PAGE: Final = 4096
 
 
 class CopiedMemory(Protocol):
-    """A guest's."""
+    """A guest's memory.
+
+    Attributes:
+        read: (address, size) -> bytes.
+        write: (address, bytes) writes.
+    """
 
     read: Callable[[int, int], bytes]
     write: Callable[[int, bytes], None]
-    def fresh(self, size: int) -> int: ...
+    def fresh(self, size: int) -> int:
+        """Return the address of `size` new bytes of guest memory, zeroed."""
 
     @property
-    def there(self) -> bool: ...
+    def there(self) -> bool:
+        """True while the guest still exists."""
 
 
 class Whole:
     """A copy that is compared, and read, as a whole."""
 
     def __init__(self, memory: CopiedMemory, at: int, m: Map) -> None:
+        """Prepare for a copy that is all zeros.
+
+        Args:
+            memory: the guest's.
+            at: address of the copy.
+            m: the map.
+        """
         self._memory = memory
         self._at = at
         self._map = m
@@ -52,10 +66,12 @@ class Whole:
                 self._memory.write(self._at + at, bytes(piece))
 
     def pull(self) -> None:
-        """Read what the guest may have changed; a table that something else than programs has
-        written to is emptied.
+        """Read what the guest may have changed.
+
+        A hash table that cannot have been left so by programs is emptied.
         """
-        raw, m = self._memory.read(self._at, len(self._both)), self._map
+        raw = self._memory.read(self._at, len(self._both))
+        m = self._map
         changed = raw != self._both
         self._both[:] = m.block.view[:len(self._both)] = raw
         if changed and isinstance(m, Hash) and not sound(m):
@@ -66,12 +82,20 @@ class Records:
     """A ring's copy: the header, and the records that are new."""
 
     def __init__(self, memory: CopiedMemory, at: int, m: Ring) -> None:
+        """Prepare for a copy that is all zeros.
+
+        Args:
+            memory: the guest's.
+            at: address of the copy.
+            m: the ring.
+        """
         self._memory = memory
         self._at = at
         self._map = m
         self._both = self._words(bytes(RING))  # headers; data behind the producer are nobody's
 
     def _words(self, raw: bytes) -> list[int]:
+        """Return the words of a header."""
         order: Any = self._map.spec.order
         return [int.from_bytes(raw[at:at + 8], order) for at in range(0, RING, 8)]
 
@@ -86,8 +110,8 @@ class Records:
             self._both = mine
 
     def pull(self) -> None:
-        """Read what the guest has recorded; nothing where something else than programs has written
-        there.
+        """Read what the guest has recorded; nothing where the header cannot have been left so by
+        programs.
         """
         raw = self._memory.read(self._at, RING)
         theirs = self._words(raw)
@@ -102,15 +126,21 @@ class Records:
         self._both = theirs
 
     def _sound(self, theirs: list[int]) -> bool:
-        """Return True if programs may have left such a header."""
+        """Return True if programs may have left such a header. theirs: its words."""
         both, ours = self._both, (CONSUMER, PRODUCER, LOST)
         return (all(both[n] <= theirs[n] < 1 << 63 for n in ours)
                 and 0 <= theirs[PRODUCER] - theirs[CONSUMER] <= self._map.size
                 and all(theirs[n] == both[n] for n in range(MASK, RING // 8) if n not in ours))
 
     def _between(self, old: list[int], new: list[int]) -> list[tuple[int, int]]:
-        """List the places of records that `new` has and `old` has not: (start, end)."""
-        start, size = max(old[PRODUCER], new[CONSUMER]), self._map.size
+        """Return (start, end) of the bytes of records that are between two headers.
+
+        Args:
+            old: words of the header before.
+            new: words of the header after.
+        """
+        start = max(old[PRODUCER], new[CONSUMER])
+        size = self._map.size
         length = min(max(new[PRODUCER] - start, 0), size)
         first = start & size - 1
         beyond = max(first + length - size, 0)
@@ -120,9 +150,20 @@ class Records:
 
 
 class MapCopy:
-    """A map in the guest. at: its address there. theirs: the guest has what is true."""
+    """The copy of a map in a guest.
+
+    Attributes:
+        at: its address there.
+        theirs: the guest's copy is the true one.
+    """
 
     def __init__(self, memory: CopiedMemory, m: Map) -> None:
+        """Make the copy, all zeros.
+
+        Args:
+            memory: the guest's.
+            m: the map.
+        """
         self._memory = memory
         self.at = memory.fresh(m.block.size)
         self._copy = (
@@ -132,14 +173,15 @@ class MapCopy:
         m.copies.append(self.pull)
 
     def push(self) -> None:
-        """The guest goes on: it has what is true from now on."""
+        """Make the guest's copy the true one, as the guest goes on."""
         if not self.theirs:
             self._copy.push()
             self.theirs = True
 
     def pull(self) -> None:
-        """Python has, as long as the guest stands still; while it runs for another thread, nothing
-        changes.
+        """Make Python's map the true one while the guest stands still.
+
+        Nothing changes while the guest runs for another thread, or exists no more.
         """
         if self.theirs and self._memory.there:
             with suppress(MachineBusy):

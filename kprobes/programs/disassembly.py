@@ -53,6 +53,7 @@ def disassemble(i: Instruction) -> str:
 
 
 def _arithmetic(i: Instruction) -> str:
+    """Return the line of an ALU or ALU64 instruction."""
     bits = 64 if i.cls == isa.ALU64 else 32
     if i.op == isa.END:
         kind = "be" if i.by_register else "le"
@@ -70,10 +71,12 @@ def _arithmetic(i: Instruction) -> str:
 
 
 def _second(i: Instruction) -> str:
+    """Return the second operand: a register, or a constant."""
     return f"r{i.src}" if i.by_register else str(i.imm)
 
 
 def _jump(i: Instruction) -> str:
+    """Return the line of a JMP or JMP32 instruction."""
     if i.op == isa.EXIT:
         return "exit"
     if i.op == isa.CALL and i.imm == isa.MISSING:
@@ -83,10 +86,12 @@ def _jump(i: Instruction) -> str:
         return f"call {kind}{i.imm:{'+' if i.src == isa.LOCAL else ''}}"
     if i.op == isa.JA:
         return f"ja {i.offset:+}" if i.cls == isa.JMP else f"ja32 {i.imm:+}"
-    return f"{_JMP_NAMES[i.op]}{'32' if i.cls == isa.JMP32 else ''} r{i.dst}, {_second(i)}, {i.offset:+}"
+    width = "32" if i.cls == isa.JMP32 else ""
+    return f"{_JMP_NAMES[i.op]}{width} r{i.dst}, {_second(i)}, {i.offset:+}"
 
 
 def _access(i: Instruction) -> str:
+    """Return the line of a load or store."""
     size = _SIZE_NAMES[i.opcode & 0x18]
     if i.cls == isa.LDX:
         return f"ldx{'s' if i.mode == isa.MEMSX else ''}{size} r{i.dst}, [r{i.src}{i.offset:+}]"
@@ -97,11 +102,14 @@ def _access(i: Instruction) -> str:
         return f"stx{size} {there}, r{i.src}"
     name = {isa.XCHG: "xchg", isa.CMPXCHG: "cmpxchg"}.get(i.imm)
     if name is None:
-        name = f"{_ATOMIC_NAMES.get(i.imm & ~isa.FETCH, hex(i.imm & isa.U32))}{'_fetch' if i.imm & isa.FETCH else ''}"
+        name = _ATOMIC_NAMES.get(i.imm & ~isa.FETCH, hex(i.imm & isa.U32))
+        if i.imm & isa.FETCH:
+            name += "_fetch"
     return f"lock {name}{64 if size == 'dw' else 32} {there}, r{i.src}"
 
 
 def _loaded(i: Instruction) -> str:
+    """Return what LDDW loads."""
     if i.src in (isa.MAP_VALUE, isa.MAP_VALUE_FD):
         return f"{'map' if i.src == isa.MAP_VALUE else 'map_fd'}[{i.imm}].value{i.high:+}"
     names = {isa.MAP: f"map[{i.imm}]", isa.MAP_FD: f"map_fd[{i.imm}]", isa.CODE: f"code {i.imm:+}",

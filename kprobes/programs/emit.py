@@ -1,4 +1,6 @@
-"""LLVM IR of each instruction."""
+"""LLVM IR of each instruction. `w` is always the writer of the function; values are names of the
+IR.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,13 @@ _ATOMICS: Final = {
 
 
 def instruction(w: IrWriter, pc: int, i: Instruction) -> None:
-    """Write one instruction; of a jump, the way to where it leads, too."""
+    """Write one instruction; of a jump, the branch to its target, too.
+
+    Args:
+        w: writes the function.
+        pc: slot of the instruction.
+        i: the instruction.
+    """
     if i.cls in (isa.ALU, isa.ALU64):
         _swaps(w, i) if i.op == isa.END else _arithmetic(w, i)
     elif i.cls in (isa.JMP, isa.JMP32):
@@ -63,6 +71,7 @@ def instruction(w: IrWriter, pc: int, i: Instruction) -> None:
 # --- arithmetic
 
 def _arithmetic(w: IrWriter, i: Instruction) -> None:
+    """Write an ALU or ALU64 instruction, but for swaps."""
     bits = 64 if i.cls == isa.ALU64 else 32
     if i.op == isa.MOV:
         w.put(i.dst, _moved(w, i, bits), bits)
@@ -86,14 +95,24 @@ def _arithmetic(w: IrWriter, i: Instruction) -> None:
 
 
 def _shifted(w: IrWriter, op: str, value: str, by: str) -> str:
-    """A shift of 64 bits by a register, in halves. By 31 less the distance modulo 32 and by 1: by
-    32 is no shift of a half.
+    """Write a shift of 64 bits by a register, in halves of 32 bits.
+
+    Bits that cross the halves are shifted by 31 less the distance modulo 32, and by 1: a shift of a
+    half by 32 has no meaning.
+
+    Args:
+        w: writes the function.
+        op: "shl", "lshr" or "ashr".
+        value: what is shifted.
+        by: the distance.
     """
     def half(bits: str) -> str:
         return w.emit(f"trunc i64 {bits} to i32")
 
     left = op == "shl"
-    low, high, distance = half(value), half(w.emit(f"lshr i64 {value}, 32")), half(by)
+    low = half(value)
+    high = half(w.emit(f"lshr i64 {value}, 32"))
+    distance = half(by)
     # the half that gets bits of the other, and that
     first, second = (high, low) if left else (low, high)
     inside = w.emit(f"and i32 {distance}, 31")
@@ -113,6 +132,7 @@ def _shifted(w: IrWriter, op: str, value: str, by: str) -> str:
 
 
 def _moved(w: IrWriter, i: Instruction, bits: int) -> str:
+    """Return the value that MOV or MOVSX moves."""
     if not i.by_register:
         return str(i.imm)
     if not i.offset:
@@ -121,8 +141,17 @@ def _moved(w: IrWriter, i: Instruction, bits: int) -> str:
 
 
 def _divided(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
-    """RFC 9669: by zero the quotient is 0 and the remainder the dividend; the least number by -1
-    wraps.
+    """Write a division as RFC 9669 has it.
+
+    By zero the quotient is 0 and the remainder the dividend; the least number divided by -1 wraps.
+
+    Args:
+        w: writes the function.
+        bits: of the numbers.
+        sign: "s" or "u".
+        remainder: the result is the remainder.
+        old: the dividend.
+        by: the divisor.
     """
     name = f"{sign}{'rem' if remainder else 'div'}"
     zero = w.emit(f"icmp eq i{bits} {by}, 0")
@@ -140,8 +169,9 @@ def _divided(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: s
 
 
 def _by_hand(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
-    """Emit a division or remainder where the target has no instruction for it, and LLVM would call
-    a function of a library's.
+    """Write a division by a function of support.c, where the target has no instruction for it.
+
+    LLVM would call a function of a library there. Arguments as in _divided(); `by` is not 0.
     """
     support.need(w.module, "rest" if remainder else "quotient")
     wide = []
@@ -164,13 +194,16 @@ def _by_hand(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: s
 
 
 def _swaps(w: IrWriter, i: Instruction) -> None:
-    value, to_big = w.get(i.dst, i.imm), i.by_register
+    """Write a byte swap, where the program's byte order needs one."""
+    value = w.get(i.dst, i.imm)
+    to_big = i.by_register
     if i.cls == isa.ALU64 or to_big != (w.module.target.program_order == "big"):
         value = w.reversed(value, i.imm)
     w.put(i.dst, value, i.imm)
 
 
 def _constant(w: IrWriter, pc: int, i: Instruction) -> str:
+    """Return what LDDW loads. Raises Unsupported where only an operating system has it."""
     if i.src == isa.VALUE64:
         return str(i.value)
     if i.src == isa.MAP:
@@ -186,6 +219,7 @@ def _constant(w: IrWriter, pc: int, i: Instruction) -> str:
 # --- jumps and calls
 
 def _jump(w: IrWriter, pc: int, i: Instruction) -> None:
+    """Write a jump, a call or the end."""
     if i.is_exit:
         w.do(f"ret i64 {w.get(0)}")
     elif i.op == isa.CALL:
@@ -205,6 +239,7 @@ def _jump(w: IrWriter, pc: int, i: Instruction) -> None:
 
 
 def _called(w: IrWriter, pc: int, i: Instruction) -> str:
+    """Write a call; return its result. Raises Unsupported for a call of a kernel's function."""
     if i.src == isa.BTF_CALL:
         raise Unsupported(f"instruction {pc} calls a function of an operating system's")
     if i.src == isa.LOCAL:
@@ -214,7 +249,16 @@ def _called(w: IrWriter, pc: int, i: Instruction) -> str:
 
 
 def call_local(w: IrWriter, entry: int, arguments: list[str]) -> str:
-    """Call another function of the program's."""
+    """Write a call of another function of the program's.
+
+    Args:
+        w: writes the function.
+        entry: slot where the called function begins.
+        arguments: values of r1 to r5.
+
+    Returns:
+        The result.
+    """
     value = w.emit(f"call i64 @f{entry}({', '.join(f'i64 {a}' for a in arguments)}, ptr %env)")
     if not w.module.target.alone:  # where there is nobody to call that could fail
         end_if_failed(w)
@@ -222,7 +266,13 @@ def call_local(w: IrWriter, entry: int, arguments: list[str]) -> str:
 
 
 def call_helper(w: IrWriter, number: int, what: str = "call") -> str:
-    """Call a helper by the environment."""
+    """Write a call of a helper through the environment, with r1 to r5; return its result.
+
+    Args:
+        w: writes the function.
+        number: of the helper, or of what else the word has.
+        what: kind of the environment's word with its address.
+    """
     function = w.pointer(w.word((what, number)))
     value = w.emit(f"call i64 {function}({', '.join(f'i64 {w.get(n)}' for n in range(1, 6))})")
     end_if_failed(w)
@@ -230,10 +280,12 @@ def call_helper(w: IrWriter, number: int, what: str = "call") -> str:
 
 
 def end_if_failed(w: IrWriter) -> None:
-    """End the run where Python has raised something: behind each call of it, and of functions that
-    may call it.
+    """Write the end of the run, if a helper in Python has raised something.
+
+    It stands behind each call of one, and of functions that may call one.
     """
-    failed, onward = w.label(), w.label()
+    failed = w.label()
+    onward = w.label()
     word = w.emit(f"getelementptr i8, ptr %env, i64 {w.module.slot(FAILED)}")
     flag = w.emit(f"load i64, ptr {word}")
     raised = w.emit(f"icmp ne i64 {flag}, 0")
@@ -248,7 +300,9 @@ def end_if_failed(w: IrWriter) -> None:
 # --- memory
 
 def _loads(w: IrWriter, pc: int, i: Instruction) -> None:
-    place, bits = w.module.places.at(pc, i.src), 8 * i.size
+    """Write a load."""
+    place = w.module.places.at(pc, i.src)
+    bits = 8 * i.size
     context = w.module.context
     if place.kind is PlaceKind.CONTEXT and context is not None:
         value = context.load(w, place.offset + i.offset, i.size)
@@ -258,13 +312,16 @@ def _loads(w: IrWriter, pc: int, i: Instruction) -> None:
     else:
         value = w.load(w.address(pc, i.src, i.offset), bits)
         if i.mode == isa.MEMSX:
-            value, bits = w.emit(f"sext i{bits} {value} to i64"), 64
+            value = w.emit(f"sext i{bits} {value} to i64")
+            bits = 64
     w.put(i.dst, value, bits)
 
 
 def _atomic(w: IrWriter, pc: int, i: Instruction) -> None:
+    """Write an atomic operation."""
     bits = 8 * i.size
-    pointer, operand = w.address(pc, i.dst, i.offset), w.get(i.src, bits)
+    pointer = w.address(pc, i.dst, i.offset)
+    operand = w.get(i.src, bits)
     at_once = w.module.target.atomic and not w.module.target.swapped
     old = (_at_once if at_once else _in_steps)(w, i, bits, pointer, operand)
     if i.imm & isa.FETCH:
@@ -272,6 +329,7 @@ def _atomic(w: IrWriter, pc: int, i: Instruction) -> None:
 
 
 def _at_once(w: IrWriter, i: Instruction, bits: int, pointer: str, operand: str) -> str:
+    """Write an atomic operation by the target's own instruction; return the old value."""
     if i.imm == isa.CMPXCHG:
         pair = w.emit(
             f"cmpxchg ptr {pointer}, i{bits} {w.get(0, bits)}, i{bits} {operand} seq_cst seq_cst"
@@ -284,6 +342,9 @@ def _at_once(w: IrWriter, i: Instruction, bits: int, pointer: str, operand: str)
 
 
 def _in_steps(w: IrWriter, i: Instruction, bits: int, pointer: str, operand: str) -> str:
+    """Write an atomic operation as a load and a store, where only one thread runs; return the old
+    value.
+    """
     old = w.load(pointer, bits)
     if i.imm == isa.CMPXCHG:
         same = w.emit(f"icmp eq i{bits} {old}, {w.get(0, bits)}")

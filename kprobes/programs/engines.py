@@ -21,10 +21,18 @@ class ProgramEngine(Protocol):
     def run(
         self, context: bytes | bytearray, place: RunPlace, printed: Callable[[str], None] = ...
     ) -> int:
-        """r0 at the end, unsigned.
+        """Run the program.
 
         r1 is the context's address, r2 its length; behind it there are zeros up to CONTEXT_SIZE
         bytes.
+
+        Args:
+            context: the context; a bytearray is written back.
+            place: where it runs, for helpers.
+            printed: takes lines of trace_printk.
+
+        Returns:
+            r0 at the end, unsigned.
         """
 
 
@@ -53,7 +61,7 @@ def named(name: str, code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) 
 
 
 def check(name: str | None, code: Code) -> None:
-    """ProgramError: there is no engine of this name."""
+    """Check that there is an engine of a name, or that the name is None. Raises ProgramError."""
     if name is not None and name not in ENGINES:
         raise ProgramError(f"there is no engine {name!r} here", program=code.name,
                            hint=f"use one of {', '.join(ENGINES)}")

@@ -17,17 +17,28 @@ from .program import Program
 
 
 class FittedGuest(Protocol):
-    """The machine, as far as programs need it."""
+    """The machine, as far as these checks need it.
+
+    Attributes:
+        arch: the guest's architecture.
+        cpus: number of its CPUs.
+    """
 
     arch: Arch
     cpus: int
 
     @property
-    def cpu_regs(self) -> list[Regs]: ...
+    def cpu_regs(self) -> list[Regs]:
+        """The registers of each CPU."""
 
 
 def fits(code: Code, machine: FittedGuest) -> None:
-    """ProgramError: the program is for other contexts, or for fewer CPUs."""
+    """Check that a program is for contexts of this host, names only the guest's registers, and has
+    maps for all CPUs.
+
+    Raises:
+        ProgramError: it does not.
+    """
     if code.order != sys.byteorder:
         mine = "el" if sys.byteorder == "little" else "eb"
         raise code.error(
@@ -49,10 +60,14 @@ def fits(code: Code, machine: FittedGuest) -> None:
 
 
 def words(program: Program, machine: FittedGuest) -> list[int]:
-    """Return the words of the context that a program reads. ProgramError: one of them is of no
-    register of this guest.
+    """Return the numbers of the context's words that a program reads.
+
+    Raises:
+        ProgramError: one of them is no register of this guest.
     """
-    facts, code, arch = program.verify(), program.code, machine.arch
+    facts = program.verify()
+    code = program.code
+    arch = machine.arch
     hidden = {
         n: name for n, name in enumerate(arch.regs.names) if name not in machine.cpu_regs[0].names
     }
@@ -67,8 +82,8 @@ def words(program: Program, machine: FittedGuest) -> list[int]:
             f"reads word {missing[0]} of the context, which {arch.name} has not: "
             f"it has {len(arch.regs.names)} registers",
             pc,
-            "is it for another architecture? "
-            "PT_REGS_* and KPROBES_REG(ctx, <arch>_<name>) name what there is",
+            "is it for another architecture? PT_REGS_* and KPROBES_REG(ctx, <arch>_<name>) name "
+            "what there is",
         )
     at = next((pc for pc, word in reads.items() if word in hidden), None)
     if at is not None:

@@ -1,8 +1,8 @@
-"""Programs that run in the guest, in a detour: what they read of registers is in the frame that the
-detour has made on the guest's stack.
+"""Programs that run in the guest, in a detour.
 
-Nothing of the host's is asked, so a hit costs no stop. See guest.py for what such code is, and
-machine.detours for the frames.
+They read registers from the frame that the detour has made on the guest's stack. A hit asks nothing
+of the host, so it costs no stop. guest.py says what such code is, and machine.detours what frames
+are.
 """
 
 from __future__ import annotations
@@ -25,44 +25,67 @@ PC = ("pc", 0)
 
 
 class DetourFrame(Protocol):
-    """A detour's. above: bytes from the frame to where the stack pointer was. offset: where a
-    register is; None: nowhere.
-    """
+    """The frame of a detour."""
 
     @property
-    def above(self) -> int: ...
-    def offset(self, name: str) -> int | None: ...
+    def above(self) -> int:
+        """Bytes from the frame to where the stack pointer was."""
+    def offset(self, name: str) -> int | None:
+        """Return the offset of a register in the frame; None: it is not saved."""
 
 
 class DetourGuest(Protocol):
-    """A guest that has detours. reads: programs may read memory there."""
+    """A guest that has detours.
+
+    Attributes:
+        arch: its architecture.
+        reads: programs may read memory there.
+    """
 
     arch: Arch
     reads: bool
 
     @property
-    def saving(self) -> DetourFrame: ...
+    def saving(self) -> DetourFrame:
+        """The frame of its detours."""
 
 
 class FrameContext:
-    """The context of a program in a detour. reads: names of the registers that it reads, when the
-    IR is made.
+    """The context of a program in a detour, for the generator of IR.
+
+    Attributes:
+        reads: names of the registers that the program reads, once the IR is made.
     """
 
     def __init__(self, arch: Arch, frame: DetourFrame) -> None:
+        """Prepare.
+
+        Args:
+            arch: the guest's.
+            frame: the frame of its detours.
+        """
         self._arch = arch
         self._frame = frame
         self.reads: set[str] = set()
 
     def load(self, w: IrWriter, offset: int, size: int) -> str:
-        """Part of a word. The verifier lets no read pass that crosses words."""
+        """Return `size` bytes at an offset of the context. The verifier lets no read pass that
+        crosses words.
+
+        Raises:
+            Unsupported: it is read in a function that the program calls, or not saved by detours.
+        """
         if w.entry:
             raise Unsupported("a function of the program's own looks at the context",
                               hint="read what it needs in the program itself, or let it be inlined")
         return part(w, word(w, self._arch, self, offset // 8), offset % 8, size)
 
     def address(self, w: IrWriter) -> str:
-        """The frame's: nobody looks there by it."""
+        """Return the address that r1 has, which is the frame's; nothing is read by it.
+
+        Raises:
+            Unsupported: the program uses the context as memory.
+        """
         if w.module.places.escapes:
             raise Unsupported(
                 "it takes the context for memory",
@@ -71,9 +94,11 @@ class FrameContext:
         return "%a1"
 
     def sp(self, w: IrWriter) -> str:
+        """Return the stack pointer as it was before the detour."""
         return w.emit(f"and i64 {w.emit(f'add i64 %a1, {self._frame.above}')}, {self._arch.mask}")
 
     def linkage(self, w: IrWriter, index: int) -> str:
+        """Return the return address. index: number of the word, which is not used."""
         linkage = self._arch.linkage
         assert linkage is not None
         return (
@@ -83,12 +108,14 @@ class FrameContext:
         )
 
     def register(self, w: IrWriter, name: str, index: int) -> str:
+        """Return a register as it was before the detour. index: its number, which is not used."""
         name = self._arch.regs.aliases.get(name, name)
         if name == self._arch.regs.pc:
             return w.word(PC)
         return self.sp(w) if name == self._arch.regs.sp else self._saved(w, name)
 
     def _saved(self, w: IrWriter, name: str) -> str:
+        """Return a register from the frame. Raises Unsupported where detours do not save it."""
         at = self._frame.offset(name)
         if at is None:
             raise Unsupported(
@@ -103,8 +130,12 @@ class FrameContext:
 
 @frozen
 class Framed:
-    """A program for detours. text: machine code of (environment, frame). slots: the environment's
-    words after the header. reads: registers that must be in the frame.
+    """A program for detours.
+
+    Attributes:
+        text: machine code of a function of (environment, frame).
+        slots: what the environment's words after the header are.
+        reads: registers that must be in the frame.
     """
 
     text: bytes
@@ -113,8 +144,15 @@ class Framed:
 
 
 def compiled(code: Code, guest: DetourGuest, cleared: Mapping[int, int]) -> Framed:
-    """Return the program for detours. Unsupported: only the host can do it, or LLVM has no such
-    target.
+    """Compile a program for detours.
+
+    Args:
+        code: the program.
+        guest: where it runs.
+        cleared: first slot of a function -> bytes of its stack that are zero as it begins.
+
+    Raises:
+        Unsupported: only the host can do it, or LLVM has no such target.
     """
     around = FrameContext(guest.arch, guest.saving)
     text, slots = _compiled(code, guest.arch, cleared, around, asks=True)
@@ -125,8 +163,8 @@ def compiled(code: Code, guest: DetourGuest, cleared: Mapping[int, int]) -> Fram
 
 
 def asked(arch: Arch) -> bytes:
-    """Return the function by which programs have the host read: where it is called, the guest
-    stops.
+    """Return the machine code of a function that does nothing: where it is called the guest stops,
+    and the host reads memory for the program.
     """
     return machine_code(NOTHING, arch)
 

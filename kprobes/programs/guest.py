@@ -1,12 +1,11 @@
 """Programs as code of the guest's own: compiled for its architecture, put into its memory with
 their maps, and run there.
 
-For guests that must not stop at every hit, such as remote ones. What lies in maps and in the
-context is the same bytes as on the host, in the program's byte order; where the guest's is another
-its code swaps. Only the environment is in the guest's. The program has its maps to itself: push()
-and pull() copy them. Helpers that are not machine code are the host's, and programs with them are
-refused; guest memory is read where `readable` says that there is some, since a fault there would be
-the guest's.
+For guests that must not stop at every hit, such as remote ones. Maps and the context have the same
+bytes as on the host, in the program's byte order; where the guest's is another its code swaps. Only
+the environment is in the guest's byte order. The program has its maps to itself: push() and pull()
+copy them. Programs are refused whose helpers are not machine code, as those are the host's. Guest
+memory is read where `readable` says that there is some, since a fault there would be the guest's.
 """
 
 from __future__ import annotations
@@ -30,8 +29,12 @@ if TYPE_CHECKING:
     from .verifier import Facts
 
 
-_BASE, _PAGE = 1 << 28, 1 << 14  # where code goes, and its alignment: of the largest pages
-_CONTEXT, _SIZE, _RESULT = ("context", 0), ("size", 0), ("result", 0)
+# where code goes, and its alignment: of the largest pages
+_BASE = 1 << 28
+_PAGE = 1 << 14
+_CONTEXT = ("context", 0)
+_SIZE = ("size", 0)
+_RESULT = ("result", 0)
 _PARAMETERS: Final = (_CONTEXT, _SIZE, _RESULT)  # the first words of the environment
 
 
@@ -40,23 +43,37 @@ class ProgramMachine(Protocol):
 
     arch: Arch
 
-    def alloc(self, size: int) -> int: ...
-    def free(self, addr: int) -> None: ...
-    def read(self, addr: int, size: int) -> bytes: ...
-    def write(self, addr: int, data: bytes) -> None: ...
-    def map(self, addr: int, size: int, perms: str = ...) -> None: ...
-    def call(self, function: int, *args: int) -> int: ...
+    def alloc(self, size: int) -> int:
+        """Return the address of `size` new bytes of guest memory."""
+    def free(self, addr: int) -> None:
+        """Give back what alloc() gave."""
+    def read(self, addr: int, size: int) -> bytes:
+        """Return guest memory."""
+    def write(self, addr: int, data: bytes) -> None:
+        """Write guest memory."""
+    def map(self, addr: int, size: int, perms: str = ...) -> None:
+        """Map guest memory at an address."""
+    def call(self, function: int, *args: int) -> int:
+        """Call a guest function; return its result."""
 
 
 def compiled(
     code: Code, arch: Arch, facts: Facts | None = None
 ) -> tuple[bytes, tuple[tuple[str, int], ...]]:
-    """(machine code, words of the environment after the header) of a program for guests of an
-    architecture.
+    """Compile a program for guests of an architecture.
 
-    It is called with the address of the environment. facts: of the verifier, which is asked if they
-    are not given. ProgramError: it is not safe. Unsupported: LLVM has no such target, or the
-    program does what only the host can.
+    Args:
+        code: the program.
+        arch: the architecture.
+        facts: of the verifier; None: it is asked.
+
+    Returns:
+        (machine code, what the environment's words after the header are). The code is called with
+        the address of the environment.
+
+    Raises:
+        ProgramError: the program is not safe.
+        Unsupported: LLVM has no such target, or only the host can do what the program does.
     """
     if facts is None:
         from .verifier import verify
@@ -73,6 +90,20 @@ def _compiled(
     parameters: Sequence[Slot] = (),
     asks: bool = False,
 ) -> tuple[bytes, tuple[Slot, ...]]:
+    """Compile a program for a guest.
+
+    Args:
+        code: the program.
+        arch: the guest's.
+        cleared: first slot of a function -> bytes of its stack that are zero as it begins.
+        context: where the context's words are; None: it is memory.
+        parameters: words of the environment with the context, its size and the result; none for
+            detours.
+        asks: the host is asked for memory that may not be there.
+
+    Returns:
+        (machine code, what the environment's words after the header are).
+    """
     llvm = known(arch)
     target = CodeTarget(
         bits=arch.bits,
@@ -131,7 +162,10 @@ def machine_code(text: str, arch: Arch) -> bytes:
 class PlacedProgram:
     """A program in a guest's memory.
 
-    readable: (first address, bytes) of guest memory that the program may read by probe_read.
+    Attributes:
+        entry: address of its code.
+        maps: addresses of its maps.
+        environment: address of its environment.
     """
 
     def __init__(
@@ -141,6 +175,19 @@ class PlacedProgram:
         facts: Facts | None = None,
         readable: Sequence[tuple[int, int]] = (),
     ) -> None:
+        """Compile a program, and put it into the guest.
+
+        Args:
+            code: the program.
+            machine: the guest.
+            facts: of the verifier; None: it is asked.
+            readable: (first address, bytes) of guest memory that the program may read by
+                probe_read.
+
+        Raises:
+            ProgramError: the program is not safe.
+            Unsupported: it cannot run in the guest.
+        """
         self._code = code
         self._machine = machine
         text, self._slots = compiled(code, machine.arch, facts)
@@ -162,7 +209,7 @@ class PlacedProgram:
         self.push()
 
     def _place(self, text: bytes) -> int:
-        """Put the code into memory of its own, at the first address of some that is free."""
+        """Map memory for the code at the first free address from 1 << 28 on, and write it there."""
         size = -(-len(text) // _PAGE) * _PAGE
         for base in range(_BASE, _BASE << 1, _BASE >> 8):
             try:
@@ -174,11 +221,13 @@ class PlacedProgram:
         raise NoMemory(f"no room for {len(text)} bytes of code", hint="unmap something")
 
     def _value(self, slot: tuple[str, int]) -> int:
+        """Return a word of the environment."""
         kind, number = slot
         known = {"context": self._context, "size": CONTEXT_SIZE, "blocks": self._table}
         return self.maps[number] if kind in ("map", "value") else known.get(kind, 0)
 
     def _words(self, values: Sequence[int]) -> bytes:
+        """Return the bytes of words in the guest's byte order."""
         return b"".join(value.to_bytes(8, self._order) for value in values)
 
     def push(self) -> None:
@@ -192,8 +241,16 @@ class PlacedProgram:
             m.block.view[:] = self._machine.read(address, m.block.size)
 
     def run(self, context: bytes | bytearray = b"") -> int:
-        """Run it in the guest on this context; r0."""
-        machine, words = self._machine, self.environment + 8 * HEADER
+        """Run the program in the guest.
+
+        Args:
+            context: the context; a bytearray is written back.
+
+        Returns:
+            r0 at the end.
+        """
+        machine = self._machine
+        words = self.environment + 8 * HEADER
         machine.write(self._context, bytes(context).ljust(CONTEXT_SIZE, b"\0"))
         machine.write(words + 8 * self._slots.index(_SIZE), self._words([len(context)]))
         machine.call(self.entry | known(machine.arch).mode, self.environment)

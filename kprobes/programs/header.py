@@ -19,8 +19,8 @@ def bpf_header() -> str:
 
 
 def registers() -> str:
-    """Return the text of <kprobes/registers.h>: the number of each register of each architecture in
-    struct pt_regs.
+    """Return the text of <kprobes/registers.h>: each register's number in struct pt_regs, for each
+    architecture.
     """
     out = ["enum {"]
     for name in arch.names():
@@ -31,8 +31,11 @@ def registers() -> str:
 
 
 def has(names: Sequence[str], register: str) -> bool:
-    """Return True where a register, as KPROBES_REG() names it, is what it is on the guest with
-    these registers: one of the same.
+    """Return True where a register, as KPROBES_REG() names it, is the guest's.
+
+    Args:
+        names: of the guest's registers.
+        register: `ARCH_NAME`.
     """
     owner = max(
         (name for name in arch.names() if register.startswith(f"{name}_")), key=len, default=None

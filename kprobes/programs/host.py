@@ -101,7 +101,11 @@ def compiled(code: Code, facts: Facts) -> HostCode:
 
 @cache
 def load(code: bytes) -> int:
-    """Make machine code executable; its address. The same code is there once."""
+    """Make machine code executable in this process; code of the same bytes is there once.
+
+    Returns:
+        Its address.
+    """
     page = mmap.mmap(-1, -(-len(code) // mmap.PAGESIZE) * mmap.PAGESIZE)
     page.write(code)
     start = ctypes.addressof(ctypes.c_char.from_buffer(page))
@@ -122,38 +126,49 @@ def address_of(function: Any) -> int:
 
 
 class HostCall:
-    """A run as helpers see it, of code that the verifier has seen: its memory is not checked again.
+    """A run of compiled code, as helpers see it (a ProgramRun). The verifier has checked its
+    accesses.
     """
 
     def __init__(self, code: Code, place: RunPlace, printed: Callable[[str], None]) -> None:
+        """Prepare.
+
+        Args:
+            code: the program.
+            place: where it runs.
+            printed: takes lines of trace_printk.
+        """
         self.maps: Mapping[int, Map] = ByAddress(code.maps)
         self.order = code.order
         self.place = place
         self.printed = printed
 
     def read(self, addr: int, size: int) -> bytes:
+        """Return memory of this process."""
         return ctypes.string_at(addr, size)
 
     def write(self, addr: int, data: bytes) -> None:
+        """Write memory of this process."""
         ctypes.memmove(addr, data, len(data))
 
     def own(self, addr: int, size: int) -> None:
-        """Say nothing: the verifier has told which addresses are the program's, see Inlined."""
+        """Return None: the verifier has told which addresses are the program's, see Inlined."""
 
     def check(self, addr: int, size: int) -> None:
-        """Nothing: the verifier has."""
+        """Do nothing: the verifier has checked it."""
 
     grant = check
 
     def revoke(self, addr: int) -> None:
-        """Nothing: the verifier has."""
+        """Do nothing: the verifier has checked it."""
 
 
 class HostEngine:
     """Runs one program as host code. See engines.ProgramEngine."""
 
     def __init__(self, code: Code, facts: Facts | None = None, size: int = CONTEXT_SIZE) -> None:
-        """
+        """Compile a program.
+
         Args:
             code: the program.
             facts: of the verifier, which is asked if they are not given: host code checks nothing.
@@ -178,7 +193,7 @@ class HostEngine:
         place: RunPlace,
         printed: Callable[[str], None] = lambda text: None,
     ) -> int:
-        """r0 at the end, unsigned. Raises what helpers raise."""
+        """Run the program, as ProgramEngine.run() does. Raises what helpers raise."""
         size = self._size
         assert len(context) <= size, "r2 would be more than the verifier has walked with"
         environment, block = (
@@ -198,14 +213,13 @@ class HostEngine:
 
 
 class Environment:
-    """The words of one program.
+    """The environment of one program: words that its code reads. environment[slot] gives one.
 
     Attributes:
-        call: the run, as helpers see it; set by whoever runs the program.
+        call: the run, as helpers see it; set before each run.
         error: raised by a helper in run(), or None.
+        words: the words, header included.
         address: of the words.
-        failed: called with what a helper raises if run() does not wait for it.
-        report: called with True and False before and after each helper in Python.
     """
 
     def __init__(
@@ -217,6 +231,16 @@ class Environment:
         failed: Callable[[BaseException], None] | None = None,
         report: Callable[[bool], None] = lambda begins: None,
     ) -> None:
+        """Make the words.
+
+        Args:
+            code: the program.
+            host: its compiled code.
+            words: words whose values are known already; the others are made here.
+            call: the run, as helpers see it; None: it is set later.
+            failed: called with what a helper raises outside of run(); None: `error` has it.
+            report: called with True before each helper in Python, and with False behind it.
+        """
         self.call: Any = call
         self.error: BaseException | None = None
         self._failed = failed
@@ -233,6 +257,7 @@ class Environment:
         self.address = ctypes.addressof(self.words)
 
     def _value(self, code: Code, host: HostCode, slot: Slot) -> int:
+        """Return the value of a word: a map's address, a callback's, or 0."""
         kind, number = slot
         if kind in ("map", "value"):
             return code.maps[number].address
@@ -249,7 +274,9 @@ class Environment:
         return 0
 
     def _helper(self, run: Callable[..., int]) -> Callable[..., int]:
-        """Return a callback: ctypes prints and forgets what it raises, so it must not."""
+        """Return a callback for a helper, which raises nothing: ctypes prints exceptions and
+        forgets them.
+        """
 
         def helper(*arguments: int) -> int:
             if self.error is not None:
@@ -278,8 +305,7 @@ class Environment:
             self.words[HEADER + self._slots.index(slot)] = value
 
     def fail(self, error: BaseException) -> None:
-        """A helper has raised something: the run ends where it is, and gives back what it has
-        reserved.
+        """End the run where it is, as a helper has raised something; discard its reserved records.
         """
         self.set(FAILED, 1)
         for ring in self._rings:
@@ -290,13 +316,23 @@ class Environment:
             self.error = error
 
     def run(self, context: int, size: int) -> int:
-        """Run the program on the memory at `context`; its result. Raises what a helper raised."""
-        outer, self._running = self._running, True
+        """Run the program on the memory at an address.
+
+        Args:
+            context: address of the context.
+            size: bytes of it.
+
+        Returns:
+            r0 at the end. What a helper has raised is raised.
+        """
+        outer = self._running
+        self._running = True
         try:
             result = int(_RUN(self.words[CODE])(self.address, context, size))
         finally:
             self._running = outer
-        error, self.error = self.error, None
+        error = self.error
+        self.error = None
         if error is not None:
             raise error
         return result

@@ -14,13 +14,14 @@ _FIELDS: Final = ("gettime", "counter", "ticks", "ns", "rate", "last")
 
 
 class HostClock:
-    """A struct clock. Threads must not read it at the same time: each machine has one of its own.
+    """A struct clock. Threads must not read one at the same time: each machine has its own.
 
     Attributes:
-        address: the structure's.
+        address: of the structure.
     """
 
     def __init__(self) -> None:
+        """Make the structure; the first reading calibrates it."""
         self._words = (ctypes.c_uint64 * len(_FIELDS))(_clock_gettime(), int(even_counter()))
         self.address = ctypes.addressof(self._words)
 

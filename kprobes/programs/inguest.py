@@ -1,8 +1,8 @@
-"""Programs at probes of machines that run them in the guest: their code, environments and maps in
-its memory.
+"""Programs at probes of machines that run them in the guest: code, environments and maps in its
+memory.
 
-Guest code is one thread's idea of memory: two threads of a process that add to one number at once
-may lose one of them; a kernel's processors take turns.
+Guest code does not lock: two threads of a process that add to one number at once may lose one of
+them; a kernel's processors take turns.
 """
 
 from __future__ import annotations
@@ -25,11 +25,16 @@ RUNS: Final = 2  # whole ones, after which nobody is in the code of a program wh
 
 
 class GuestMaps:
-    """The maps of all programs in one guest, and the code of those programs; told when the guest
-    runs.
+    """The maps of all programs in one guest, and the code of those programs.
+
+    Attributes:
+        environments: the programs.
+        running: the guest runs: its maps are the true ones.
+        table: address of the table of memory that programs may read.
     """
 
     def __init__(self, view: GuestCodeView) -> None:
+        """Put the table of readable memory into the guest."""
         self._view = view
         self._maps: dict[int, MapCopy] = {}  # by address here
         self._used: list[MapCopy] = []  # of programs whose code somebody may be in
@@ -47,29 +52,31 @@ class GuestMaps:
         view.write(self.table, b"".join(self.word(word) for word in words))
 
     def word(self, value: int) -> bytes:
+        """Return the bytes of a word in the guest's byte order."""
         return value.to_bytes(8, self._view.arch.order.value)
 
     def at(self, m: Map) -> int:
-        """Return the address of a map's copy."""
+        """Return the address of a map's copy, which is made if there is none."""
         if m.address not in self._maps:
             self._maps[m.address] = MapCopy(self._view, m)
         return self._maps[m.address].at
 
     @property
     def ask(self) -> int:
-        """Return the address that programs call to read memory which may not be there: a function,
-        or its descriptor.
+        """The address that programs call to read memory which may not be there: a function, or its
+        descriptor.
         """
         if not self._ask:
             view = self._view
             self._ask = view.asked(framed.asked(view.arch))
             if known(view.arch).described:
-                function, self._ask = self._ask, view.alloc(24)
+                function = self._ask
+                self._ask = view.alloc(24)
                 view.write(self._ask, b"".join(map(self.word, (function, 0, 0))))
         return self._ask
 
     def entry(self, text: bytes) -> int:
-        """Return the address of code."""
+        """Return the address of machine code in the guest, which is written there if it is new."""
         if text not in self._codes:
             at = self._codes[text] = self._view.fresh(len(text))
             self._view.write(at, text)
@@ -77,13 +84,18 @@ class GuestMaps:
         return self._codes[text]
 
     def add(self, one: InGuest, maps: Sequence[Map]) -> None:
-        """A program that uses these maps."""
+        """Enter a program.
+
+        Args:
+            one: the program.
+            maps: those that it uses, each of which has a copy.
+        """
         self.environments.append(one)
         one.copies = [self._maps[m.address] for m in maps]
         self._used = list(dict.fromkeys(self._used + one.copies))
 
     def push(self) -> None:
-        """The guest's maps are the true ones from now on."""
+        """Make the guest's maps the true ones, as the guest goes on."""
         if not self.running:
             self._used = list(
                 dict.fromkeys(copy for one in self.environments if one.used for copy in one.copies)
@@ -93,8 +105,9 @@ class GuestMaps:
             copy.push()
 
     def pull(self) -> None:
-        """Python's are."""
-        running, self.running = self.running, False
+        """Make Python's maps the true ones, as the guest has stopped."""
+        running = self.running
+        self.running = False
         if not running or not self._view.there:
             return
         for copy in self._used:
@@ -110,14 +123,18 @@ class InGuest:
 
     Attributes:
         probe: its probe, once that is made.
-        idle: runs of the guest that ended since it was registered.
+        idle: runs of the guest that have ended since the probe is gone.
         copies: of its maps.
-
-    Raises:
-        Unsupported: the program cannot run there.
+        text: its machine code.
+        reads: registers that must be in the detour's frame.
     """
 
     def __init__(self, program: Program, view: GuestCodeView) -> None:
+        """Put a program into the guest.
+
+        Raises:
+            Unsupported: the program cannot run there.
+        """
         self.probe: Any = None
         self.idle = 0
         self.copies = list[MapCopy]()
@@ -161,7 +178,9 @@ class InGuest:
 
     @property
     def used(self) -> bool:
-        """False where nobody is in its code any more."""
+        """True while some thread of the guest may be in its code: a while after its probe is gone,
+        too.
+        """
         return self.idle < RUNS or self.placed
 
     def at(self, address: int, function: int, cookie: int) -> None:
@@ -185,12 +204,12 @@ class InGuest:
         return self._runs
 
     def settle(self) -> None:
-        """Keep the count: the guest may end."""
+        """Read the count of runs from the guest, if that still exists."""
         if self._view.there:
             raw = self._view.read(self.environment + COUNT, 8)
             self._runs = int.from_bytes(raw, self._view.arch.order.value)
 
     def look(self) -> None:
-        """Python's maps are the true ones until the guest goes on."""
+        """Make Python's maps the true ones until the guest goes on."""
         for m in self._maps:
             m.settle()

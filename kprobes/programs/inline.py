@@ -1,7 +1,8 @@
 """Helpers that compiled code does by itself: those that a probe needs often and that are short.
 
 Each does what its Python in `meanings` does, on the same memory: see `maps` for how maps lie in it.
-What is not here is called.
+Other helpers are called. In all functions `w` writes the IR, and `pc` is the slot of the call;
+values are names of the IR.
 """
 
 from __future__ import annotations
@@ -45,22 +46,37 @@ _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
 
 
 class Inlined:
-    """The helpers of a program with these maps.
-
-    calls: what the verifier has found out about helpers' calls; formats are called by the slot of
-    their call then. guest: the environment tells where the guest's memory is. clock: what
-    ktime_get_ns is. HOST_CLOCK: the environment tells where the host's clock is, see hostclock;
-    INSTRUCTION_CLOCK: and where their number is; "": Python tells.
-    """
+    """The helpers that are put into the code of one program."""
 
     def __init__(self, maps: Sequence[Map], guest: bool = False, clock: str = "",
                  calls: Mapping[int, HelperCall] | None = None) -> None:
+        """Prepare.
+
+        Args:
+            maps: the program's.
+            guest: the environment tells where the guest's memory is, so that the code reads it.
+            clock: what ktime_get_ns is: HOST_CLOCK: the environment tells where the host's clock
+                is, see hostclock; INSTRUCTION_CLOCK: where the number of instructions is; "":
+                Python is called.
+            calls: what the verifier has found out about helpers' calls; helpers with formats are
+                then called by the slot of their call.
+        """
         self._maps = maps
         self._guest = guest
         self._clock = clock
         self._calls = calls
 
     def __call__(self, w: IrWriter, pc: int, number: int, /) -> str | None:
+        """Write a helper's code.
+
+        Args:
+            w: writes the function.
+            pc: slot of the call.
+            number: of the helper.
+
+        Returns:
+            The result; None: nothing is written, and the helper is to be called.
+        """
         if number in _WORDS:
             return w.word((_WORDS[number], 0))
         if number in _READS and self._guest:
@@ -87,7 +103,9 @@ class Inlined:
 
 
 def _may_loop(w: IrWriter) -> str:
-    """Count the rounds of all loops of one function together."""
+    """Write the count of rounds, of all loops of one function together; return 1 while they may go
+    on.
+    """
     counter = w.counter(ROUNDS)
     left = w.emit(f"load i64, ptr {counter}")
     w.do(f"store i64 {w.emit(f'sub i64 {left}, 1')}, ptr {counter}")
@@ -95,7 +113,7 @@ def _may_loop(w: IrWriter) -> str:
 
 
 def _call_slot(w: IrWriter) -> str:
-    """Count the followed calls, by the end of their stack in memory."""
+    """Write what counts the calls that are followed, by the end of their stack in memory."""
     top = w.emit(f"load i64, ptr {w.pointer(w.word(('followed_top', 0)))}")
     bytes_used = w.emit(f"sub i64 {top}, {w.word(('followed_base', 0))}")
     return w.emit(f"udiv exact i64 {bytes_used}, {FOLLOWED_CALL}")
@@ -120,8 +138,8 @@ def _format(w: IrWriter, pc: int, call: HelperCall) -> str:
     mixed = min((n for n, most in call.texts.items() if most == EITHER), default=None)
     if mixed is not None:
         raise Unsupported(
-            f"argument {mixed + 1} of bpf_{call.helper.name}()'s format is an address of the program's "
-            "own on one path, and a number on another",
+            f"argument {mixed + 1} of bpf_{call.helper.name}()'s format is an address of the "
+            "program's own on one path, and a number on another",
             hint="call it once for each of them; the interpreter tells them by their values",
         )
     return call_helper(w, pc, "format")
@@ -130,12 +148,15 @@ def _format(w: IrWriter, pc: int, call: HelperCall) -> str:
 # --- maps
 
 def _lookup(w: IrWriter, pc: int, m: Map) -> str | None:
+    """Write bpf_map_lookup_elem(); None: the map is of another type, or its entries are too large.
+    """
     if m.type in _ARRAYS:
         index, inside = _index(w, pc, m)
         return w.emit(f"select i1 {inside}, i64 {_value(w, m, index)}, i64 0")
     if not isinstance(m, Hash) or not keyed.fits(m):
         return None
-    table, out = KeyedTable(w, pc, m), Result(w)
+    table = KeyedTable(w, pc, m)
+    out = Result(w)
     entry = table.find()
     with_entry = out.unless(w.emit(f"icmp eq i64 {entry}, 0"), 0)
     w.begin(with_entry)
@@ -144,6 +165,8 @@ def _lookup(w: IrWriter, pc: int, m: Map) -> str | None:
 
 
 def _update(w: IrWriter, pc: int, m: Map) -> str | None:
+    """Write bpf_map_update_elem(); None: the map is of another type, or its entries are too large.
+    """
     if m.type in _ARRAYS and m.value_size <= COPIED:
         return _update_array(w, pc, m)
     return _update_hash(w, pc, m) if isinstance(m, Hash) and keyed.fits(m) else None
@@ -158,12 +181,13 @@ def _delete(w: IrWriter, pc: int, m: Map) -> str | None:
         m: the map.
 
     Returns:
-        The IR name of the result, 0 or ENOENT; None: the map is of another type, or its entries are too
-        large, and nothing is emitted.
+        The IR name of the result, 0 or ENOENT; None: the map is of another type, or its entries are
+        too large, and nothing is emitted.
     """
     if not isinstance(m, Hash) or not keyed.fits(m):
         return None
-    table, out = KeyedTable(w, pc, m), Result(w)
+    table = KeyedTable(w, pc, m)
+    out = Result(w)
     entry = table.find()
     w.begin(out.unless(w.emit(f"icmp eq i64 {entry}, 0"), ENOENT))
     table.remove()
@@ -171,14 +195,18 @@ def _delete(w: IrWriter, pc: int, m: Map) -> str | None:
 
 
 def _index(w: IrWriter, pc: int, m: Map) -> tuple[str, str]:
-    """(the key as an i64, whether it is one of the array's)"""
+    """Write what reads the key of an array.
+
+    Returns:
+        (the key as an i64, an i1: the array has it).
+    """
     key = w.load(w.address(pc, 2), 32)
     inside = w.emit(f"icmp ult i32 {key}, {m.max_entries}")
     return w.emit(f"zext i32 {key} to i64"), inside
 
 
 def _value(w: IrWriter, m: Map, index: str) -> str:
-    """Address of an array's value."""
+    """Write the address of an array's value."""
     if m.type is MapType.PERCPU_ARRAY and m.cpus > 1:
         cpu = w.word(("cpu", 0))
         index = w.emit(f"add i64 {w.emit(f'mul i64 {index}, {m.cpus}')}, {cpu}")
@@ -186,7 +214,9 @@ def _value(w: IrWriter, m: Map, index: str) -> str:
 
 
 def _update_array(w: IrWriter, pc: int, m: Map) -> str:
-    out, flags = Result(w), w.get(4)
+    """Write bpf_map_update_elem() on an array."""
+    out = Result(w)
+    flags = w.get(4)
     index, inside = _index(w, pc, m)
     w.begin(out.unless(w.emit(f"icmp ugt i64 {flags}, {EXIST}"), EINVAL))
     w.begin(out.unless(w.emit(f"xor i1 {inside}, true"), E2BIG))
@@ -196,7 +226,10 @@ def _update_array(w: IrWriter, pc: int, m: Map) -> str:
 
 
 def _update_hash(w: IrWriter, pc: int, m: Hash) -> str:
-    out, flags, found = Result(w), w.get(4), w.room(8)
+    """Write bpf_map_update_elem() on a hash table."""
+    out = Result(w)
+    flags = w.get(4)
+    found = w.room(8)
     w.begin(out.unless(w.emit(f"icmp ugt i64 {flags}, {EXIST}"), EINVAL))
     table = KeyedTable(w, pc, m)
     entry = table.find()
@@ -220,18 +253,27 @@ def _update_hash(w: IrWriter, pc: int, m: Hash) -> str:
 
 
 class Result:
-    """A value that several ways lead to."""
+    """A value to which several paths lead."""
 
     def __init__(self, w: IrWriter) -> None:
+        """Prepare; no path leads there."""
         self._w = w
         self._room = w.room(8)
         self._done = w.label()
 
     def unless(self, condition: str, value: int, onward: str = "") -> str:
-        """Make the result `value` if the condition is true; else go on at the label that is
-        returned, which is empty yet.
+        """End a path with a result if a condition is true.
+
+        Args:
+            condition: an i1.
+            value: the result then.
+            onward: label where the code goes on otherwise; "": a new one.
+
+        Returns:
+            That label, at which nothing stands yet.
         """
-        onward, leave = onward or self._w.label(), self._w.label()
+        onward = onward or self._w.label()
+        leave = self._w.label()
         self._w.do(f"br i1 {condition}, label %{leave}, label %{onward}")
         self._w.begin(leave)
         self.leave(str(value))
@@ -243,8 +285,10 @@ class Result:
         self._w.do(f"br label %{self._done}")
 
     def end(self, value: str) -> str:
-        """Make `value` the result where no way has left before; return the result's name, where all
-        ways are together again.
+        """End the last path with a result, and begin the code where all paths come together.
+
+        Returns:
+            The value.
         """
         self.leave(value)
         self._w.begin(self._done)
@@ -254,6 +298,7 @@ class Result:
 # --- records
 
 def _reserve(w: IrWriter, pc: int, m: Map) -> str | None:
+    """Write bpf_ringbuf_reserve(); None: the map is no ring."""
     if not isinstance(m, Ring):
         return None
     out = Result(w)
@@ -262,7 +307,7 @@ def _reserve(w: IrWriter, pc: int, m: Map) -> str | None:
 
 
 def _reserved(w: IrWriter, m: Ring, size: str) -> str:
-    """The address of a new record's data, or 0."""
+    """Write the reservation of a record; the result is the address of its data, or 0."""
     support.need(w.module, "reserve")
     name = f"reserve_{m.size}_{int(m.overwrites)}"
     w.module.need(name, f"define internal i64 @{name}(i64 %map, i64 %size, i64 %cpu) #0 {{\n"
@@ -273,11 +318,13 @@ def _reserved(w: IrWriter, m: Ring, size: str) -> str:
 
 
 def _output(w: IrWriter, pc: int, m: Map) -> str | None:
+    """Write bpf_ringbuf_output(); None: the map is no ring."""
     if not isinstance(m, Ring):
         return None
     support.need(w.module, "copy")
     support.need(w.module, "commit")
-    out, size = Result(w), w.get(3)
+    out = Result(w)
+    size = w.get(3)
     w.begin(out.unless(w.emit(f"icmp ugt i64 {w.get(4)}, 3"), EINVAL))
     record = _reserved(w, m, size)
     w.begin(out.unless(w.emit(f"icmp eq i64 {record}, 0"), EAGAIN))
@@ -298,22 +345,26 @@ _ON_MAPS: Final[Mapping[int, Callable[[IrWriter, int, Map], str | None]]] = {
 # --- memory
 
 def _read(w: IrWriter, pc: int, function: str) -> str:
+    """Write a helper that reads guest memory. function: of support.c."""
     support.need(w.module, function)
     size = w.emit(f"and i64 {w.get(2)}, {_U32}")
     return w.emit(
-        f"call i64 @{function}(ptr {w.address(pc, 1)}, i64 {size}, i64 {w.get(3)}, {support.memory(w)})"
+        f"call i64 @{function}(ptr {w.address(pc, 1)}, i64 {size}, i64 {w.get(3)}, "
+        f"{support.memory(w)})"
     )
 
 
 def copy(w: IrWriter, to: str, source: str, size: int) -> None:
-    """Emit a copy of `size` bytes that do not overlap."""
+    """Write a copy of `size` bytes between pointers; they must not overlap."""
     at = 0
     for width in (8, 4, 2, 1):
         while size - at >= width:
             value = w.emit(
-                f"load i{8 * width}, ptr {w.emit(f'getelementptr i8, ptr {source}, i64 {at}')}, align 1"
+                f"load i{8 * width}, ptr {w.emit(f'getelementptr i8, ptr {source}, i64 {at}')}, "
+                "align 1"
             )
             w.do(
-                f"store i{8 * width} {value}, ptr {w.emit(f'getelementptr i8, ptr {to}, i64 {at}')}, align 1"
+                f"store i{8 * width} {value}, ptr "
+                f"{w.emit(f'getelementptr i8, ptr {to}, i64 {at}')}, align 1"
             )
             at += width

@@ -45,9 +45,11 @@ class Run(ProgramMemory):
     tail: Interpreter | None
 
     def __init__(self, code: Code, context: int) -> None:
+        """Prepare. context: bytes of the largest context."""
         super().__init__(code.maps, context)
         self.maps: Mapping[int, Map] = ByAddress(code.maps)
-        self.tails, self.tail = 0, None
+        self.tails = 0
+        self.tail = None
         self.order = code.order
         self.r = [0] * 11
         self.frames: list[tuple[int, list[int]]] = []
@@ -62,7 +64,8 @@ class Interpreter:
     """Runs one program."""
 
     def __init__(self, code: Code, facts: Facts | None = None) -> None:
-        """
+        """Make the function of each instruction.
+
         Args:
             code: the program.
             facts: of the verifier; None: the program was not verified.
@@ -80,11 +83,21 @@ class Interpreter:
         limit: int = LIMIT,
         tails: int = 0,
     ) -> int:
-        """r0 at the end, unsigned. r1 is the context's address, r2 its length; a bytearray is
-        written back.
+        """Run the program, as ProgramEngine.run() does.
 
-        ProgramError: it did what a program may not do, or more than `limit` instructions; maps keep
-        what it has done.
+        Args:
+            context: the context; a bytearray is written back.
+            place: where it runs.
+            printed: takes lines of trace_printk.
+            limit: instructions at most.
+            tails: how many programs have gone on with others before this one.
+
+        Returns:
+            r0 at the end, unsigned.
+
+        Raises:
+            ProgramError: it did what a program may not do, or more than `limit` instructions; maps
+                keep what it has done.
         """
         size = max(len(context), CONTEXT_SIZE)
         run = self._idle.pop() if self._idle and size <= CONTEXT_SIZE else Run(self._code, size)
@@ -98,7 +111,8 @@ class Interpreter:
             left = self._go(run, limit)
             if run.tail is None:
                 return run.r[0]
-            following, run.tail = run.tail, None
+            following = run.tail
+            run.tail = None
         finally:
             run.end(context)
             for record in run.kept:  # of a program that failed
@@ -109,8 +123,18 @@ class Interpreter:
         return following.run(context, place, printed, left, tails + 1)
 
     def _go(self, run: Run, limit: int) -> int:
-        """Run to the end; how many instructions are left."""
-        steps, pc, left = self._steps, 0, limit
+        """Run to the end of one program.
+
+        Args:
+            run: the run.
+            limit: instructions at most.
+
+        Returns:
+            How many instructions are left.
+        """
+        steps = self._steps
+        pc = 0
+        left = limit
         try:
             while pc >= 0:
                 if left == 0:
@@ -126,13 +150,22 @@ class Interpreter:
 
 
 def _refuse(reason: str) -> Step:
+    """Return a step that raises Invalid."""
+
     def step(run: Run) -> None:
         raise Invalid(reason)
     return step
 
 
 def _step(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
-    """Return the function of one instruction."""
+    """Return the function that does one instruction.
+
+    Args:
+        code: the program.
+        facts: of the verifier; None: it was not verified.
+        pc: slot of the instruction.
+        i: the instruction.
+    """
     why = i.why_illegal()
     if why:
         return _refuse(f"is no instruction: {why}")
@@ -150,8 +183,11 @@ def _step(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 # ---- arithmetic
 
 def _arithmetic(i: Instruction) -> Step:
+    """Return the step of an ALU or ALU64 instruction, but for swaps."""
     bits, mask = (64, U64) if i.cls == isa.ALU64 else (32, U32)
-    dst, src, constant = i.dst, i.src, i.imm & mask
+    dst = i.dst
+    src = i.src
+    constant = i.imm & mask
     if dst == 10:
         return _refuse("writes r10, which is read-only")
     if i.op == isa.MOV and i.offset:
@@ -174,7 +210,10 @@ def _arithmetic(i: Instruction) -> Step:
 
 
 def _unary(code: Code, i: Instruction) -> Step:
-    dst, bits, mask = i.dst, i.imm, (1 << i.imm) - 1
+    """Return the step of a byte swap."""
+    dst = i.dst
+    bits = i.imm
+    mask = (1 << i.imm) - 1
     if dst == 10:
         return _refuse("writes r10, which is read-only")
     wanted = "big" if i.by_register else "little"
@@ -189,7 +228,9 @@ def _unary(code: Code, i: Instruction) -> Step:
 
 
 def _wide(code: Code, pc: int, i: Instruction) -> Step:
-    dst, following = i.dst, pc + 2
+    """Return the step of LDDW."""
+    dst = i.dst
+    following = pc + 2
     if dst == 10:
         return _refuse("writes r10, which is read-only")
     if i.src == isa.VALUE64:
@@ -211,6 +252,7 @@ def _wide(code: Code, pc: int, i: Instruction) -> Step:
 # ---- jumps and calls
 
 def _control(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
+    """Return the step of a jump, a call or the end."""
     if i.op == isa.EXIT:
         return _exit
     if i.op == isa.CALL:
@@ -220,7 +262,9 @@ def _control(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
         return _refuse(f"jumps to slot {target}, outside the program")
     if i.op == isa.JA:
         return lambda run: target
-    f, dst, src = operations.CONDITIONS[i.op], i.dst, i.src
+    f = operations.CONDITIONS[i.op]
+    dst = i.dst
+    src = i.src
     bits, mask = (64, U64) if i.cls == isa.JMP else (32, U32)
     constant = i.imm & mask
     if i.by_register:
@@ -229,6 +273,7 @@ def _control(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
 
 def _exit(run: Run) -> int:
+    """Return to the caller's frame; end the run in the entry function."""
     if not run.frames:
         return _END
     back, saved = run.frames.pop()
@@ -238,6 +283,7 @@ def _exit(run: Run) -> int:
 
 
 def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
+    """Return the step of a call."""
     if i.src == isa.LOCAL:
         return _call_local(code, pc, i.target(pc))
     helper = HELPERS.get(i.imm) if i.src == isa.HELPER else None
@@ -247,7 +293,9 @@ def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
     if helper.number == TAIL_CALL:
         return _tail_call
     takes_map = _map_argument(i.imm)
-    f, allowed, void = helper.run, helper.maps, helper.returns.name == "VOID"
+    f = helper.run
+    allowed = helper.maps
+    void = helper.returns.name == "VOID"
     if helper.formats and facts is not None and pc in facts.calls:
         f = partial(f, texts=facts.calls[pc].texts)
 
@@ -267,7 +315,7 @@ def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
 
 def _tail_call(run: Run) -> int | None:
-    """Go on with another program, if there is one: this one has ended."""
+    """Go on with another program, if there is one: this one has ended then."""
     m = run.maps.get(run.r[2])
     if not isinstance(m, Programs):
         raise Invalid("goes on with a program of what is no program array")
@@ -295,6 +343,7 @@ def _map_argument(number: int) -> int:
 
 
 def _call_local(code: Code, pc: int, target: int) -> Step:
+    """Return the step of a call of the program's own function."""
     if not 0 <= target < len(code.instructions):
         return _refuse(f"calls slot {target}, outside the program")
 
@@ -311,6 +360,7 @@ def _call_local(code: Code, pc: int, target: int) -> Step:
 # ---- memory
 
 def _struct(code: Code, size: int, sign: bool = False) -> struct.Struct:
+    """Return the codec of a number in the program's byte order. sign: it is signed."""
     form = _FORMATS[size]
     return struct.Struct(
         ("<" if code.order == "little" else ">") + (form.lower() if sign else form)
@@ -318,7 +368,11 @@ def _struct(code: Code, size: int, sign: bool = False) -> struct.Struct:
 
 
 def _load(code: Code, i: Instruction) -> Step:
-    dst, src, offset, size = i.dst, i.src, i.offset, i.size
+    """Return the step of a load."""
+    dst = i.dst
+    src = i.src
+    offset = i.offset
+    size = i.size
     unpack = _struct(code, size, i.mode == isa.MEMSX).unpack_from
     if dst == 10:
         return _refuse("writes r10, which is read-only")
@@ -330,8 +384,13 @@ def _load(code: Code, i: Instruction) -> Step:
 
 
 def _store(code: Code, i: Instruction) -> Step:
-    dst, src, offset, size = i.dst, i.src, i.offset, i.size
-    mask, pack = (1 << 8 * size) - 1, _struct(code, size).pack_into
+    """Return the step of a store."""
+    dst = i.dst
+    src = i.src
+    offset = i.offset
+    size = i.size
+    mask = (1 << 8 * size) - 1
+    pack = _struct(code, size).pack_into
     constant = i.imm & mask
     by_register = i.cls == isa.STX
 
@@ -342,8 +401,14 @@ def _store(code: Code, i: Instruction) -> Step:
 
 
 def _atomic(code: Code, i: Instruction) -> Step:
-    dst, src, offset, size, bits = i.dst, i.src, i.offset, i.size, 8 * i.size
-    mask, form = (1 << bits) - 1, _struct(code, size)
+    """Return the step of an atomic operation."""
+    dst = i.dst
+    src = i.src
+    offset = i.offset
+    size = i.size
+    bits = 8 * i.size
+    mask = (1 << bits) - 1
+    form = _struct(code, size)
     f = operations.ATOMIC.get(i.imm & ~isa.FETCH)
     result = src if i.imm & isa.FETCH else -1
     if i.imm == isa.CMPXCHG:

@@ -184,14 +184,17 @@ class Instruction:
 
     @property
     def is_exit(self) -> bool:
+        """True for EXIT."""
         return self.opcode == JMP | EXIT
 
     @property
     def is_helper_call(self) -> bool:
+        """True for a call of a helper."""
         return self.opcode == JMP | CALL and self.src == HELPER
 
     @property
     def is_local_call(self) -> bool:
+        """True for a call of a function of the program's own."""
         return self.opcode == JMP | CALL and self.src == LOCAL
 
     def target(self, pc: int) -> int:
@@ -202,7 +205,8 @@ class Instruction:
         return pc + 1 + (self.imm if far else self.offset)
 
     def why_illegal(self) -> str:
-        """The error of the encoding, as one clause; "" for a legal one. Distances are not judged.
+        """Return what is wrong with the encoding, as one clause; "" for a legal one. Distances are
+        not judged.
         """
         return _why_illegal(self)
 
@@ -233,13 +237,18 @@ def decode(raw: bytes, order: Order = "little") -> tuple[Instruction, ...]:
 
 
 def _from_slot(opcode: int, registers: int, offset: int, imm: int, order: Order) -> Instruction:
-    high, low = registers >> 4, registers & 15
+    """Return the instruction of a slot's fields. registers: the second byte."""
+    high = registers >> 4
+    low = registers & 15
     dst, src = (low, high) if order == "little" else (high, low)
     return Instruction(opcode, dst, src, offset, imm)
 
 
 def encode(instructions: Iterable[Instruction], order: Order = "little") -> bytes:
-    """The opposite of decode(): one slot for each entry; the slot behind LDDW gets its `high`."""
+    """Return the bytes of instructions, the opposite of decode(): one slot for each entry.
+
+    The slot behind LDDW gets its `high`.
+    """
     out = bytearray()
     high = None
     for i in instructions:
@@ -252,15 +261,20 @@ def encode(instructions: Iterable[Instruction], order: Order = "little") -> byte
 def lddw(
     dst: int, value: int, src: int = VALUE64, high: int | None = None
 ) -> tuple[Instruction, Instruction]:
-    """Both slots of a 64-bit immediate load: of `value`; or, with `high`, of the halves `value` and
-    `high`.
+    """Return both slots of a 64-bit immediate load.
+
+    Args:
+        dst: the register.
+        value: what is loaded; with `high`, the lower half of it.
+        src: what kind of value it is, VALUE64 .. MAP_VALUE.
+        high: the upper half; None: `value` has it.
     """
     upper = signed(value >> 32 if high is None else high, 32)
     return Instruction(LDDW, dst, src, 0, signed(value, 32), upper), Instruction(0, imm=upper)
 
 
 def steps(instructions: Iterable[Instruction]) -> Iterator[tuple[int, Instruction]]:
-    """(slot, instruction) without the second slots of LDDW."""
+    """Yield (slot, instruction), without the second slots of LDDW."""
     tail = False
     for pc, instruction in enumerate(instructions):
         if not tail:
@@ -308,10 +322,12 @@ USES: Final = {
 
 
 def _why_illegal(i: Instruction) -> str:
+    """Return what is wrong with an encoding, as one clause; "" for a legal one."""
     uses = USES.get(i.opcode)
     if uses is None:
         packet = i.cls == LD and i.mode in (ABS, IND)
-        return f"opcode {i.opcode:#04x} is {'deprecated packet access' if packet else 'not in RFC 9669'}"
+        why = "deprecated packet access" if packet else "not in RFC 9669"
+        return f"opcode {i.opcode:#04x} is {why}"
     if i.dst > 10 or i.src > 10:
         return f"there is no register r{max(i.dst, i.src)}"
     selects = i.opcode in (LDDW, CALL | JMP)  # src is no register there
@@ -328,7 +344,7 @@ def _why_illegal(i: Instruction) -> str:
 
 
 def _offsets(i: Instruction) -> tuple[int, ...]:
-    """Offsets that mean another operation, for arithmetic."""
+    """Return the offsets by which an arithmetic instruction means another operation."""
     if i.cls not in (ALU, ALU64):
         return ()
     if i.op in (DIV, MOD):
@@ -339,6 +355,9 @@ def _offsets(i: Instruction) -> tuple[int, ...]:
 
 
 def _why_operand(i: Instruction) -> str:
+    """Return what is wrong with the operands of an instruction whose fields are all in use; "":
+    nothing.
+    """
     if i.cls in (ALU, ALU64) and i.offset and i.offset not in _offsets(i):
         return f"offset {i.offset} means nothing for operation {i.op:#04x}"
     if i.cls in (ALU, ALU64) and i.op == END and i.imm not in (16, 32, 64):

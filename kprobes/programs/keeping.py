@@ -1,7 +1,9 @@
-"""Programs at entries of functions whose returns another program is attached to: what the first keeps for the second.
+"""Programs at entries of functions to whose returns another program is attached: values kept in
+between.
 
-It is kept in an array with a value for each call that a machine follows by itself: call_slot() is the same at a call's
-entry and at its return. Of calls that the core follows it is in the call's instance.
+They are kept in an array with a value for each call that a machine follows by itself: call_slot()
+is the same at a call's entry and at its return. For calls that the core follows, they are in the
+call's instance.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _TOP: Final = "followed_top"
 
 
 class Keeping:
-    """A program at one function's entry.
+    """The program at one function's entry.
 
     Attributes:
         program: runs there.
@@ -56,10 +58,13 @@ class Keeping:
         return bytes(self._array.block.view[start : start + self._array.value_size])
 
     def begin(self, address: int) -> bytes:
-        """Run the program at an entry that the core serves; what it has kept.
+        """Run the program at an entry that the core serves.
 
         Args:
             address: of the function.
+
+        Returns:
+            What the program has kept.
         """
         self.program.run(address)
         slot = self._slot
@@ -78,4 +83,5 @@ class Keeping:
 
     @property
     def _slot(self) -> int:
+        """The number of calls that are being followed."""
         return (self._top.value - self._base) // FOLLOWED_CALL

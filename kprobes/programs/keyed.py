@@ -22,15 +22,21 @@ _PARAMETERS: Final = {
 
 
 def fits(m: object) -> bool:
-    """Return True for maps that this is for."""
+    """Return True for a hash table whose keys and values are small enough for this code."""
     return isinstance(m, Hash) and m.key_size <= COPIED and m.stride * m.cpus <= COPIED
 
 
 class KeyedTable:
-    """Emits operations on one table, whose address is in r1 and whose key is at what r2 points at.
-    """
+    """Writes operations on one table, whose address is in r1 and whose key is where r2 points."""
 
     def __init__(self, w: IrWriter, pc: int, m: Hash) -> None:
+        """Write what reads the key.
+
+        Args:
+            w: writes the function.
+            pc: slot of the helper's call.
+            m: the table.
+        """
         self._w = w
         self._m = m
         self._map = w.get(1)
@@ -64,7 +70,7 @@ class KeyedTable:
         return name
 
     def _words(self, pointer: str) -> list[str]:
-        """The key, padded with zeros, as words in the program's byte order."""
+        """Return the key, padded with zeros, as words in the program's byte order."""
         w, words = self._w, []
         for start in range(0, self._m.key_size, 8):
             word, at = "0", start
@@ -83,7 +89,7 @@ class KeyedTable:
         return words
 
     def find(self) -> str:
-        """Emit a search; the name of the address of the key's entry, or of 0."""
+        """Write a search; return the address of the key's entry, or 0."""
         w = self._w
         place = w.pointer(w.emit(f"add i64 {self._map}, {8 * SEED}"))
         # HAZARD: a guest may write to its tables, so there the seed is loaded at each search.
@@ -93,18 +99,19 @@ class KeyedTable:
         return w.emit(f"call i64 @{self._specialised('find')}({arguments})")
 
     def insert(self) -> str:
-        """Emit a new entry, after find() has found none; the name of its address, or of 0: no room.
+        """Write a new entry, after find() has found none; return its address, or 0: there is no
+        room.
         """
         arguments = f"i64 {self._map}, ptr {self._key}, ptr {self._found}"
         return self._w.emit(f"call i64 @{self._specialised('insert')}({arguments})")
 
     def remove(self) -> None:
-        """Emit the removal of the entry that find() has found."""
+        """Write the removal of the entry that find() has found."""
         arguments = f"i64 {self._map}, ptr {self._found}"
         self._w.do(f"call void @{self._specialised('remove')}({arguments})")
 
     def value(self, entry: str) -> str:
-        """Address of an entry's value."""
+        """Return the address of an entry's value."""
         w, m = self._w, self._m
         address = w.emit(f"add nuw i64 {entry}, {m.value_at}")
         if not m.percpu:
@@ -113,7 +120,7 @@ class KeyedTable:
         return w.emit(f"add i64 {address}, {w.emit(f'mul i64 {cpu}, {m.stride}')}")
 
     def seen(self, entry: str) -> None:
-        """Emit a note that the entry was looked up."""
+        """Write a note that the entry was looked up, which keeps it from being evicted."""
         if self._m.lru:
             w = self._w
             w.store("3", w.pointer(w.emit(f"add i64 {entry}, 4")), 32)

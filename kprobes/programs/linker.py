@@ -1,6 +1,4 @@
-"""Instructions that were not made by a compiler: which functions they have, and which maps they
-mean.
-"""
+"""Instructions that no compiler has made: their functions, and the maps that they mean."""
 
 from __future__ import annotations
 
@@ -18,10 +16,17 @@ from .maps import Map
 def link(
     raw: bytes | Iterable[Instruction], maps: Mapping[int | str, Map], name: str, order: Order
 ) -> Code:
-    """Return the code of instructions. Maps are meant by their key, where it is a number (MAP_FD),
-    and by their index (MAP).
+    """Return the code of instructions.
 
-    ProgramError: not whole instructions, or a map that is not there.
+    Args:
+        raw: the instructions, or their bytes.
+        maps: by name, or by the number that LDDW has (MAP_FD); LDDW of kind MAP has an index among
+            them.
+        name: of the program.
+        order: byte order of the bytes, and of the program's memory.
+
+    Raises:
+        ProgramError: they are not whole instructions, or a map is not there.
     """
     try:
         instructions = list(

@@ -28,8 +28,9 @@ _NOTHING_ELSEWHERE: Final = (
     'nounwind noimplicitfloat "no-builtins" "no-jump-tables"="true" "frame-pointer"="none"'
 )
 _ATTRIBUTES: Final = (
-    f"attributes #0 = {{ {_NOTHING_ELSEWHERE} }}\nattributes #1 = "
-    f"{{ alwaysinline {_NOTHING_ELSEWHERE} }}\nattributes #2 = {{ noinline {_NOTHING_ELSEWHERE} }}"
+    f"attributes #0 = {{ {_NOTHING_ELSEWHERE} }}\n"
+    f"attributes #1 = {{ alwaysinline {_NOTHING_ELSEWHERE} }}\n"
+    f"attributes #2 = {{ noinline {_NOTHING_ELSEWHERE} }}"
 )
 _CALLS: Final = 2  # at so many places a support function is put there; a program's own at one
 MOST: Final = 20_000  # instructions that are put into one function
@@ -74,16 +75,25 @@ def generate(
     parameters: Sequence[Slot] = (),
     framed: bool = False,
 ) -> tuple[str, tuple[Slot, ...]]:
-    """(IR, what the environment's words after the header are). `@run(environment, r1, r2)` is where
-    it begins.
+    """Generate the IR of a program, whose function `@run(environment, r1, r2)` returns r0.
 
-    parameters: with these, `@run(environment)` finds r1 and r2 in the first two of them, and leaves
-    r0 in the third. framed: `@run(environment, frame)` counts itself in the header's second word;
-    the frame is r1, for the context. cleared: first slot of a function -> bytes of its stack that
-    are zero when it begins.
+    Args:
+        code: the instructions.
+        target: what it is compiled for.
+        inline: writes helpers that the code does by itself.
+        context: where the context's words are; None: it is memory.
+        cleared: first slot of a function -> bytes of its stack that are zero as it begins.
+        parameters: with these, `@run(environment)` finds r1 and r2 in the first two of these words,
+            and leaves r0 in the third.
+        framed: `@run(environment, frame)` counts itself in the header's second word; the frame is
+            r1, for the context.
 
-    Raises Unsupported for what has no meaning outside of an operating system, such as its own
-    functions.
+    Returns:
+        (IR, what the environment's words after the header are).
+
+    Raises:
+        Unsupported: the program does what has no meaning outside of an operating system, such as a
+            call of its functions.
     """
     code = tuple(code)
     if any(i.is_helper_call and i.imm == TAIL_CALL for _, i in isa.steps(code)):
@@ -114,8 +124,16 @@ def generate(
 
 
 def _whole_size(found: Places, code: Sequence[Instruction], entry: int, depth: int = 0) -> int:
-    """Instructions of a function and of all that it calls, each as often as it is called; more than
-    MOST: it does not matter how many.
+    """Return the number of instructions of a function and of all that it calls, each as often as it
+    is called.
+
+    More than MOST means too many: the sum is not exact then.
+
+    Args:
+        found: the program's functions.
+        code: its instructions.
+        entry: slot where the function begins.
+        depth: calls around it.
     """
     size = len(found.functions[entry])
     for pc in found.functions[entry]:
@@ -129,10 +147,11 @@ def _whole_size(found: Places, code: Sequence[Instruction], entry: int, depth: i
 
 
 def _function(w: IrWriter, cleared: int) -> str:
-    """Write the text of one function.
+    """Return the IR of one function.
 
     Args:
-        cleared: bytes of its stack to zero as it begins.
+        w: writes it.
+        cleared: bytes of its stack that are zero as it begins.
     """
     code, slots = w.module.code, w.module.places.functions[w.entry]
     leaders = {
@@ -161,6 +180,7 @@ def _function(w: IrWriter, cleared: int) -> str:
 
 
 def _prologue(w: IrWriter, cleared: int) -> None:
+    """Write the beginning of a function: its registers, its stack, its arguments."""
     for n in range(11):
         w.do(f"%r{n} = alloca i64")
     w.do(f"%frame = alloca [{isa.STACK_SIZE} x i8], align 16")

@@ -1,4 +1,8 @@
-"""The effects of helpers: functions of a ProgramRun and five registers."""
+"""What helpers do: for each a function of a ProgramRun and registers r1 to r5.
+
+Parameters are addresses in the program's memory unless said otherwise, `map_` a map's address. The
+result is r0: of most 0, or a negative errno.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +56,13 @@ _U64: Final = (1 << 64) - 1
 # ---- maps
 
 def lookup(call: ProgramRun, map_: int, key: int, *_: Any) -> int:
+    """Return the address of a key's value (bpf_map_lookup_elem); 0: there is none."""
     m = call.maps[map_]
     return m.lookup_elem(call.read(key, m.key_size), call.place.cpu)
 
 
 def update(call: ProgramRun, map_: int, key: int, value: int, flags: int, *_: Any) -> int:
+    """Set the value of a key (bpf_map_update_elem)."""
     m = call.maps[map_]
     return m.update_elem(
         call.read(key, m.key_size), call.read(value, m.value_size), flags, call.place.cpu
@@ -64,20 +70,26 @@ def update(call: ProgramRun, map_: int, key: int, value: int, flags: int, *_: An
 
 
 def delete(call: ProgramRun, map_: int, key: int, *_: Any) -> int:
+    """Delete a key (bpf_map_delete_elem)."""
     m = call.maps[map_]
     return m.delete_elem(call.read(key, m.key_size))
 
 
 def push(call: ProgramRun, map_: int, value: int, flags: int, *_: Any) -> int:
+    """Add a value to a queue, a stack or a bloom filter (bpf_map_push_elem)."""
     m = call.maps[map_]
     return m.push_elem(call.read(value, m.value_size), flags)
 
 
 def pop(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
+    """Take the next value out of a queue or stack, and write it to `value` (bpf_map_pop_elem)."""
     return _given(call, value, call.maps[map_].pop_elem(), call.maps[map_].value_size)
 
 
 def peek(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
+    """Write the next value of a queue or stack to `value`, or ask a bloom filter for it
+    (bpf_map_peek_elem).
+    """
     m = call.maps[map_]
     if isinstance(m, Bloom):  # its value is asked for
         return 0 if m.has(call.read(value, m.value_size)) else ENOENT
@@ -85,12 +97,21 @@ def peek(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
 
 
 def _given(call: ProgramRun, to: int, value: bytes | None, size: int) -> int:
+    """Write a value to `to`, or zeros where it is None; return 0, or ENOENT."""
     call.write(to, bytes(size) if value is None else value)
     return ENOENT if value is None else 0
 
 
 def storage_get(call: ProgramRun, map_: int, task: int, value: int, flags: int, *_: Any) -> int:
-    """Return a task's value; with flag 1, a new one where there is none."""
+    """Return the address of a task's value (bpf_task_storage_get).
+
+    Args:
+        call: the run.
+        map_: address of the map.
+        task: the task's number.
+        value: address of a new value; 0: zeros.
+        flags: 1: make a new one where there is none.
+    """
     m = call.maps[map_]
     key = _task_key(call, task)
     found = m.lookup_elem(key)
@@ -101,16 +122,26 @@ def storage_get(call: ProgramRun, map_: int, task: int, value: int, flags: int, 
 
 
 def storage_delete(call: ProgramRun, map_: int, task: int, *_: Any) -> int:
+    """Delete a task's value (bpf_task_storage_delete)."""
     return call.maps[map_].delete_elem(_task_key(call, task))
 
 
 def _task_key(call: ProgramRun, task: int) -> bytes:
+    """Return the bytes of a task's key."""
     return (task & _U32).to_bytes(4, call.order)
 
 
 def next_key(call: ProgramRun, map_: int, key: int, cursor: int, *_: Any) -> int:
-    """Return the first key in use from a place in the table on: the place behind it, and the key;
-    0: there is none.
+    """Find the first key in use from a place in a hash table on, and write it to `key`.
+
+    Args:
+        call: the run.
+        map_: address of the table.
+        key: where the key goes.
+        cursor: the place; 0: the beginning.
+
+    Returns:
+        The place behind it; 0: there is none.
     """
     m = call.maps[map_]
     assert isinstance(m, Hash)
@@ -120,16 +151,17 @@ def next_key(call: ProgramRun, map_: int, key: int, cursor: int, *_: Any) -> int
 
 
 def call_slot(call: ProgramRun, *_: Any) -> int:
-    """How many calls the machine follows by itself: the place of the one that begins here, or has
-    returned.
+    """Return 0. Compiled programs, which alone run where a machine follows calls by itself, count
+    them.
 
-    SLOTS: there is no room for one more. Only compiled programs run where a machine does that.
+    There it is the number of calls that are being followed: the place of the one that begins here,
+    or has returned; SLOTS where there is no room for one more.
     """
     return 0
 
 
 def may_loop(call: ProgramRun, *_: Any) -> int:
-    """1, up to ROUNDS times in a run; a loop ends where it is 0."""
+    """Return 1, up to ROUNDS times in a run; a loop ends where it is 0."""
     call.rounds += 1
     return int(call.rounds <= ROUNDS)
 
@@ -137,6 +169,9 @@ def may_loop(call: ProgramRun, *_: Any) -> int:
 # ---- the guest's memory
 
 def probe_read(call: ProgramRun, to: int, size: int, source: int, *_: Any) -> int:
+    """Copy guest memory at `source` to `to`; zeros and EFAULT where it is not mapped
+    (bpf_probe_read).
+    """
     size &= _U32
     call.check(to, size)
     try:
@@ -148,6 +183,7 @@ def probe_read(call: ProgramRun, to: int, size: int, source: int, *_: Any) -> in
 
 
 def probe_read_str(call: ProgramRun, to: int, size: int, source: int, *_: Any) -> int:
+    """Copy the guest's string at `source` to `to`; return its length with the NUL, or EFAULT."""
     size &= _U32
     call.check(to, size)
     try:
@@ -177,18 +213,22 @@ def _string(place: RunPlace, addr: int, size: int) -> bytes:
 # ---- time, CPU, task
 
 def ktime(call: ProgramRun, *_: Any) -> int:
+    """Return the time in ns (bpf_ktime_get_ns and its kin)."""
     return call.place.clock()
 
 
 def prandom(call: ProgramRun, *_: Any) -> int:
+    """Return a random number of 32 bits."""
     return random.getrandbits(32)
 
 
 def cpu(call: ProgramRun, *_: Any) -> int:
+    """Return the number of the CPU."""
     return call.place.cpu
 
 
 def pid_tgid(call: ProgramRun, *_: Any) -> int:
+    """Return tgid << 32 | pid of the guest's task."""
     return call.place.pid_tgid()
 
 
@@ -200,7 +240,7 @@ def task(call: ProgramRun, *_: Any) -> int:
 
 
 def nobody(call: ProgramRun, *_: Any) -> int:
-    """Users and groups are an operating system's: 0."""
+    """Return 0, as user and group: these are an operating system's."""
     return 0
 
 
@@ -210,6 +250,7 @@ def jiffies(call: ProgramRun, *_: Any) -> int:
 
 
 def comm(call: ProgramRun, to: int, size: int, *_: Any) -> int:
+    """Write the name of the guest's task, padded with zeros."""
     size &= _U32
     call.check(to, size)
     call.write(to, call.place.comm()[:min(15, size - 1)].ljust(size, b"\0"))
@@ -219,6 +260,18 @@ def comm(call: ProgramRun, to: int, size: int, *_: Any) -> int:
 # ---- output
 
 def printk(call: ProgramRun, text: int, size: int, *args: int, texts: Texts | None = None) -> int:
+    """Print a line (bpf_trace_printk).
+
+    Args:
+        call: the run.
+        text: address of the format.
+        size: bytes of it.
+        args: up to three arguments.
+        texts: which arguments are addresses of the program's own; None: their values tell.
+
+    Returns:
+        Bytes of the line, or EINVAL.
+    """
     return _print(call, text, size, _given_to_format(call, args[:3], texts))
 
 
@@ -231,12 +284,25 @@ def vprintk(
     *_: Any,
     texts: Texts | None = None,
 ) -> int:
+    """Print a line whose arguments lie in memory (bpf_trace_vprintk).
+
+    Args:
+        call: the run.
+        text: address of the format.
+        size: bytes of it.
+        data: address of the arguments, 64 bits each.
+        length: bytes of them.
+        texts: which arguments are addresses of the program's own; None: their values tell.
+
+    Returns:
+        Bytes of the line, or EINVAL.
+    """
     args = _words(call, data, length & _U32)
     return EINVAL if args is None else _print(call, text, size, _given_to_format(call, args, texts))
 
 
 def _words(call: ProgramRun, data: int, length: int) -> list[int] | None:
-    """Return the arguments of a format, which lie in memory; None: these are no words, or too many.
+    """Return the arguments of a format, which lie in memory; None: they are no words, or too many.
     """
     raw = call.read(data, length)
     if len(raw) % 8 or len(raw) > 8 * ARGUMENTS:
@@ -291,7 +357,7 @@ def snprintf(
 
 
 def strncmp(call: ProgramRun, one: int, size: int, other: int, *_: Any) -> int:
-    """-1, 0 or 1: how bytes of the program's compare with a constant text, up to a NUL in both."""
+    """Compare bytes of the program's with a constant text, up to a NUL; return -1, 0 or 1."""
     size &= _U32
     mine, theirs = (
         raw[:size].partition(b"\0")[0] for raw in (call.read(one, size), _text(call, other))
@@ -300,16 +366,17 @@ def strncmp(call: ProgramRun, one: int, size: int, other: int, *_: Any) -> int:
 
 
 def strtol(call: ProgramRun, text: int, size: int, flags: int, to: int, out: int, *_: Any) -> int:
+    """Read a signed number at the beginning of a text (bpf_strtol); `to` gets it."""
     return _to_number(call, text, size, flags, to, True)
 
 
 def strtoul(call: ProgramRun, text: int, size: int, flags: int, to: int, out: int, *_: Any) -> int:
+    """Read an unsigned number at the beginning of a text (bpf_strtoul); `to` gets it."""
     return _to_number(call, text, size, flags, to, False)
 
 
 def _to_number(call: ProgramRun, text: int, size: int, flags: int, to: int, sign: bool) -> int:
-    """Read a number at the beginning of a text: how many bytes it has, and the number at an
-    address.
+    """Read a number at the beginning of a text.
 
     Args:
         call: the run.
@@ -318,6 +385,9 @@ def _to_number(call: ProgramRun, text: int, size: int, flags: int, to: int, sign
         flags: the base, or 0: 0x and 0 tell it.
         to: where the number goes, 8 bytes.
         sign: True where it may be negative.
+
+    Returns:
+        How many bytes of the text it has; EINVAL: there is none; ERANGE: it has more than 64 bits.
     """
     call.check(to, 8)
     base = flags & 31
@@ -347,6 +417,9 @@ def _text(call: ProgramRun, addr: int) -> bytes:
 
 
 def _print(call: ProgramRun, text: int, size: int, args: Sequence[int | Own]) -> int:
+    """Print a formatted line, cut to LINE bytes; return its bytes, or EINVAL where the format is
+    none.
+    """
     out = expand(call.read(text, size & _U32), args, call.place)
     if out is None:
         return EINVAL
@@ -356,7 +429,9 @@ def _print(call: ProgramRun, text: int, size: int, args: Sequence[int | Own]) ->
 
 
 def _constant(call: ProgramRun, addr: int, size: int) -> bytes:
-    """Up to `size` bytes at an address in the program's variables; empty: it lies elsewhere."""
+    """Return up to `size` bytes at an address in the program's variables; none where it lies
+    elsewhere.
+    """
     for m in call.maps.values():
         start, length = m.span
         if start <= addr < start + length:
@@ -366,6 +441,7 @@ def _constant(call: ProgramRun, addr: int, size: int) -> bytes:
 
 
 def perf_output(call: ProgramRun, _ctx: int, map_: int, flags: int, data: int, size: int) -> int:
+    """Add a record to a perf event array (bpf_perf_event_output). flags: the CPU, or all ones."""
     m = call.maps[map_]
     assert isinstance(m, Ring)
     if flags >> 32:
@@ -377,6 +453,7 @@ def perf_output(call: ProgramRun, _ctx: int, map_: int, flags: int, data: int, s
 
 
 def ring_output(call: ProgramRun, map_: int, data: int, size: int, flags: int, *_: Any) -> int:
+    """Add a record to a ring (bpf_ringbuf_output)."""
     m = call.maps[map_]
     assert isinstance(m, Ring)
     if flags & ~3:
@@ -385,6 +462,8 @@ def ring_output(call: ProgramRun, map_: int, data: int, size: int, flags: int, *
 
 
 def ring_reserve(call: ProgramRun, map_: int, size: int, flags: int, *_: Any) -> int:
+    """Reserve a record of `size` bytes (bpf_ringbuf_reserve); return the address of its data, or 0.
+    """
     m = call.maps[map_]
     assert isinstance(m, Ring)
     record = 0 if flags else m.reserve(size, call.place.cpu)
@@ -394,14 +473,17 @@ def ring_reserve(call: ProgramRun, map_: int, size: int, flags: int, *_: Any) ->
 
 
 def ring_submit(call: ProgramRun, record: int, *_: Any) -> int:
+    """Complete a reserved record (bpf_ringbuf_submit)."""
     return _commit(call, record, False)
 
 
 def ring_discard(call: ProgramRun, record: int, *_: Any) -> int:
+    """Give a reserved record back (bpf_ringbuf_discard)."""
     return _commit(call, record, True)
 
 
 def _commit(call: ProgramRun, record: int, discard: bool) -> int:
+    """Complete a reserved record, or have readers pass it over."""
     call.revoke(record)
     for m in call.maps.values():
         if isinstance(m, Ring) and m.holds(record):
@@ -410,6 +492,7 @@ def _commit(call: ProgramRun, record: int, discard: bool) -> int:
 
 
 def ring_query(call: ProgramRun, map_: int, what: int, *_: Any) -> int:
+    """Return a number about a ring (bpf_ringbuf_query): see Ring.query()."""
     m = call.maps[map_]
     assert isinstance(m, Ring)
     return m.query(what)
@@ -418,6 +501,9 @@ def ring_query(call: ProgramRun, map_: int, what: int, *_: Any) -> int:
 # ---- stacks
 
 def stackid(call: ProgramRun, _ctx: int, map_: int, flags: int, *_: Any) -> int:
+    """Return the number of the call stack in a map of stacks (bpf_get_stackid). flags: frames to
+    skip.
+    """
     m = call.maps[map_]
     assert isinstance(m, StackTraces)
     if flags & ~0x7FF:
@@ -430,6 +516,8 @@ def stackid(call: ProgramRun, _ctx: int, map_: int, flags: int, *_: Any) -> int:
 
 
 def stack(call: ProgramRun, _ctx: int, to: int, size: int, flags: int, *_: Any) -> int:
+    """Write the call stack's return addresses to `to` (bpf_get_stack); return the bytes, or EFAULT.
+    """
     size &= _U32
     call.check(to, size)
     if flags & ~0x1FF or size % 8:
@@ -446,6 +534,7 @@ def stack(call: ProgramRun, _ctx: int, to: int, size: int, flags: int, *_: Any) 
 # ---- the probe
 
 def override(call: ProgramRun, _ctx: int, value: int, *_: Any) -> int:
+    """Have the probed function skipped, and `value` returned (bpf_override_return)."""
     try:
         call.place.override(value)
     except KprobeError:
@@ -454,15 +543,24 @@ def override(call: ProgramRun, _ctx: int, value: int, *_: Any) -> int:
 
 
 def func_ip(call: ProgramRun, *_: Any) -> int:
+    """Return the address of the probed function (bpf_get_func_ip)."""
     return call.place.func_ip()
 
 
 def cookie(call: ProgramRun, *_: Any) -> int:
+    """Return the number that the program was attached with (bpf_get_attach_cookie)."""
     return call.place.cookie()
 
 
 def marker_argument(call: ProgramRun, _ctx: int, number: int, to: int, size: int, *_: Any) -> int:
-    """Return an argument of the static tracepoint that was hit, as a number of 64 bits."""
+    """Write an argument of the static tracepoint that was hit to `to`, as a number of 64 bits.
+
+    Args:
+        call: the run.
+        number: of the argument, from 0.
+        to: where it goes.
+        size: bytes there: 8.
+    """
     if size & _U32 != 8:
         return EINVAL
     call.check(to, 8)
@@ -481,19 +579,23 @@ def session_cookie(call: ProgramRun, *_: Any) -> int:
 
 
 def session_is_return(call: ProgramRun, *_: Any) -> int:
+    """Return 1 where the function has returned (bpf_session_is_return)."""
     return int(call.place.at_return())
 
 
 def tail_call(call: ProgramRun, _ctx: int, map_: int, index: int, *_: Any) -> int:
-    """ENOENT: there is no program. The interpreter goes on with it before this is asked."""
+    """Return ENOENT: there is no program to go on with. The interpreter goes on before this is
+    called.
+    """
     assert isinstance(call.maps[map_], Programs)
     return ENOENT
 
 
 def guest_is_big(call: ProgramRun, *_: Any) -> int:
-    """0: without a guest. With one it is a constant, see programs.adapting."""
+    """Return 0: there is no guest. With one it is a constant, see programs.adapting."""
     return 0
 
 
 def missing(call: ProgramRun, *_: Any) -> int:
+    """Raise ProgramError: the program has called or read what is not there."""
     raise ProgramError("reads what the guest's types have not")

@@ -18,17 +18,22 @@ class Invalid(Exception):
 
 
 class ProgramMemory:
-    """Stack frames, the context, map values and reserved records.
+    """The memory of a run: stack frames, the context, map values and reserved records.
 
     Attributes:
         top: address behind the stack; the entry function's r10.
         context: address of the context.
         depth: frames in use.
-        rounds: of loops that asked whether they may go on, see may_loop.
+        rounds: rounds of loops that have asked whether they may go on, see may_loop.
     """
 
     def __init__(self, maps: Iterable[Map], context: int) -> None:
-        """context: the largest context, in bytes."""
+        """Allocate it.
+
+        Args:
+            maps: the program's.
+            context: bytes of the largest context.
+        """
         maps = tuple(maps)
         self._maps = [m for m in maps if m.span[1]]
         self._holders = [m for m in maps if isinstance(m, Maps)]
@@ -45,9 +50,11 @@ class ProgramMemory:
         self.rounds = 0
 
     def begin(self, context: bytes | bytearray, size: int) -> None:
-        """A run begins: the stack is zeroed, the context is this, zeroed up to `size`.
+        """Prepare for a run: zero the stack, and set the context.
 
-        It may be written if it is a bytearray.
+        Args:
+            context: the context; a bytearray may be written by the program.
+            size: bytes of it, zeros included that are put behind.
         """
         self._rings.clear()
         self.depth = 1
@@ -58,14 +65,14 @@ class ProgramMemory:
         self._context_writable = isinstance(context, bytearray)
 
     def enter(self) -> None:
-        """Another frame is in use; it is zeroed, since a helper may read padding that the function
-        does not write.
+        """Begin another frame, zeroed, as a helper may read padding that the function does not
+        write.
         """
         self.depth += 1
         self._block.view[_STACK - self.depth * STACK_SIZE:][:STACK_SIZE] = bytes(STACK_SIZE)
 
     def end(self, context: bytes | bytearray) -> None:
-        """The run has ended: a bytearray gets what the program has written."""
+        """End a run. context: a bytearray gets what the program has written."""
         if isinstance(context, bytearray):
             context[:] = self._block.view[_CONTEXT:_CONTEXT + len(context)]
 
@@ -95,12 +102,14 @@ class ProgramMemory:
         raise Invalid(f"accesses {size} bytes at {addr:#x}, which is none of its memory")
 
     def _stack(self, addr: int, size: int) -> tuple[memoryview, int]:
+        """Return (memory, index) of bytes on the stack. Raises Invalid."""
         frame = (self.top - 1 - addr) // STACK_SIZE
         if frame >= self.depth:
             raise Invalid("accesses memory below its stack frame")
         return self._within(addr, size, self.top - frame * STACK_SIZE, "a stack frame", self._block)
 
     def _value(self, m: Map, addr: int, size: int, write: bool) -> tuple[memoryview, int]:
+        """Return (memory, index) of bytes in a map's value. Raises Invalid."""
         extent = m.extent(addr)
         if extent is None:
             raise Invalid(f"accesses memory between the values of map {m.name}")
@@ -110,6 +119,9 @@ class ProgramMemory:
 
     @staticmethod
     def _within(addr: int, size: int, end: int, what: str, block: Block) -> tuple[memoryview, int]:
+        """Return (memory, index) of bytes that must not go beyond an end. Raises Invalid; what:
+        names the memory.
+        """
         if addr + size > end:
             raise Invalid(f"accesses {size} bytes where {what} has only {end - addr} left")
         return block.view, addr - block.address
@@ -117,17 +129,22 @@ class ProgramMemory:
     # ---- for helpers
 
     def read(self, addr: int, size: int) -> bytes:
+        """Return memory of the program. Raises Invalid."""
         if not size:
             return b""
         view, at = self.find(addr, size, False)
         return bytes(view[at:at + size])
 
     def write(self, addr: int, data: bytes) -> None:
+        """Write memory of the program. Raises Invalid."""
         if data:
             view, at = self.find(addr, len(data), True)
             view[at:at + len(data)] = data
 
     def own(self, addr: int, size: int) -> bytes | None:
+        """Return up to `size` bytes at an address, see ProgramRun.own(); None: it is none of the
+        program's.
+        """
         end = self._end(addr)
         return None if end is None else self.read(addr, min(size, end - addr))
 
@@ -151,19 +168,24 @@ class ProgramMemory:
         return None
 
     def check(self, addr: int, size: int) -> None:
+        """Check that the program may write bytes. Raises Invalid."""
         if size:
             self.find(addr, size, True)
 
     def grant(self, addr: int, size: int) -> None:
+        """Let the program access a reserved record."""
         for m in self._all:
             if m.block.address <= addr < m.block.address + m.block.size:
                 self._rings[addr] = m, size
 
     def revoke(self, addr: int) -> None:
+        """Take a record away that is given back. Raises Invalid where the program has not reserved
+        it.
+        """
         if self._rings.pop(addr, None) is None:
             raise Invalid("gives back a record that it has not reserved")
 
     @property
     def kept(self) -> list[int]:
-        """Records that were reserved and not given back."""
+        """Addresses of records that were reserved and not given back."""
         return list(self._rings)

@@ -24,7 +24,9 @@ _PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "new
 
 @cache
 def llvm() -> Any:
-    """llvmlite's binding, ready. Unsupported where it is not installed."""
+    """Return llvmlite's binding, ready for all targets. Raises Unsupported where it is not
+    installed.
+    """
     try:
         from llvmlite import binding
     except ImportError:
@@ -40,8 +42,11 @@ def llvm() -> Any:
 
 
 def compiled(ir: str, triple: Triple) -> bytes:
-    """Machine code of the IR, its `@run` at the start; from the cache where it is there.
-    Unsupported: see translate().
+    """Return the machine code of IR, whose `@run` is at the start; from the cache where it is
+    there.
+
+    Raises:
+        Unsupported: see translate().
     """
     key = hashlib.sha256("\0".join((triple.text, triple.cpu, triple.features, triple.relocation,
                                     ir)).encode()).hexdigest()
@@ -55,8 +60,17 @@ def compiled(ir: str, triple: Triple) -> bytes:
 
 
 def translate(ir: str, triple: Triple) -> bytes:
-    """Machine code of the IR. Unsupported where LLVM lacks the target, or makes code that does not
-    run wherever it is put.
+    """Compile IR to machine code.
+
+    Args:
+        ir: the IR.
+        triple: the target.
+
+    Returns:
+        The code, whose `@run` is at the start.
+
+    Raises:
+        Unsupported: LLVM lacks the target, or makes code that does not run wherever it is put.
     """
     binding = llvm()
     try:
@@ -78,7 +92,7 @@ def translate(ir: str, triple: Triple) -> bytes:
 
 
 def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
-    """Return the code of an object."""
+    """Return the code of an object file. Raises Unsupported where it refers to data."""
     code = b""
     for section in binding.ObjectFileRef.from_data(image).sections():
         if section.name() == b".text":
@@ -93,7 +107,7 @@ def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
 
 
 def _unused(relocations: bytes, triple: Triple) -> bool:
-    """Return True if nothing depends on any of them."""
+    """Return True if nothing depends on any of the relocations."""
     return (bool(triple.unused) and all(info & 0xFFFF_FFFF in triple.unused
                                         for _, info, _ in struct.iter_unpack("<QQq", relocations)))
 
@@ -115,8 +129,9 @@ def directory() -> Path | None:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the code in a file of ours; None where there is none, or where it is damaged or not
-    ours: it is going to be executed.
+    """Return the code in a file of the cache.
+
+    None where there is none, or it is damaged, or another user's: it is going to be executed.
     """
     try:
         with open(path, "rb") as file:
@@ -133,7 +148,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, code: bytes) -> None:
-    """Keep code, if that is possible: whole or not at all."""
+    """Keep code in a file of the cache, whole or not at all; errors are passed over."""
     try:
         path.parent.mkdir(mode=_OWN, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent)  # which nobody else may write

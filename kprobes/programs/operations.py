@@ -13,7 +13,7 @@ Binary = Callable[[int, int, int], int]
 
 
 def _divide(a: int, b: int) -> int:
-    """Towards zero, as C does; 0 for division by zero."""
+    """Return a quotient, truncated toward zero as in C; 0 for division by zero."""
     if b == 0:
         return 0
     quotient = abs(a) // abs(b)
@@ -21,12 +21,16 @@ def _divide(a: int, b: int) -> int:
 
 
 def sdiv(a: int, b: int, bits: int) -> int:
+    """Return the signed quotient of numbers of `bits`."""
     return _divide(signed(a, bits), signed(b, bits))
 
 
 def smod(a: int, b: int, bits: int) -> int:
-    """The sign is the dividend's; the dividend for division by zero."""
-    a, b = signed(a, bits), signed(b, bits)
+    """Return the signed remainder of numbers of `bits`; its sign is the dividend's, which it is by
+    zero.
+    """
+    a = signed(a, bits)
+    b = signed(b, bits)
     return a - b * _divide(a, b)
 
 

@@ -1,9 +1,9 @@
-"""Finds the places that registers point at, as far as they are known without running the program:
-compilers ask before they emit an access.
+"""Finds what registers point at, as far as it is known without running the program.
 
-A forward walk over each function. It decides nothing about safety, which is the verifier's: it
-tells a register that certainly holds the context's address plus a constant, a frame's end plus a
-constant, a map or a function from one that holds something else.
+Compilers ask before they emit an access. It is a forward walk over each function, and decides
+nothing about safety, which is the verifier's: it tells a register that certainly holds the
+context's address plus a constant, a frame's end plus a constant, a map or a function from one that
+holds something else.
 """
 
 from __future__ import annotations
@@ -30,13 +30,19 @@ class PlaceKind(enum.Enum):
 
 @frozen
 class PointedPlace:
-    """A register's value: an address of that kind plus an offset in bytes."""
+    """A register's value.
+
+    Attributes:
+        kind: what its address is of.
+        offset: bytes from there, or what the kind says.
+    """
 
     kind: PlaceKind
     offset: int = 0
 
 
-OTHER, MIXED = PointedPlace(PlaceKind.OTHER), PointedPlace(PlaceKind.MIXED)
+OTHER = PointedPlace(PlaceKind.OTHER)
+MIXED = PointedPlace(PlaceKind.MIXED)
 _MOVABLE = (PlaceKind.CONTEXT, PlaceKind.FRAME)
 Row = tuple[PointedPlace, ...]  # of r0 .. r10
 
@@ -64,6 +70,16 @@ class Places:
 
 @frozen
 class _FunctionWalk:
+    """The walk over all functions of a program.
+
+    Attributes:
+        code: the program.
+        entries: first slot of a function -> places of r0 .. r10 where it is called.
+        rows: function -> slot -> places of r0 .. r10 before it.
+        todo: functions that are to be walked, again where they are called in another way.
+        escapes: slots where the context's address is used as any other.
+    """
+
     code: tuple[Instruction, ...]
     entries: dict[int, Row] = field(factory=dict)
     rows: dict[int, dict[int, Row]] = field(factory=dict)  # function -> slot -> row
@@ -71,7 +87,7 @@ class _FunctionWalk:
     escapes: list[int] = field(factory=list)
 
     def enter(self, function: int, row: Row) -> None:
-        """A function is entered like that, too."""
+        """Note that a function is called with such registers; walk it again if that is new."""
         known = self.entries.get(function)
         met = row if known is None else _meet(known, row)
         if met != known:
@@ -79,7 +95,9 @@ class _FunctionWalk:
             self.todo.append(function)
 
     def function(self, entry: int) -> None:
-        rows, todo = self.rows.setdefault(entry, {}), [(entry, self.entries[entry])]
+        """Walk a function until nothing changes any more."""
+        rows = self.rows.setdefault(entry, {})
+        todo = [(entry, self.entries[entry])]
         while todo:
             pc, row = todo.pop()
             known = rows.get(pc)
@@ -92,6 +110,7 @@ class _FunctionWalk:
             todo.extend((to, after) for to in successors(self.code, pc))
 
     def _after(self, pc: int, i: Instruction, row: Row) -> Row:
+        """Return the places of registers behind an instruction."""
         if i.op == isa.CALL and i.cls == isa.JMP:
             return self._call(pc, i, row)
         if i.cls in (isa.STX, isa.LDX):
@@ -103,16 +122,19 @@ class _FunctionWalk:
         return row
 
     def _access(self, pc: int, i: Instruction, row: Row) -> None:
+        """Note a store of the context's address, and an access by a register that may hold it."""
         stored = i.cls == isa.STX and row[i.src].kind in (PlaceKind.CONTEXT, PlaceKind.MIXED)
         if stored or row[i.src if i.cls == isa.LDX else i.dst].kind is PlaceKind.MIXED:
             self.escapes.append(pc)
 
     def _result(self, pc: int, i: Instruction, row: Row) -> PointedPlace:
+        """Return the place that an instruction's result points at."""
         if i.wide:
             return _loaded(pc, i)
         if i.cls == isa.LDX:
             return OTHER
-        old, new = row[i.dst], row[i.src] if i.by_register and i.op != isa.END else OTHER
+        old = row[i.dst]
+        new = row[i.src] if i.by_register and i.op != isa.END else OTHER
         if i.cls == isa.ALU64 and i.op == isa.MOV and i.by_register and not i.offset:
             return new
         if (
@@ -128,6 +150,7 @@ class _FunctionWalk:
         return OTHER
 
     def _call(self, pc: int, i: Instruction, row: Row) -> Row:
+        """Return the places of registers behind a call, and note how a function is called."""
         arguments = row[1:6]
         if i.is_local_call:
             passed = tuple(
@@ -149,7 +172,9 @@ class _FunctionWalk:
 
 
 def find(code: tuple[Instruction, ...]) -> Places:
-    """Walk the program from slot 0, where r1 is the context. IndexError where a jump leaves it."""
+    """Walk the program from slot 0, where r1 is the context. Raises IndexError where a jump leaves
+    it.
+    """
     walk = _FunctionWalk(code)
     walk.enter(
         0, (OTHER, PointedPlace(PlaceKind.CONTEXT), *(OTHER,) * 8, PointedPlace(PlaceKind.FRAME))
@@ -176,6 +201,7 @@ def successors(code: tuple[Instruction, ...], pc: int) -> tuple[int, ...]:
 
 
 def _loaded(pc: int, i: Instruction) -> PointedPlace:
+    """Return the place that an LDDW loads."""
     kinds: Mapping[int, PointedPlace] = {
         isa.MAP: PointedPlace(PlaceKind.MAP, i.imm),
         isa.CODE: PointedPlace(PlaceKind.FUNCTION, i.target(pc)),
@@ -184,15 +210,17 @@ def _loaded(pc: int, i: Instruction) -> PointedPlace:
 
 
 def _put(row: Row, register: int, place: PointedPlace) -> Row:
+    """Return the places with another one for a register."""
     return (*row[:register], place, *row[register + 1:])
 
 
 def _meet(one: Row, other: Row) -> Row:
+    """Return the places of registers where two paths come together."""
     return tuple(map(_either, one, other))
 
 
 def _either(a: PointedPlace, b: PointedPlace) -> PointedPlace:
-    """Return the place of a register that has come from two ways."""
+    """Return the place of a register where two paths come together."""
     if a == b:
         return a
     return OTHER if {PlaceKind.CONTEXT, PlaceKind.MIXED}.isdisjoint((a.kind, b.kind)) else MIXED

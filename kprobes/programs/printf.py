@@ -25,8 +25,10 @@ _HIDDEN: Final = b"(____ptrval____)"
 
 @frozen
 class Own:
-    """An argument that is an address of the program's own. text: what lies there, as far as it may
-    be looked at.
+    """An argument that is an address of the program's own.
+
+    Attributes:
+        text: the bytes there, as far as the program may look at them.
     """
 
     text: bytes
@@ -50,7 +52,9 @@ def expand(pattern: bytes, args: Sequence[int | Own], place: RunPlace) -> bytes 
     text, nul, _ = pattern.partition(b"\0")
     if not nul or any(byte >= 128 for byte in text):
         return None
-    out, at, left = bytearray(), 0, list(args)
+    out = bytearray()
+    at = 0
+    left = list(args)
     for match in _FIELD.finditer(text):
         if b"%" in text[at:match.start()]:
             return None
@@ -66,7 +70,15 @@ def expand(pattern: bytes, args: Sequence[int | Own], place: RunPlace) -> bytes 
 
 
 def _field(match: re.Match[bytes], value: int | Own, place: RunPlace) -> bytes:
-    flags, width = match["flags"], int(match["width"] or 0)
+    """Return what a field of a format shows.
+
+    Args:
+        match: of _FIELD.
+        value: its argument.
+        place: where the program runs.
+    """
+    flags = match["flags"]
+    width = int(match["width"] or 0)
     text = match["plain"] == b"s" or match["pointer"] in (b"ks", b"us")
     pointer = match["pointer"] or b""
     if pointer[:1] in (b"i", b"I"):
@@ -132,6 +144,15 @@ def _symbol(value: int, pointer: bytes, place: RunPlace) -> bytes:
 
 
 def _number(value: int, kind: bytes, bits: int, flags: bytes, width: int) -> bytes:
+    """Return a number as printf writes it.
+
+    Args:
+        value: the argument.
+        kind: one of d, i, u, x, X.
+        bits: of the number.
+        flags: printf's.
+        width: characters at least.
+    """
     value &= (1 << bits) - 1
     if kind in b"di" and value >> bits - 1:
         value -= 1 << bits
@@ -143,6 +164,7 @@ def _number(value: int, kind: bytes, bits: int, flags: bytes, width: int) -> byt
 
 
 def _string(addr: int, read: Callable[[int, int], bytes]) -> bytes:
+    """Return the string at a guest address, up to its NUL or to memory that is not mapped."""
     out = bytearray()
     try:
         while len(out) < STRING:

@@ -71,6 +71,15 @@ class Program:
 
     def __init__(self, name: str, codes: Mapping[str, Code], maps: Mapping[str, Map],
                  variables: Variables | None = None, types: Types | None = None) -> None:
+        """Make programs of code that a loader or a linker gives; the classmethods do that.
+
+        Args:
+            name: of the entry function, or of the object.
+            codes: name -> instructions of each program.
+            maps: name -> map.
+            variables: the global variables; None: there are none.
+            types: structures by name; None: there are none.
+        """
         self.name = name
         self.codes = dict(codes)
         self.maps = dict(maps)
@@ -88,13 +97,21 @@ class Program:
         self._parts: dict[str, Program] = {}
 
     @classmethod
-    def from_c(cls, text: str, name: str | None = None, cpus: int = 1, include: Sequence[str] = ()) -> Program:
-        """Programs of C source, compiled for BPF by ziglang's clang (-O2 -g).
+    def from_c(
+        cls, text: str, name: str | None = None, cpus: int = 1, include: Sequence[str] = ()
+    ) -> Program:
+        """Compile C source for BPF by ziglang's clang (-O2 -g).
 
         `#include <kprobes/bpf.h>` is found, and so are libbpf's headers, whose names are in it.
 
-        name: of the file, for messages. cpus: values of per-CPU maps. include: folders of other headers.
-        ProgramError: it does not compile, ziglang is not installed, or as from_elf().
+        Args:
+            text: the source.
+            name: of the file, for messages.
+            cpus: values of per-CPU maps.
+            include: folders of other headers.
+
+        Raises:
+            ProgramError: it does not compile, ziglang is not installed, or as from_elf().
         """
         from .object.clang import compiled
 
@@ -102,11 +119,15 @@ class Program:
             if not isinstance(folder, str | os.PathLike):
                 raise BadArgument(f"include has {folder!r}", hint="pass paths of folders")
         name = name or "program.c"
-        return cls._loaded(compiled(text, name, tuple(os.path.abspath(folder) for folder in include)), name, cpus)
+        return cls._loaded(
+            compiled(text, name, tuple(os.path.abspath(folder) for folder in include)), name, cpus
+        )
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], cpus: int = 1, include: Sequence[str] = ()) -> Program:
-        """Programs of a file: C source where its name ends in .c, else an object.
+    def from_file(
+        cls, path: str | os.PathLike[str], cpus: int = 1, include: Sequence[str] = ()
+    ) -> Program:
+        """Load programs of a file: C source where its name ends in .c, else an object.
 
         Args:
             path: of the file; headers beside it are found.
@@ -128,10 +149,15 @@ class Program:
 
     @classmethod
     def from_elf(cls, source: str | os.PathLike[str] | bytes, cpus: int = 1) -> Program:
-        """Programs of an object: a path, or the object's bytes. cpus: values of per-CPU maps.
+        """Load programs of an object.
 
-        ProgramError: not there, damaged, not for BPF, without programs, or with something in it
-        that there is not here.
+        Args:
+            source: a path, or the object's bytes.
+            cpus: values of per-CPU maps.
+
+        Raises:
+            ProgramError: it is not there, damaged, not for BPF, without programs, or has something
+                that is not supported here.
         """
         if isinstance(source, (bytes, bytearray, memoryview)):
             return cls._loaded(bytes(source), "object", cpus)
@@ -154,11 +180,17 @@ class Program:
         name: str = "main",
         order: Order = "little",
     ) -> Program:
-        """A program of instructions: bytes of 8 for each slot in byte order `order`, or
-        isa.Instruction.
+        """Make a program of instructions.
 
-        maps: file descriptor -> map for LDDW's MAP_FD, and the maps in their order for LDDW's MAP.
-        ProgramError: not whole instructions, or a map that is not there.
+        Args:
+            raw: bytes, 8 for each slot, or isa.Instruction.
+            maps: file descriptor -> map for LDDW's MAP_FD, and the maps in their order for LDDW's
+                MAP.
+            name: of the program.
+            order: byte order of the bytes, and of the program's memory.
+
+        Raises:
+            ProgramError: they are not whole instructions, or a map is not there.
         """
         if order not in ("little", "big"):
             raise BadArgument(f"order is {shown(order)}", hint='pass "little" or "big"')
@@ -169,6 +201,7 @@ class Program:
 
     @classmethod
     def _loaded(cls, data: bytes, name: str, cpus: int) -> Program:
+        """Return the programs of an object's bytes."""
         from .object.loader import load
 
         loaded = load(data, name, cpus)
@@ -259,8 +292,11 @@ class Program:
 
     @contextmanager
     def unless_refused(self) -> Iterator[None]:
-        """Constants stay as they are from now on; where it raises, they may be set as before."""
-        frozen, maps = self.variables.frozen, [m for code in self.codes.values() for m in code.maps]
+        """Freeze constants inside a with block and from then on; if it raises, they may be set as
+        before.
+        """
+        frozen = self.variables.frozen
+        maps = [m for code in self.codes.values() for m in code.maps]
         before = [m.frozen for m in maps]
         try:
             yield
@@ -282,7 +318,7 @@ class Program:
             part._forget()
 
     def run(self, ctx: bytes | bytearray = b"", engine: str | None = None) -> int:
-        """A test run, without a guest: r0 at its end, unsigned 64 bits.
+        """Run the program without a guest, as a test.
 
         Args:
             ctx: the memory that r1 points at (r2 is its size), with zeros behind it; a bytearray
@@ -292,9 +328,12 @@ class Program:
                 (compiled; verified first); None: the best there is, and `why_interpreter` says why
                 where that is the interpreter.
 
+        Returns:
+            r0 at its end, unsigned 64 bits.
+
         Raises:
             ProgramError: the program does what it may not do, or there is no such engine.
-                Unsupported: not on this host.
+            Unsupported: the engine does not run on this host.
         """
         size = CONTEXT_SIZE
         while size < len(ctx):  # a few sizes: the program is verified for each
@@ -312,7 +351,7 @@ class Program:
         return self._made(name, None, CONTEXT_SIZE)
 
     def _made(self, name: str | None, writable: bool | None, size: int) -> ProgramEngine:
-        """An engine, made once.
+        """Return an engine, which is made once.
 
         Args:
             name: which one; None: the best there is, and `why_interpreter` says so where that is
@@ -328,10 +367,14 @@ class Program:
         return engine
 
     def at_sites(self, view: HostCodeView, clock: str) -> HostCode:
-        """Code for call sites of one machine.
+        """Return the program as host code for probes of one machine, which is made once.
 
-        Made once. clock: what ktime_get_ns is, see Inlined. Unsupported: not this program, or not
-        here.
+        Args:
+            view: the machine's.
+            clock: what ktime_get_ns is, see Inlined.
+
+        Raises:
+            Unsupported: this program, or this host, cannot.
         """
         with self.unless_refused():
             made = self._sites.setdefault(view, {})
@@ -340,8 +383,10 @@ class Program:
             return made[clock]
 
     def in_guest(self, view: DetourGuest) -> Framed:
-        """Code for the detours of one machine. Made once. Unsupported: not this program, or not
-        there.
+        """Return the program for the detours of one machine, which is made once.
+
+        Raises:
+            Unsupported: this program, or this guest, cannot.
         """
         with self.unless_refused():
             if view not in self._frames:
@@ -351,6 +396,9 @@ class Program:
     def _make(
         self, name: str | None, writable: bool | None, size: int
     ) -> tuple[ProgramEngine, str]:
+        """Make an engine; return it, and why it is not the best one of all, as one clause ("": it
+        is).
+        """
         from .verifier import memory, verify  # what never runs here needs no verifier
 
         facts = self._facts if writable is None else None
@@ -375,7 +423,8 @@ class Program:
 
     def __repr__(self) -> str:
         sections = ", ".join(f"{name} {code.section}".strip() for name, code in self.codes.items())
-        return f"<Program {sections}: {sum(len(code.instructions) for code in self.codes.values())} instructions>"
+        count = sum(len(code.instructions) for code in self.codes.values())
+        return f"<Program {sections}: {count} instructions>"
 
 
 __all__ = ["Program", "ProgramError"]

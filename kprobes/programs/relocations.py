@@ -23,17 +23,18 @@ from .isa import Instruction
 _ASKS: Final = (Asked.EXISTS, Asked.TYPE_EXISTS, Asked.VALUE_EXISTS, Asked.MATCHES)
 
 
-class Types(Protocol):
+class GuestTypes(Protocol):
     """The guest's types: debug.info.DebugInfo."""
 
-    def type(self, name: str) -> Any: ...
+    def type(self, name: str) -> Any:
+        """Return the type of a name as C writes it. Raises KprobeError where there is none."""
 
 
 class _Missing(Exception):
-    """The guest has no such number; the reason."""
+    """The guest has no such number; the text says why."""
 
 
-def relocated(code: Code, types: Types, order: str) -> Code:
+def relocated(code: Code, types: GuestTypes, order: str) -> Code:
     """Return a program with the numbers of the guest's types; its `missing` says which of them the
     guest has not.
 
@@ -49,7 +50,9 @@ def relocated(code: Code, types: Types, order: str) -> Code:
     missing = dict(code.missing)
     for pc, relocation in code.relocations.items():
         try:
-            number = number_of(relocation, types, None if code.numbers_read else order != code.order)
+            number = number_of(
+                relocation, types, None if code.numbers_read else order != code.order
+            )
         except _Missing as error:
             if relocation.kind not in _ASKS:
                 missing[pc] = str(error)
@@ -62,7 +65,7 @@ def relocated(code: Code, types: Types, order: str) -> Code:
     return evolve(code, instructions=tuple(instructions), relocations={}, missing=missing)
 
 
-def number_of(relocation: TypeRelocation, types: Types, swapped: bool | None) -> int:
+def number_of(relocation: TypeRelocation, types: GuestTypes, swapped: bool | None) -> int:
     """Work out one number.
 
     Args:
@@ -93,8 +96,12 @@ def number_of(relocation: TypeRelocation, types: Types, swapped: bool | None) ->
 
 
 def _of_member(relocation: TypeRelocation, found: Any, swapped: bool | None) -> int:
-    """Return a number of the member that a path leads to."""
-    at, bits, shift, size = relocation.index * found.size, 0, 0, found.size
+    """Return a number about the member that a path leads to. Raises _Missing where there is none.
+    """
+    at = relocation.index * found.size
+    bits = 0
+    shift = 0
+    size = found.size
     for step in relocation.path:
         if isinstance(step, int):
             if found.kind != "array" or found.target is None:
@@ -106,17 +113,29 @@ def _of_member(relocation: TypeRelocation, found: Any, swapped: bool | None) -> 
         member = found.members.get(step) if found.kind in ("struct", "union") else None
         if member is None:
             raise _Missing(f"{found.name} of the guest has no member {step}")
-        at, bits, shift, found = at + member.offset, member.bits, member.shift, member.type
+        at = at + member.offset
+        bits = member.bits
+        shift = member.shift
+        found = member.type
         size = member.unit if bits else found.size
     kind = relocation.kind
     if kind == Asked.EXISTS:
         return 1
-    if kind == Asked.OFFSET and swapped is not None and not bits and found.kind not in ("struct", "union", "array"):
+    if (
+        kind == Asked.OFFSET
+        and swapped is not None
+        and not bits
+        and found.kind not in ("struct", "union", "array")
+    ):
         if size != relocation.size:
-            raise _Missing(f"{relocation} has {size} bytes in the guest and {relocation.size} in the program: "
-                           "declare it with a type of that size")
+            raise _Missing(
+                f"{relocation} has {size} bytes in the guest and {relocation.size} in the program: "
+                "declare it with a type of that size"
+            )
         if swapped and size > 1:
-            raise _Missing(f"{relocation} is in the other byte order in the guest: read it with guest_u32()")
+            raise _Missing(
+                f"{relocation} is in the other byte order in the guest: read it with guest_u32()"
+            )
     if kind in (Asked.OFFSET, Asked.SIZE):
         return int(at if kind == Asked.OFFSET else size)
     if kind == Asked.SIGNED:
@@ -126,7 +145,7 @@ def _of_member(relocation: TypeRelocation, found: Any, swapped: bool | None) -> 
 
 
 def _patch(code: Code, instructions: list[Instruction], pc: int, number: int) -> None:
-    """Put a number into an instruction."""
+    """Write a number into an instruction. Raises ProgramError where it has no place for it."""
     i = instructions[pc]
     if i.wide:
         upper = isa.signed(number >> 32, 32)
@@ -139,9 +158,13 @@ def _patch(code: Code, instructions: list[Instruction], pc: int, number: int) ->
             raise code.error(f"offset {number} of the guest's type does not fit", pc)
         instructions[pc] = evolve(i, offset=number)
     else:
-        raise code.error("has a relocation by type, and no number for it", pc, "compile it again with clang")
+        raise code.error(
+            "has a relocation by type, and no number for it", pc, "compile it again with clang"
+        )
 
 
 def unresolved(code: Code) -> Mapping[int, TypeRelocation]:
-    """Relocations of a program that has seen no guest's types: what would be read is not known."""
+    """Return the relocations of a program that has seen no guest's types: what it would read is not
+    known.
+    """
     return {pc: r for pc, r in code.relocations.items() if r.kind != Asked.LOCAL_ID}

@@ -1,5 +1,4 @@
-"""The places that programs belong to: the names of an object's sections, as libbpf has them, and what they mean
-in a guest.
+"""What names of an object's sections mean: where in a guest a program belongs. They are libbpf's.
 """
 
 from __future__ import annotations
@@ -13,12 +12,23 @@ from .code import Code
 
 #: kind of section -> (what it probes, whether an image stands before the function)
 _KINDS: Final = {
-    "kprobe": ("entry", False), "kretprobe": ("return", False), "kprobe.multi": ("entry", False),
-    "kretprobe.multi": ("return", False), "kprobe.session": ("session", False), "ksyscall": ("syscall", False),
-    "kretsyscall": ("sysreturn", False), "fentry": ("entry", False), "fexit": ("return", False),
-    "fsession": ("session", False), "uprobe": ("entry", True), "uretprobe": ("return", True),
-    "uprobe.multi": ("entry", True), "uretprobe.multi": ("return", True), "uprobe.session": ("session", True),
-    "usdt": ("marker", True)}
+    "kprobe": ("entry", False),
+    "kretprobe": ("return", False),
+    "kprobe.multi": ("entry", False),
+    "kretprobe.multi": ("return", False),
+    "kprobe.session": ("session", False),
+    "ksyscall": ("syscall", False),
+    "kretsyscall": ("sysreturn", False),
+    "fentry": ("entry", False),
+    "fexit": ("return", False),
+    "fsession": ("session", False),
+    "uprobe": ("entry", True),
+    "uretprobe": ("return", True),
+    "uprobe.multi": ("entry", True),
+    "uretprobe.multi": ("return", True),
+    "uprobe.session": ("session", True),
+    "usdt": ("marker", True),
+}
 #: kind of section, or the beginning of several -> what it would need
 _REFUSED: Final = {
     "tp": "tracepoints are places in Linux's kernel that its own build declares",
@@ -27,25 +37,35 @@ _REFUSED: Final = {
     "raw_tracepoint": "raw tracepoints are places in Linux's kernel that its own build declares",
     "tp_btf": "tracepoints are places in Linux's kernel that its own build declares",
     "perf_event": "perf's events are counted by Linux's kernel",
-    "fmod_ret": "it decides on behalf of a function of Linux's kernel: use kprobe and bpf_override_return()",
+    "fmod_ret": "it decides on behalf of a function of Linux's kernel: use kprobe and "
+        "bpf_override_return()",
     "lsm": "hooks of security modules are Linux's kernel's",
     "iter": "iterators walk through objects of Linux's kernel",
-    "xdp": "it sees packets in Linux's kernel", "tc": "it sees packets in Linux's kernel",
-    "tcx": "it sees packets in Linux's kernel", "classifier": "it sees packets in Linux's kernel",
-    "action": "it sees packets in Linux's kernel", "netfilter": "it sees packets in Linux's kernel",
-    "netkit": "it sees packets in Linux's kernel", "socket": "it sees packets in Linux's kernel",
-    "sockops": "sockets are Linux's kernel's", "sk_": "sockets are Linux's kernel's",
-    "cgroup": "control groups are Linux's kernel's", "lwt_": "it sees packets in Linux's kernel",
-    "flow_dissector": "it sees packets in Linux's kernel", "lirc": "infrared receivers are Linux's kernel's",
+    "xdp": "it sees packets in Linux's kernel",
+    "tc": "it sees packets in Linux's kernel",
+    "tcx": "it sees packets in Linux's kernel",
+    "classifier": "it sees packets in Linux's kernel",
+    "action": "it sees packets in Linux's kernel",
+    "netfilter": "it sees packets in Linux's kernel",
+    "netkit": "it sees packets in Linux's kernel",
+    "socket": "it sees packets in Linux's kernel",
+    "sockops": "sockets are Linux's kernel's",
+    "sk_": "sockets are Linux's kernel's",
+    "cgroup": "control groups are Linux's kernel's",
+    "lwt_": "it sees packets in Linux's kernel",
+    "flow_dissector": "it sees packets in Linux's kernel",
+    "lirc": "infrared receivers are Linux's kernel's",
     "struct_ops": "it takes the place of functions of Linux's kernel",
     "syscall": "it runs on behalf of bpf(2), a system call of Linux's",
-    "freplace": "it takes the place of another program's function", "hid": "input devices are Linux's kernel's"}
+    "freplace": "it takes the place of another program's function",
+    "hid": "input devices are Linux's kernel's",
+}
 _OFFSET: Final = re.compile(r"(.+)\+(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
 _GLOB: Final = re.compile(r"[*?\[]")
 
 
 @frozen
-class Target:
+class SectionTarget:
     """The place where a section says that its program belongs.
 
     Attributes:
@@ -72,7 +92,7 @@ class Target:
         return self.on == "marker" or bool(_GLOB.search(self.function))
 
 
-def target_of(code: Code) -> Target | None:
+def target_of(code: Code) -> SectionTarget | None:
     """Return where a program's section says that it belongs.
 
     Returns:
@@ -86,10 +106,14 @@ def target_of(code: Code) -> Target | None:
     kind = kind.removesuffix(".s")
     known = _KINDS.get(kind)
     if known is None and section:
-        reason = _REFUSED.get(kind) or next((why for name, why in _REFUSED.items() if kind.startswith(name)), "")
-        raise code.error(f"is for something else than a probe of a guest{f': {reason}' if reason else ''}",
-                         hint='use SEC("kprobe/function+offset"), SEC("kretprobe/function"), '
-                              'SEC("uprobe/FILE:function") or SEC("usdt/FILE:provider:name"), or attach it by hand')
+        reason = _REFUSED.get(kind) or next(
+            (why for name, why in _REFUSED.items() if kind.startswith(name)), ""
+        )
+        raise code.error(
+            f"is for something else than a probe of a guest{f': {reason}' if reason else ''}",
+            hint='use SEC("kprobe/function+offset"), SEC("kretprobe/function"), '
+            'SEC("uprobe/FILE:function") or SEC("usdt/FILE:provider:name"), or attach it by hand',
+        )
     if known is None or section.startswith("?") or not slash:
         return None
     on, in_image = known
@@ -97,7 +121,7 @@ def target_of(code: Code) -> Target | None:
     image = provider = ""
     if on == "marker":
         image, provider, function = _words(code, rest, 3)
-        return Target(on, function, 0, image, provider)
+        return SectionTarget(on, function, 0, image, provider)
     if in_image and ":" in rest:
         image, function = _words(code, rest, 2)
     else:
@@ -111,10 +135,14 @@ def target_of(code: Code) -> Target | None:
         function, text = match.groups()
         offset = int(text, 8 if text.isdigit() and text.startswith("0") else 0)
     if offset and on != "entry":
-        raise code.error("is for a return at an offset", hint="returns are probed by the function's name alone")
+        raise code.error(
+            "is for a return at an offset", hint="returns are probed by the function's name alone"
+        )
     if not function:
-        raise code.error("names no function", hint=f'use SEC("{kind}/{"FILE:" if in_image else ""}function")')
-    return Target(on, function, offset, image, provider, listed)
+        raise code.error(
+            "names no function", hint=f'use SEC("{kind}/{"FILE:" if in_image else ""}function")'
+        )
+    return SectionTarget(on, function, offset, image, provider, listed)
 
 
 def _words(code: Code, text: str, count: int) -> list[str]:
@@ -128,6 +156,8 @@ def _words(code: Code, text: str, count: int) -> list[str]:
     words = text.rsplit(":", count - 1)
     if len(words) != count or not all(words[1:]):
         form = "FILE:function" if count == 2 else "FILE:provider:name"
-        raise code.error(f"says {text!r} where {form} is expected",
-                         hint=f'use SEC("{code.section.partition("/")[0]}/{form}"), or attach it by hand')
+        raise code.error(
+            f"says {text!r} where {form} is expected",
+            hint=f'use SEC("{code.section.partition("/")[0]}/{form}"), or attach it by hand',
+        )
     return words

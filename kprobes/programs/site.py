@@ -32,16 +32,20 @@ _WORD = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
 
 
 class ProbeContext:
-    """The context of a program at a probe: its words are read when the program reads them. See
-    context.py for what they are.
+    """The context of a program at a probe: each of its words is read when the program reads it.
+
+    context.py says what the words are.
     """
 
     def __init__(self, view: HostCodeView) -> None:
+        """Prepare. view: the machine's."""
         self._view = view
         self._arch = view.arch
 
     def load(self, w: IrWriter, offset: int, size: int) -> str:
-        """Part of a word. The verifier lets no read pass that crosses words."""
+        """Return `size` bytes at an offset of the context. The verifier lets no read pass that
+        crosses words.
+        """
         return part(w, word(w, self._arch, self, offset // 8), offset % 8, size)
 
     def address(self, w: IrWriter) -> str:
@@ -62,6 +66,7 @@ class ProbeContext:
         return at
 
     def sp(self, w: IrWriter) -> str:
+        """Return the stack pointer."""
         table = self._arch.regs
         value = w.emit(
             f"add i64 {self._value(w, table.sp, table.names.index(table.sp))}, {table.sp_bias}"
@@ -69,13 +74,18 @@ class ProbeContext:
         return w.emit(f"and i64 {value}, {self._arch.mask}")
 
     def linkage(self, w: IrWriter, index: int) -> str:
-        """As every word that Python finds."""
+        """Return the return address, for which Python is called. index: number of the context's
+        word.
+        """
         function = w.pointer(w.word(("word", 0)))
         value = w.emit(f"call i64 {function}(i64 {index})")
         end_if_failed(w)
         return value
 
     def register(self, w: IrWriter, name: str, index: int) -> str:
+        """Return a register, or the stack pointer without its bias. index: number of the context's
+        word.
+        """
         biased = index == context.SP and self._arch.regs.sp_bias
         return self.sp(w) if biased else self._value(w, name, index)
 
@@ -101,7 +111,8 @@ class ProbeContext:
             return self.linkage(w, index)
         if where.way == "api":
             support.need(w.module, "engine_register")
-            engine, function = w.word(("uc", 0)), w.word(("uc_reg_read", 0))
+            engine = w.word(("uc", 0))
+            function = w.word(("uc_reg_read", 0))
             return w.emit(
                 f"call i64 @engine_register(i64 {engine}, i64 {function}, i32 {where.place})"
             )
@@ -114,17 +125,27 @@ class ProbeContext:
 
 
 class WordSources(Protocol):
-    """The sources of a context's words that differ among guests: the stack pointer, the return
-    address, registers.
+    """The sources of a context's words that differ among guests. All write IR, and return a value's
+    name.
     """
 
-    def sp(self, w: IrWriter) -> str: ...
-    def linkage(self, w: IrWriter, index: int) -> str: ...
-    def register(self, w: IrWriter, name: str, index: int) -> str: ...
+    def sp(self, w: IrWriter) -> str:
+        """Return the stack pointer."""
+    def linkage(self, w: IrWriter, index: int) -> str:
+        """Return the return address. index: number of the context's word."""
+    def register(self, w: IrWriter, name: str, index: int) -> str:
+        """Return a register. index: number of the context's word."""
 
 
 def word(w: IrWriter, arch: Arch, words: WordSources, index: int) -> str:
-    """A word of the context, by its number; 0 where the architecture has none."""
+    """Return a word of the context; "0" where the architecture has none.
+
+    Args:
+        w: writes the IR.
+        arch: the guest's.
+        words: where words come from.
+        index: number of the word.
+    """
     source = context.source(arch, index) if 0 <= index < context.WORDS else None
     if source is None:
         return "0"
@@ -136,7 +157,14 @@ def word(w: IrWriter, arch: Arch, words: WordSources, index: int) -> str:
 
 
 def part(w: IrWriter, value: str, inside: int, size: int) -> str:
-    """`size` bytes of a word, from byte `inside` on as memory has them."""
+    """Return bytes of a word.
+
+    Args:
+        w: writes the IR.
+        value: the word.
+        inside: number of the first byte, as memory has them.
+        size: bytes: 1, 2, 4 or 8.
+    """
     shift = 8 * (8 - inside - size if w.module.target.program_order == "big" else inside)
     if shift > 0:
         value = w.emit(f"lshr i64 {value}, {shift}")
@@ -144,13 +172,14 @@ def part(w: IrWriter, value: str, inside: int, size: int) -> str:
 
 
 def stacked(w: IrWriter, arch: Arch, n: int, sp: str) -> str:
-    """Argument `n`, on the stack; 0 where there is no memory."""
+    """Return the argument of a number from 0, which is on the stack; 0 where no memory is mapped.
+    """
     assert arch.abi is not None
     return word_at(w, arch, sp, arch.abi.stack_args + (n - len(arch.abi.args)) * (arch.bits // 8))
 
 
 def word_at(w: IrWriter, arch: Arch, base: str, offset: int) -> str:
-    """The guest's word at an address and an offset; 0 where there is no memory."""
+    """Return the guest's word at an address and an offset; 0 where no memory is mapped."""
     support.need(w.module, "read")
     size = arch.bits // 8
     at = w.emit(f"and i64 {w.emit(f'add i64 {base}, {offset}')}, {arch.mask}")
@@ -163,8 +192,16 @@ def word_at(w: IrWriter, arch: Arch, base: str, offset: int) -> str:
 
 
 def compiled(code: Code, view: HostCodeView, clock: str, facts: Facts) -> HostCode:
-    """The program as host code that runs at probes of such machines. Unsupported where it cannot be
-    compiled, or not here.
+    """Compile a program to host code that runs at probes of such machines.
+
+    Args:
+        code: the program.
+        view: the machine's.
+        clock: what ktime_get_ns is, see Inlined.
+        facts: of the verifier.
+
+    Raises:
+        Unsupported: it cannot be compiled, or not here.
     """
     if any(i.is_helper_call and i.imm == _OVERRIDE for i in code.instructions):
         raise Unsupported("a program that moves the guest is left to the core")
@@ -175,12 +212,7 @@ def compiled(code: Code, view: HostCodeView, clock: str, facts: Facts) -> HostCo
 
 
 class SiteProgram:
-    """A program at one probe, as a machine runs it at a call site. See machine._base.HostProgram.
-
-    view: the machine's. call: a run, as helpers see it. returns: it runs when a function has
-    returned. clock: its ktime_get_ns, see Inlined. made: what compiled() gave for the same program,
-    view and clock. called: told True and False around each call of Python.
-    """
+    """A program at one probe, as a machine runs it at a call site (a machine._base.HostProgram)."""
 
     def __init__(
         self,
@@ -192,6 +224,22 @@ class SiteProgram:
         made: HostCode | None = None,
         called: Callable[[bool], None] = lambda begins: None,
     ) -> None:
+        """Make the program's environment.
+
+        Args:
+            code: the program.
+            view: the machine's.
+            call: a run, as helpers see it.
+            returns: it runs when a function has returned.
+            clock: what ktime_get_ns is, see Inlined.
+            made: what compiled() gave for the same program, view and clock; None: it is compiled
+                here.
+            called: called with True before, and with False behind each call of Python.
+
+        Raises:
+            ProgramError: the program is not safe.
+            Unsupported: it cannot be compiled.
+        """
         self._view = view
         self._returns = returns
         self._called = called
@@ -221,7 +269,7 @@ class SiteProgram:
 
     @property
     def address(self) -> int:
-        """Of its environment."""
+        """The address of its environment."""
         return self._environment.address
 
     @property
@@ -230,7 +278,7 @@ class SiteProgram:
         return any(kind in ("call", "format", "word") for kind, _ in self._made.slots)
 
     def at(self, address: int, function: int = 0, cookie: int = 0) -> None:
-        """Set the place.
+        """Tell the program its place.
 
         Args:
             address: of the probe.
@@ -243,8 +291,12 @@ class SiteProgram:
             self._environment.set((name, 0), value)
 
     def run(self, pc: int) -> None:
-        """Run it in a handler, at a hit that the machine has left to us. Raises what a helper
-        raises.
+        """Run the program in a handler, at a hit that the machine has left to the core.
+
+        What a helper raises is raised.
+
+        Args:
+            pc: the address that was hit.
         """
         outer = self._pc.value
         self._pc.value = pc
@@ -257,16 +309,22 @@ class SiteProgram:
             self._handled = handled
 
     def _report(self, begins: bool) -> None:
-        """A helper in Python runs: it sees the registers as a handler does, unless it is in one."""
+        """Show a helper in Python the registers as a handler sees them, unless it is called in one.
+
+        Args:
+            begins: it is about to run; False: it has run.
+        """
         if self._handled:
             return
         self._view.regs.at(self._shown() if begins else None)
         self._called(begins)
 
     def _shown(self) -> int:
+        """Return the address that a helper sees as the pc."""
         return self._pc.value & ~self._view.arch.pointers.mode_bits
 
     def _word(self, index: int) -> int:
+        """Read a word of the context in Python: a callback, which raises nothing."""
         try:
             self._report(True)
             return context.reader(self._view.arch, index)(self._view.regs) & (1 << 64) - 1

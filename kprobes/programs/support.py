@@ -39,6 +39,7 @@ def library(target: CodeTarget) -> Library:
 
 @cache
 def _library(bits: int, guest: bool, swapped: bool) -> Library:
+    """Read the functions from their file; the arguments are those of support_path()."""
     head, *functions = support_path(bits, guest, swapped).read_text().split("\n\n")
     lines = dict.fromkeys([*head.splitlines(), *_SWAPS])
     return Library("\n".join(lines), {_name(text): text.strip() for text in functions})
@@ -61,7 +62,8 @@ def need(module: IrModule, name: str) -> None:
 def memory(w: IrWriter) -> str:
     """Return the last arguments of @read and @read_string.
 
-    They are: the table of guest memory, the engine, and who reads what is not in that table.
+    They are: the table of guest memory, the engine, and the function that reads what is not in that
+    table.
     """
     blocks = w.word(("blocks", 0))
     target = w.module.target

@@ -12,16 +12,18 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from .code import Code
-from .sections import Target
+from .sections import SectionTarget
 
 
-class Named(Protocol):
-    """The guest's symbols, as far as targets need them."""
+class TargetSymbols(Protocol):
+    """The guest's symbols, as far as targets need them. Iterating gives them all."""
 
     @property
-    def main(self) -> Any: ...
+    def main(self) -> Any:
+        """The file that the guest's own symbols are of."""
     def __iter__(self) -> Iterator[Any]: ...
-    def find(self, name: str) -> Any: ...
+    def find(self, name: str) -> Any:
+        """Return the symbol of a name; None: there is none."""
 
 
 @frozen
@@ -41,7 +43,9 @@ class Aim:
     semaphore: int = 0
 
 
-def aims(code: Code, target: Target, symbols: Named, markers: Callable[[], Iterable[Any]]) -> list[Aim]:
+def aims(
+    code: Code, target: SectionTarget, symbols: TargetSymbols, markers: Callable[[], Iterable[Any]]
+) -> list[Aim]:
     """Return the places that a target means, at least one.
 
     Args:
@@ -61,7 +65,9 @@ def aims(code: Code, target: Target, symbols: Named, markers: Callable[[], Itera
         return [Aim(target.function)]
     found = list(functions(symbols, target.function, target.image))
     if not found:
-        near = difflib.get_close_matches(target.function, {s.name for s in symbols if s.kind == "func"}, 3)
+        near = difflib.get_close_matches(
+            target.function, {s.name for s in symbols if s.kind == "func"}, 3
+        )
         of = f" of {target.image}" if target.image else ""
         raise code.error(f"the guest has no function {target.function}{of}",
                          hint=f"did you mean {' or '.join(near)}?" if near
@@ -71,12 +77,22 @@ def aims(code: Code, target: Target, symbols: Named, markers: Callable[[], Itera
     return [Aim(s.address | s.mode, s.name if target.many else "") for s in found]
 
 
-def functions(symbols: Named, pattern: str, image: str) -> Iterator[Any]:
-    """Functions whose name a glob is, of images whose name a glob is; each address once."""
+def functions(symbols: TargetSymbols, pattern: str, image: str) -> Iterator[Any]:
+    """Yield functions by their names; each address once.
+
+    Args:
+        symbols: the guest's.
+        pattern: a glob of the names.
+        image: a glob of the names of files that they are in; "": any.
+    """
     matches = re.compile(fnmatch.translate(pattern)).match
     seen = set[int]()
     for symbol in symbols:
-        if symbol.kind not in ("func", "ifunc") or symbol.address in seen or not matches(symbol.name):
+        if (
+            symbol.kind not in ("func", "ifunc")
+            or symbol.address in seen
+            or not matches(symbol.name)
+        ):
             continue
         if _of_image(str(symbol.module or symbols.main or ""), bool(symbol.module), image):
             seen.add(symbol.address)
@@ -94,16 +110,20 @@ def _of_image(module: str, loaded: bool, image: str) -> bool:
     """
     if image in ("", "*"):
         return True
-    base, wanted = os.path.basename(module), os.path.basename(image)
+    base = os.path.basename(module)
+    wanted = os.path.basename(image)
     if not loaded and (not base or image == "/proc/self/exe"):
         return True
-    return (fnmatch.fnmatchcase(module, image) or fnmatch.fnmatchcase(base, wanted) or base.startswith(f"{wanted}.so")
-            or base.startswith(f"lib{wanted}.so"))
+    return (
+        fnmatch.fnmatchcase(module, image)
+        or fnmatch.fnmatchcase(base, wanted)
+        or base.startswith(f"{wanted}.so")
+        or base.startswith(f"lib{wanted}.so")
+    )
 
 
-def _serving(name: str, symbols: Named) -> str:
-    """Return the function that serves a system call: a kernel's, or else a library's of the call's
-    name.
+def _serving(name: str, symbols: TargetSymbols) -> str:
+    """Return the name of the function that serves a system call: a kernel's, or else a library's.
     """
     ends = (f"_sys_{name}", f"__se_sys_{name}")
     for symbol in symbols:
@@ -112,16 +132,27 @@ def _serving(name: str, symbols: Named) -> str:
     return name
 
 
-def _marked(code: Code, target: Target, markers: list[Any]) -> list[Aim]:
+def _marked(code: Code, target: SectionTarget, markers: list[Any]) -> list[Aim]:
+    """Return the places of a static tracepoint. Raises ProgramError where there is none."""
     wanted = os.path.basename(target.image)
-    found = [m for m in markers
-             if fnmatch.fnmatchcase(m.name, target.function) and fnmatch.fnmatchcase(m.provider, target.provider)
-             and (not m.module or _of_image(m.module, True, wanted))]
+    found = [
+        m
+        for m in markers
+        if fnmatch.fnmatchcase(m.name, target.function)
+        and fnmatch.fnmatchcase(m.provider, target.provider)
+        and (not m.module or _of_image(m.module, True, wanted))
+    ]
     if not found:
         there = ", ".join(sorted({f"{m.provider}:{m.name}" for m in markers})[:8]) or "none"
         raise code.error(f"the guest has no static tracepoint {target.provider}:{target.function}",
                          hint=f"there is {there}")
     several = len(found) > 1
-    return [Aim(m.address, f"{m.provider}:{m.name}@{m.address:#x}" if several else "", tuple(m.arguments),
-                m.semaphore)
-            for m in found]
+    return [
+        Aim(
+            m.address,
+            f"{m.provider}:{m.name}@{m.address:#x}" if several else "",
+            tuple(m.arguments),
+            m.semaphore,
+        )
+        for m in found
+    ]

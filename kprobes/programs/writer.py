@@ -1,4 +1,4 @@
-"""Writes LLVM IR of a program: values, registers, memory, the environment."""
+"""The writer of a program's LLVM IR: values, registers, memory, the environment."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ FAILED: Final[Slot] = ("failed", 0)
 
 
 class ContextSource(Protocol):
-    """The source of the words of a program's context, if it is not in memory behind r1."""
+    """The source of a context's words, where the context is not memory behind r1."""
 
     def load(self, writer: IrWriter, offset: int, size: int) -> str:
-        """Emit a read of `size` bytes at `offset`; the name of the i64."""
+        """Write a read of `size` bytes at an offset; return the name of the i64."""
 
     def address(self, writer: IrWriter) -> str:
-        """Emit what r1 is at the start; the name of the i64."""
+        """Write what r1 is at the start; return the name of the i64."""
 
 
 class Inline(Protocol):
-    """Helpers that are emitted as code. None: it is called by the environment's ("call", number).
-    """
+    """Writes helpers as code."""
 
-    def __call__(self, w: IrWriter, pc: int, number: int, /) -> str | None: ...
+    def __call__(self, w: IrWriter, pc: int, number: int, /) -> str | None:
+        """Write a helper; None: it is called by the environment's ("call", number)."""
 
 
 def no_inline(writer: IrWriter, pc: int, number: int) -> str | None:
-    """Every helper is called."""
+    """Return None: every helper is called."""
     return None
 
 
@@ -52,9 +52,9 @@ class CodeTarget:
         program_order: byte order of the program's: where they differ every access is swapped.
         divides: bits of the widest numbers that it has instructions to divide.
         shifts: bits of the widest numbers that it has instructions to shift by a register.
-        atomic: atomic operations are atomic; else load, compute, store.
+        atomic: atomic operations are atomic; False: they are a load, a computation and a store.
         alone: there is nothing to call: all is put into one function.
-        asks: but for a function that has the host read.
+        asks: with `alone`: there is a function by which the host is asked to read.
     """
 
     bits: int = 64
@@ -68,14 +68,20 @@ class CodeTarget:
 
     @property
     def swapped(self) -> bool:
+        """True where the machine's byte order is not the program's."""
         return self.order != self.program_order
 
 
 @define
 class IrModule:
-    """The IR of one program, being written.
+    """The IR of one program, while it is written.
 
     Attributes:
+        code: the instructions.
+        places: what registers point at.
+        target: the machine.
+        inline: writes helpers.
+        context: where the context's words are; None: it is memory.
         slots: words of the environment in use -> their places in it.
         support: functions that others call, by name.
     """
@@ -89,18 +95,26 @@ class IrModule:
     support: dict[str, str] = field(factory=dict)
 
     def slot(self, what: Slot) -> int:
-        """The environment's word for that, in bytes from its start."""
+        """Return the offset in the environment of a word, in bytes; it gets one if it has none."""
         return 8 * self.slots.setdefault(what, HEADER + len(self.slots))
 
     def need(self, name: str, text: str) -> None:
-        """Have a function that others call, once."""
+        """Have the module contain a function that others call."""
         self.support.setdefault(name, text)
 
 
 class IrWriter:
-    """Writes one function."""
+    """Writes one function. Values and pointers are given by their names in the IR.
+
+    Attributes:
+        module: of the program.
+        entry: slot where the function begins.
+        lines: the IR so far.
+        rooms: the instructions that allocate its memory.
+    """
 
     def __init__(self, module: IrModule, entry: int) -> None:
+        """Begin. entry: slot where the function begins."""
         self.module = module
         self.entry = entry
         self.lines: list[str] = []
@@ -109,42 +123,42 @@ class IrWriter:
         self._counter = ""
 
     def emit(self, text: str) -> str:
-        """An instruction with a result; its name."""
+        """Write an instruction with a result; return the result."""
         self._names += 1
         name = f"%v{self._names}"
         self.lines.append(f"  {name} = {text}")
         return name
 
     def do(self, text: str) -> None:
-        """An instruction without one."""
+        """Write an instruction without a result."""
         self.lines.append(f"  {text}")
 
     def room(self, size: int) -> str:
-        """Memory of the function's own; the name of the pointer."""
+        """Allocate memory of the function's own; return the pointer."""
         name = f"%room{len(self.rooms)}"
         self.rooms.append(f"  {name} = alloca [{size} x i8], align 16")
         return name
 
     def counter(self, value: int) -> str:
-        """The function's only counter, an i64 that begins with a value; the name of the pointer."""
+        """Return the pointer to the function's only counter, an i64. value: what it begins with."""
         if not self._counter:
             self._counter = self.room(8)
             self.rooms.append(f"  store i64 {value}, ptr {self._counter}")
         return self._counter
 
     def label(self) -> str:
-        """A fresh label, without its percent sign."""
+        """Return a fresh label, without its percent sign."""
         self._names += 1
         return f"b{self._names}"
 
     def begin(self, label: str) -> None:
-        """A block begins here."""
+        """Begin a block."""
         self.lines.append(f"{label}:")
 
     # --- values
 
     def get(self, register: int, bits: int = 64) -> str:
-        """A register's value, or its lower half."""
+        """Return a register, or its lower bits."""
         value = self.emit(f"load i64, ptr %r{register}")
         return value if bits == 64 else self.emit(f"trunc i64 {value} to i{bits}")
 
@@ -155,19 +169,20 @@ class IrWriter:
         self.do(f"store i64 {value}, ptr %r{register}")
 
     def word(self, what: Slot) -> str:
-        """A word of the environment. It stays as it is while the program runs: LLVM need not load
-        it twice.
+        """Return a word of the environment.
+
+        It stays as it is while the program runs, so LLVM need not load it twice.
         """
         at = self.emit(f"getelementptr i8, ptr %env, i64 {self.module.slot(what)}")
         known = ", !range !0" if what[0] in ("map", "value") else ""
         return self.emit(f"load i64, ptr {at}, !invariant.load !1{known}")
 
     def pointer(self, value: str) -> str:
-        """An address as a pointer."""
+        """Return an address as a pointer."""
         return self.emit(f"inttoptr i64 {value} to ptr")
 
     def address(self, pc: int, register: int, offset: int = 0) -> str:
-        """The pointer that a register and an offset make."""
+        """Return the pointer that a register and an offset make. pc: slot of the instruction."""
         place = self.module.places.at(pc, register)
         if place.kind is PlaceKind.FRAME:
             return self.emit(
@@ -177,19 +192,19 @@ class IrWriter:
         return self.pointer(self.emit(f"add i64 {value}, {offset}") if offset else value)
 
     def load(self, pointer: str, bits: int, align: int = 1) -> str:
-        """Memory as the program sees it."""
+        """Return memory as the program sees it, swapped where the byte orders differ."""
         return self.swap(self.emit(f"load i{bits}, ptr {pointer}, align {align}"), bits)
 
     def store(self, value: str, pointer: str, bits: int, align: int = 1) -> None:
-        """Memory as the program sees it."""
+        """Write memory as the program sees it, swapped where the byte orders differ."""
         self.do(f"store i{bits} {self.swap(value, bits)}, ptr {pointer}, align {align}")
 
     def swap(self, value: str, bits: int) -> str:
-        """A value as it lies in memory, where the program's byte order is not that."""
+        """Return a value as it lies in memory, whose byte order may not be the program's."""
         return self.reversed(value, bits) if self.module.target.swapped else value
 
     def reversed(self, value: str, bits: int) -> str:
-        """The bytes in reverse."""
+        """Return a value's bytes in reverse."""
         return (
             value if bits == 8 else self.emit(f"call i{bits} @llvm.bswap.i{bits}(i{bits} {value})")
         )

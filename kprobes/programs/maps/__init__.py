@@ -59,6 +59,7 @@ class ByAddress(dict[int, Map]):
     """Maps by the address that LDDW loads, those that maps of maps hold at the moment included."""
 
     def __init__(self, maps: Iterable[Map]) -> None:
+        """Enter maps."""
         super().__init__({m.address: m for m in maps})
         self.holders = [m for m in self.values() if isinstance(m, Maps)]
 
@@ -78,9 +79,11 @@ class ByAddress(dict[int, Map]):
 
 
 def create(spec: Spec) -> Map:
-    """Return the map of a specification.
+    """Return a new map.
 
-    ProgramError: a type that there is not here, sizes that the type does not allow, too large.
+    Raises:
+        ProgramError: there is no such type here, the type does not allow these sizes, or it is too
+            large.
     """
     kind = _TYPES.get(spec.type)
     if kind is None:
@@ -90,6 +93,31 @@ def create(spec: Spec) -> Map:
     return kind(spec)
 
 
-__all__ = ["ANY", "ENOENT", "EXIST", "NOEXIST", "OVERWRITE", "PER_CPU", "SESSION", "Array", "Block", "Bloom",
-           "ByAddress", "Codec", "Hash", "Map", "MapType", "Maps", "Plain", "Programs", "Queue", "Ring", "Spec",
-           "StackTraces", "TaskStorage", "Trie", "create", "stored"]
+__all__ = [
+    "ANY",
+    "ENOENT",
+    "EXIST",
+    "NOEXIST",
+    "OVERWRITE",
+    "PER_CPU",
+    "SESSION",
+    "Array",
+    "Block",
+    "Bloom",
+    "ByAddress",
+    "Codec",
+    "Hash",
+    "Map",
+    "MapType",
+    "Maps",
+    "Plain",
+    "Programs",
+    "Queue",
+    "Ring",
+    "Spec",
+    "StackTraces",
+    "TaskStorage",
+    "Trie",
+    "create",
+    "stored",
+]

@@ -55,7 +55,7 @@ class MapType(IntEnum):
 
 
 class Block:
-    """Zeroed host memory at an address that does not move. filled: see zeroed().
+    """Zeroed host memory at an address that does not move.
 
     Attributes:
         address: of its first byte; a multiple of the host's page size.
@@ -64,6 +64,12 @@ class Block:
     """
 
     def __init__(self, size: int, filled: bool = False) -> None:
+        """Allocate memory.
+
+        Args:
+            size: bytes.
+            filled: its pages are there from the beginning; False: each when it is first touched.
+        """
         self.size = max(size, 8)
         self._memory = zeroed(self.size, filled)
         self._pin = (ctypes.c_char * self.size).from_buffer(self._memory)
@@ -72,28 +78,40 @@ class Block:
 
 
 class Codec(Protocol):
-    """Between the bytes of a key or value and what Python shows."""
+    """Translates between the bytes of a key or value and what Python shows."""
 
-    def load(self, raw: bytes) -> Any: ...
-    def store(self, value: Any) -> bytes: ...
+    def load(self, raw: bytes) -> Any:
+        """Return what Python shows for bytes."""
+    def store(self, value: Any) -> bytes:
+        """Return the bytes of a value; raises anything where it has none."""
 
 
 class Plain:
-    """1, 2, 4 and 8 bytes are unsigned integers in the program's byte order, everything else is
+    """A codec: 1, 2, 4 and 8 bytes are unsigned integers in the program's byte order, all else is
     bytes.
     """
 
     def __init__(self, size: int, order: str = "little") -> None:
+        """Prepare.
+
+        Args:
+            size: bytes of each value.
+            order: "little" or "big".
+        """
         self.size = size
         self._order = "<" if order == "little" else ">"
         self._code = {1: "B", 2: "H", 4: "I", 8: "Q"}.get(size)
 
     def load(self, raw: bytes) -> Any:
+        """Return the integer, or the bytes."""
         return struct.unpack(self._order + self._code, raw)[0] if self._code else raw
 
     def store(self, value: Any) -> bytes:
-        """From an integer (negative ones as two's complement) or anything with a buffer.
-        BadArgument: something else, or of another size.
+        """Return the bytes of an integer (negative ones as two's complement), or of anything with a
+        buffer.
+
+        Raises:
+            BadArgument: it is something else, or of another size.
         """
         if hasattr(type(value), "__index__"):
             return self._integer(index(value))
@@ -110,6 +128,7 @@ class Plain:
         return raw
 
     def _integer(self, value: int) -> bytes:
+        """Return the bytes of an integer. Raises BadArgument where it does not fit."""
         bits = 8 * self.size
         if bits and not -(1 << bits - 1) <= value < 1 << bits:
             raise BadArgument(
@@ -121,8 +140,15 @@ class Plain:
 
 
 def stored(what: str, codec: Codec, value: Any) -> bytes:
-    """Return the bytes of a value. BadArgument, which says what it is: it has none, in whatever way
-    the codec says so.
+    """Return the bytes of a value.
+
+    Args:
+        what: names the value in the error.
+        codec: translates it.
+        value: the value.
+
+    Raises:
+        BadArgument: it has no bytes, in whatever way the codec says so.
     """
     try:
         return codec.store(value)
@@ -183,7 +209,11 @@ class Map:
     percpu = False  # a value for each CPU
 
     def __init__(self, spec: Spec) -> None:
-        """Raises ProgramError, BadArgument."""
+        """Make a map without memory; each type makes its own.
+
+        Raises:
+            ProgramError: a number of the definition has more than 32 bits.
+        """
         self.spec = spec
         for what in ("key_size", "value_size", "max_entries", "cpus"):
             if not 0 <= getattr(spec, what) < 1 << 32:
@@ -207,26 +237,29 @@ class Map:
         return self.value_size + 7 & ~7
 
     def extent(self, address: int) -> tuple[int, int] | None:
-        """(first address, address behind) of the one value in which `address`, within `span`, lies.
+        """Return (first address, address behind) of the value in which an address within `span`
+        lies.
 
         None: it lies in none.
         """
         return None
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
-        """Return the address of the value, or 0."""
+        """Return the address of a key's value for a CPU; 0: there is none."""
         return 0
 
     def update_elem(self, key: bytes, value: bytes, flags: int = ANY, cpu: int = 0) -> int:
-        """0 or a negative errno."""
+        """Set the value of a key for a CPU; return 0 or a negative errno. flags: ANY, NOEXIST or
+        EXIST.
+        """
         return EINVAL
 
     def delete_elem(self, key: bytes) -> int:
-        """0 or a negative errno."""
+        """Delete a key; return 0 or a negative errno."""
         return EINVAL
 
     def push_elem(self, value: bytes, flags: int = ANY) -> int:
-        """0 or a negative errno."""
+        """Add a value; return 0 or a negative errno. flags: ANY or EXIST."""
         return EINVAL
 
     def pop_elem(self) -> bytes | None:
@@ -240,11 +273,15 @@ class Map:
     # ---- Python's side
 
     def _raw(self, what: str, codec: Codec, value: Any) -> bytes:
-        """Return the bytes of a key, or of a value. BadArgument."""
+        """Return the bytes of a key, or of a value. Raises BadArgument. what: names it in the
+        error.
+        """
         return stored(f"map {self.name}: {what}", codec, value)
 
     def _values(self, value: Any) -> list[bytes]:
-        """Return the bytes of a value, or of those of all CPUs."""
+        """Return the bytes of a value; of a per-CPU map, of the values of all CPUs. Raises
+        BadArgument.
+        """
         if not self.percpu:
             return [self._raw("value", self.value_codec, value)]
         look(f"map {self.name}: value", value, SORTS["Sequence"])
@@ -255,8 +292,8 @@ class Map:
         return values
 
     def settle(self) -> None:
-        """Have what guests' copies have, which stand still: Python's is the true one until they go
-        on.
+        """Fetch what copies in guests that stand still have; Python's map is the true one until
+        they go on.
         """
         for bring in self.copies:
             bring()
@@ -266,6 +303,7 @@ class Map:
         return ProgramError(f"map {self.spec.name or '?'}: {reason}", hint=hint)
 
     def _block(self, size: int, filled: bool = False) -> Block:
+        """Allocate the map's memory. Raises ProgramError beyond LIMIT."""
         if size > LIMIT:
             raise self.refuse(f"takes {size:,} bytes of memory where {LIMIT:,} are the most",
                               "make max_entries smaller")

@@ -11,11 +11,12 @@ from ._base import E2BIG, EEXIST, EINVAL, EXIST, NOEXIST, Map, MapType, Spec
 
 
 class Array(Map, MutableMapping[int, Any]):
-    """ARRAY and PERCPU_ARRAY. In Python a mapping index -> value (per-CPU: list of values, one for
-    each CPU).
+    """ARRAY and PERCPU_ARRAY. In Python a mapping index -> value (per-CPU: a list with one for each
+    CPU).
     """
 
     def __init__(self, spec: Spec) -> None:
+        """Make an array of zeros. Raises ProgramError where the sizes are none of an array."""
         super().__init__(spec)
         self.percpu = self.type is MapType.PERCPU_ARRAY
         if not self.percpu:
@@ -30,10 +31,12 @@ class Array(Map, MutableMapping[int, Any]):
         self._order = "little" if spec.order == "little" else "big"
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
+        """Return the address of an index's value; 0: it is beyond the end."""
         at = self._index(key)
         return self.address + self._at(at, cpu) if at < self.max_entries else 0
 
     def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
+        """Set the value of an index, as Map.update_elem() does."""
         at = self._index(key)
         if flags > EXIST:
             return EINVAL
@@ -45,20 +48,25 @@ class Array(Map, MutableMapping[int, Any]):
         return 0
 
     def extent(self, address: int) -> tuple[int, int] | None:
+        """Return the value that an address lies in, as Map.extent() does."""
         start = address - (address - self.address) % self.stride
         return (start, start + self.value_size) if address < start + self.value_size else None
 
     def _index(self, key: bytes) -> int:
+        """Return the index that a key is."""
         return int.from_bytes(key, self._order)  # type: ignore[arg-type]
 
     def _at(self, index: int, cpu: int) -> int:
+        """Return the offset of a value in the memory."""
         return (index * self.cpus + (cpu if self.percpu else 0)) * self.stride
 
     def _put(self, index: int, cpu: int, value: bytes) -> None:
+        """Write the bytes of a value."""
         at = self._at(index, cpu)
         self.block.view[at:at + self.value_size] = value
 
     def _get(self, index: int, cpu: int) -> Any:
+        """Return a value as Python shows it."""
         at = self._at(index, cpu)
         return self.value_codec.load(bytes(self.block.view[at:at + self.value_size]))
 
@@ -94,6 +102,7 @@ class Array(Map, MutableMapping[int, Any]):
         return self.max_entries
 
     def _check(self, index: int) -> None:
+        """Check that the array has an index. Raises KeyError, BadArgument."""
         look(f"map {self.name}: index", index)
         if not 0 <= index < self.max_entries:
             raise KeyError(index)

@@ -40,15 +40,24 @@ _U64: Final = (1 << 64) - 1
 
 
 class Hash(Map, MutableMapping[Any, Any]):
-    """In Python a mapping key -> value (per-CPU: list of values, one for each CPU). Order: of the
-    entries' memory.
+    """A hash table. In Python a mapping key -> value (per-CPU: a list with one for each CPU).
+
+    The order of its keys is that of the entries' memory.
 
     Attributes:
-        lost: how often all entries went, since a guest had written over its copy of them. made: the
-        header of the new table.
+        lost: how often all entries went, since a guest had written over its copy of them.
+        made: the header of the new table.
+        lru: the entry that was not looked up for longest gives way to a new one.
+        slots: of the index.
+        entries: bytes from the header to the entries.
+        value_at: bytes from an entry to its first value.
+        entry_size: bytes of an entry.
     """
 
     def __init__(self, spec: Spec) -> None:
+        """Make an empty table. Raises ProgramError where the sizes are none of a hash table, or too
+        large.
+        """
         super().__init__(spec)
         self.percpu = self.type in (MapType.PERCPU_HASH, MapType.LRU_PERCPU_HASH)
         self.lru = self.type in (MapType.LRU_HASH, MapType.LRU_PERCPU_HASH)
@@ -81,6 +90,7 @@ class Hash(Map, MutableMapping[Any, Any]):
     # ---- programs' side
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
+        """Return the address of a key's value for a CPU; 0: there is none."""
         _, entry = self._find(key)
         if entry < 0:
             return 0
@@ -89,6 +99,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         return self.address + self._value(entry, cpu)
 
     def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
+        """Set the value of a key for a CPU, as Map.update_elem() does."""
         if flags > EXIST:
             return EINVAL
         slot, entry = self._find(key)
@@ -105,6 +116,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         return 0
 
     def delete_elem(self, key: bytes) -> int:
+        """Delete a key; return 0, or ENOENT."""
         slot, entry = self._find(key)
         if entry < 0:
             return ENOENT
@@ -112,6 +124,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         return 0
 
     def extent(self, address: int) -> tuple[int, int] | None:
+        """Return the value that an address lies in, as Map.extent() does."""
         inside = (address - self.address - self.entries) % self.entry_size - self.value_at
         if inside < 0 or inside % self.stride >= self.value_size:
             return None
@@ -126,13 +139,16 @@ class Hash(Map, MutableMapping[Any, Any]):
         return home, state
 
     def _mark(self, entry: int, home: int, state: int) -> None:
+        """Write the home and the state of an entry."""
         struct.pack_into("II", self._view, self.entries + entry * self.entry_size, home, state)
 
     def _key(self, entry: int) -> bytes:
+        """Return the key of an entry."""
         at = self.entries + entry * self.entry_size + 8
         return bytes(self._view[at:at + self.key_size])
 
     def _value(self, entry: int, cpu: int) -> int:
+        """Return the offset of an entry's value in the memory."""
         return (
             self.entries
             + entry * self.entry_size
@@ -141,14 +157,18 @@ class Hash(Map, MutableMapping[Any, Any]):
         )
 
     def _put(self, entry: int, cpu: int, value: bytes) -> None:
+        """Write the bytes of an entry's value."""
         at = self._value(entry, cpu)
         self._view[at:at + self.value_size] = value
 
     def _home(self, key: bytes) -> int:
+        """Return the slot of the index where the search for a key begins."""
         return self.home(self._words.unpack(key + self._pad))
 
     def home(self, words: Iterable[int]) -> int:
-        """Return the slot of a key's words."""
+        """Return the slot of the index where the search for a key begins. words: of the key,
+        zero-padded.
+        """
         h = self._head[SEED]
         for word in words:
             h = (h ^ word) * _MULTIPLIER & _U64
@@ -156,7 +176,9 @@ class Hash(Map, MutableMapping[Any, Any]):
         return h >> 32 & self._head[MASK]
 
     def _find(self, key: bytes) -> tuple[int, int]:
-        """(its slot, its entry); where it is not, (the slot where it would be, -1)."""
+        """Return (slot of the index, number of the entry) of a key; without it, (the slot where it
+        would be, -1).
+        """
         mask, index = self._head[MASK], self._index
         slot = self._home(key)
         while number := index[slot]:
@@ -166,8 +188,14 @@ class Hash(Map, MutableMapping[Any, Any]):
         return slot, -1
 
     def _insert(self, key: bytes, slot: int) -> int:
-        """Return a new entry for a key, its values zeroed; -1 where there is none. `slot` is what
-        _find() said.
+        """Return a new entry for a key, its values zeroed.
+
+        Args:
+            key: the key, which is not there.
+            slot: the slot of the index that _find() gave.
+
+        Returns:
+            The entry's number; -1: there is no room.
         """
         entry = self._take()
         if entry < 0 and self.lru:
@@ -202,7 +230,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         return -1
 
     def _evict(self) -> None:
-        """Free one entry: the first from the hand on that nobody has looked up since the hand was
+        """Free one entry: the first from the hand on that was not looked up since the hand was
         there last.
         """
         head = self._head
@@ -216,7 +244,10 @@ class Hash(Map, MutableMapping[Any, Any]):
                 self._mark(entry, home, USED)
 
     def _remove(self, slot: int, entry: int) -> None:
-        head, index, mask = self._head, self._index, self._head[MASK]
+        """Free an entry, and close the gap in the index. slot: where the index has it."""
+        head = self._head
+        index = self._index
+        mask = self._head[MASK]
         self._mark(entry, head[FREE], 0)
         head[FREE] = entry + 1
         head[COUNT] -= 1
@@ -247,7 +278,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         return bytes(self._view[at:at + self.value_size])
 
     def drop(self) -> None:
-        """All entries go, and are counted as lost: they are none."""
+        """Remove all entries, and count that as a loss: a guest has written over its copy."""
         self._view[:HEADER] = self.made
         self.clear()
         self.lost += 1
@@ -262,11 +293,13 @@ class Hash(Map, MutableMapping[Any, Any]):
         return values if self.percpu else values[0]
 
     def _load(self, entry: int, cpu: int) -> Any:
+        """Return an entry's value as Python shows it."""
         at = self._value(entry, cpu)
         return self.value_codec.load(bytes(self._view[at:at + self.value_size]))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raw, values = self._raw("key", self.key_codec, key), self._values(value)
+        raw = self._raw("key", self.key_codec, key)
+        values = self._values(value)
         slot, entry = self._find(raw)
         if entry < 0:
             entry = self._insert(raw, slot)

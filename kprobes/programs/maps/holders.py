@@ -1,5 +1,4 @@
-"""Maps that hold other things than values: maps, programs, and sets that are asked what is in them.
-"""
+"""Maps that hold other things than values: maps, programs, and sets that tell what is in them."""
 
 from __future__ import annotations
 
@@ -21,10 +20,15 @@ class Maps(Map, MutableMapping[Any, Map]):
     """
 
     def __init__(self, spec: Spec) -> None:
+        """Make one that holds nothing. Raises ProgramError where the definition says not what its
+        maps are.
+        """
         super().__init__(spec)
         if not self.key_size or not self.max_entries or spec.inner is None:
-            raise self.refuse("a map of maps has keys, at least one entry, and says what its maps are like",
-                              "__array(values, struct inner_map)")
+            raise self.refuse(
+                "a map of maps has keys, at least one entry, and says what its maps are like",
+                "__array(values, struct inner_map)",
+            )
         if self.type is MapType.ARRAY_OF_MAPS and self.key_size != 4:
             raise self.refuse("an array of maps has 4-byte keys")
         self.inner = spec.inner
@@ -33,10 +37,12 @@ class Maps(Map, MutableMapping[Any, Map]):
         self._held: dict[bytes, Map] = {}
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
+        """Return the address of the map at a key; 0: there is none."""
         held = self._held.get(key)
         return 0 if held is None else held.address
 
     def delete_elem(self, key: bytes) -> int:
+        """Remove the map at a key; return 0, or ENOENT."""
         return ENOENT if self._held.pop(key, None) is None else 0
 
     def held(self) -> Iterable[Map]:
@@ -54,9 +60,13 @@ class Maps(Map, MutableMapping[Any, Map]):
     def __setitem__(self, key: Any, value: Map) -> None:
         raw = self._raw("key", self.key_codec, key)
         if not isinstance(value, Map):
-            raise BadArgument(f"map {self.name}: {value!r} is no map", hint="pass prog.maps['name']")
+            raise BadArgument(
+                f"map {self.name}: {value!r} is no map", hint="pass prog.maps['name']"
+            )
         if self.type is MapType.ARRAY_OF_MAPS and not 0 <= key < self.max_entries:
-            raise BadArgument(f"map {self.name}: index {key}", hint=f"it has {self.max_entries} entries")
+            raise BadArgument(
+                f"map {self.name}: index {key}", hint=f"it has {self.max_entries} entries"
+            )
         if raw not in self._held and len(self._held) >= self.max_entries:
             raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
                               hint="delete some, or make max_entries larger")
@@ -83,6 +93,9 @@ class Programs(Map, MutableMapping[int, Any]):
     """
 
     def __init__(self, spec: Spec) -> None:
+        """Make one that holds nothing. Raises ProgramError where the sizes are none of a program
+        array.
+        """
         super().__init__(spec)
         if self.key_size != 4 or not self.max_entries:
             raise self.refuse("a program array has 4-byte keys and values, and at least one entry")
@@ -92,12 +105,13 @@ class Programs(Map, MutableMapping[int, Any]):
         self._ready: dict[int, Any] = {}
 
     def delete_elem(self, key: bytes) -> int:
+        """Remove the program at an index; return 0, or ENOENT."""
         number = int.from_bytes(key, self.spec.order)  # type: ignore[arg-type]
         self._ready.pop(number, None)
         return ENOENT if self._held.pop(number, None) is None else 0
 
     def prepare(self, make: Callable[[Any], Any]) -> None:
-        """Make what runs each program; `make` does it."""
+        """Make an engine for each program that it holds. make: does it."""
         for number, program in self._held.items():
             self._ready[number] = make(program)
 
@@ -116,7 +130,9 @@ class Programs(Map, MutableMapping[int, Any]):
     def __setitem__(self, index: int, value: Any) -> None:
         look(f"map {self.name}: index", index)
         if not 0 <= index < self.max_entries:
-            raise BadArgument(f"map {self.name}: index {index}", hint=f"it has {self.max_entries} entries")
+            raise BadArgument(
+                f"map {self.name}: index {index}", hint=f"it has {self.max_entries} entries"
+            )
         if not hasattr(value, "engine"):
             raise BadArgument(f"map {self.name}: {value!r} is no program", hint="pass prog['name']")
         self._held[index] = value
@@ -135,19 +151,23 @@ class Programs(Map, MutableMapping[int, Any]):
 
 
 class Bloom(Map):
-    """BLOOM_FILTER: a set of values. Here it knows them all, so it never says yes of one that it
-    has not.
+    """BLOOM_FILTER: a set of values. This one keeps them all, so it never says yes of a value that
+    it has not.
     """
 
     def __init__(self, spec: Spec) -> None:
+        """Make an empty set. Raises ProgramError where the sizes are none of a bloom filter."""
         super().__init__(spec)
         if self.key_size or not self.value_size or not self.max_entries:
-            raise self.refuse("a bloom filter has no keys, values of at least one byte, and at least one entry")
+            raise self.refuse(
+                "a bloom filter has no keys, values of at least one byte, and at least one entry"
+            )
         self.block = self._block(8)
         self.address = self.block.address
         self._items: set[bytes] = set()
 
     def push_elem(self, value: bytes, flags: int = 0) -> int:
+        """Put a value in; return 0, or a negative errno: it is full, or there are flags."""
         if flags:
             return EINVAL
         if len(self._items) >= self.max_entries and value not in self._items:
@@ -162,7 +182,7 @@ class Bloom(Map):
     # ---- Python's side
 
     def push(self, value: Any) -> None:
-        """Put a value in. BadArgument: it is full, or the value has no such bytes."""
+        """Put a value in. Raises BadArgument where it is full, or the value has no such bytes."""
         if self.push_elem(self._raw("value", self.value_codec, value)):
             raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
                               hint="make max_entries larger")
@@ -178,17 +198,18 @@ class TaskStorage(Hash):
     """TASK_STORAGE: a value for each of the guest's tasks. In Python a mapping task -> value."""
 
     def __init__(self, spec: Spec) -> None:
+        """Make an empty one. Raises ProgramError where keys have not 4 bytes."""
         super().__init__(spec)
         if self.key_size != 4:
             raise self.refuse("task storage has 4-byte keys")
 
 
 class Nothing(Map):
-    """A map that nothing in a guest corresponds to, as of control groups: programs that use it are
-    refused.
+    """A map for what guests do not have, such as control groups: programs that use it are refused.
     """
 
     def __init__(self, spec: Spec) -> None:
+        """Make one; its memory is not used."""
         super().__init__(spec)
         self.block = self._block(8)
         self.address = self.block.address

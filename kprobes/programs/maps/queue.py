@@ -17,6 +17,7 @@ class Queue(Map):
     """
 
     def __init__(self, spec: Spec) -> None:
+        """Make an empty one. Raises ProgramError where the sizes are none of a queue."""
         super().__init__(spec)
         if self.key_size or not self.value_size or not self.max_entries:
             raise self.refuse(
@@ -27,6 +28,7 @@ class Queue(Map):
         self.address = self.block.address
 
     def push_elem(self, value: bytes, flags: int = 0) -> int:
+        """Add a value, as Map.push_elem() does; with EXIST, the oldest gives way in a full one."""
         if flags not in (0, EXIST):
             return EINVAL
         full = len(self._items) >= self.max_entries
@@ -43,9 +45,11 @@ class Queue(Map):
         return 0
 
     def pop_elem(self) -> bytes | None:
+        """Return the next value, removed; None: it is empty."""
         return self._items.pop() if self._items else None
 
     def peek_elem(self) -> bytes | None:
+        """Return the next value; None: it is empty."""
         return self._items[-1] if self._items else None
 
     # ---- Python's side

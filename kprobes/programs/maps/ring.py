@@ -36,17 +36,18 @@ OVERWRITE: Final = 1 << 19  #: map_flags, BPF_F_RB_OVERWRITE
 
 
 class Ring(Map):
-    """Iterating gives the complete records as bytes, oldest first, and consumes them; it ends where
-    there are none.
+    """A ring buffer of records. Iterating gives the complete ones as bytes, oldest first, and
+    consumes them.
 
     Attributes:
-        size: bytes, a power of two (and of RINGBUF, max_entries rounded up to one, at least a
-        page). overwrites: new records take the place of the oldest.
+        size: bytes, a power of two; of RINGBUF, max_entries rounded up to one, at least a page.
+        overwrites: new records take the place of the oldest.
         fence: reserved records before this position belong to runs of programs that wait in a
             helper.
     """
 
     def __init__(self, spec: Spec) -> None:
+        """Make an empty ring. Raises ProgramError where the sizes are none of a ring."""
         super().__init__(spec)
         if self.type is MapType.RINGBUF:
             if self.key_size or self.value_size or not self.max_entries:
@@ -69,14 +70,20 @@ class Ring(Map):
 
     @property
     def lost(self) -> int:
-        """Records for which there was no room, ever; those that were overwritten."""
+        """The number of records for which there was no room, and of those that were overwritten."""
         return self._head[LOST]
 
     # ---- programs' side
 
     def reserve(self, size: int, cpu: int = 0) -> int:
-        """Return the address of `size` bytes of a new record, which is not complete yet; 0 where
-        there is no room.
+        """Begin a record.
+
+        Args:
+            size: bytes of its data.
+            cpu: number of the CPU that it is of.
+
+        Returns:
+            The address of its data; 0: there is no room, which is counted.
         """
         head = self._head
         total = size + 15 & ~7
@@ -91,7 +98,7 @@ class Ring(Map):
         return self.address + HEADER + at + 8
 
     def _make_room(self, total: int) -> None:
-        """The oldest complete records go until `total` bytes fit."""
+        """Drop the oldest complete records until one of `total` bytes, its head included, fits."""
         head = self._head
         while total <= self.size < head[PRODUCER] + total - head[CONSUMER]:
             length = struct.unpack_from("I", self._data, head[CONSUMER] & self.size - 1)[0]
@@ -101,15 +108,18 @@ class Ring(Map):
             head[CONSUMER] += (length & ~DISCARDED) + 15 & ~7
 
     def commit(self, record: int, discard: bool = False) -> None:
-        """The record at an address that reserve() gave is complete."""
+        """Complete a record.
+
+        Args:
+            record: the address that reserve() gave.
+            discard: readers pass it over.
+        """
         at = record - self.address - HEADER - 8
         length, cpu = struct.unpack_from("II", self._data, at)
         struct.pack_into("II", self._data, at, length & ~BUSY | (DISCARDED if discard else 0), cpu)
 
     def abandon(self) -> None:
-        """Discard the records that the run which has failed just now has reserved, and not given
-        back.
-        """
+        """Discard the records that a run has reserved and not given back, as the run has failed."""
         head = self._head
         at = max(head[CONSUMER], self.fence)
         while at < head[PRODUCER]:
@@ -120,17 +130,19 @@ class Ring(Map):
 
     @contextmanager
     def fenced(self) -> Iterator[None]:
-        """Keep the records that are reserved by now, while a helper runs: programs within it have
-        others.
+        """Protect the records that are reserved by now from abandon(), inside a with block.
+
+        A helper runs there, within which other programs may run and fail.
         """
-        outer, self.fence = self.fence, self._head[PRODUCER]
+        outer = self.fence
+        self.fence = self._head[PRODUCER]
         try:
             yield
         finally:
             self.fence = outer
 
     def output(self, data: bytes, cpu: int = 0) -> bool:
-        """A record with this data. False: no room."""
+        """Add a record with this data. False: there is no room."""
         record = self.reserve(len(data), cpu)
         if record:
             at = record - self.address - HEADER
@@ -143,7 +155,11 @@ class Ring(Map):
         return self.address <= address < self.address + HEADER + 2 * self.size
 
     def query(self, what: int) -> int:
-        """0: bytes not consumed; 1: size; 2: consumer position; 3: producer position; otherwise 0.
+        """Return a number about the ring, as bpf_ringbuf_query() does.
+
+        Args:
+            what: 0: bytes not consumed; 1: size; 2: consumer position; 3: producer position;
+                others: 0.
         """
         head = self._head
         return {
@@ -156,16 +172,19 @@ class Ring(Map):
     # ---- Python's side
 
     def drop(self) -> None:
-        """All records go, and those that nobody can tell from rubbish count as one that was lost.
-        """
+        """Remove all records, which counts as one that was lost: a guest has written over them."""
         self._head[CONSUMER] = self._head[PRODUCER]
         self._head[LOST] += 1
 
     def take(self, size: int) -> bytes:
-        """Return all records, one behind the other, and consume them; each is complete, and of
-        `size` bytes, a multiple of 8.
+        """Take all records, one behind the other, and consume them.
+
+        Args:
+            size: bytes of each record's data, a multiple of 8; each record must be complete.
         """
-        head, step, out = self._head, struct.Struct(f"8x{size}s"), list[bytes]()
+        head = self._head
+        step = struct.Struct(f"8x{size}s")
+        out = list[bytes]()
         while head[CONSUMER] < head[PRODUCER]:
             at = head[CONSUMER] & self.size - 1
             many = min(head[PRODUCER] - head[CONSUMER], self.size - at + step.size - 1) // step.size

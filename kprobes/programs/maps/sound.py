@@ -1,5 +1,7 @@
 """Checks whether programs may have left a hash table as it is: a guest may have written over its
-copy. See `hash` for how it lies in memory.
+copy.
+
+`hash` says how it lies in memory.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ Row = tuple[int, ...]  # an entry's home, state, and words of its key
 def sound(m: Hash) -> bool:
     """Return True if every entry in use is found by its key, and all others are free."""
     view = m.block.view
-    head, old = struct.unpack_from("=8Q", view), struct.unpack_from("=8Q", m.made)
+    head = struct.unpack_from("=8Q", view)
+    old = struct.unpack_from("=8Q", m.made)
     fresh = head[FRESH]
     if (any(head[n] != old[n] for n in range(8) if n not in _CHANGING)
             or max(fresh, head[HAND] + 1) > m.max_entries):
@@ -35,10 +38,18 @@ def sound(m: Hash) -> bool:
 
 
 def _found(m: Hash, slots: list[int], rows: list[Row]) -> bool:
-    """Return True if every entry in use stands behind its home without a gap, and no other has its
+    """Return True if every entry in use stands behind its home without a gap, and no two have one
     key.
+
+    Args:
+        m: the table.
+        slots: the index.
+        rows: the entries.
     """
-    run, mask, keys, empty = 0, m.slots - 1, list[Row](), slots.index(0)
+    run = 0
+    mask = m.slots - 1
+    keys = list[Row]()
+    empty = slots.index(0)
     padding = int.from_bytes(
         bytes(m.key_size % 8 or 8) + b"\xff" * (-m.key_size % 8), sys.byteorder
     )
@@ -56,8 +67,11 @@ def _found(m: Hash, slots: list[int], rows: list[Row]) -> bool:
 
 
 def _free(number: int, rows: list[Row]) -> int:
-    """How many entries are on the list of free ones that begins with this number; -1: it does not
-    end.
+    """Return the number of entries on the list of free ones; -1: it does not end as it should.
+
+    Args:
+        number: the first entry's number plus 1; 0: the list is empty.
+        rows: the entries.
     """
     seen = set[int]()
     while 0 < number <= len(rows) and number not in seen and not rows[number - 1][1]:

@@ -21,6 +21,7 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
     """
 
     def __init__(self, spec: Spec) -> None:
+        """Make an empty one. Raises ProgramError where the sizes are none of a stack trace map."""
         super().__init__(spec)
         self.depth = self.value_size // 8
         if (
@@ -39,7 +40,15 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
         self.address = self.block.address
 
     def number(self, trace: Sequence[int], flags: int) -> int:
-        """Return the number of a trace, which is kept; EEXIST: another one has the same."""
+        """Keep a trace, and return its number.
+
+        Args:
+            trace: return addresses, innermost first.
+            flags: FAST_COMPARE: the trace that has the number already stays; REUSE: it is replaced.
+
+        Returns:
+            The number; EEXIST: another trace has it, and there is no such flag.
+        """
         trace = tuple(trace[:self.depth])
         number = zlib.crc32(b"".join(a.to_bytes(8, "little") for a in trace)) % self._buckets
         there = self._traces.get(number)
@@ -50,12 +59,15 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
         return number
 
     def delete_elem(self, key: bytes) -> int:
+        """Forget the trace of a number; return 0, or ENOENT."""
         return 0 if self._traces.pop(int.from_bytes(key, "little"), None) is not None else ENOENT
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
+        """Return 0: programs cannot read traces."""
         return 0
 
     def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
+        """Return EINVAL: programs cannot write traces."""
         return EINVAL
 
     # ---- Python's side

@@ -1,5 +1,6 @@
-"""Longest prefixes: LPM_TRIE. A key is u32, the bits that count, and the data; the longest prefix
-of it is found.
+"""Longest prefixes: LPM_TRIE.
+
+A key is a u32, the number of bits that count, and the data; the longest prefix of it is found.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ ENOSPC = -28
 
 
 class Trie(Map, MutableMapping[Any, Any]):
-    """In Python a mapping of prefixes as they were put in; `longest(key)` finds as programs do."""
+    """A trie. In Python a mapping of prefixes as they were put in; longest(key) finds as programs
+    do.
+    """
 
     def __init__(self, spec: Spec) -> None:
+        """Make an empty one. Raises ProgramError where the sizes are none of a trie."""
         super().__init__(spec)
         self.cpus = 1
         if not 5 <= self.key_size <= 260 or not self.value_size or not self.max_entries:
-            raise self.refuse("an LPM trie has keys of 4 bytes and 1 to 256 bytes of data, values of at least one "
-                              "byte, and at least one entry")
+            raise self.refuse(
+                "an LPM trie has keys of 4 bytes and 1 to 256 bytes of data, values of at least "
+                "one byte, and at least one entry"
+            )
         size = self.stride * self.max_entries
         self.block = self._block(size)
         self.address = self.block.address
@@ -33,16 +39,20 @@ class Trie(Map, MutableMapping[Any, Any]):
         self._free = list(range(self.max_entries - 1, -1, -1))
 
     def _prefix(self, key: bytes) -> tuple[int, int] | None:
-        """(bits, the first bits of the data); None: more bits than there are."""
+        """Return (bits, the first bits of the data) of a key; None: it asks for more bits than
+        there are.
+        """
         bits = int.from_bytes(key[:4], self._order)  # type: ignore[arg-type]
         whole = 8 * (self.key_size - 4)
         return None if bits > whole else (bits, int.from_bytes(key[4:], "big") >> whole - bits)
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
+        """Return the address of the value of a key's longest prefix; 0: there is none."""
         entry = self._longest(key)
         return 0 if entry is None else self.address + entry * self.stride
 
     def _longest(self, key: bytes) -> int | None:
+        """Return the entry of a key's longest prefix; None: there is none."""
         found = self._prefix(key)
         if found is None:
             return None
@@ -54,6 +64,7 @@ class Trie(Map, MutableMapping[Any, Any]):
         return None
 
     def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
+        """Set the value of a prefix, as Map.update_elem() does."""
         prefix = self._prefix(key)
         if prefix is None or flags > EXIST:
             return EINVAL
@@ -72,6 +83,7 @@ class Trie(Map, MutableMapping[Any, Any]):
         return 0
 
     def delete_elem(self, key: bytes) -> int:
+        """Delete a prefix; return 0 or a negative errno."""
         prefix = self._prefix(key)
         if prefix is None:
             return EINVAL
@@ -83,12 +95,14 @@ class Trie(Map, MutableMapping[Any, Any]):
         return 0
 
     def extent(self, address: int) -> tuple[int, int] | None:
+        """Return the value that an address lies in, as Map.extent() does."""
         start = address - (address - self.address) % self.stride
         return (start, start + self.value_size) if address < start + self.value_size else None
 
     # ---- Python's side
 
     def _load(self, entry: int) -> Any:
+        """Return an entry's value as Python shows it."""
         at = entry * self.stride
         return self.value_codec.load(bytes(self.block.view[at:at + self.value_size]))
 

@@ -45,7 +45,8 @@ class Ext:
         out: list[tuple[str, tuple[int, ...]]] = []
         if not data:
             return out
-        stride, at = struct.unpack_from(f"{self._mark}I", data)[0], 4
+        stride = struct.unpack_from(f"{self._mark}I", data)[0]
+        at = 4
         if stride < 8 or stride % 4:
             raise ValueError(f"BTF records of {stride} bytes")
         while at < len(data):
@@ -73,9 +74,12 @@ def _relocation(btf: Btf, number: int, access: str, kind: int) -> TypeRelocation
     if kind in (Asked.VALUE_EXISTS, Asked.VALUE):
         item = plain.items[first]
         value = item[1] | (item[2] << 32 if plain.kind == ENUM64 else 0)
-        return TypeRelocation(Asked(kind), written, 0, (item[0].partition("___")[0],), value, plain.size)
+        return TypeRelocation(
+            Asked(kind), written, 0, (item[0].partition("___")[0],), value, plain.size
+        )
     path: list[str | int] = []
-    at, size = first * btf.size(number), btf.size(number)
+    at = first * btf.size(number)
+    size = btf.size(number)
     for step in steps:
         if plain.kind == ARRAY:
             path.append(step)
@@ -88,8 +92,15 @@ def _relocation(btf: Btf, number: int, access: str, kind: int) -> TypeRelocation
                 path.append(member)
         else:
             raise ValueError(f"a relocation by type leads into a type of kind {plain.kind}")
-        plain, size = btf.plain(target), btf.size(target)
+        plain = btf.plain(target)
+        size = btf.size(target)
     asked = Asked(kind)
-    local = {Asked.OFFSET: at, Asked.SIZE: size, Asked.TYPE_SIZE: size, Asked.EXISTS: 1, Asked.TYPE_EXISTS: 1,
-             Asked.MATCHES: 1}.get(asked)
+    local = {
+        Asked.OFFSET: at,
+        Asked.SIZE: size,
+        Asked.TYPE_SIZE: size,
+        Asked.EXISTS: 1,
+        Asked.TYPE_EXISTS: 1,
+        Asked.MATCHES: 1,
+    }.get(asked)
     return TypeRelocation(asked, written, first, tuple(path), local, size)

@@ -1,8 +1,9 @@
 """Functions of eBPF's that a program is linked with: loops with callbacks, and iterators.
 
-Linux's bpf_loop() and bpf_for_each_map_elem() take a function. Which one is known where the program is linked, so a
-call becomes one of a small function, made here, that loops and calls it. Verifier, interpreter and compilers see an
-ordinary loop. Its rounds are counted by may_loop(), which ends it in any case.
+Linux's bpf_loop() and bpf_for_each_map_elem() take a function. Which one is known where the program
+is linked, so a call becomes one of a small function, made here, that loops and calls it. Verifier,
+interpreter and compilers see an ordinary loop. Its rounds are counted by may_loop(), which ends it
+in any case.
 """
 
 from __future__ import annotations
@@ -32,27 +33,44 @@ _ARRAYS: Final = (MapType.ARRAY, MapType.PERCPU_ARRAY)
 
 @frozen
 class Known:
-    """The known contents of a register. kind: "function" or "map". number: first slot, or number of the map."""
+    """What a register holds for certain.
+
+    Attributes:
+        kind: "function" or "map".
+        number: the function's first slot, or the map's number.
+    """
 
     kind: str
     number: int
 
 
 class CalledBack(Assembler):
-    """An assembler whose code calls a function of the program's, and has loops that the verifier need not walk."""
+    """An assembler whose code calls a function of the program's, and has loops that the verifier
+    need not walk.
+    """
 
     def call_back(self) -> None:
-        """Call the callback, whose place is put in later: the call is one of slot 0 behind itself."""
+        """Call the callback, whose place is put in later: the call is one of slot 0 behind itself.
+        """
         self._put(isa.CALL | isa.JMP, src=isa.LOCAL, imm=0)
 
     def next_of(self, register: int, base: int, offset: int) -> None:
-        """Add 1 to a number of 32 bits in memory and have what it was. The verifier takes it for any number."""
+        """Add 1 to a number of 32 bits in memory, and load what it was; for the verifier it may be
+        any number.
+
+        Args:
+            register: gets the number.
+            base: register with the address.
+            offset: bytes that are added to it.
+        """
         self.set(register, 1)
         self._put(isa.ATOMIC | isa.W | isa.STX, base, register, offset, isa.ADD | isa.FETCH)
 
 
 def loop() -> CalledBack:
-    """bpf_loop(r1 rounds, r2 callback, r3 context, r4 flags): the rounds that were made."""
+    """Return the code of bpf_loop(r1 rounds, r2 callback, r3 context, r4 flags): the rounds that
+    were made.
+    """
     a = CalledBack()
     head, done, large, flags = (a.label() for _ in range(4))
     a.extend(1, 32, False)
@@ -84,13 +102,16 @@ def loop() -> CalledBack:
 
 
 def for_each(number: int, m: Map) -> CalledBack | None:
-    """bpf_for_each_map_elem(r1 map, r2 callback, r3 context, r4 flags): the entries that were visited.
+    """Return the code of bpf_for_each_map_elem(r1 map, r2 callback, r3 context, r4 flags).
 
-    None: there is no such loop over this map.
+    It returns the number of entries that were visited.
 
     Args:
         number: of the map.
         m: the map.
+
+    Returns:
+        The code; None: there is no such loop over this map.
     """
     a = CalledBack()
     head, done, flags = (a.label() for _ in range(3))
@@ -139,7 +160,7 @@ def for_each(number: int, m: Map) -> CalledBack | None:
 
 
 def _new() -> Assembler:
-    """bpf_iter_num_new(r1 iterator, r2 first, r3 behind the last)."""
+    """Return the code of bpf_iter_num_new(r1 iterator, r2 first, r3 behind the last)."""
     a = Assembler()
     wrong = a.label()
     a.extend(2, 32, True)
@@ -158,12 +179,17 @@ def _new() -> Assembler:
 
 
 def _next() -> Assembler:
-    """bpf_iter_num_next(r1 iterator): address of the number, which is the iterator's first word; or NULL."""
+    """Return the code of bpf_iter_num_next(r1 iterator).
+
+    It returns the address of the number, which is the iterator's first word; or NULL.
+    """
     a = CalledBack()
-    head, done = a.label(), a.label()
+    head = a.label()
+    done = a.label()
     a.move(6, 1)
     a.set(0, 0)
-    a.jump_if_number("==", 0, 0, head)  # two ways lead there: where they meet, the verifier looks for circles
+    # two ways lead there: where they meet, the verifier looks for circles
+    a.jump_if_number("==", 0, 0, head)
     a.place(head)
     a.call("may_loop")
     a.jump_if_number("==", 0, 0, done)
@@ -181,7 +207,7 @@ def _next() -> Assembler:
 
 
 def _destroy() -> Assembler:
-    """bpf_iter_num_destroy(r1 iterator): there is nothing to give back."""
+    """Return the code of bpf_iter_num_destroy(r1 iterator): there is nothing to give back."""
     a = Assembler()
     a.set(0, 0)
     a.exit()
@@ -189,7 +215,7 @@ def _destroy() -> Assembler:
 
 
 def _marker_argument() -> Assembler:
-    """bpf_usdt_arg(r1 context, r2 number, r3 where it goes)."""
+    """Return the code of bpf_usdt_arg(r1 context, r2 number, r3 where it goes)."""
     a = Assembler()
     a.set(4, 8)
     a.call("usdt_argument")
@@ -198,14 +224,15 @@ def _marker_argument() -> Assembler:
 
 
 def _marker_cookie() -> Assembler:
-    """bpf_usdt_cookie(r1 context)."""
+    """Return the code of bpf_usdt_cookie(r1 context)."""
     a = Assembler()
     a.call("get_attach_cookie")
     a.exit()
     return a
 
 
-#: functions of libbpf's that an object brings, and that read what libbpf tells it of a tracepoint's arguments
+#: functions of libbpf's that an object brings, and that read what libbpf tells it of a tracepoint's
+#: arguments
 REPLACED: Final[Mapping[str, Callable[[], Assembler]]] = {
     "bpf_usdt_arg": _marker_argument, "bpf_usdt_cookie": _marker_cookie}
 #: the map in which it tells it
@@ -215,8 +242,9 @@ FUNCTIONS: Final[Mapping[str, Callable[[], Assembler]]] = {
     "bpf_iter_num_new": _new, "bpf_iter_num_next": _next, "bpf_iter_num_destroy": _destroy}
 
 
-def registers_at(code: Sequence[Instruction], start: int, end: int, entry: Mapping[int, Known]) -> Mapping[
-        int, Mapping[int, Known]]:
+def registers_at(
+    code: Sequence[Instruction], start: int, end: int, entry: Mapping[int, Known]
+) -> Mapping[int, Mapping[int, Known]]:
     """Return what registers hold for certain, before each instruction of a function.
 
     Args:
@@ -229,11 +257,18 @@ def registers_at(code: Sequence[Instruction], start: int, end: int, entry: Mappi
     todo = [start]
     while todo:
         pc = todo.pop()
-        i, state = code[pc], dict(found[pc])
+        i = code[pc]
+        state = dict(found[pc])
         if i.wide and i.src in (isa.CODE, isa.MAP):
             target = i.target(pc) if i.src == isa.CODE else i.imm
             state[i.dst] = Known("function" if i.src == isa.CODE else "map", target)
-        elif i.cls == isa.ALU64 and i.op == isa.MOV and i.by_register and not i.offset and i.src in state:
+        elif (
+            i.cls == isa.ALU64
+            and i.op == isa.MOV
+            and i.by_register
+            and not i.offset
+            and i.src in state
+        ):
             state[i.dst] = state[i.src]
         elif i.cls == isa.JMP and i.op == isa.CALL:
             state = {register: known for register, known in state.items() if register > 5}
@@ -252,7 +287,11 @@ def registers_at(code: Sequence[Instruction], start: int, end: int, entry: Mappi
                 found[to] = dict(state)
                 todo.append(to)
                 continue
-            both = {register: known for register, known in found[to].items() if state.get(register) == known}
+            both = {
+                register: known
+                for register, known in found[to].items()
+                if state.get(register) == known
+            }
             if both != found[to]:
                 found[to] = both
                 todo.append(to)
@@ -260,5 +299,7 @@ def registers_at(code: Sequence[Instruction], start: int, end: int, entry: Mappi
 
 
 def name_of(number: int) -> str:
-    """A helper that takes a callback, as programs call it."""
-    return {LOOP: "bpf_loop", FOR_EACH: "bpf_for_each_map_elem"}.get(number) or f"bpf_{HELPERS[number].name}"
+    """Return the name of a helper that takes a callback, as programs call it."""
+    return {LOOP: "bpf_loop", FOR_EACH: "bpf_for_each_map_elem"}.get(
+        number
+    ) or f"bpf_{HELPERS[number].name}"

@@ -46,8 +46,19 @@ def compiled(text: str, name: str, include: tuple[str, ...] = ()) -> bytes:
         source = Path(place, name if _FILE.fullmatch(name) else "program.c")
         out = Path(place, "program.o")
         source.write_bytes(text.encode(errors="surrogateescape"))
-        command = [sys.executable, "-m", "ziglang", "clang", "-target", target, *_FLAGS,
-                   *(word for folder in include for word in ("-I", folder)), source.name, "-o", out.name]
+        command = [
+            sys.executable,
+            "-m",
+            "ziglang",
+            "clang",
+            "-target",
+            target,
+            *_FLAGS,
+            *(word for folder in include for word in ("-I", folder)),
+            source.name,
+            "-o",
+            out.name,
+        ]
         try:
             done = subprocess.run(
                 command, cwd=place, capture_output=True, text=True, timeout=TIMEOUT, check=False

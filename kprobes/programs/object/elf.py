@@ -38,7 +38,11 @@ LIMIT: Final = 1 << 30
 
 @contextmanager
 def damage_is_error(name: str) -> Iterator[None]:
-    """Whatever comes up in a damaged object becomes a ProgramError."""
+    """Turn whatever a damaged object raises inside a with block into a ProgramError.
+
+    Args:
+        name: of the object, for the error.
+    """
     try:
         yield
     except _DAMAGE as error:
@@ -47,7 +51,16 @@ def damage_is_error(name: str) -> Iterator[None]:
 
 @frozen
 class Section:
-    """data: its bytes, zeros where the file has none. executable, writable: as its flags say."""
+    """A section of an object.
+
+    Attributes:
+        index: its number.
+        name: its name.
+        data: its bytes; zeros where the file has none.
+        executable: as its flags say.
+        writable: as its flags say.
+        allocated: as its flags say.
+    """
 
     index: int
     name: str
@@ -59,9 +72,15 @@ class Section:
 
 @frozen
 class ObjectSymbol:
-    """section: index, 0 where it is undefined.
+    """A symbol of an object.
 
-    type: "FUNC", "OBJECT", "SECTION", ... bind: "LOCAL", "GLOBAL", "WEAK".
+    Attributes:
+        name: its name.
+        value: its offset in the section.
+        size: bytes.
+        section: the section's index; 0 where it is undefined.
+        type: "FUNC", "OBJECT", "SECTION", ...
+        bind: "LOCAL", "GLOBAL", "WEAK".
     """
 
     name: str
@@ -74,7 +93,13 @@ class ObjectSymbol:
 
 @frozen
 class ObjectRelocation:
-    """offset: of the instruction, in its section."""
+    """A relocation of an object.
+
+    Attributes:
+        offset: of the instruction, in its section.
+        symbol: what it refers to.
+        type: the machine's number.
+    """
 
     offset: int
     symbol: ObjectSymbol
@@ -93,7 +118,15 @@ class ObjectFile:
     """
 
     def __init__(self, data: bytes, name: str) -> None:
-        """ProgramError: no BPF object, or damaged."""
+        """Read an object.
+
+        Args:
+            data: its bytes.
+            name: for messages.
+
+        Raises:
+            ProgramError: it is no BPF object, or damaged.
+        """
         self.name = name
         with damage_is_error(name):
             if data[:4] != b"\x7fELF":
@@ -115,6 +148,7 @@ class ObjectFile:
             self.relocations = self._relocations(elf)
 
     def _section(self, index: int, s: Any) -> Section:
+        """Return a section. Raises ProgramError where it is cut off, or too large."""
         flags = s["sh_flags"]
         if s["sh_type"] == "SHT_NOBITS" and s["sh_size"] > LIMIT:
             raise ProgramError(
@@ -128,6 +162,7 @@ class ObjectFile:
 
     @staticmethod
     def _symbols(elf: Any) -> list[ObjectSymbol]:
+        """Return the symbols."""
         table = elf.get_section_by_name(".symtab")
         if table is None:
             return []
@@ -144,6 +179,7 @@ class ObjectFile:
         ]
 
     def _relocations(self, elf: Any) -> dict[int, dict[int, ObjectRelocation]]:
+        """Return the relocations by section and offset; those of debug information are left out."""
         out: dict[int, dict[int, ObjectRelocation]] = {}
         for s in elf.iter_sections():
             if s["sh_type"] in ("SHT_REL", "SHT_RELA") and not elf.get_section(
@@ -151,7 +187,8 @@ class ObjectFile:
             ).name.startswith(_OTHERS):
                 if s["sh_type"] == "SHT_RELA":
                     raise ProgramError(
-                        f"section {s.name} has relocations with addends, which BPF objects have not",
+                        f"section {s.name} has relocations with addends, which BPF objects have "
+                        "not",
                         program=self.name,
                     )
                 rows = out.setdefault(s["sh_info"], {})
@@ -162,5 +199,5 @@ class ObjectFile:
         return out
 
     def section(self, name: str) -> Section | None:
-        """Return the first section of a name."""
+        """Return the first section of a name; None: there is none."""
         return next((s for s in self.sections if s.name == name), None)

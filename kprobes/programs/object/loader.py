@@ -1,5 +1,5 @@
-"""From an object to programs: each entry function with all that it calls, its maps and variables
-put in.
+"""From an object to programs: each entry function with all that it calls, and its maps and
+variables.
 """
 
 from __future__ import annotations
@@ -61,7 +61,19 @@ class Loaded:
 class _Object:
     """An object while it is loaded.
 
-    index: (section, offset) of maps and (section, -1) of data sections -> number of the map.
+    Attributes:
+        file: the ELF file.
+        ext: source lines and relocations by type.
+        maps: all maps, data sections included.
+        index: (section, offset) of maps and (section, -1) of data sections -> number of the map.
+        functions: (section, offset) -> function.
+        license: as the object says.
+        named: (section, offset) of code -> register that it names.
+        absent: number of a map that cannot be here -> why.
+        refused: numbers of those of these maps for which programs were refused.
+        foreign: function -> the kernel's structure that it takes its context for.
+        config: variable of the kernel's configuration -> offset in its map.
+        kernels: names of functions that are a kernel's.
     """
 
     file: ObjectFile
@@ -82,8 +94,15 @@ class _Object:
 
 
 def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
-    """Return all programs of an object. ProgramError: none, damaged, or something in it that there
-    is not here.
+    """Load all programs of an object.
+
+    Args:
+        data: the object's bytes.
+        name: for messages.
+        cpus: values of per-CPU maps.
+
+    Raises:
+        ProgramError: it has no program, is damaged, or has what is not supported here.
     """
     file = ObjectFile(data, name)
     with damage_is_error(name):
@@ -92,17 +111,40 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
         maps, absent = defined(file, btf, values, cpus)
         maps.update({(s.index, -1): data_map(s, file, btf) for s in file.sections if is_data(s)})
         if any(s.name == "bpf_session_cookie" and not s.section for s in file.symbols):
-            maps[-1, 0] = create(Spec(type=MapType.ARRAY, name=SESSION, key_size=4, value_size=8, max_entries=1,
-                                      order=file.order))
+            maps[-1, 0] = create(
+                Spec(
+                    type=MapType.ARRAY,
+                    name=SESSION,
+                    key_size=4,
+                    value_size=8,
+                    max_entries=1,
+                    order=file.order,
+                )
+            )
         configured, config = _kconfig(file, btf)
         if configured is not None:
             maps[-1, 1] = configured
         index = {where: number for number, where in enumerate(maps)}
-        functions = {(s.section, s.value): s for s in file.symbols if s.type == "FUNC" and s.section}
-        obj = _Object(file, ext, tuple(maps.values()), index, functions, _license(file), named(file),
-                      {index[where]: error for where, error in absent.items()}, set(), foreign(btf),
-                      config, _kernel_functions(btf))
-        codes, broken, maps_at = {}, {}, list(maps)
+        functions = {
+            (s.section, s.value): s for s in file.symbols if s.type == "FUNC" and s.section
+        }
+        obj = _Object(
+            file,
+            ext,
+            tuple(maps.values()),
+            index,
+            functions,
+            _license(file),
+            named(file),
+            {index[where]: error for where, error in absent.items()},
+            set(),
+            foreign(btf),
+            config,
+            _kernel_functions(btf),
+        )
+        codes = {}
+        broken = {}
+        maps_at = list(maps)
         for s in _entries(obj):
             try:
                 codes[s.name] = _Linker(obj, s).link()
@@ -114,8 +156,12 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
         if not codes:
             raise next(iter(broken.values()))
         maps_by_name = {m.name: m for where, m in maps.items() if where not in absent}
-        held = list(_held(file, btf, {where: m for where, m in maps.items() if where not in absent}))
-        return Loaded(codes, maps_by_name, _variables(obj, btf, values), Types(values), broken, held)
+        held = list(
+            _held(file, btf, {where: m for where, m in maps.items() if where not in absent})
+        )
+        return Loaded(
+            codes, maps_by_name, _variables(obj, btf, values), Types(values), broken, held
+        )
 
 
 def _held(file: ObjectFile, btf: Btf, maps: Mapping[tuple[int, int], Map]) -> Iterator[
@@ -126,7 +172,10 @@ def _held(file: ObjectFile, btf: Btf, maps: Mapping[tuple[int, int], Map]) -> It
         m = maps.get((s.section, s.value))
         if s.type != "OBJECT" or not isinstance(m, (Maps, Programs)) or s.name not in types:
             continue
-        at = next((where // 8 for name, _, where in btf.plain(types[s.name]).items if name == "values"), None)
+        at = next(
+            (where // 8 for name, _, where in btf.plain(types[s.name]).items if name == "values"),
+            None,
+        )
         if at is None:
             continue
         data = file.sections[s.section].data
@@ -140,8 +189,11 @@ def _held(file: ObjectFile, btf: Btf, maps: Mapping[tuple[int, int], Map]) -> It
             if isinstance(m, Maps) and inner is not None:
                 yield m, index, inner
             elif isinstance(m, Programs):
-                named = (f.name for f in file.symbols if f.type == "FUNC" and (f.section, f.value) == (
-                    symbol.section, where))
+                named = (
+                    f.name
+                    for f in file.symbols
+                    if f.type == "FUNC" and (f.section, f.value) == (symbol.section, where)
+                )
                 yield from ((m, index, name) for name in named)
 
 
@@ -152,24 +204,43 @@ def _kconfig(file: ObjectFile, btf: Btf) -> tuple[Map | None, Mapping[str, int]]
     A guest has none: LINUX_KERNEL_VERSION is what programs may expect of helpers, and everything
     else is not set.
     """
-    numbers = [number for t in btf.types if t.kind == DATASEC and t.name == ".kconfig" for number, *_ in t.items]
+    numbers = [
+        number
+        for t in btf.types
+        if t.kind == DATASEC and t.name == ".kconfig"
+        for number, *_ in t.items
+    ]
     places = {btf.types[number].name: 8 * n for n, number in enumerate(numbers)}
     if not places:
         return None, {}
-    m = create(Spec(type=MapType.ARRAY, name=".kconfig", key_size=4, value_size=8 * len(places), max_entries=1,
-                    readonly=True, order=file.order))
+    m = create(
+        Spec(
+            type=MapType.ARRAY,
+            name=".kconfig",
+            key_size=4,
+            value_size=8 * len(places),
+            max_entries=1,
+            readonly=True,
+            order=file.order,
+        )
+    )
     for name, at in places.items():
         m.block.view[at:at + 8] = _CONFIGURED.get(name, 0).to_bytes(8, file.order)
     return m, places
 
 
 def _kernel_functions(btf: Btf) -> frozenset[str]:
-    """Names of functions that an object expects of a kernel."""
-    return frozenset(btf.types[number].name for t in btf.types if t.kind == DATASEC and t.name == ".ksyms"
-                     for number, *_ in t.items)
+    """Return the names of functions that an object expects of a kernel."""
+    return frozenset(
+        btf.types[number].name
+        for t in btf.types
+        if t.kind == DATASEC and t.name == ".ksyms"
+        for number, *_ in t.items
+    )
 
 
 def _types(file: ObjectFile) -> tuple[Btf, Ext]:
+    """Return the types, source lines and relocations of an object; empty ones without BTF."""
     sections = [file.section(name) for name in (".BTF", ".BTF.ext")]
     btf, ext = (s.data if s else b"" for s in sections)
     types = Btf(btf, file.order)
@@ -177,12 +248,17 @@ def _types(file: ObjectFile) -> tuple[Btf, Ext]:
 
 
 def _license(file: ObjectFile) -> str:
+    """Return the license that an object names; "": none."""
     section = file.section("license")
     return section.data.partition(b"\0")[0].decode("utf-8", "replace") if section else ""
 
 
 def _entries(obj: _Object) -> list[ObjectSymbol]:
-    """Return the entry functions: those in sections of their own."""
+    """Return the entry functions, which are those in sections of their own.
+
+    Raises:
+        ProgramError: there is none, or one is static.
+    """
     entries = [s for s in obj.functions.values() if obj.file.sections[s.section].name != ".text"]
     if not entries:
         raise ProgramError("has no program", program=obj.file.name,
@@ -196,6 +272,7 @@ def _entries(obj: _Object) -> list[ObjectSymbol]:
 
 
 def _variables(obj: _Object, btf: Btf, values: Values) -> Variables:
+    """Return the global variables."""
     types = btf.variables()
     known = {}
     for s in obj.file.symbols:
@@ -213,7 +290,18 @@ def _variables(obj: _Object, btf: Btf, values: Values) -> Variables:
 
 @frozen(eq=False)
 class _Linker:
-    """Puts one program together."""
+    """Puts one program together: its entry function, and behind it each function that is called.
+
+    Attributes:
+        obj: the object.
+        entry: the entry function.
+        code: the instructions so far.
+        origins: slot -> (section, offset) in the object; section -1: it is not the object's.
+        starts: (section, offset) of a function -> its first slot.
+        lines: slot -> source line from there on.
+        missing: slot of a call of what is not there -> why.
+        made: first slot of functions that are not the object's -> name.
+    """
 
     obj: _Object
     entry: ObjectSymbol
@@ -226,18 +314,33 @@ class _Linker:
     made: dict[int, str] = field(factory=dict)
 
     def link(self) -> Code:
+        """Return the program. Raises ProgramError."""
         self._append(self.entry)
         done = 0
         while done < len(self.code):
             done = self._resolve(done)
         self._call_back()
-        functions = {slot: self.obj.functions[where].name for where, slot in self.starts.items()} | self.made
-        names = frozenset(self.obj.named[where] for where in self.origins if where in self.obj.named)
-        taken = next((self.obj.foreign[name] for name in functions.values() if name in self.obj.foreign),
-                     KernelsContext(""))
-        return evolve(self._so_far(), functions=functions, names=names, foreign=taken.name, members=taken.members,
-                      relocations=dict(self._relocations()), missing=self.missing, unknown=frozenset(self.missing),
-                      numbers_read=self.obj.file.section(_HEADER) is not None)
+        functions = {
+            slot: self.obj.functions[where].name for where, slot in self.starts.items()
+        } | self.made
+        names = frozenset(
+            self.obj.named[where] for where in self.origins if where in self.obj.named
+        )
+        taken = next(
+            (self.obj.foreign[name] for name in functions.values() if name in self.obj.foreign),
+            KernelsContext(""),
+        )
+        return evolve(
+            self._so_far(),
+            functions=functions,
+            names=names,
+            foreign=taken.name,
+            members=taken.members,
+            relocations=dict(self._relocations()),
+            missing=self.missing,
+            unknown=frozenset(self.missing),
+            numbers_read=self.obj.file.section(_HEADER) is not None,
+        )
 
     def _relocations(self) -> Iterator[tuple[int, TypeRelocation]]:
         """Yield (slot, relocation by type); those of a kernel's registers stay as they were
@@ -250,6 +353,7 @@ class _Linker:
                 yield pc, found
 
     def _so_far(self) -> Code:
+        """Return the program as it is now, for errors about it."""
         obj = self.obj
         section = obj.file.sections[self.entry.section].name
         return Code(
@@ -264,7 +368,7 @@ class _Linker:
         )
 
     def _append(self, function: ObjectSymbol) -> int:
-        """Put a function behind what is there; its first slot."""
+        """Append a function of the object; return its first slot."""
         obj, section = self.obj, self.obj.file.sections[function.section]
         behind = (
             value for s, value in obj.functions if s == function.section and value > function.value
@@ -280,7 +384,9 @@ class _Linker:
         new = decode(section.data[function.value:end], obj.file.order)
         if not new:
             raise ValueError(f"function {function.name} is empty")
-        if function.name in callbacks.REPLACED and any(m.name == callbacks.SPECIFIED for m in obj.maps):
+        if function.name in callbacks.REPLACED and any(
+            m.name == callbacks.SPECIFIED for m in obj.maps
+        ):
             new = callbacks.REPLACED[function.name]().finish()[0]
             self.code.extend(new)
             self.origins.extend([(-1, 0)] * len(new))
@@ -293,7 +399,7 @@ class _Linker:
         return start
 
     def _resolve(self, pc: int) -> int:
-        """Put in what one instruction refers to; the slot of the next."""
+        """Resolve what one instruction refers to; return the slot of the next."""
         i, (section, offset) = self.code[pc], self.origins[pc]
         relocation = self.obj.file.relocations.get(section, {}).get(offset)
         if i.wide and section >= 0:
@@ -303,7 +409,11 @@ class _Linker:
             return pc + 2
         if section < 0:  # a function that is not the object's: it is complete
             return pc + (2 if i.wide else 1)
-        if relocation is not None and not relocation.symbol.section and relocation.type == _CALL_TYPE:
+        if (
+            relocation is not None
+            and not relocation.symbol.section
+            and relocation.type == _CALL_TYPE
+        ):
             self.code[pc] = self._kernel_function(pc, relocation.symbol)
         elif i.is_local_call or (relocation is not None and relocation.type == _CALL_TYPE):
             self.code[pc] = evolve(i, src=isa.LOCAL, imm=self._function(pc, i, relocation) - pc - 1)
@@ -315,6 +425,11 @@ class _Linker:
         return pc + 1
 
     def _load(self, pc: int, i: Instruction, relocation: ObjectRelocation) -> Instruction:
+        """Return an LDDW as its relocation has it: of a map, a variable or a function.
+
+        Raises:
+            ProgramError: it refers to what is not defined.
+        """
         s, obj = relocation.symbol, self.obj
         if relocation.type != _LDDW_TYPE:
             raise self._error(f"has a relocation of type {relocation.type}", pc)
@@ -342,7 +457,8 @@ class _Linker:
         raise self._error(f"loads the address of {name}, which is neither a map nor a variable", pc)
 
     def _function(self, pc: int, i: Instruction, relocation: ObjectRelocation | None) -> int:
-        """First slot of the function that a call means."""
+        """Return the first slot of the function that a call means, which is appended if it is new.
+        """
         section, offset = self.origins[pc]
         if relocation is None:
             return self._place((section, offset + 8 * (i.imm + 1)), pc)
@@ -350,7 +466,11 @@ class _Linker:
         return self._place((s.section, s.value + 8 * (i.imm + 1)), pc)
 
     def _kernel_function(self, pc: int, s: ObjectSymbol) -> Instruction:
-        """The call of a function that the object does not define."""
+        """Return the call of a function that the object does not define.
+
+        Raises:
+            ProgramError: there is no such function.
+        """
         if s.name in HELPED:
             return Instruction(isa.CALL | isa.JMP, imm=HELPED[s.name])
         if s.name not in callbacks.FUNCTIONS:
@@ -364,7 +484,7 @@ class _Linker:
         return Instruction(isa.CALL | isa.JMP, src=isa.LOCAL, imm=start - pc - 1)
 
     def _add(self, name: str, instructions: Sequence[Instruction]) -> int:
-        """Put a function that is not the object's behind what is there; its first slot."""
+        """Append a function that is not the object's; return its first slot."""
         start = len(self.code)
         self.made[start] = name
         self.code.extend(instructions)
@@ -387,13 +507,18 @@ class _Linker:
                 self.code[pc] = evolve(i, src=isa.VALUE64, imm=0, high=0)
                 self.code[pc + 1] = Instruction(0)
 
-    def _loop(self, pc: int, known: Mapping[int, callbacks.Known], loops: dict[tuple[int, int, int], int]) -> int:
-        """First slot of the loop that a call of a helper with a callback becomes.
+    def _loop(
+        self, pc: int, known: Mapping[int, callbacks.Known], loops: dict[tuple[int, int, int], int]
+    ) -> int:
+        """Return the first slot of the loop that a call of a helper with a callback becomes.
 
         Args:
             pc: the call.
             known: what registers hold there.
             loops: those that there are: (helper, callback, map) -> first slot; -1: no map.
+
+        Raises:
+            ProgramError: which function is called back is not known, or no loop goes over this map.
         """
         number = self.code[pc].imm
         name = callbacks.name_of(number)
@@ -405,15 +530,21 @@ class _Linker:
         if number == callbacks.FOR_EACH:
             found = known.get(1)
             if found is None or found.kind != "map":
-                raise self._error(f"which map {name}() goes through is not known where it is called", pc,
-                                  "give it the map's address")
+                raise self._error(
+                    f"which map {name}() goes through is not known where it is called",
+                    pc,
+                    "give it the map's address",
+                )
             of = found.number
         key = number, function.number, of
         if key not in loops:
             made = callbacks.loop() if of < 0 else callbacks.for_each(of, self.obj.maps[of])
             if made is None:
-                raise self._error(f"{name}() does not go through a {self.obj.maps[of].type.name.lower()}", pc,
-                                  "it does through hashes and arrays")
+                raise self._error(
+                    f"{name}() does not go through a {self.obj.maps[of].type.name.lower()}",
+                    pc,
+                    "it does through hashes and arrays",
+                )
             start = len(self.code)
             code = [evolve(i, imm=function.number - start - at - 1) if i.is_local_call else i
                     for at, i in enumerate(made.finish()[0])]
@@ -421,6 +552,9 @@ class _Linker:
         return loops[key]
 
     def _place(self, where: tuple[int, int], pc: int) -> int:
+        """Return the first slot of the function at (section, offset), which is appended if it is
+        new.
+        """
         if where in self.starts:
             return self.starts[where]
         function = self.obj.functions.get(where)
@@ -429,4 +563,5 @@ class _Linker:
         return self._append(function)
 
     def _error(self, reason: str, pc: int, hint: str = "") -> ProgramError:
+        """Return an error about the instruction at a slot."""
         return self._so_far().error(reason, pc, hint)

@@ -16,13 +16,25 @@ from ..maps import Map, MapType, Spec, create
 from .elf import ObjectFile, ObjectSymbol, Section
 from .values import Values
 
-_NUMBERS: Final = {"type": "type", "key_size": "key_size", "value_size": "value_size", "max_entries": "max_entries",
-                   "map_flags": "flags"}
+_NUMBERS: Final = {
+    "type": "type",
+    "key_size": "key_size",
+    "value_size": "value_size",
+    "max_entries": "max_entries",
+    "map_flags": "flags",
+}
 #: addresses of a stack trace, and entries of a map, where an object leaves that to who loads it
 _DEPTH: Final = 127
 _ENTRIES: Final = 10240
-_SIZED: Final = (MapType.HASH, MapType.PERCPU_HASH, MapType.LRU_HASH, MapType.LRU_PERCPU_HASH, MapType.STACK_TRACE,
-                 MapType.TASK_STORAGE, MapType.LPM_TRIE)
+_SIZED: Final = (
+    MapType.HASH,
+    MapType.PERCPU_HASH,
+    MapType.LRU_HASH,
+    MapType.LRU_PERCPU_HASH,
+    MapType.STACK_TRACE,
+    MapType.TASK_STORAGE,
+    MapType.LPM_TRIE,
+)
 _IGNORED: Final = ("numa_node", "pinning", "map_extra")
 _DATA: Final = (".data", ".rodata", ".bss")
 
@@ -54,13 +66,26 @@ def defined(obj: ObjectFile, btf: Btf, values: Values, cpus: int) -> tuple[
             out[symbol.section, symbol.value] = create(evolve(spec, cpus=cpus, order=obj.order))
         except ProgramError as error:
             absent[symbol.section, symbol.value] = ProgramError(
-                error.reason, program=obj.name, section=section.name, hint=error.plain.partition("; ")[2])
+                error.reason,
+                program=obj.name,
+                section=section.name,
+                hint=error.plain.partition("; ")[2],
+            )
             out[symbol.section, symbol.value] = create(
-                Spec(type=MapType.ARRAY, name=symbol.name, key_size=4, value_size=8, max_entries=1, order=obj.order))
+                Spec(
+                    type=MapType.ARRAY,
+                    name=symbol.name,
+                    key_size=4,
+                    value_size=8,
+                    max_entries=1,
+                    order=obj.order,
+                )
+            )
     return out, absent
 
 
 def _described(symbol: ObjectSymbol, btf: Btf, values: Values) -> Spec:
+    """Return the definition of a map in section `.maps`. Raises ProgramError."""
     number = btf.variables().get(symbol.name)
     if number is None or btf.plain(number).kind != b.STRUCT:
         raise ProgramError(f"map {symbol.name}: its type is not in BTF", hint="compile with -g")
@@ -80,7 +105,9 @@ def _of_structure(map_name: str, number: int, btf: Btf, values: Values) -> Spec:
     for name, kind, _ in btf.plain(number).items:
         target = btf.plain(btf.plain(kind).size) if btf.plain(kind).kind == b.PTR else None
         if target is None and name != "values":
-            raise ProgramError(f"map {map_name}: {name} is no pointer", hint="use __uint() and __type()")
+            raise ProgramError(
+                f"map {map_name}: {name} is no pointer", hint="use __uint() and __type()"
+            )
         if target is not None and name in _NUMBERS and target.kind == b.ARRAY:
             _once(known, _NUMBERS[name], target.items[0][2], map_name)
         elif name in ("key", "value"):
@@ -112,11 +139,13 @@ def _inner(name: str, kind: int, btf: Btf, values: Values) -> Map | None:
 
 
 def _once(known: dict[str, Any], name: str, value: int, map_name: str) -> None:
+    """Note a number of a map's definition. Raises ProgramError where it was another one before."""
     if known.setdefault(name, value) != value:
         raise ProgramError(f"map {map_name}: {name} is {known[name]} and {value}")
 
 
 def _legacy(symbol: ObjectSymbol, section: Section, obj: ObjectFile) -> Spec:
+    """Return the definition of a map in section `maps`: five words."""
     words = struct.unpack_from(
         "<5I" if obj.order == "little" else ">5I", section.data, symbol.value
     )
@@ -125,7 +154,7 @@ def _legacy(symbol: ObjectSymbol, section: Section, obj: ObjectFile) -> Spec:
 
 
 def _checked(spec: Spec) -> Spec:
-    """libbpf's readings of what was left out."""
+    """Complete a definition as libbpf does where something was left out."""
     if spec.type == MapType.PERF_EVENT_ARRAY:
         return evolve(spec, key=None, value=None)
     changes: dict[str, Any] = {}

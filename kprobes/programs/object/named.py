@@ -14,11 +14,13 @@ _ADDRESS: Final = 8  # bytes of a row before the name
 
 
 def named(file: ObjectFile) -> Mapping[tuple[int, int], str]:
-    """(section, offset) of code -> what it names: architecture, underscore, register."""
+    """Return what code names registers: (section, offset) -> architecture, underscore, register."""
     section = file.section(SECTION)
     if section is None:
         return {}
-    out, at, data = {}, 0, section.data
+    out = {}
+    at = 0
+    data = section.data
     places = file.relocations.get(section.index, {})
     while at < len(data):
         end = data.index(b"\0", at + _ADDRESS)

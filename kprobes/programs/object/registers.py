@@ -76,7 +76,9 @@ def foreign(btf: Btf) -> Mapping[str, KernelsContext]:
             if taken is not None:
                 members = {name for name, *_ in _members(btf, taken)}
                 whose = next((_WHOSE[name] for name in _WHOSE if name in members), "a kernel's")
-                out[t.name] = KernelsContext(f"{whose} struct {taken.name}", dict(_laid_out(btf, taken, 0)))
+                out[t.name] = KernelsContext(
+                    f"{whose} struct {taken.name}", dict(_laid_out(btf, taken, 0))
+                )
     return out
 
 

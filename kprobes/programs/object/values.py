@@ -21,7 +21,7 @@ _DEEP: Final = 32
 MOST: Final = 1 << 16
 
 
-class Record:
+class StructureRecord:
     """A structure of programs: ctypes' with comparison by content, a text, and bitfields as
     attributes.
     """
@@ -30,7 +30,9 @@ class Record:
     _shown: ClassVar[tuple[str, ...]] = ()
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and bytes(self) == bytes(other)  # type: ignore[call-overload]
+        if type(self) is not type(other):
+            return False
+        return bool(bytes(self) == bytes(other))  # type: ignore[call-overload]
 
     def __hash__(self) -> int:
         return hash(bytes(self))  # type: ignore[call-overload]
@@ -49,40 +51,50 @@ class Record:
         return signed(value, size) if sign else value & (1 << size) - 1
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={_text(getattr(self, name))}' for name in self._shown)})"
+        members = ", ".join(f"{name}={_text(getattr(self, name))}" for name in self._shown)
+        return f"{type(self).__name__}({members})"
 
 
 def _text(value: Any) -> str:
+    """Return a member's value as text."""
     return str(list(value)) if isinstance(value, ctypes.Array) else repr(value)
 
 
-class _Little(Record, ctypes.LittleEndianStructure):
+class _Little(StructureRecord, ctypes.LittleEndianStructure):
     pass
 
 
-class _Big(Record, ctypes.BigEndianStructure):
+class _Big(StructureRecord, ctypes.BigEndianStructure):
     pass
 
 
-class _Union(Record, ctypes.Union):
+class _Union(StructureRecord, ctypes.Union):
     pass
 
 
-class Typed:
+class TypedCodec:
     """A codec for a ctypes type."""
 
     def __init__(self, kind: Any, show: Callable[[Any], Any]) -> None:
+        """Prepare.
+
+        Args:
+            kind: the ctypes type.
+            show: makes of an instance what Python shows.
+        """
         self.kind = kind
         self._show = show
 
     def load(self, raw: bytes) -> Any:
+        """Return what Python shows for bytes."""
         return self._show(self.kind.from_buffer_copy(raw))
 
     def store(self, value: Any) -> bytes:
-        """From an instance, bytes of the right size, members in their order, or a mapping of
+        """Return the bytes of an instance, of bytes, of members in their order, or of a mapping of
         members.
 
-        ValueError: another size.
+        Raises:
+            ValueError: they are of another size.
         """
         if isinstance(value, dict):
             value = self.kind(**value)
@@ -102,15 +114,25 @@ class NumberCodec:
     def __init__(
         self, size: int, order: str, form: str, show: Callable[[Any], Any] = lambda value: value
     ) -> None:
+        """Prepare.
+
+        Args:
+            size: bytes.
+            order: "little" or "big".
+            form: struct's letter.
+            show: makes of a number what Python shows.
+        """
         self._struct = struct.Struct(("<" if order == "little" else ">") + form)
         self._size = size
         self._order = order
         self._show = show
 
     def load(self, raw: bytes) -> Any:
+        """Return what Python shows for bytes."""
         return self._show(self._struct.unpack(raw)[0])
 
     def store(self, value: Any) -> bytes:
+        """Return the bytes of a number. Raises BadArgument, struct.error."""
         if isinstance(value, float):
             return self._struct.pack(value)
         return Plain(self._size, self._order).store(int(value) if isinstance(value, int) else value)
@@ -120,11 +142,12 @@ class Values:
     """Codecs for the types of one object; made once for each type."""
 
     def __init__(self, btf: Btf) -> None:
+        """Prepare."""
         self._btf = btf
         self._made: dict[int, Any] = {}
 
     def codec(self, number: int) -> Codec:
-        """How a type is shown."""
+        """Return the codec of a type, given by its number."""
         t = self._btf.plain(number)
         size = self._btf.size(number)
         if t.kind in (b.INT, b.ENUM, b.ENUM64, b.PTR, b.FLOAT) and size in (1, 2, 4, 8):
@@ -134,7 +157,7 @@ class Values:
         kind = self._ctype(number, 0) if t.kind in (b.STRUCT, b.UNION, b.ARRAY) else None
         if kind is None or ctypes.sizeof(kind) != size:
             return Plain(size, self._btf.order)
-        return Typed(kind, _elements if t.kind == b.ARRAY else _same)
+        return TypedCodec(kind, _elements if t.kind == b.ARRAY else _same)
 
     def structure(self, name: str) -> Any:
         """Return the ctypes structure (or union) of a name; None: there is none. ValueError:
@@ -148,7 +171,7 @@ class Values:
         return next((made for n in numbers if (made := self._ctype(n, 0)) is not None), None)
 
     def names(self) -> list[str]:
-        """Names of the structures and unions."""
+        """Return the names of the structures and unions."""
         return [t.name for t in self._btf.types if t.kind in (b.STRUCT, b.UNION) and t.name]
 
     def _form(self, t: b.BtfType) -> str:
@@ -167,7 +190,7 @@ class Values:
         return _INTEGERS[8 if t.kind == b.PTR else t.size, sign]
 
     def _ctype(self, number: int, depth: int) -> Any:
-        """Return the ctypes type; None: it is shown as bytes."""
+        """Return the ctypes type of a type; None: it is shown as bytes. depth: types around it."""
         if depth > _DEEP:
             raise ValueError("BTF types contain each other in a ring")
         t = self._btf.plain(number)
@@ -188,6 +211,7 @@ class Values:
         return None
 
     def _array(self, t: b.BtfType, depth: int) -> Any:
+        """Return the ctypes type of an array; None: it is shown as bytes."""
         element, _, count = t.items[0]
         of = self._btf.plain(element)
         if (
@@ -200,6 +224,9 @@ class Values:
         return None if inner is None else inner * count
 
     def _structure(self, t: b.BtfType, depth: int) -> Any:
+        """Return the ctypes type of a structure or union; members that ctypes cannot have are
+        bytes.
+        """
         fields: list[tuple[str, Any]] = []
         bits: dict[str, tuple[int, int, bool]] = {}
         at = 0
@@ -228,7 +255,7 @@ class Values:
         hidden = [
             name
             for name, made in fields
-            if name.startswith("anonymous_") and issubclass(made, Record)
+            if name.startswith("anonymous_") and issubclass(made, StructureRecord)
         ]
         return type(
             t.name or "anonymous",
@@ -249,11 +276,12 @@ def _same(value: Any) -> Any:
 
 
 def _elements(array: Any) -> Any:
-    """Text of an array of characters, a list of others."""
+    """Return the text of an array of characters, or a list of the elements of others."""
     return array.value if hasattr(array, "value") else list(array)
 
 
 def _scalar(form: str, order: str) -> Any:
+    """Return the ctypes type of struct's letter in a byte order."""
     kind = {"B": ctypes.c_uint8, "H": ctypes.c_uint16, "I": ctypes.c_uint32, "Q": ctypes.c_uint64,
             "b": ctypes.c_int8, "h": ctypes.c_int16, "i": ctypes.c_int32, "q": ctypes.c_int64,
             "f": ctypes.c_float, "d": ctypes.c_double}[form]

@@ -15,7 +15,15 @@ from ..maps import Codec, Map, stored
 
 @frozen(eq=False)  # its map would be compared entry by entry
 class GlobalVariable:
-    """map: of its section. at: offset in it. size: bytes. pointer: it holds an address."""
+    """A global variable of a program.
+
+    Attributes:
+        map: the map of its section.
+        at: offset in the map's value.
+        size: bytes.
+        codec: between its bytes and what Python shows.
+        pointer: it holds an address.
+    """
 
     map: Map
     at: int
@@ -25,13 +33,14 @@ class GlobalVariable:
 
 
 class Variables(MutableMapping[str, Any]):
-    """Name -> value.
+    """The global variables by name.
 
     Those of .rodata are set before the program is verified or run for the first time; others at any
     time.
     """
 
     def __init__(self, known: Mapping[str, GlobalVariable]) -> None:
+        """Prepare."""
         self._known = dict(known)
         self.frozen = False
 
@@ -65,6 +74,7 @@ class Variables(MutableMapping[str, Any]):
         return len(self._known)
 
     def _find(self, name: str) -> GlobalVariable:
+        """Return a variable. Raises KeyError, which says what there is."""
         look("name", name, SORTS["str"])
         if name not in self._known:
             near = difflib.get_close_matches(name, self._known, 3)

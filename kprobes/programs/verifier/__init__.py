@@ -68,7 +68,9 @@ def verify(code: Code, seconds: float = SECONDS, context: MemoryRegion | None = 
         ProgramError: (EINVAL) the program is not safe, or that could not be shown.
     """
     for pc, relocation in unresolved(code).items():
-        raise code.error(f"depends on the guest's {relocation}", pc, "attach it: the guest's types tell then")
+        raise code.error(
+            f"depends on the guest's {relocation}", pc, "attach it: the guest's types tell then"
+        )
     budget = Budget(code, seconds)
     flow = ProgramFlow(code, budget)
     walk = _walk(code, flow, budget, context or MemoryRegion(CTX, 0, CONTEXT_SIZE, False))
@@ -97,7 +99,7 @@ def verify(code: Code, seconds: float = SECONDS, context: MemoryRegion | None = 
 
 
 def _refuse_foreign(code: Code, accesses: Mapping[int, Access]) -> None:
-    """Refuse a program that reads a kernel's registers from the context, which has others there."""
+    """Refuse a program that takes the context for a kernel's registers. Raises ProgramError."""
     at = min((pc for pc, access in accesses.items() if access.kind == CTX), default=None)
     if at is not None:
         raise code.error(
@@ -120,7 +122,17 @@ def memory(size: int, writable: bool) -> MemoryRegion:
 
 
 def _walk(code: Code, flow: ProgramFlow, budget: Budget, context: MemoryRegion) -> Exploration:
-    """Walks the program, anew whenever something turns out to matter that was left out."""
+    """Walk the program, anew whenever something turns out to matter that was left out.
+
+    Args:
+        code: the program.
+        flow: its shape.
+        budget: how long the whole verification may take.
+        context: what r1 points at.
+
+    Raises:
+        ProgramError: something is wrong on one path.
+    """
     decided = flow.leaving
     stores = False
     while True:

@@ -2,8 +2,7 @@
 
 `ALU64[op]` and `ALU32[op]` take (dst, src) and give the new dst. 32-bit operations are the 64-bit
 ones on lower halves, cut to 32 bits: all but right shifts with sign and signed divisions agree
-modulo 2**32, and these see their
-    operands extended.
+modulo 2**32, and these see their operands extended.
 """
 
 from __future__ import annotations
@@ -20,10 +19,13 @@ SMOD: Final = isa.MOD | 1
 
 
 def _arc(lo: int, span: int, ring: int) -> tuple[int, int]:
+    """Return an arc (first number, numbers behind it) on a circle; all of it where it goes around.
+    """
     return (lo & ring, span) if span <= ring else (0, ring)
 
 
 def add(a: Scalar, b: Scalar) -> Scalar:
+    """Return the sums; a sum with a constant is related to the other operand."""
     if not a.mask and not b.mask:
         return const(a.value + b.value & M64)
     low = a.value + b.value
@@ -38,6 +40,7 @@ def add(a: Scalar, b: Scalar) -> Scalar:
 
 
 def sub(a: Scalar, b: Scalar) -> Scalar:
+    """Return the differences."""
     if not a.mask and not b.mask:
         return const(a.value - b.value & M64)
     if a is b:
@@ -52,10 +55,12 @@ def sub(a: Scalar, b: Scalar) -> Scalar:
 
 
 def negated(a: Scalar) -> Scalar:
+    """Return the two's complements."""
     return sub(const(0), a)
 
 
 def mul(a: Scalar, b: Scalar) -> Scalar:
+    """Return the products."""
     if not a.mask and not b.mask:
         return const(a.value * b.value & M64)
     if not a.mask:
@@ -65,16 +70,19 @@ def mul(a: Scalar, b: Scalar) -> Scalar:
     if not b.mask:
         return settled(0, mask, *_arc(a.lo * b.value, a.span * b.value, M64),
                        *_arc(a.lo32 * b.value, a.span32 * (b.value & M32), M32))
-    low, high = a.umin * b.umin, a.umax * b.umax
+    low = a.umin * b.umin
+    high = a.umax * b.umax
     return settled(0, mask, *((low, high - low) if high <= M64 else (0, M64)), 0, M32)
 
 
 def _trailing(a: Scalar) -> int:
+    """Return how many of the lowest bits are 0 in all numbers; 64 for the constant 0."""
     bits = a.value | a.mask
     return (bits & -bits).bit_length() - 1 if bits else 64
 
 
 def and_(a: Scalar, b: Scalar) -> Scalar:
+    """Return the results of `&`."""
     value = a.value & b.value
     mask = (a.value | a.mask) & (b.value | b.mask) & ~value
     if not mask:
@@ -83,15 +91,18 @@ def and_(a: Scalar, b: Scalar) -> Scalar:
 
 
 def or_(a: Scalar, b: Scalar) -> Scalar:
+    """Return the results of `|`."""
     value = a.value | b.value
     mask = (a.mask | b.mask) & ~value
     if not mask:
         return const(value)
-    low, high = max(a.umin, b.umin), _filled(a.umax | b.umax)
+    low = max(a.umin, b.umin)
+    high = _filled(a.umax | b.umax)
     return settled(value, mask, low, high - low, 0, _filled(a.umax32 | b.umax32))
 
 
 def xor(a: Scalar, b: Scalar) -> Scalar:
+    """Return the results of `^`."""
     if a is b:
         return const(0)
     mask = a.mask | b.mask
@@ -102,18 +113,24 @@ def xor(a: Scalar, b: Scalar) -> Scalar:
 
 
 def _filled(number: int) -> int:
-    """Return the number with all bits below its highest set."""
+    """Return a number with all bits below its highest set."""
     return (1 << number.bit_length()) - 1
 
 
 def _amounts(b: Scalar, limit: int) -> tuple[int, int]:
-    """Smallest and largest shift: hardware and RFC take the amount modulo the width."""
+    """Return the smallest and largest distance of a shift, which counts modulo the width.
+
+    Args:
+        b: the operand.
+        limit: the width less one.
+    """
     if not b.mask:
         return b.value & limit, b.value & limit
     return (b.umin, b.umax) if b.umax <= limit else (0, limit)
 
 
 def lsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
+    """Return the results of shifts to the left. limit: the width less one."""
     least, most = _amounts(b, limit)
     if least == most:
         return _lsh_by(a, least)
@@ -123,6 +140,7 @@ def lsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
 
 
 def _lsh_by(a: Scalar, k: int) -> Scalar:
+    """Return the numbers shifted to the left by k bits, 0 to 63."""
     if not a.mask:
         return const(a.value << k & M64)
     if a.span << k <= M64:
@@ -137,16 +155,20 @@ def _lsh_by(a: Scalar, k: int) -> Scalar:
 
 
 def rsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
+    """Return the results of shifts to the right that fill with zeros. limit: the width less one."""
     least, most = _amounts(b, limit)
-    low, high = a.umin >> most, a.umax >> least
+    low = a.umin >> most
+    high = a.umax >> least
     if least == most:
         return settled(a.value >> least, a.mask >> least, low, high - low, 0, M32)
     return between(low, high)
 
 
 def arsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
+    """Return the results of shifts to the right that keep the sign. limit: the width less one."""
     least, most = _amounts(b, limit)
-    low, high = min(a.smin >> least, a.smin >> most), max(a.smax >> least, a.smax >> most)
+    low = min(a.smin >> least, a.smin >> most)
+    high = max(a.smax >> least, a.smax >> most)
     if least != most:
         return between(low, high)
     value, mask = ((bits ^ SIGN) - SIGN >> least & M64 for bits in (a.value, a.mask))
@@ -154,12 +176,14 @@ def arsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
 
 
 def div(a: Scalar, b: Scalar) -> Scalar:
+    """Return the unsigned quotients; 0 for division by zero."""
     if b.umin:
         return between(a.umin // b.umax, a.umax // b.umin)
     return between(0, a.umax) if b.umax else const(0)
 
 
 def mod(a: Scalar, b: Scalar) -> Scalar:
+    """Return the unsigned remainders; the dividend for division by zero."""
     if not b.umax or a.umax < b.umin:
         return a
     if not a.mask and not b.mask:
@@ -168,18 +192,22 @@ def mod(a: Scalar, b: Scalar) -> Scalar:
 
 
 def _signed(a: Scalar) -> int:
+    """Return a constant as a signed number."""
     return (a.value ^ SIGN) - SIGN
 
 
 def sdiv(a: Scalar, b: Scalar) -> Scalar:
+    """Return the signed quotients, exact for constants only."""
     if a.mask or b.mask:
         return unknown()
-    x, y = _signed(a), _signed(b)
+    x = _signed(a)
+    y = _signed(b)
     quotient = abs(x) // abs(y) if y else 0
     return const((quotient if (x < 0) == (y < 0) else -quotient) & M64)
 
 
 def smod(a: Scalar, b: Scalar) -> Scalar:
+    """Return the signed remainders, whose sign is the dividend's."""
     if b.mask:
         return unknown()
     y = abs(_signed(b))
@@ -192,10 +220,12 @@ def smod(a: Scalar, b: Scalar) -> Scalar:
 
 
 def _lower(operation: Operation) -> Operation:
+    """Return an operation on lower halves, of one on zero-extended numbers."""
     return lambda a, b: truncated(operation(truncated(a, 32), truncated(b, 32)), 32)
 
 
 def _lower_signed(operation: Operation) -> Operation:
+    """Return an operation on lower halves, of one on sign-extended numbers."""
     return lambda a, b: truncated(operation(extended(a, 32), extended(b, 32)), 32)
 
 

@@ -33,9 +33,16 @@ _REFLEXIVE: Final = {isa.JEQ: True, isa.JGE: True, isa.JLE: True, isa.JSGE: True
 
 
 def refined(op: int, a: Scalar, b: Scalar, wide: bool) -> Pair | None:
-    """(a, b) where `op` holds for 64 bits (`wide`) or the lower 32; None: it never does.
+    """Narrow two operands to where a comparison holds.
 
-    The same objects where nothing is learnt.
+    Args:
+        op: the comparison, JEQ .. JSLE or JCLEAR.
+        a: the first operand.
+        b: the second.
+        wide: 64 bits are compared; False: the lower 32.
+
+    Returns:
+        Both operands, the same objects where nothing is learnt; None: it never holds.
     """
     if a is b and op not in (isa.JSET, JCLEAR):
         return (a, b) if _REFLEXIVE.get(op) else None
@@ -52,8 +59,13 @@ def refined(op: int, a: Scalar, b: Scalar, wide: bool) -> Pair | None:
 
 
 def _within(a: Scalar, low: int, high: int, wide: bool) -> Scalar | None:
-    """Return the part of `a` (or of its lower half) that lies on the arc low .. high; None: none
-    does.
+    """Return the numbers that lie on the arc low .. high; None: there are none.
+
+    Args:
+        a: the numbers.
+        low: where the arc begins.
+        high: where it ends, at most a circle from there.
+        wide: all 64 bits count; False: the lower 32.
     """
     ring = M64 if wide else M32
     low, span = low & ring, high - low & ring
@@ -69,7 +81,12 @@ def _within(a: Scalar, low: int, high: int, wide: bool) -> Scalar | None:
 
 
 def _bounds(a: Scalar, signed: bool, wide: bool) -> tuple[int, int]:
-    """Smallest and largest, as unsigned numbers in the order that counts from the smallest of all.
+    """Return the smallest and largest number, counted from the smallest that there is.
+
+    Args:
+        a: the numbers.
+        signed: they are signed.
+        wide: all 64 bits count; False: the lower 32.
     """
     ring, lo, span = (M64, a.lo, a.span) if wide else (M32, a.lo32, a.span32)
     if signed:
@@ -78,10 +95,11 @@ def _bounds(a: Scalar, signed: bool, wide: bool) -> tuple[int, int]:
 
 
 def _ordered(signed: bool, least: int, a: Scalar, b: Scalar, wide: bool) -> Pair | None:
-    """a - b >= least."""
+    """Narrow two operands to where a - b >= least. signed, wide: as the comparison is."""
     ring = M64 if wide else M32
     zero = ring // 2 + 1 if signed else 0  # the smallest number of all
-    low, high = _bounds(b, signed, wide)[0] + least, _bounds(a, signed, wide)[1] - least
+    low = _bounds(b, signed, wide)[0] + least
+    high = _bounds(a, signed, wide)[1] - least
     if low > ring or high < 0:
         return None
     new_a = _within(a, low + zero, ring + zero, wide)
@@ -90,6 +108,7 @@ def _ordered(signed: bool, least: int, a: Scalar, b: Scalar, wide: bool) -> Pair
 
 
 def _equal(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
+    """Narrow two operands to where they are equal; None: they never are."""
     if wide:
         both = common(a, b)
         # one object from here on: equal numbers are copies
@@ -97,7 +116,8 @@ def _equal(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
     low = meet(a.lo32, a.span32, b.lo32, b.span32, M32)
     if low is None or (a.value ^ b.value) & ~(a.mask | b.mask) & M32:
         return None
-    value, mask = (a.value | b.value) & M32, a.mask & b.mask & M32
+    value = (a.value | b.value) & M32
+    mask = a.mask & b.mask & M32
     new = [
         settle(x.value & ~M32 | value & ~mask, x.mask & ~M32 | mask, x.lo, x.span, *low)
         for x in (a, b)
@@ -106,6 +126,7 @@ def _equal(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
 
 
 def _different(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
+    """Narrow two operands to where they differ; None: they never do."""
     if b.mask:
         if a.mask:
             return a, b
@@ -123,7 +144,14 @@ def _different(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
 
 
 def _tested(some: bool, a: Scalar, b: Scalar, ring: int) -> Pair | None:
-    """a & b has a bit set (`some`), or none, within `ring`."""
+    """Narrow two operands by a test of bits; None: it never holds.
+
+    Args:
+        some: a & b has a bit set; False: none.
+        a: the first operand.
+        b: the second.
+        ring: the bits that count.
+    """
     if b.mask:
         if not a.mask:
             pair = _tested(some, b, a, ring)

@@ -1,4 +1,4 @@
-"""How long a verification may take: a program whose shape or paths need more is refused."""
+"""The time that a verification may take: a program whose shape or paths need more is refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Budget:
     """The processor time of this thread that one verification may take."""
 
     def __init__(self, code: Code, seconds: float) -> None:
-        """
+        """Begin.
+
         Args:
             code: the program, for the error.
             seconds: of processor time, from now on.
@@ -33,7 +34,7 @@ class Budget:
         return time.thread_time() > self._until
 
     def rounds(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items, and look at the clock now and then.
+        """Yield the items, and look at the clock at every 256th.
 
         Raises:
             ProgramError: the time is over.

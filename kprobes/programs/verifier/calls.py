@@ -21,15 +21,28 @@ _PARTLY: Final = ("_str", "get_stack")
 
 
 def call(path: Path, helper: Helper) -> None:
-    """Checks the arguments of a helper's call; afterwards r0 is its result and r1 .. r5 are gone."""
+    """Check a helper's arguments, and put its result into r0; r1 to r5 are lost.
+
+    Args:
+        path: the path with the call.
+        helper: which one.
+
+    Raises:
+        ProgramError: an argument is not what the helper takes.
+    """
     if helper.number == isa.MISSING:
         raise path.refuse(path.code.missing.get(path.pc, "reads what the guest has not"),
                           "docs/programs.md lists the helpers" if path.pc in path.code.unknown
                           else "build the guest with -g; ask with bpf_core_field_exists() before")
     if helper.number == TAIL_CALL and (path.state.held or len(path.state.frames) > 1):
-        raise path.refuse("goes on with another program while a record is held" if path.state.held
-                          else "goes on with another program from a function of its own",
-                          "submit or discard the record first" if path.state.held else "call it in the program itself")
+        raise path.refuse(
+            "goes on with another program while a record is held"
+            if path.state.held
+            else "goes on with another program from a function of its own",
+            "submit or discard the record first"
+            if path.state.held
+            else "call it in the program itself",
+        )
     found = _Arguments(path, helper)
     for register, kind in enumerate(helper.args, 1):
         found.check(register, kind)
@@ -43,13 +56,18 @@ def call(path: Path, helper: Helper) -> None:
 
 
 class _Arguments:
-    """The arguments of one call. map: the one given. size: of the memory that is returned.
+    """The arguments of one call, while they are checked.
 
-    given: the record that is given away. most: bytes that are written to a buffer, at most. texts:
-    see HelperCall.
+    Attributes:
+        map: the map that is given; None: none so far.
+        size: bytes of the memory that is returned.
+        given: the record that is given away; None: none.
+        most: bytes that are written to a buffer, at most.
+        texts: see HelperCall.
     """
 
     def __init__(self, path: Path, helper: Helper) -> None:
+        """Begin."""
         self.path = path
         self.helper = helper
         self.map: Map | None = None
@@ -59,13 +77,14 @@ class _Arguments:
         self.texts: dict[int, int] = {}
 
     def check(self, register: int, kind: Arg) -> None:
-        """The register holds what the helper takes there."""
+        """Check that a register holds what the helper takes there. Raises ProgramError."""
         if kind is Arg.ANY:
             self._show(
                 register - self.helper.args.index(Arg.ANY) - 1, self.path.state.regs[register]
             )
             return
-        path, name = self.path, f"argument {register} of bpf_{self.helper.name}() (r{register})"
+        path = self.path
+        name = f"argument {register} of bpf_{self.helper.name}() (r{register})"
         value = path.read(register)
         if kind is Arg.CTX:
             self._context(register, name)
@@ -73,7 +92,10 @@ class _Arguments:
             self.map = self._map(register, name)
         elif kind in (Arg.SCALAR, Arg.CONST_SIZE):
             if not isinstance(value, Scalar):
-                hint = "addresses of this machine are of no use in the guest; guest addresses are numbers"
+                hint = (
+                    "addresses of this machine are of no use in the guest; guest addresses are "
+                    "numbers"
+                )
                 raise path.refuse(f"{name} is a number, but {value} is given", hint)
             if kind is Arg.CONST_SIZE:
                 self.size = self._constant(value, name)
@@ -83,7 +105,12 @@ class _Arguments:
             self.given = self._record(register, name)
         elif kind is Arg.NUMBER_OUT:
             self._access(register, 8, 8, name, True)
-        elif kind is Arg.VALUE_OR_NULL and isinstance(value, Scalar) and not value.mask and not value.value:
+        elif (
+            kind is Arg.VALUE_OR_NULL
+            and isinstance(value, Scalar)
+            and not value.mask
+            and not value.value
+        ):
             return
         elif kind in (Arg.KEY, Arg.KEY_OUT, Arg.VALUE, Arg.VALUE_OR_NULL, Arg.VALUE_OUT):
             self._of_map(register, kind, name)
@@ -93,6 +120,9 @@ class _Arguments:
             assert kind in _SIZES, kind
 
     def _context(self, register: int, name: str) -> None:
+        """Check that a register holds the context's address, unchanged. name: the argument, for the
+        error.
+        """
         value = self.path.read(register)
         if (
             not isinstance(value, Pointer)
@@ -104,17 +134,21 @@ class _Arguments:
                                    "pass on what the program was called with")
 
     def _map(self, register: int, name: str) -> Map:
+        """Return the map whose address a register holds. name: the argument, for the error."""
         value = self.path.read(register)
         if not isinstance(value, Pointer) or value.region.kind != MAP or value.region.map is None:
             raise self.path.refuse(f"{name} is a map, but {value} is given",
                                    "pass the address of a variable of section .maps")
         of = value.region.map
         if value.null:
-            raise self.path.refuse(f"{name} may be NULL: {value}", "compare it with NULL before it is used")
+            raise self.path.refuse(
+                f"{name} may be NULL: {value}", "compare it with NULL before it is used"
+            )
         if self.helper.maps is not None and of.type not in self.helper.maps:
             allowed = ", ".join(sorted(t.name.lower() for t in self.helper.maps))
             raise self.path.refuse(
-                f"bpf_{self.helper.name}() does not work on map {of.name}, a {of.type.name.lower()}",
+                f"bpf_{self.helper.name}() does not work on map {of.name}, a "
+                f"{of.type.name.lower()}",
                 f"it takes {allowed}",
             )
         if of.readonly and self.helper.name.startswith(_CHANGES):
@@ -124,6 +158,7 @@ class _Arguments:
         return of
 
     def _constant(self, value: Scalar, name: str) -> int:
+        """Return a size that is constant, 1 or more. name: the argument, for the error."""
         if value.mask or not 0 < value.value < 1 << 31:
             raise self.path.refuse(
                 f"{name} is a constant size of 1 byte or more, but it is {value}",
@@ -132,7 +167,7 @@ class _Arguments:
         return value.value
 
     def _text(self, value: Value | None, name: str) -> None:
-        """A text in constants, which from now on stay as they are."""
+        """Check that an argument is a constant text; its map stays as it is from now on."""
         of = (
             value.region.map
             if isinstance(value, Pointer) and value.region.kind == VALUE and not value.null
@@ -150,6 +185,7 @@ class _Arguments:
             )
 
     def _record(self, register: int, name: str) -> MemoryRegion:
+        """Return the record whose beginning a register points at."""
         value = self.path.read(register)
         if not isinstance(value, Pointer) or value.region.kind != RECORD:
             raise self.path.refuse(
@@ -162,14 +198,20 @@ class _Arguments:
         return value.region
 
     def _of_map(self, register: int, kind: Arg, name: str) -> None:
+        """Check that a register points at a key, or at a value, of the map that is given."""
         assert self.map is not None, f"bpf_{self.helper.name}() has no map before its key or value"
         size = self.map.key_size if kind in (Arg.KEY, Arg.KEY_OUT) else self.map.value_size
         asked = self.map.type is MapType.BLOOM_FILTER  # its value is looked for, not taken out
         if size:
-            self._access(register, size, size, name, kind in (Arg.KEY_OUT, Arg.VALUE_OUT) and not asked)
+            self._access(
+                register, size, size, name, kind in (Arg.KEY_OUT, Arg.VALUE_OUT) and not asked
+            )
 
     def _memory(self, register: int, kind: Arg, name: str) -> None:
-        path, size, at = self.path, self.path.read(register + 1), f"the size in r{register + 1}"
+        """Check that a register points at memory of the size that the next register has."""
+        path = self.path
+        size = self.path.read(register + 1)
+        at = f"the size in r{register + 1}"
         if not isinstance(size, Scalar):
             raise path.refuse(f"{at} is a number, but {size} is given")
         optional = self.helper.args[register] is Arg.SIZE_OR_ZERO
@@ -191,13 +233,27 @@ class _Arguments:
             self._access(register, size.umin, size.umax, name, kind is Arg.MEM_OUT)
 
     def _show(self, number: int, value: Value | None) -> None:
-        """Note an argument of a format. None: nothing was written to it."""
+        """Note an argument of a format.
+
+        Args:
+            number: of the argument, from 0.
+            value: what it is; None: nothing was written to the register.
+        """
         if value is None or (isinstance(value, Pointer) and value.region.kind in (CTX, MAP)):
             self.texts[number] = UNSET
         elif isinstance(value, Pointer):
             self.texts[number] = text_at(self.path, value)
 
     def _access(self, register: int, least: int, most: int, name: str, out: bool) -> None:
+        """Check that a helper may read or write where a register points.
+
+        Args:
+            register: number of the register.
+            least: bytes that are accessed at least.
+            most: bytes that are accessed at most.
+            name: the argument, for the error.
+            out: the helper writes.
+        """
         pointer = pointed(self.path, register)
         if pointer.region.kind == CTX and not pointer.region.plain:
             raise self.path.refuse(f"{name} is {NAMES[CTX]}", "copy what is needed to a variable")
@@ -208,6 +264,7 @@ class _Arguments:
 
 
 def _result(path: Path, helper: Helper, found: _Arguments) -> Scalar | Pointer | None:
+    """Return what r0 is after the call; None: nothing is known to be in it."""
     if helper.returns is Ret.SCALAR:
         if helper.bounds is None:
             return unknown()

@@ -37,13 +37,19 @@ _REGISTERS: Final = [tuple(r for r in range(10) if bits >> r & 1) for bits in ra
 
 
 class _MeetingPlace:
-    """The checkpoints of a place: its slot and those that its callers go on at. anchor: a state of
-    the path as it is.
+    """The checkpoints of a place, which is a slot and those at which its callers go on.
+
+    Attributes:
+        done: checkpoints from which all paths have ended well.
+        anchor: a state of the path that is being walked; None: there is none.
+        visits: how often the place was passed.
+        next: visit at which the anchor is set anew.
     """
 
     __slots__ = ("anchor", "done", "next", "visits")
 
     def __init__(self) -> None:
+        """Begin without checkpoints."""
         self.done: deque[Checkpoint] = deque(maxlen=_KEPT)
         self.anchor: Checkpoint | None = None
         self.visits = 0
@@ -54,6 +60,7 @@ class Checkpoints:
     """The checkpoints of a program."""
 
     def __init__(self, flow: ProgramFlow) -> None:
+        """Begin without checkpoints. flow: the program's shape."""
         self._flow = flow
         self._places: dict[tuple[int, ...], _MeetingPlace] = {}
 
@@ -104,7 +111,7 @@ class Checkpoints:
         return insn.is_helper_call and insn.imm == MAY_LOOP
 
     def end(self, path: Path) -> None:
-        """The path has ended well."""
+        """Note that a path has ended well, and which of its checkpoints are done by that."""
         at, reads = path.checkpoint, path.reads
         while at is not None:
             at.reads |= reads
@@ -116,15 +123,22 @@ class Checkpoints:
             at = at.parent
 
     def _same(self, pc: int, a: PathState, b: PathState) -> bool:
+        """Return True where each of two states is a case of the other."""
         return self._covers(pc, a, b, _EVERYTHING) and self._covers(pc, b, a, _EVERYTHING)
 
     def _covers(self, pc: int, old: PathState, new: PathState, reads: int) -> bool:
-        """Return True where what was verified for `old` holds for `new`; of the stack counts what
-        `reads` says.
+        """Return True where what was verified for one state holds for another.
+
+        Args:
+            pc: the slot.
+            old: the state that was verified.
+            new: the other one.
+            reads: which halves of stack slots count, as in Path.reads.
         """
         if len(old.held) != len(new.held):
             return False
-        match, flow = Match(), self._flow
+        match = Match()
+        flow = self._flow
         live, exact = flow.live[pc], flow.exact[pc]
         for depth in range(len(old.frames) - 1, -1, -1):
             a, b = old.frames[depth], new.frames[depth]
@@ -133,10 +147,13 @@ class Checkpoints:
                     return False
             if not self._stack_covers(match, a, b, reads >> depth * FRAME_BITS):
                 return False
-            live, exact = flow.live[a.back] & CALLEE_SAVED, flow.exact[a.back] & CALLEE_SAVED
+            live = flow.live[a.back] & CALLEE_SAVED
+            exact = flow.exact[a.back] & CALLEE_SAVED
         return match.rest(old.held, new.held)
 
     def _stack_covers(self, match: Match, old: ProgramFrame, new: ProgramFrame, reads: int) -> bool:
+        """Return True where one frame's stack is a case of another's; reads: the halves that count.
+        """
         reads &= (1 << FRAME_BITS) - 1
         order = self._flow.code.order
         for slot in old.stack.keys() | new.stack.keys():
@@ -148,16 +165,23 @@ class Checkpoints:
 
 
 def _widen(old: PathState, new: PathState) -> None:
-    """Forget of numbers on the stack and in registers what differs from an earlier round of the
-    same loop.
+    """Make any numbers of those that differ from an earlier round of the same loop.
 
     Whatever a number is in a later round, it is a case of any number: so the next round finds
     nothing new.
+
+    Args:
+        old: the state in the earlier round.
+        new: the state now, which is changed.
     """
     for a, b in zip(old.frames, new.frames, strict=True):
         for register, value in enumerate(b.regs):
             before = a.regs[register]
-            if isinstance(value, Scalar) and isinstance(before, Scalar) and not before.contains(value):
+            if (
+                isinstance(value, Scalar)
+                and isinstance(before, Scalar)
+                and not before.contains(value)
+            ):
                 b.regs[register] = unknown()
         for slot, cell in b.stack.items():
             there = a.stack.get(slot)
@@ -168,7 +192,8 @@ def _widen(old: PathState, new: PathState) -> None:
 
 
 def _wider(old: Cell, new: tuple[Half, Half]) -> tuple[Half, Half]:
-    """Halves of a slot, those that are numbers and differ as any numbers."""
+    """Return halves of a slot, in which numbers that differ from an earlier round have become any.
+    """
     parts = old if isinstance(old, tuple) else (old, old)
     low, high = (between(0, 0xFFFF_FFFF) if isinstance(mine, Scalar)
                  and (not isinstance(its, Scalar) or not its.contains(mine)) else mine

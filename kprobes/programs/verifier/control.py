@@ -1,5 +1,5 @@
-"""Jumps, local calls and exit: `control(insn, pc)` compiles one to a function of the path: does the
-path go on?
+"""Jumps, local calls and exit: `control(insn, pc)` compiles one to a function of the path, which
+tells whether the path goes on.
 
 Branches are walked both ways, though the numbers may show that only one is possible, and
 comparisons of two registers tell nothing, **until that turns out to matter** (`Path.decided`). So
@@ -25,7 +25,12 @@ _FRAME: Final = (1 << FRAME_BITS) - 1
 
 
 def control(insn: Instruction, pc: int) -> Control:
-    """Return the function of an instruction that does not simply go on behind itself."""
+    """Return the function of an instruction that does not simply go on behind itself.
+
+    Args:
+        insn: the instruction.
+        pc: its slot.
+    """
     if insn.is_exit:
         return _exit
     to = insn.target(pc)
@@ -41,6 +46,7 @@ def control(insn: Instruction, pc: int) -> Control:
 
 
 def _call(path: Path, to: int) -> bool:
+    """Enter a function. Raises ProgramError where calls are too deep."""
     state = path.state
     depth = len(state.frames)
     if depth == isa.FRAMES:
@@ -67,8 +73,10 @@ def _call(path: Path, to: int) -> bool:
 
 
 def _exit(path: Path) -> bool:
+    """Return to the caller's frame; False: the program has ended."""
     state = path.state
-    result, depth = path.read(0), len(state.frames) - 1
+    result = path.read(0)
+    depth = len(state.frames) - 1
     if depth:
         if (
             isinstance(result, Pointer)
@@ -96,16 +104,19 @@ def _exit(path: Path) -> bool:
 # ---- branches
 
 def _branch(insn: Instruction, to: int) -> Control:
+    """Return the function of a conditional jump."""
     dst = insn.dst
     src = insn.src
     by_register = insn.by_register
     op = insn.op
     wide = insn.cls == isa.JMP
-    imm, opposite = const(insn.imm & M64), NOT[insn.op]
+    imm = const(insn.imm & M64)
+    opposite = NOT[insn.op]
 
     def branch(path: Path) -> bool:
         state = path.state
-        a, b = state.regs[dst], state.regs[src] if by_register else imm
+        a = state.regs[dst]
+        b = state.regs[src] if by_register else imm
         if type(a) is not Scalar or type(b) is not Scalar:
             return _other(path, insn, to)
         taken = refined(op, a, b, wide)
@@ -130,13 +141,14 @@ def _branch(insn: Instruction, to: int) -> Control:
 
 
 def _learn(state: PathState, a: Scalar, b: Scalar, new_a: Scalar, new_b: Scalar) -> None:
+    """Tell the state what a comparison has told of both numbers."""
     state.learn(a, new_a)
     if b is not a:
         state.learn(b, new_b)
 
 
 def _other(path: Path, insn: Instruction, to: int) -> bool:
-    """A branch on something else than two numbers."""
+    """Walk a branch on something else than two numbers."""
     a = path.read(insn.dst)
     b = path.read(insn.src) if insn.by_register else const(insn.imm & M64)
     if insn.cls != isa.JMP or insn.op == isa.JSET:
@@ -158,6 +170,7 @@ def _other(path: Path, insn: Instruction, to: int) -> bool:
 
 
 def _pointers(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> bool:
+    """Walk a branch on two pointers. Raises ProgramError where their order means nothing."""
     if a.region is b.region and not a.null and not b.null and a.region.kind != MAP:
         return _within(path, insn, to, a, b)
     if insn.op in (isa.JEQ, isa.JNE):
@@ -167,12 +180,13 @@ def _pointers(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) ->
 
 
 def _null_check(path: Path, pointer: Pointer, when_null: int, otherwise: int) -> bool:
-    """Go on both ways from a comparison of a pointer with 0.
+    """Walk both ways from a comparison of a pointer with 0.
 
     Args:
         path: the path that comes to the comparison.
         pointer: what is compared.
-        when_null, otherwise: slots where they lead.
+        when_null: slot where it leads if the pointer is NULL.
+        otherwise: slot where it leads if it is not.
     """
     region, at = pointer.region, pointer.offset
     if pointer.null:
@@ -191,16 +205,18 @@ def _null_check(path: Path, pointer: Pointer, when_null: int, otherwise: int) ->
 
 
 def _inside(pointer: Pointer) -> bool:
+    """Return True where a pointer certainly points into its region, or at its end."""
     return pointer.region.low <= pointer.offset.smin and pointer.offset.smax <= pointer.region.high
 
 
 def _within(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> bool:
-    """Addresses within one object are ordered as their offsets are."""
+    """Walk a branch on pointers into one region, which are ordered as their offsets are."""
     if path.pc not in path.decided or not _inside(a) or not _inside(b):
         path.assume()
         return _both_ways(path, to, path.state.copy())
     op = _AS_OFFSETS.get(insn.op, insn.op)
-    taken, other = refined(op, a.offset, b.offset, True), refined(NOT[op], a.offset, b.offset, True)
+    taken = refined(op, a.offset, b.offset, True)
+    other = refined(NOT[op], a.offset, b.offset, True)
     if taken is None or other is None:
         path.pc = path.pc + 1 if taken is None else to
         return True
@@ -212,6 +228,7 @@ def _within(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> b
 
 
 def _both_ways(path: Path, to: int, jump: PathState) -> bool:
+    """Go on behind a jump; the state `jump` is walked later, from its target."""
     path.fork(to, jump)
     path.pc += 1
     return True

@@ -27,8 +27,11 @@ _PATIENCE: Final = 50_000
 
 
 class Exploration:
-    """Walks all paths of a program: `findings` are what was found, `visited` how many instructions
-    were walked.
+    """The walk over all paths of a program.
+
+    Attributes:
+        findings: what was found out so far.
+        visited: how many instructions were walked.
     """
 
     def __init__(
@@ -39,7 +42,8 @@ class Exploration:
         budget: Budget,
         context: MemoryRegion,
     ) -> None:
-        """
+        """Prepare.
+
         Args:
             code: the program.
             flow: its shape.
@@ -69,7 +73,7 @@ class Exploration:
                 self._steps[pc] = step(code, insn, regions)
 
     def run(self) -> None:
-        """Walks everything. ProgramError: something is wrong on one path."""
+        """Walk everything. Raises ProgramError where something is wrong on one path."""
         self._walk()
         while self._path.resume():
             self._walk()
@@ -106,14 +110,14 @@ class Exploration:
 
     @property
     def doubtful(self) -> frozenset[int]:
-        """Branches that the path did not decide that was walked last: an error may be due to them.
-        """
+        """Branches that the path walked last did not decide: an error may be due to them."""
         path, found = self._path, self.findings
         if self._impatient:
             return frozenset(found.assumed or found.untold)
         return path.assumed or path.untold
 
     def _check_budget(self) -> None:
+        """Check how many instructions were walked, and the time. Raises ProgramError."""
         if self.visited > LIMIT:
             raise self._path.refuse(
                 f"{LIMIT:,} instructions were walked, and there are more: a loop without a bound, "
@@ -132,7 +136,8 @@ class Exploration:
 
 
 def _entry(context: MemoryRegion) -> PathState:
-    """r1 is the context, r2 its size, r10 the end of the stack."""
+    """Return the state at the beginning: r1 is the context, r2 its size, r10 the end of the stack.
+    """
     regs = [
         None,
         Pointer(context, START),

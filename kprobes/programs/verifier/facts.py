@@ -74,7 +74,7 @@ class HelperCall:
 
 
 def _joined(one: int | None, other: int | None) -> int:
-    """HelperCall.texts of one argument on two paths; None: a number."""
+    """Return HelperCall.texts of one argument on two paths; None: it is a number there."""
     if UNSET in (one, other):
         return UNSET
     if one is None or other is None or EITHER in (one, other):

@@ -1,8 +1,8 @@
-"""Checks a program's shape before any of it is walked: functions, jumps, and which registers matter
-where.
+"""The shape of a program, checked before any of it is walked: functions, jumps, and which registers
+matter where.
 
 Refused here: what does not decode, jumps out of a function, code that no path reaches, recursion,
-calls of what there is not.
+calls of what does not exist.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class ProgramFlow:
     """
 
     def __init__(self, code: Code, budget: Budget) -> None:
-        """
+        """Find the shape.
+
         Args:
             code: the program.
             budget: how long the whole verification may take.
@@ -70,10 +71,11 @@ class ProgramFlow:
         self.find_exact(self.leaving, False)
 
     def find_exact(self, decided: Set[int], stores: bool) -> None:
-        """Makes `live` and `exact`.
+        """Find `live` and `exact`.
 
-        decided: branches that follow what they compare. stores: other registers than r10 may lead
-        to the stack.
+        Args:
+            decided: branches that follow what they compare.
+            stores: other registers than r10 may lead to the stack.
         """
         self._decided = decided
         self._stores = stores
@@ -88,6 +90,7 @@ class ProgramFlow:
     # ---- single instructions
 
     def _check(self, pc: int, insn: Instruction) -> None:
+        """Check an instruction by itself. Raises ProgramError."""
         why = insn.why_illegal()
         if why:
             raise self.code.error(f"is not a legal instruction: {why}", pc,
@@ -106,6 +109,7 @@ class ProgramFlow:
                                   "docs/programs.md lists the helpers")
 
     def _check_wide(self, pc: int, insn: Instruction) -> None:
+        """Check an LDDW. Raises ProgramError where it loads what is not here."""
         if insn.src == isa.VALUE64:
             return
         if insn.src not in (isa.MAP, isa.MAP_VALUE):
@@ -130,6 +134,7 @@ class ProgramFlow:
     # ---- functions and jumps
 
     def _functions(self) -> tuple[int, ...]:
+        """Return the first slots of all functions, in order."""
         starts = {0, *self._heads & self.code.functions.keys()}
         for pc in self._heads:
             if self._insns[pc].is_local_call:
@@ -137,6 +142,9 @@ class ProgramFlow:
         return tuple(sorted(starts))
 
     def _target(self, pc: int) -> int:
+        """Return the slot that a jump or a call leads to. Raises ProgramError where no instruction
+        is there.
+        """
         to = self._insns[pc].target(pc)
         if to not in self._heads:
             where = (
@@ -149,7 +157,9 @@ class ProgramFlow:
         return to
 
     def _owners(self) -> list[int]:
-        owners, starts = [], set(self.starts)
+        """Return for each slot the first slot of its function."""
+        owners = []
+        starts = set(self.starts)
         current = 0
         for pc in range(len(self._insns)):
             current = pc if pc in starts else current
@@ -157,7 +167,7 @@ class ProgramFlow:
         return owners
 
     def following(self, pc: int) -> Iterator[int]:
-        """Yield the slots where an instruction may go on within its function: a call goes on behind
+        """Yield the slots where an instruction may go on within its function; a call goes on behind
         itself.
         """
         insn = self._insns[pc]
@@ -169,10 +179,17 @@ class ProgramFlow:
             yield pc + (2 if insn.wide else 1)
 
     def _walk(self) -> set[int]:
-        """Reaches everything that can be, and checks each step; the slots with several ways to
-        them.
+        """Reach everything that can be reached, and check each step.
+
+        Returns:
+            The slots that several ways lead to.
+
+        Raises:
+            ProgramError: a jump leaves its function, or code is never reached.
         """
-        seen, joins, todo = set(self.starts), set(), list(self.starts)
+        seen = set(self.starts)
+        joins = set()
+        todo = list(self.starts)
         for pc in self._budget.rounds(_popped(todo)):
             for to in self.following(pc):
                 if to >= len(self._insns) or self._owner[to] != self._owner[pc]:
@@ -195,7 +212,14 @@ class ProgramFlow:
         return joins
 
     def _check_calls(self) -> list[int]:
-        """No recursion, no function that nobody calls; the functions, callees first."""
+        """Check that no function calls itself, and that each is called.
+
+        Returns:
+            The functions' first slots, callees before their callers.
+
+        Raises:
+            ProgramError: there is recursion, or a function that nothing calls.
+        """
         callees: dict[int, dict[int, int]] = {start: {} for start in self.starts}
         for pc in sorted(self._heads):
             if self._insns[pc].is_local_call:
@@ -232,8 +256,13 @@ class ProgramFlow:
         return list(done)
 
     def deepest(self, stack: Mapping[int, int]) -> tuple[int, tuple[int, ...]]:
-        """Return the most stack that functions take together, from the bytes of each; and these
-        functions, callers first.
+        """Return the most stack that functions take together.
+
+        Args:
+            stack: first slot of a function -> bytes of its stack.
+
+        Returns:
+            (bytes, these functions, callers first).
         """
         @cache
         def of(start: int) -> tuple[int, tuple[int, ...]]:
@@ -242,8 +271,8 @@ class ProgramFlow:
         return of(0)
 
     def _leaving(self) -> frozenset[int]:
-        """Return the conditional jumps that may leave a loop: within it, and one way leads out of
-        it.
+        """Return the conditional jumps that may leave a loop: within one, and one of their ways
+        leads out.
         """
         before: dict[int, list[int]] = {}
         for pc in self._heads:
@@ -297,7 +326,8 @@ class ProgramFlow:
             exact: bit set of those whose numbers matter.
         """
         insn = self._insns[pc]
-        dst, src = 1 << insn.dst, 1 << insn.src
+        dst = 1 << insn.dst
+        src = 1 << insn.src
         if insn.cls in (isa.ALU, isa.ALU64):
             used = (src if insn.by_register and insn.op != isa.END else 0) | (
                 0 if insn.op == isa.MOV else dst
@@ -315,13 +345,16 @@ class ProgramFlow:
             if insn.is_local_call:
                 used = shown = self.live[self._target(pc)] & _ARGUMENTS
             else:
-                used, shown = _arguments(insn.imm, False), _arguments(insn.imm, True)
+                used = _arguments(insn.imm, False)
+                shown = _arguments(insn.imm, True)
             return live & ~_CALLER_SAVED | shown, exact & ~_CALLER_SAVED | used
         used = 0 if not insn.is_conditional else dst | (src if insn.by_register else 0)
         return live | used, exact | (used if pc in self._decided else 0)
 
     def _before_store(self, insn: Instruction, live: int, exact: int) -> tuple[int, int]:
-        dst, src = 1 << insn.dst, 1 << insn.src
+        """Return the registers that matter before a store, as _before() does."""
+        dst = 1 << insn.dst
+        src = 1 << insn.src
         if insn.cls == isa.ST:
             return live | dst, exact | dst
         if insn.mode != isa.ATOMIC:
@@ -334,15 +367,18 @@ class ProgramFlow:
 
 
 def _popped(todo: list[int]) -> Iterator[int]:
-    """Take items from the end of a list, to which more may be added meanwhile."""
+    """Yield items from the end of a list, to which more may be added meanwhile."""
     while todo:
         yield todo.pop()
 
 
 @cache
 def _arguments(number: int, shown: bool) -> int:
-    """Bits of the registers that a helper takes. shown: those, too, that a format shows, whatever
-    they are.
+    """Return the registers that a helper takes, as bits.
+
+    Args:
+        number: the helper's.
+        shown: those count, too, that a format shows, whatever they are.
     """
     return sum(1 << register for register, kind in enumerate(HELPERS[number].args, 1)
                if shown or kind is not Arg.ANY)

@@ -1,4 +1,7 @@
-"""Loads and stores: where they go, that it is allowed there, and what they leave behind."""
+"""Loads and stores: where they go, whether that is allowed, and what they leave on the stack.
+
+`path` is always the path with the access, and what raises ProgramError is the refusal.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,14 @@ _GUEST = "guest memory is read with bpf_probe_read_kernel() and its like"
 
 
 def pointed(path: Path, register: int) -> Pointer:
-    """Return the pointer in a register, or the refusal to access memory by what else is there."""
+    """Return the pointer in a register. Raises ProgramError where none is there, or it may be NULL.
+    """
     value = path.read(register)
     if isinstance(value, Scalar):
         null = not value.mask and not value.value
         raise path.refuse(
-            f"r{register} is {'NULL' if null else f'a number ({value})'} where an address is needed",
+            f"r{register} is {'NULL' if null else f'a number ({value})'} where an address is "
+            "needed",
             "this path runs where the pointer is NULL" if null else _GUEST,
         )
     if value.null:
@@ -54,8 +59,18 @@ def pointed(path: Path, register: int) -> Pointer:
 def access(
     path: Path, pointer: Pointer, offset: int, size: int, write: bool, aligned: bool = False
 ) -> tuple[int, int]:
-    """Smallest and largest offset of an instruction's access, after all checks; noted for the
-    facts.
+    """Check the access of an instruction, and note it for the facts.
+
+    Args:
+        path: the path.
+        pointer: the register.
+        offset: that the instruction adds.
+        size: bytes.
+        write: it writes.
+        aligned: it must be aligned, wherever it is.
+
+    Returns:
+        The smallest and largest offset in the region.
     """
     low, high = inside(path, pointer, offset, size, write)
     region = pointer.region
@@ -63,7 +78,8 @@ def access(
         loose = (pointer.offset.value | pointer.offset.mask) & size - 1
         if pointer.offset.mask & size - 1 or loose + offset & size - 1:
             raise path.refuse(
-                f"{size} bytes of {NAMES[region.kind]} at {_range(low, high)}: not a multiple of {size}",
+                f"{size} bytes of {NAMES[region.kind]} at {_range(low, high)}: not a multiple of "
+                f"{size}",
                 "stack, context and atomic operations need natural alignment",
             )
     frame = len(path.state.frames) - 1 - region.frame if region.kind == STACK else None
@@ -72,9 +88,10 @@ def access(
 
 
 def inside(path: Path, pointer: Pointer, offset: int, size: int, write: bool) -> tuple[int, int]:
-    """Smallest and largest offset of `size` bytes there, all of them within the region."""
+    """Check that an access stays within the region; arguments and result as of access()."""
     region, at = pointer.region, pointer.offset
-    low, high = at.smin + offset, at.smax + offset
+    low = at.smin + offset
+    high = at.smax + offset
     if write and not region.writable:
         what = f"map {region.map.name}" if region.map is not None else NAMES[region.kind]
         raise path.refuse(f"writes to {what}, which is read-only", "")
@@ -86,12 +103,14 @@ def inside(path: Path, pointer: Pointer, offset: int, size: int, write: bool) ->
 
 
 def _range(low: int, high: int) -> str:
+    """Return offsets as words for a message."""
     return f"offset {low}" if low == high else f"offsets {low}..{high}"
 
 
 def _outside(
     path: Path, region: MemoryRegion, low: int, high: int, size: int, verb: str
 ) -> Exception:
+    """Return the refusal of an access that leaves its region."""
     if region.kind == STACK:
         where = f"r10{low:+}{f'..{high:+}' if high != low else ''}"
         return path.refuse(
@@ -111,8 +130,14 @@ def _outside(
 # ---- loads
 
 def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Value:
-    """Return the value that an instruction loads: from the stack what was stored there, else any
-    number of that width.
+    """Return the value that an instruction loads: from the stack what was stored, else any number.
+
+    Args:
+        path: the path.
+        pointer: the register.
+        offset: that the instruction adds.
+        size: bytes.
+        sign: the value is sign-extended.
     """
     low, high = access(path, pointer, offset, size, False)
     value: Value = between(0, (1 << 8 * size) - 1)
@@ -132,8 +157,9 @@ def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Va
 
 
 def _constant(path: Path, of: Map, at: int, size: int) -> Scalar | None:
-    """Return a number of read-only data, which from now on stays as it is; None: a map with several
-    values.
+    """Return a number of read-only data, which stays as it is from now on.
+
+    None: the map has several values.
     """
     if of.type is not MapType.ARRAY or of.max_entries != 1:
         return None
@@ -142,7 +168,9 @@ def _constant(path: Path, of: Map, at: int, size: int) -> Scalar | None:
 
 
 def _of_stack(path: Path, frame: int, at: int, size: int) -> Value:
-    slot, half = at + 512 >> 3, at >> 2 & 1
+    """Return what was stored at an offset from the frame's end, and note that it is read."""
+    slot = at + 512 >> 3
+    half = at >> 2 & 1
     path.reads |= ((3 if size == 8 else 1 << half) << (frame << 7) + (slot << 1)) & ~path.writes
     cell = path.state.frames[frame].stack.get(slot)
     order = path.code.order
@@ -168,6 +196,7 @@ def _of_stack(path: Path, frame: int, at: int, size: int) -> Value:
 
 
 def _need(path: Path, at: int, *parts: Half, wanted: int = WRITTEN) -> None:
+    """Check that all wanted bytes of halves are initialised, and are no part of a pointer."""
     for part in parts:
         have = bits(part)
         if have & wanted << 4:
@@ -183,9 +212,14 @@ def _need(path: Path, at: int, *parts: Half, wanted: int = WRITTEN) -> None:
 def _bytes(
     path: Path, frame: ProgramFrame, number: int, low: int, high: int
 ) -> Iterator[tuple[int, Half, int]]:
-    """(offset of a half, half, which of its bytes are within low .. high-1); noted as read."""
+    """Yield the halves of stack slots that lie within low .. high-1, and note that they are read.
+
+    Yields:
+        (offset of the half, the half, which of its bytes are within).
+    """
     for at in range(low & ~3, high, 4):
-        slot, half = at + 512 >> 3, at >> 2 & 1
+        slot = at + 512 >> 3
+        half = at >> 2 & 1
         path.reads |= (1 << half << (number << 7) + (slot << 1)) & ~path.writes
         wanted = WRITTEN
         if at < low:
@@ -196,7 +230,14 @@ def _bytes(
 
 
 def need_written(path: Path, region: MemoryRegion, low: int, high: int) -> None:
-    """Each byte of a part of the stack is initialised: for loads at offsets that vary."""
+    """Check that each byte of a part of the stack is initialised: for loads at offsets that vary.
+
+    Args:
+        path: the path.
+        region: the stack.
+        low: offset of the first byte.
+        high: offset behind the last.
+    """
     for at, part, wanted in _bytes(path, path.state.frames[region.frame], region.frame, low, high):
         _need(path, at, part, wanted=wanted)
 
@@ -204,7 +245,7 @@ def need_written(path: Path, region: MemoryRegion, low: int, high: int) -> None:
 def need_readable(
     path: Path, pointer: Pointer, size: int, what: str, pointers: bool = False
 ) -> None:
-    """Refuse a helper that reads `size` bytes there, unless it may.
+    """Check that a helper may read `size` bytes where a pointer points.
 
     Bytes of the stack that were never written are allowed beside others that were: compilers leave
     the padding of structures alone. They count as zero, and the facts tell the engines to clear
@@ -235,7 +276,8 @@ def need_readable(
         if have & wanted << 4:
             raise path.refuse(f"{what} holds a pointer at r10{at:+}",
                               "addresses of this machine are of no use outside; store numbers")
-        some, missing = some or bool(have & wanted), missing or bool(wanted & ~have)
+        some = some or bool(have & wanted)
+        missing = missing or bool(wanted & ~have)
     if not some:
         raise path.refuse(f"{what} (stack at r10{low:+}, {size} bytes) has not been written to",
                           "initialise the variable")
@@ -244,8 +286,8 @@ def need_readable(
 
 
 def pointers_among(path: Path, pointer: Pointer, size: int) -> dict[int, Pointer]:
-    """Pointers among the words of memory, which only the stack has: number of the word -> what it
-    is.
+    """Return the pointers among words of memory, which only the stack has: number of the word ->
+    pointer.
 
     Args:
         path: the path with the call.
@@ -265,7 +307,7 @@ def pointers_among(path: Path, pointer: Pointer, size: int) -> dict[int, Pointer
 
 
 def text_at(path: Path, pointer: Pointer) -> int:
-    """How many bytes a format's %s may look at where a pointer leads.
+    """Return how many bytes a format's %s may look at where a pointer leads.
 
     That is up to the end of what it points into, and on the stack up to the next pointer there.
     Bytes of the stack that nothing was written to count as zero, as in `need_readable`.
@@ -292,7 +334,15 @@ def text_at(path: Path, pointer: Pointer) -> int:
 # ---- stores
 
 def store(path: Path, pointer: Pointer, offset: int, size: int, value: Value) -> None:
-    """An instruction stores a value."""
+    """Store an instruction's value.
+
+    Args:
+        path: the path.
+        pointer: the register.
+        offset: that the instruction adds.
+        size: bytes.
+        value: what is stored.
+    """
     low, high = access(path, pointer, offset, size, True)
     region = pointer.region
     if isinstance(value, Pointer):
@@ -306,12 +356,15 @@ def store(path: Path, pointer: Pointer, offset: int, size: int, value: Value) ->
 
 
 def _may_keep(path: Path, region: MemoryRegion, value: Pointer, size: int, exact: bool) -> None:
+    """Check that a pointer may be stored: whole, on the stack, and not where it outlives its frame.
+    """
     if region.kind != STACK:
         raise path.refuse(f"stores a pointer to {NAMES[value.region.kind]} in {NAMES[region.kind]}",
                           "addresses of this machine are of no use outside; store numbers")
     if size != 8 or not exact:
+        what = "a part of a pointer" if size != 8 else "a pointer at an offset that varies"
         raise path.refuse(
-            f"stores {'a part of a pointer' if size != 8 else 'a pointer at an offset that varies'}",
+            f"stores {what}",
             "a pointer is stored as a whole, at an offset that is known",
         )
     if value.region.kind == STACK and value.region.frame > region.frame:
@@ -322,7 +375,10 @@ def _may_keep(path: Path, region: MemoryRegion, value: Pointer, size: int, exact
 
 
 def _to_stack(path: Path, number: int, at: int, size: int, value: Value) -> None:
-    stack, slot, half = path.state.frames[number].stack, at + 512 >> 3, at >> 2 & 1
+    """Store a value at a known offset from a frame's end."""
+    stack = path.state.frames[number].stack
+    slot = at + 512 >> 3
+    half = at >> 2 & 1
     bit = (number << 7) + (slot << 1)
     if size == 8:
         path.writes |= 3 << bit
@@ -351,12 +407,20 @@ def _patched(part: Half, at: int, value: Scalar, size: int, order: isa.Order) ->
 
 
 def soil(path: Path, region: MemoryRegion, low: int, high: int, surely: int | None = None) -> None:
-    """Some of the bytes low .. high-1 of the stack are written; those below `surely` are, in any
-    case.
+    """Note that some of the bytes low .. high-1 of the stack are written, with numbers that are not
+    known.
+
+    Args:
+        path: the path.
+        region: the stack.
+        low: offset of the first byte.
+        high: offset behind the last.
+        surely: bytes below this offset are written in any case; None: none is.
     """
     frame = path.state.frames[region.frame]
     for at in range(low & ~3, high, 4):
-        slot, half = at + 512 >> 3, at >> 2 & 1
+        slot = at + 512 >> 3
+        half = at >> 2 & 1
         parts = list(halves(frame.stack.get(slot), path.code.order))
         have = bits(parts[half])
         here = 0
@@ -370,10 +434,15 @@ def soil(path: Path, region: MemoryRegion, low: int, high: int, surely: int | No
 
 
 def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: bool) -> None:
-    """A helper writes `least` to `most` bytes there; the first `least` are initialised afterwards.
+    """Check that a helper may write where a pointer points, and note what is written.
 
-    partly: True for a helper that may leave some of them as they were: what was not initialised
-    counts as zero, as in `need_readable`.
+    Args:
+        path: the path.
+        pointer: where it writes.
+        least: bytes that are initialised afterwards.
+        most: bytes that it writes at most.
+        partly: it may leave some of them as they were: what was not initialised counts as zero, as
+            in `need_readable`.
     """
     low, high = inside(path, pointer, 0, most, True)
     if pointer.region.kind != STACK:
@@ -386,7 +455,14 @@ def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: b
 # ---- atomic operations
 
 def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
-    """Return an atomic operation's access: what was there, as a zero-extended number."""
+    """Check an atomic operation; return what was there, as a zero-extended number.
+
+    Args:
+        path: the path.
+        pointer: the register.
+        offset: that the instruction adds.
+        size: bytes: 4 or 8.
+    """
     if pointer.region.kind not in (STACK, VALUE, RECORD) and not pointer.region.plain:
         raise path.refuse(f"an atomic operation on {NAMES[pointer.region.kind]}",
                           "they work on stack, map values and records")

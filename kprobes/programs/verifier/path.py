@@ -1,6 +1,4 @@
-"""A path through a program, as far as it has been walked, and what all paths together have found
-out.
-"""
+"""A path through a program, as far as it has been walked, and what all paths have found out."""
 
 from __future__ import annotations
 
@@ -21,9 +19,22 @@ _PENDING: Final = 8192
 
 
 class PathFindings:
-    """The findings of all paths, in the making: see `facts.Facts`."""
+    """What all paths have found out so far: see `facts.Facts`.
+
+    Attributes:
+        accesses: see Facts.
+        calls: see Facts.
+        stack: see Facts.
+        cleared: see Facts.
+        frames: see Facts.
+        whole_context: see Facts.
+        stores: some path stores to the stack by another register than r10.
+        assumed: slots that are in some path's `assumed`.
+        untold: slots that are in some path's `untold`.
+    """
 
     def __init__(self) -> None:
+        """Begin with nothing."""
         self.accesses: dict[int, Access] = {}
         self.calls: dict[int, HelperCall] = {}
         self.stack: dict[int, int] = {}
@@ -42,9 +53,10 @@ class Checkpoint:
         where: its place.
         state: as it was there.
         parent: the checkpoint before, on the same path.
-        before_reads, before_writes: Path.reads and writes between the parent and here.
+        before_reads: Path.reads between the parent and here.
+        before_writes: Path.writes between the parent and here.
         rounds: Path.rounds as it was there.
-        open: paths from here that have not ended.
+        open: number of paths from here that have not ended.
         reads: what they have read of the stack before they wrote it.
     """
 
@@ -60,6 +72,7 @@ class Checkpoint:
     )
 
     def __init__(self, where: tuple[int, ...], path: Path) -> None:
+        """Keep the state of a path."""
         self.where = where
         self.state = path.state.copy()
         self.parent = path.checkpoint
@@ -95,6 +108,14 @@ class Path:
     def __init__(
         self, code: Code, state: PathState, findings: PathFindings, decided: Set[int]
     ) -> None:
+        """Begin at slot 0.
+
+        Args:
+            code: the program.
+            state: what is known there.
+            findings: what all paths find out, which is added to.
+            decided: see the class.
+        """
         self.code = code
         self.state = state
         self.findings = findings
@@ -106,7 +127,8 @@ class Path:
         self.pending: list[_Pending] = []
 
     def fork(self, pc: int, state: PathState) -> None:
-        """Another path from here, to be walked later."""
+        """Keep another path from here, to be walked later. Raises ProgramError where too many wait.
+        """
         if len(self.pending) == _PENDING:
             raise self.refuse(
                 f"{_PENDING} branches wait to be walked: a loop with too many of them",
@@ -128,7 +150,7 @@ class Path:
         )
 
     def resume(self) -> bool:
-        """Goes on with the path that branched off last; False: there is none."""
+        """Go on with the path that branched off last; False: there is none."""
         if not self.pending:
             return False
         (self.pc, self.state, self.checkpoint, self.reads, self.writes, self.assumed, self.untold,
@@ -136,23 +158,23 @@ class Path:
         return True
 
     def assume(self) -> None:
-        """The branch here goes both ways, and one may be impossible."""
+        """Note that the branch here goes both ways, though one may be impossible."""
         if self.pc not in self.assumed and self.pc not in self.decided:
             self.assumed |= {self.pc}
             self.findings.assumed.add(self.pc)
 
     def ignore(self) -> None:
-        """The branch here compares two registers, and what it tells is not looked at."""
+        """Note that the branch here compares two registers, and that nothing was learnt from it."""
         if self.pc not in self.untold:
             self.untold |= {self.pc}
             self.findings.untold.add(self.pc)
 
     def refuse(self, reason: str, hint: str = "") -> ProgramError:
-        """The program is refused for its instruction at `pc`."""
+        """Return the error that refuses the program for its instruction at `pc`."""
         return self.code.error(reason, self.pc, hint)
 
     def read(self, register: int) -> Value:
-        """Return the value of a register."""
+        """Return the value of a register. Raises ProgramError where nothing was written to it."""
         value = self.state.regs[register]
         if value is None:
             raise self.refuse(
@@ -164,7 +186,9 @@ class Path:
         return value
 
     def accessed(self, access: Access) -> None:
-        """The instruction accesses this, too."""
+        """Note an access of the instruction; Raises ProgramError where other paths access other
+        memory.
+        """
         known = self.findings.accesses.get(self.pc)
         if known is not access:
             if known is not None and CTX in (known.kind, access.kind) and known.kind != access.kind:
@@ -190,20 +214,23 @@ class Path:
         )
 
     def deepen(self, frame: int, size: int) -> None:
-        """A frame has `size` bytes of stack at least."""
+        """Note that a frame has `size` bytes of stack at least."""
         _raise(self.findings.stack, self.state.frames[frame].start, size)
 
     def clear(self, frame: int, size: int) -> None:
-        """Bytes of a frame that nothing was written to are read: they have to be zero."""
+        """Note that `size` bytes of a frame must be zero as it begins, as some may be read
+        unwritten.
+        """
         _raise(self.findings.cleared, self.state.frames[frame].start, size)
 
 
 def _raise(table: dict[int, int], key: int, size: int) -> None:
+    """Raise a function's number of bytes, rounded up to words, to at least `size`."""
     table[key] = max(table.get(key, 0), size + 7 & ~7)
 
 
 def stack_of(frame: int) -> MemoryRegion:
-    """Return the stack of the frame of that number."""
+    """Return the stack of the frame of a number."""
     return _STACKS[frame]
 
 

@@ -29,13 +29,22 @@ SIGN: Final = 1 << 63
 class Scalar:
     """A set of numbers: see the module's docstring. `mask` 0 means the constant `value`.
 
-    root: the numbers of scalars with the same root, minus their `delta`, are one number. None: it
-    has no relatives.
+    Attributes:
+        value: bits that are known.
+        mask: bits that are not known.
+        lo: where the arc begins.
+        span: numbers on the arc behind that.
+        lo32: where the arc of lower halves begins.
+        span32: numbers on that arc behind it.
+        root: scalars with the same root, less their `delta`, are one number; None: there are no
+            others.
+        delta: what this number is more than its root.
     """
 
     __slots__ = ("delta", "lo", "lo32", "mask", "root", "span", "span32", "value")
 
     def __init__(self, value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> None:
+        """Make a set; its descriptions must agree."""
         self.value = value
         self.mask = mask
         self.lo = lo
@@ -47,25 +56,30 @@ class Scalar:
 
     @property
     def umin(self) -> int:
+        """The smallest as unsigned numbers."""
         return self.lo if self.lo + self.span <= M64 else 0
 
     @property
     def umax(self) -> int:
+        """The largest as unsigned numbers."""
         end = self.lo + self.span
         return end if end <= M64 else M64
 
     @property
     def smin(self) -> int:
+        """The smallest as signed numbers."""
         lo = self.lo ^ SIGN
         return lo - SIGN if lo + self.span <= M64 else -SIGN
 
     @property
     def smax(self) -> int:
+        """The largest as signed numbers."""
         end = (self.lo ^ SIGN) + self.span
         return end - SIGN if end <= M64 else SIGN - 1
 
     @property
     def umax32(self) -> int:
+        """The largest lower half, unsigned."""
         end = self.lo32 + self.span32
         return end if end <= M32 else M32
 
@@ -112,14 +126,15 @@ _CONSTANTS: Final = {
 
 
 def const(number: int) -> Scalar:
-    """Return the scalar of a single number, unsigned. It may be shared: a constant has nothing left
-    to learn.
+    """Return the scalar of a single number, unsigned.
+
+    It may be shared: there is nothing left to learn of a constant.
     """
     return _CONSTANTS.get(number) or Scalar(number, 0, number, 0, number & M32, 0)
 
 
 def unknown() -> Scalar:
-    """Any number; a new object each time."""
+    """Return the scalar of all numbers, a new object each time."""
     return Scalar(0, M64, 0, M64, 0, M32)
 
 
@@ -129,8 +144,17 @@ def between(low: int, high: int) -> Scalar:
 
 
 def meet(a: int, a_span: int, b: int, b_span: int, ring: int) -> tuple[int, int] | None:
-    """Return the smallest arc that is sure to hold what two arcs have in common, on the circle 0 ..
-    ring; None: nothing.
+    """Return the smallest arc that is sure to hold what two arcs have in common.
+
+    Args:
+        a: where the first begins.
+        a_span: numbers on it behind that.
+        b: where the second begins.
+        b_span: numbers on it behind that.
+        ring: the greatest number on the circle.
+
+    Returns:
+        (where it begins, numbers behind that); None: they have nothing in common.
     """
     at = b - a & ring  # where b begins, seen from a's begin
     end = at + b_span
@@ -145,8 +169,9 @@ def meet(a: int, a_span: int, b: int, b_span: int, ring: int) -> tuple[int, int]
 
 
 def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar | None:
-    """Return the set that three descriptions give together, each sharpened by the others; None:
-    there is no such number.
+    """Return the set that three descriptions give together, each sharpened by the others.
+
+    None: there is no such number.
     """
     if mask != M64:  # bits -> arcs
         both = meet(lo, span, value, mask, M64)
@@ -162,17 +187,20 @@ def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) ->
         lo32, span32 = low
         at = lo32 - lo & M32
         if at + span32 <= span:
-            lo, span = lo + at & M64, span32
+            lo = lo + at & M64
+            span = span32
     if lo + span <= M64:  # arc -> bits: the leading ones that its ends share
         known = -1 << (lo ^ lo + span).bit_length() & M64
         if (value ^ lo) & known & ~mask:
             return None
-        value, mask = value | lo & known & mask, mask & ~known
+        value = value | lo & known & mask
+        mask = mask & ~known
     if lo32 + span32 <= M32:
         known = -1 << (lo32 ^ lo32 + span32).bit_length() & M32
         if (value ^ lo32) & known & ~mask:
             return None
-        value, mask = value | lo32 & known & mask, mask & ~known
+        value = value | lo32 & known & mask
+        mask = mask & ~known
     if mask:
         return Scalar(value, mask, lo, span, lo32, span32)
     inside = (value - lo & M64) <= span and (value - lo32 & M32) <= span32
@@ -180,15 +208,17 @@ def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) ->
 
 
 def settled(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar:
-    """As settle, of descriptions that hold; a contradiction shows code that nobody reaches:
-    anything is right there.
+    """Return settle()'s result; any number where the descriptions contradict each other.
+
+    A contradiction shows code that is never reached, where anything is right.
     """
     return settle(value, mask, lo, span, lo32, span32) or unknown()
 
 
 def common(a: Scalar, b: Scalar) -> Scalar | None:
     """Return the numbers that two sets have in common, or a few more; None: there are none."""
-    arc, low = meet(a.lo, a.span, b.lo, b.span, M64), meet(a.lo32, a.span32, b.lo32, b.span32, M32)
+    arc = meet(a.lo, a.span, b.lo, b.span, M64)
+    low = meet(a.lo32, a.span32, b.lo32, b.span32, M32)
     if arc is None or low is None or (a.value ^ b.value) & ~(a.mask | b.mask):
         return None
     mask = a.mask & b.mask
@@ -196,15 +226,16 @@ def common(a: Scalar, b: Scalar) -> Scalar | None:
 
 
 def truncated(a: Scalar, bits: int) -> Scalar:
-    """Return the lower 8, 16, 32 or 64 bits. The same object where that changes nothing: then it is
-    a copy.
+    """Return the lower 8, 16, 32 or 64 bits; the same object, as a copy is, where that changes
+    nothing.
     """
     ring = (1 << bits) - 1
     if a.umax <= ring:
         return a
     if not a.mask:
         return const(a.value & ring)
-    lo, span = a.lo32 & ring, min(a.span32, ring)
+    lo = a.lo32 & ring
+    span = min(a.span32, ring)
     if lo + span > ring:
         lo32, span32 = (lo, span) if bits == 32 else (0, ring)
         return settled(a.value & ring, a.mask & ring, 0, ring, lo32, span32)
@@ -212,18 +243,21 @@ def truncated(a: Scalar, bits: int) -> Scalar:
 
 
 def extended(a: Scalar, bits: int) -> Scalar:
-    """Return the lower 8, 16, 32 or 64 bits with the highest of them copied upwards. The same
-    object where nothing changes.
+    """Return the lower 8, 16, 32 or 64 bits, sign-extended; the same object where nothing changes.
     """
-    sign, ring = 1 << bits - 1, (1 << bits) - 1
+    sign = 1 << bits - 1
+    ring = (1 << bits) - 1
     if a.umax < sign or bits == 64:
         return a
     if not a.mask:
         return const((a.value & ring ^ sign) - sign & M64)
-    lo, span = (a.lo32 & ring) + sign & ring, a.span32
+    lo = (a.lo32 & ring) + sign & ring
+    span = a.span32
     if lo + span > ring:
         lo, span = 0, ring
-    value, mask, upper = a.value & ring, a.mask & ring, M64 & ~ring
+    value = a.value & ring
+    mask = a.mask & ring
+    upper = M64 & ~ring
     if mask & sign:
         mask |= upper
     elif value & sign:

@@ -30,7 +30,8 @@ class MemoryRegion:
 
     Attributes:
         kind: CTX .. RECORD.
-        low, high: bytes that may be accessed, as offsets: low <= offset < high.
+        low: offset of the first byte that may be accessed.
+        high: offset behind the last one.
         writable: by programs.
         map: of MAP, VALUE, RECORD.
         frame: of STACK, from 0.
@@ -49,6 +50,7 @@ class MemoryRegion:
         frame: int = 0,
         plain: bool = False,
     ) -> None:
+        """Make a region; see the class for what the arguments are."""
         self.kind = kind
         self.low = low
         self.high = high
@@ -64,13 +66,18 @@ class MemoryRegion:
 
 
 class Pointer:
-    """An address: `offset` (signed) from where the region begins; STACK: where the frame ends.
-    null: or 0 instead.
+    """An address.
+
+    Attributes:
+        region: what it points into.
+        offset: signed, from where the region begins; STACK: from where the frame ends.
+        null: it may be 0 instead.
     """
 
     __slots__ = ("null", "offset", "region")
 
     def __init__(self, region: MemoryRegion, offset: Scalar, null: bool = False) -> None:
+        """Make an address; see the class for what the arguments are."""
         self.region = region
         self.offset = offset
         self.null = null
@@ -106,31 +113,40 @@ class ProgramFrame:
     def __init__(
         self, start: int, back: int, regs: list[Value | None], stack: dict[int, Cell]
     ) -> None:
+        """Make a frame; see the class for what the arguments are."""
         self.start = start
         self.back = back
         self.regs = regs
         self.stack = stack
 
     def copy(self) -> ProgramFrame:
+        """Return a copy that changes by itself."""
         return ProgramFrame(self.start, self.back, self.regs.copy(), self.stack.copy())
 
 
 class PathState:
-    """frames: callers first. held: records reserved and not yet submitted, discarded or found null.
+    """What is known at a point of a path.
+
+    Attributes:
+        frames: of the active functions, callers first.
+        held: records that are reserved and not yet submitted, discarded or found NULL.
+        regs: the registers of the last frame.
     """
 
     __slots__ = ("frames", "held", "regs")
 
     def __init__(self, frames: list[ProgramFrame], held: tuple[MemoryRegion, ...]) -> None:
+        """Make a state; see the class for what the arguments are."""
         self.frames = frames
         self.held = held
         self.regs = frames[-1].regs
 
     def copy(self) -> PathState:
+        """Return a copy that changes by itself."""
         return PathState([f.copy() for f in self.frames], self.held)
 
     def replace(self, old: Value, new: Value | None) -> None:
-        """Every copy of a value becomes another."""
+        """Replace every copy of a value; None: there is nothing there any more."""
         for frame in self.frames:
             regs, stack = frame.regs, frame.stack
             for i, value in enumerate(regs):
@@ -150,7 +166,12 @@ class PathState:
                     )
 
     def learn(self, old: Scalar, new: Scalar) -> None:
-        """A branch told something of a scalar: its copies know it, too, and its relatives."""
+        """Note what a branch has told of a scalar, for its copies and its relatives, too.
+
+        Args:
+            old: the scalar.
+            new: the same, as it is known now.
+        """
         if new is old or not old.mask:
             return
         root, known = old.root, {old: new}
@@ -171,7 +192,7 @@ class PathState:
                 )
 
     def forget(self, region: MemoryRegion) -> None:
-        """A record was given away: nothing points there any more."""
+        """Note that a record was given away: pointers to it are lost."""
         self.held = tuple(r for r in self.held if r is not region)
         for frame in self.frames:
             for value in {*frame.regs, *frame.stack.values()}:
@@ -180,7 +201,7 @@ class PathState:
 
 
 def _parts(cell: Cell | int | None) -> tuple[Cell | int | None, ...]:
-    """Return the contents of a register or slot: a value, or two halves."""
+    """Return the contents of a register or slot: one value, or two halves."""
     return cell if isinstance(cell, tuple) else (cell,)
 
 
@@ -202,7 +223,7 @@ def _moved(known: dict[Scalar, Scalar], value: Scalar, old: Scalar, new: Scalar)
 
 
 def signed(number: int) -> int:
-    """64 bits as two's complement."""
+    """Return 64 bits as two's complement."""
     return (number & M64 ^ SIGN) - SIGN
 
 
@@ -216,7 +237,8 @@ def halves(cell: Cell | None, order: str) -> tuple[Half, Half]:
         return POINTERS, POINTERS
     if cell.mask:
         return WRITTEN, WRITTEN
-    low, high = const(cell.value & 0xFFFF_FFFF), const(cell.value >> 32)
+    low = const(cell.value & 0xFFFF_FFFF)
+    high = const(cell.value >> 32)
     return (low, high) if order == "little" else (high, low)
 
 
@@ -226,25 +248,34 @@ def bits(half: Half) -> int:
 
 
 def _family(a: Scalar) -> int:
+    """Return a key that a scalar and its relatives have in common."""
     return id(a if a.root is None else a.root)
 
 
 class Match:
-    """Compares two states: whether everything that may happen from one may happen from the other.
-    Used once.
+    """A comparison of two states: whether everything that may happen from one may happen from the
+    other.
 
     What was verified for `old` holds for `new` if each value of new's is a case of old's, copies in
     old are copies in new, and pointers that old knows to be of one region are of one region in new.
+    An object is used for one comparison.
     """
 
     def __init__(self) -> None:
+        """Begin."""
         self._copies: dict[int, tuple[Scalar, Scalar]] = {}
         self._nulls: dict[int, Pointer] = {}
         self._loose: list[tuple[Scalar, Scalar]] = []
         self._regions: dict[int, MemoryRegion] = {}
 
     def value(self, old: Value | None, new: Value | None, exact: bool = True) -> bool:
-        """exact: False where only matters that it is a scalar."""
+        """Return True if a value may be a case of another.
+
+        Args:
+            old: the one that was verified; None: nothing was written there.
+            new: the other one.
+            exact: False where only matters that it is a number.
+        """
         if old is None:
             return True
         if isinstance(old, Scalar):
@@ -260,7 +291,7 @@ class Match:
         return isinstance(new, Pointer) and self._pointer(old, new)
 
     def _copy(self, old: Scalar, new: Scalar) -> bool:
-        """Copies and relatives of old's are so in new."""
+        """Return True if copies and relatives of old's are so in new."""
         first_old, first = self._copies.setdefault(_family(old), (old, new))
         by = old.delta - first_old.delta & M64
         if not first.mask and not new.mask:
@@ -272,6 +303,7 @@ class Match:
         )
 
     def _pointer(self, old: Pointer, new: Pointer) -> bool:
+        """Return True if a pointer may be a case of another."""
         if old.null != new.null and not (old.null and new.region.kind != RECORD):
             return False
         a, b = old.offset, new.offset
@@ -281,12 +313,13 @@ class Match:
                 and (not old.null or self._nulls.setdefault(id(old), new) is new))
 
     def region(self, old: MemoryRegion, new: MemoryRegion) -> bool:
-        """A region of old's may be this one of new's."""
+        """Return True if a region of old's may be this one of new's."""
         return old.like(new) and self._regions.setdefault(id(old), new) is new
 
     def rest(self, old: tuple[MemoryRegion, ...], new: tuple[MemoryRegion, ...]) -> bool:
-        """Return True if both hold the same records, and what is learnt of numbers that do not
-        matter is learnt of those that do.
+        """Return True if the records that are held match, after all values have.
+
+        What is learnt of numbers that do not matter must then be learnt of those that do.
         """
         return (
             len(old) == len(new)
@@ -295,6 +328,7 @@ class Match:
         )
 
     def cell(self, old: Cell | None, new: Cell | None, order: str) -> bool:
+        """Return True if a stack slot may be a case of another. order: the program's byte order."""
         if old is None and new is None:
             return True
         if isinstance(old, Pointer):
@@ -306,6 +340,7 @@ class Match:
         return all(map(self._half, halves(old, order), halves(new, order)))
 
     def _half(self, old: Half, new: Half) -> bool:
+        """Return True if half of a slot may be a case of another."""
         if isinstance(old, Scalar):
             return isinstance(new, Scalar) and self.value(old, new)
         new = bits(new)

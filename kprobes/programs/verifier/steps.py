@@ -1,6 +1,4 @@
-"""Carries out on a path each instruction that goes on behind itself: `step(..)` compiles it to a
-function of the path.
-"""
+"""Instructions that go on behind themselves: `step(..)` compiles one to a function of the path."""
 
 from __future__ import annotations
 
@@ -20,8 +18,12 @@ Step = Callable[[Path], None]
 
 
 def step(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Step:
-    """Return the function of an instruction other than jumps, local calls and exit. regions: of
-    LDDW's map values, by map.
+    """Return the function of an instruction other than jumps, local calls and exit.
+
+    Args:
+        code: the program.
+        insn: the instruction.
+        regions: of LDDW's map values, by the map's number; it is added to.
     """
     if insn.wide:
         return _wide(code, insn, regions)
@@ -36,6 +38,7 @@ def step(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Ste
 
 
 def _wide(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Step:
+    """Return the function of an LDDW."""
     dst = insn.dst
     if insn.src == isa.VALUE64:
         value: Value = const(insn.value)
@@ -56,7 +59,7 @@ def _wide(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> St
 # ---- arithmetic
 
 def number(path: Path, register: int) -> Scalar:
-    """Return the number in a register that is not an address."""
+    """Return the number in a register. Raises ProgramError where an address is in it."""
     value = path.read(register)
     if isinstance(value, Scalar):
         return value
@@ -67,14 +70,18 @@ def number(path: Path, register: int) -> Scalar:
 
 
 def _arithmetic(_code: Code, insn: Instruction) -> Step:
-    dst, src, by_register = insn.dst, insn.src, insn.by_register
+    """Return the function of an arithmetic instruction with two operands."""
+    dst = insn.dst
+    src = insn.src
+    by_register = insn.by_register
     wide = insn.cls == isa.ALU64
     operation = (alu.ALU64 if wide else alu.ALU32)[insn.op | insn.offset]
     imm = const(insn.imm & M64)
 
     def compute(path: Path) -> None:
         regs = path.state.regs
-        a, b = regs[dst], regs[src] if by_register else imm
+        a = regs[dst]
+        b = regs[src] if by_register else imm
         if type(a) is Scalar and type(b) is Scalar:
             regs[dst] = operation(a, b)
         elif a is None or b is None:
@@ -87,7 +94,11 @@ def _arithmetic(_code: Code, insn: Instruction) -> Step:
 
 
 def _moved(path: Path, insn: Instruction, a: Value, b: Value) -> Value:
-    """Addition and subtraction with pointers."""
+    """Return the sum or difference of a pointer and a number, or of two pointers.
+
+    Raises:
+        ProgramError: it has no meaning.
+    """
     if isinstance(a, Pointer) and isinstance(b, Pointer):
         if (
             insn.op == isa.SUB
@@ -120,7 +131,10 @@ def _moved(path: Path, insn: Instruction, a: Value, b: Value) -> Value:
 
 
 def _move(_code: Code, insn: Instruction) -> Step:
-    dst, src, sign = insn.dst, insn.src, insn.offset
+    """Return the function of MOV or MOVSX."""
+    dst = insn.dst
+    src = insn.src
+    sign = insn.offset
     wide = insn.cls == isa.ALU64
     if not insn.by_register:
         value = const(insn.imm & (M64 if wide else 0xFFFF_FFFF))
@@ -141,6 +155,8 @@ def _move(_code: Code, insn: Instruction) -> Step:
 
 
 def _negate(_code: Code, insn: Instruction) -> Step:
+    """Return the function of NEG."""
+
     def negate(path: Path) -> None:
         a = alu.negated(number(path, insn.dst))
         path.state.regs[insn.dst] = a if insn.cls == isa.ALU64 else truncated(a, 32)
@@ -148,6 +164,7 @@ def _negate(_code: Code, insn: Instruction) -> Step:
 
 
 def _swap(code: Code, insn: Instruction) -> Step:
+    """Return the function of a byte swap."""
     to_big = insn.by_register
     swaps = insn.cls == isa.ALU64 or to_big != (code.order == "big")
 
@@ -163,6 +180,7 @@ _ALU_FORMS: Final = {isa.MOV: _move, isa.NEG: _negate, isa.END: _swap}
 # ---- memory
 
 def _load(insn: Instruction) -> Step:
+    """Return the function of a load."""
     dst = insn.dst
     src = insn.src
     offset = insn.offset
@@ -175,6 +193,7 @@ def _load(insn: Instruction) -> Step:
 
 
 def _store(insn: Instruction) -> Step:
+    """Return the function of a store."""
     imm = const(insn.imm & M64) if insn.cls == isa.ST else None
 
     def store(path: Path) -> None:
@@ -187,6 +206,7 @@ def _store(insn: Instruction) -> Step:
 
 
 def _atomic(insn: Instruction) -> Step:
+    """Return the function of an atomic operation."""
     size = insn.size
 
     def atomic(path: Path) -> None:
