@@ -1,16 +1,19 @@
 """bpftrace's language at probes of any guest.
 
-A script is compiled to eBPF programs (`kprobes.programs`) by passes that know the tree and not each other:
+A script is compiled to eBPF programs (`kprobes.programs`) by passes that know the tree and not each
+other:
 
-    source, scanner, expressions, parser    text to tree (`tree`); messages with their places
-    macros, folding                         macros and parameters are replaced, literals computed
-    points, placing, guest, world           attach points to places of the guest; what is known of it
-    definitions, settings                   C types of the script; config variables
-    types, promotion, names, inference, signatures, deduction   types of everything
-    layout, storage                         how values lie in memory; what programs share
-    blocks, functions, aggregates, texts, generator     code, by `programs.assembler`
-    compiler, script, performing, values    all of it in order; runs; what programs have Python do; decoding
-    output, printing, printf, histograms, series, ordering, times, gfp      what is printed
+- `source`, `scanner`, `expressions`, `parser`: text to tree (`tree`); messages with their places.
+- `macros`, `folding`: macros and parameters are replaced, literals computed.
+- `points`, `placing`, `guest`, `world`: attach points to places of the guest; what is known of it.
+- `definitions`, `settings`: C types of the script; config variables.
+- `types`, `promotion`, `names`, `inference`, `signatures`, `deduction`: types of everything.
+- `layout`, `storage`: how values lie in memory; what programs share.
+- `blocks`, `functions`, `aggregates`, `texts`, `generator`: code, by `programs.assembler`.
+- `compiler`: the passes in order. `script`: runs. `performing`: what programs have Python do.
+  `values`: decoding.
+- `output`, `printing`, `printf`, `histograms`, `series`, `ordering`, `times`, `gfp`: what is
+  printed.
 
 Begin with `compiler`, which calls the passes, and `script`, which runs what they made.
 """
@@ -29,7 +32,18 @@ if TYPE_CHECKING:
 
 def script_at(kprobes: Probed, text: str, params: Sequence[str | int] = (),
               named: Mapping[str, str | bool] | None = None, **options: Any) -> Script:
-    """A script at probes of a guest; see Kprobes.script()."""
+    """Compile a script for probes of a guest, as Kprobes.script() does.
+
+    Args:
+        kprobes: the Kprobes that registers the probes.
+        text: the script.
+        params: positional parameters, `$1` and on.
+        named: options that the script asks for by getopt(); True where one has no value.
+        options: further arguments of Script.
+
+    Raises:
+        ScriptError: the script is wrong.
+    """
     from .folding import Parameters
     from .script import Script
 

@@ -1,4 +1,7 @@
-"""Code for `count()`, `hist()` and their like: values of maps that are changed in place."""
+"""Code for `count()`, `hist()` and their like: values of maps that are changed in place.
+
+`g` writes the program; r7 points at the map's value, and r0 is the number that is added.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,21 @@ from .inference import MapFacts
 from .storage import FLAG
 
 _POINTER: Final = 7
-_OFF: Final = 8  #: bytes from a total to its count, or from an extreme to the word that says it is one
+#: bytes from a total to its count, or from an extreme to the word that says it is one
+_OFF: Final = 8
 
 
-def update(g: BlockWriter, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: tree.Expression) -> None:
-    """Write `@x[key] = count()` and its like."""
+def update(
+    g: BlockWriter, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: tree.Expression
+) -> None:
+    """Write `@x[key] = count()` and its like.
+
+    Args:
+        g: writes the program.
+        target: the map, or its entry.
+        facts: the map.
+        value: the call; or a block that ends in one.
+    """
     asm, kind = g.asm, facts.value
     skip = asm.label()
     if isinstance(value, tree.Block):
@@ -56,7 +69,7 @@ def update(g: BlockWriter, target: tree.MapName | tree.MapAccess, facts: MapFact
 
 
 def _add(g: BlockWriter, offset: int) -> None:
-    """Add r0 to a word of the value."""
+    """Add r0 to a word of the value, at an offset."""
     g.asm.load(1, _POINTER, offset, 8)
     g.asm.compute("+", 1, 0)
     g.asm.store(_POINTER, offset, 1, 8)
@@ -65,7 +78,8 @@ def _add(g: BlockWriter, offset: int) -> None:
 def _extreme(g: BlockWriter, kind: types.Minimum | types.Maximum) -> None:
     """Keep r0 if it is the first number, or smaller or larger than what is there."""
     asm = g.asm
-    keep, done = asm.label(), asm.label()
+    keep = asm.label()
+    done = asm.label()
     asm.load(1, _POINTER, _OFF, 8)
     asm.jump_if_number("==", 1, 0, keep)
     asm.load(1, _POINTER, 0, 8)
@@ -79,9 +93,13 @@ def _extreme(g: BlockWriter, kind: types.Minimum | types.Maximum) -> None:
 
 
 def _log2(g: BlockWriter, kind: types.Histogram) -> None:
-    """Count r0 in its row. The bits below the highest are set, and counted: no branch, so no paths to verify."""
+    """Count r0 in its row of a histogram by powers of two.
+
+    The bits below the highest are set, and counted: no branch, so no paths to verify.
+    """
     asm, bits = g.asm, kind.bits
-    negative, row = asm.label(), asm.label()
+    negative = asm.label()
+    row = asm.label()
     asm.jump_if_number("s<", 0, 0, negative)
     # r1: number of bits of (r0 | 1 << bits); r2: that less one and less `bits`, the power
     asm.move(1, 0)
@@ -108,7 +126,7 @@ def _log2(g: BlockWriter, kind: types.Histogram) -> None:
 
 
 def _count_ones(g: BlockWriter) -> None:
-    """r1: how many bits of r1 are set."""
+    """Replace r1 by the number of its bits that are set; r2 and r3 are overwritten."""
     asm = g.asm
     asm.move(2, 1)
     asm.compute_with(">>", 2, 1)
@@ -132,7 +150,7 @@ def _count_ones(g: BlockWriter) -> None:
 
 
 def _row(g: BlockWriter, rows: int) -> None:
-    """Count one in row r1 of a histogram."""
+    """Count one in row r1 of a histogram; nothing beyond the last of its `rows`."""
     asm = g.asm
     out = asm.label()
     asm.jump_if_number(">=", 1, rows, out)
@@ -145,9 +163,12 @@ def _row(g: BlockWriter, rows: int) -> None:
 
 
 def _linear(g: BlockWriter, kind: types.LinearHistogram) -> None:
+    """Count r0 in its row of a linear histogram."""
     asm = g.asm
     rows = (kind.high - kind.low) // kind.step + 2
-    below, above, row = asm.label(), asm.label(), asm.label()
+    below = asm.label()
+    above = asm.label()
+    row = asm.label()
     asm.jump_if_number("s<", 0, kind.low, below)
     asm.jump_if_number("s>=", 0, kind.high, above)
     asm.move(1, 0)
@@ -165,7 +186,11 @@ def _linear(g: BlockWriter, kind: types.LinearHistogram) -> None:
 
 
 def _series(g: BlockWriter, kind: types.TimeSeries) -> None:
-    """Entries of four words: interval's number plus 1, total or number, count, unused."""
+    """Add r0 to the present interval of a time series.
+
+    An entry has four words: the interval's number plus 1, total or number, count, and one that is
+    not used.
+    """
     asm = g.asm
     place = g.push()
     _time(g)
@@ -173,7 +198,10 @@ def _series(g: BlockWriter, kind: types.TimeSeries) -> None:
     asm.compute("/", 0, 1)  # the interval's number
     asm.move(2, 0)
     asm.compute_with("%", 2, kind.intervals)
-    out, fresh, same, done = asm.label(), asm.label(), asm.label(), asm.label()
+    out = asm.label()
+    fresh = asm.label()
+    same = asm.label()
+    done = asm.label()
     asm.jump_if_number(">=", 2, kind.intervals, out)
     asm.compute_with("<<", 2, 5)
     asm.compute("+", _POINTER, 2)
@@ -207,10 +235,16 @@ def _series(g: BlockWriter, kind: types.TimeSeries) -> None:
 
 
 def _time(g: BlockWriter) -> None:
-    """r0: the time in nanoseconds, or the number in the map that stands for it."""
+    """Load into r0 the time in nanoseconds, or the number in the map that stands for it in tests.
+    """
     name = g.settings.dummy_ts_map
     facts = g.typing.maps.get(name)
-    if facts is None or facts.value is None or name not in g.storage.scalars or not layout.is_number(facts.value):
+    if (
+        facts is None
+        or facts.value is None
+        or name not in g.storage.scalars
+        or not layout.is_number(facts.value)
+    ):
         g.asm.call("ktime_get_ns")
         return
     bits, signed = layout.width(facts.value)
@@ -219,7 +253,7 @@ def _time(g: BlockWriter) -> None:
 
 
 def read(g: BlockWriter, kind: types.ValueType) -> None:
-    """r0: the number that an aggregate at r7 counts as."""
+    """Load into r0 the number that an aggregate at r7 counts as."""
     asm = g.asm
     asm.load(0, _POINTER, 0, 8)
     if isinstance(kind, types.Average):

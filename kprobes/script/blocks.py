@@ -1,8 +1,9 @@
 """From a typed block to eBPF: statements, numbers, and where values lie.
 
-Registers: r6 is the context, r7 a map's value while it is changed; a number is computed into r0. Numbers that wait for
-others are spilled to the frame. Variables and temporary values of more than a register lie in array maps, so that what
-the verifier knows does not differ from one round of a loop to the next.
+Registers: r6 is the context, r7 a map's value while it is changed; a number is computed into r0.
+Numbers that wait for others are spilled to the frame. Variables and temporary values of more than a
+register lie in array maps, so that what the verifier knows does not differ from one round of a loop
+to the next.
 """
 
 from __future__ import annotations
@@ -41,26 +42,53 @@ _I32: Final = range(-(1 << 31), 1 << 31)
 
 
 class BlockWriter(ABC):
-    """Writes one program.
+    """Writes the program of one block.
 
     Attributes:
         asm: its instructions.
         storage: what all programs of the script share.
-        typing, probe, world, settings, definitions: see `inference`.
-        ticks: a word of the variables says when Python wants to be called.
-        wary: Python is told of keys that are not there and of guest memory that cannot be read.
+        typing: types of everything, see `inference`.
+        probe: the block.
+        world: the guest.
+        settings: the script's.
+        definitions: C types and constants of the script.
         end: the label behind the block.
         reading: the place in the script that reads guest memory, for messages.
     """
 
-    def __init__(self, storage: Storage, typing: Typing, probe: TypedProbe, world: World, settings: Settings,
-                 definitions: Definitions, source: Source, ticks: bool = False, wary: bool = False) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        typing: Typing,
+        probe: TypedProbe,
+        world: World,
+        settings: Settings,
+        definitions: Definitions,
+        source: Source,
+        ticks: bool = False,
+        wary: bool = False,
+    ) -> None:
+        """Begin.
+
+        Args:
+            storage: see the class.
+            typing: see the class.
+            probe: see the class.
+            world: see the class.
+            settings: see the class.
+            definitions: see the class.
+            source: the script's text, whose lines go into the program.
+            ticks: a word of the variables says when Python wants to be called.
+            wary: Python is told of keys that are not there and of guest memory that cannot be read.
+        """
         self.storage = storage
         self.typing = typing
         self.probe = probe
         self.world = world
-        self.settings, self.definitions = settings, definitions
-        self._source, self._ticks = source, ticks
+        self.settings = settings
+        self.definitions = definitions
+        self._source = source
+        self._ticks = ticks
         self._wary = wary
         self.reading = NOWHERE
         self.asm = Assembler()
@@ -70,7 +98,9 @@ class BlockWriter(ABC):
         self._loops: list[tuple[str, str]] = []
 
     def program(self) -> tuple[Sequence[Instruction], dict[int, CodeLine]]:
-        """The program of the probe's block."""
+        """Write the whole program; return its instructions, and slot -> line of the script from
+        there on.
+        """
         asm, block = self.asm, self.probe.probe
         asm.move(_CONTEXT, 1)
         if self._ticks:
@@ -96,7 +126,12 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def function_effect(self, node: tree.Call | tree.Name, used: bool) -> None:
-        """Write a call for what it does. used: its value counts as used."""
+        """Write a call for what it does.
+
+        Args:
+            node: the call.
+            used: its value counts as used: deleting what is not there is no reason to warn.
+        """
 
     @abstractmethod
     def function_number(self, node: tree.Call | tree.Name) -> None:
@@ -112,28 +147,30 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def argument(self, node: tree.FieldAccess) -> None:
-        """r0: `args.name`."""
+        """Load `args.name` into r0."""
 
     @abstractmethod
     def argument_store(self, node: tree.FieldAccess, area: Area) -> None:
         """Put `args.name`, which is no number, into an area of its type."""
 
     @abstractmethod
-    def aggregate_update(self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression) -> None:
+    def aggregate_update(
+        self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression
+    ) -> None:
         """Write `@x[key] = count()` and its like."""
 
     @abstractmethod
     def aggregate_read(self, kind: ValueType) -> None:
-        """r0: the number that an aggregate at r7 counts as."""
+        """Load into r0 the number that an aggregate at r7 counts as."""
 
     # --- room
 
     def type(self, node: Expression) -> ValueType:
-        """The type of an expression."""
+        """Return the type of an expression."""
         return self.typing.of[node]
 
     def temporary(self, size: int) -> Area:
-        """Room that is free again behind the statement."""
+        """Return an area of `size` bytes that is free again behind the statement."""
         area = Area(SCRATCH, self._temporary)
         self._temporary += size + 7 & ~7
         self.storage.scratch = max(self.storage.scratch, self._temporary)
@@ -141,28 +178,34 @@ class BlockWriter(ABC):
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Give back what is taken of temporary room meanwhile."""
+        """Give back the temporary areas that are taken inside a with block."""
         before = self._temporary
         yield
         self._temporary = before
 
     def push(self) -> int:
-        """Spill r0; its place below r10."""
+        """Spill r0 to the frame; return its place below r10.
+
+        Raises:
+            ProgramError: the frame is full.
+        """
         self._depth += 8
         if self._depth > _SPILLED:
-            raise ProgramError("an expression is too deep: its numbers do not fit into a program's stack",
-                               hint="put parts of it into variables")
+            raise ProgramError(
+                "an expression is too deep: its numbers do not fit into a program's stack",
+                hint="put parts of it into variables",
+            )
         self.asm.store(_FRAME, -self._depth, 0, 8)
         return -self._depth
 
     def pop(self, place: int, register: int) -> None:
-        """Get back what was spilled last."""
+        """Load what was spilled last into a register. place: what push() gave."""
         assert place == -self._depth, "spilled numbers come back in reverse"
         self.asm.load(register, _FRAME, place, 8)
         self._depth -= 8
 
     def point(self, register: int, area: Area) -> None:
-        """The address of an area."""
+        """Load the address of an area into a register."""
         self.asm.value(register, area.map, area.offset)
 
     # --- statements
@@ -182,10 +225,12 @@ class BlockWriter(ABC):
             _STATEMENTS[type(statement)](self, statement)
 
     def _line(self, span: Span) -> None:
+        """Have the next instructions be of a line of the script."""
         lines = self._source.text.split("\n")
         self.asm.line(CodeLine(self._source.name, span.line, span.column, lines[span.line - 1]))
 
     def _evaluate(self, statement: tree.Evaluate) -> None:
+        """Write an expression for what it does."""
         self.effect(statement.expression, statement.discarded)
 
     def effect(self, node: Expression, used: bool = False) -> None:
@@ -209,13 +254,15 @@ class BlockWriter(ABC):
             self.place(node)
 
     def _branches(self, node: tree.Conditional) -> None:
+        """Write `if` for what it does."""
         asm = self.asm
         chosen = self._chosen(node)
         if chosen is not None:
             for one in chosen:
                 self.effect(one)
             return
-        otherwise, done = asm.label(), asm.label()
+        otherwise = asm.label()
+        done = asm.label()
         self.jump_unless(node.condition, otherwise)
         self.effect(node.then)
         asm.jump(done)
@@ -225,7 +272,7 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _chosen(self, node: tree.Conditional) -> list[Expression] | None:
-        """The branch of a condition that was known at compile time; None: it is not."""
+        """Return the branch of a condition that was known at compile time; None: it was not."""
         if not isinstance(node.condition, tree.CompileTime):
             return None
         if node.then in self.typing.of:
@@ -233,6 +280,7 @@ class BlockWriter(ABC):
         return [node.otherwise] if node.otherwise is not None else []
 
     def _declare(self, statement: tree.Declare) -> None:
+        """Write `let $x = value`."""
         slot = self.typing.slots[statement.variable]
         assert slot.type is not None
         area = self.storage.slot(slot)
@@ -242,6 +290,7 @@ class BlockWriter(ABC):
             self.store(statement.value, slot.type, area)
 
     def _assign(self, statement: tree.Assign) -> None:
+        """Write an assignment to a variable or a map."""
         target = statement.target
         if isinstance(target, tree.Variable):
             slot = self.typing.slots[target]
@@ -262,13 +311,19 @@ class BlockWriter(ABC):
 
     @staticmethod
     def _mentions(node: Expression, name: str) -> bool:
+        """Return True if an expression has a variable of this name."""
         return any(isinstance(one, tree.Variable) and one.name == name for one in tree.walk(node))
 
     def facts(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
         """Return what is known of the map that is meant."""
-        return self.typing.maps[target.name if isinstance(target, tree.MapName) else target.map.name]
+        return self.typing.maps[
+            target.name if isinstance(target, tree.MapName) else target.map.name
+        ]
 
-    def _assign_map(self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression) -> None:
+    def _assign_map(
+        self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression
+    ) -> None:
+        """Write an assignment to a map, or to its entry."""
         assert facts.value is not None
         room = layout.room_of(facts.value)
         if isinstance(target, tree.MapName):
@@ -291,7 +346,15 @@ class BlockWriter(ABC):
         self.update(facts, key, area, target.span)
 
     def update(self, facts: MapFacts, key: Area, value: Area, span: Span, flags: int = 0) -> None:
-        """Put a value into a map with keys; warn where it is full."""
+        """Write a map's entry, and a warning where the map is full.
+
+        Args:
+            facts: the map.
+            key: where the key lies.
+            value: where the value lies.
+            span: of the assignment, for the warning.
+            flags: of map_update_elem.
+        """
         asm = self.asm
         asm.map(1, self.storage.keyed[facts.name])
         self.point(2, key)
@@ -304,7 +367,12 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def failed(self, helper: str, span: Span) -> None:
-        """Tell Python that a helper has returned r0, an error."""
+        """Tell Python that a helper has returned an error, which is in r0.
+
+        Args:
+            helper: its name.
+            span: of the call in the script.
+        """
         area = self.temporary(16)
         self.point(1, area)
         self.asm.store(1, 8, 0, 8)
@@ -312,7 +380,9 @@ class BlockWriter(ABC):
         self.send(area, 16, action)
 
     def told_if_missing(self, node: tree.MapName | tree.MapAccess) -> None:
-        """With -k, tell Python that a map has no such key. Code where it is known that it has not."""
+        """With -k, tell Python that a map has no such key. It is written where it is known that it
+        has not.
+        """
         if self._wary:
             self.asm.set(0, 0)
             with self.released():
@@ -334,15 +404,17 @@ class BlockWriter(ABC):
         self.asm.place(fine)
 
     def key(self, facts: MapFacts, node: Expression) -> Area:
-        """A map's key in memory."""
+        """Put a map's key into memory; return where."""
         assert facts.key is not None
         area = self.temporary(layout.room_of(facts.key))
         self.store(node, facts.key, area)
         return area
 
     def _while(self, statement: tree.While) -> None:
+        """Write a while loop."""
         asm = self.asm
-        top, out = asm.label(), asm.label()
+        top = asm.label()
+        out = asm.label()
         self._top(top, out)
         self.jump_unless(statement.condition, out)
         self._body(statement.body, top, out)
@@ -350,17 +422,20 @@ class BlockWriter(ABC):
         asm.place(out)
 
     def _top(self, top: str, out: str) -> None:
-        """Write the begin of a loop's round: engines count them."""
+        """Write the beginning of a loop's round, which engines count. out: label behind the loop.
+        """
         self.asm.place(top)
         self.asm.call("may_loop")
         self.asm.jump_if_number("==", 0, 0, out)
 
     def _body(self, body: tree.Block, onward: str, out: str) -> None:
+        """Write a loop's body. onward, out: labels of `continue` and `break`."""
         self._loops.append((onward, out))
         self.block(body)
         self._loops.pop()
 
     def _unroll(self, statement: tree.Unroll) -> None:
+        """Write a body as often as unroll() says."""
         assert isinstance(statement.count, tree.Number)
         out = self.asm.label()
         for _ in range(statement.count.value):
@@ -370,6 +445,7 @@ class BlockWriter(ABC):
         self.asm.place(out)
 
     def _for_range(self, statement: tree.ForRange) -> None:
+        """Write a loop over numbers."""
         asm = self.asm
         bounds = self.storage.variable(16)
         self.number(statement.first)
@@ -381,7 +457,9 @@ class BlockWriter(ABC):
         asm.store(1, 8, 0, 8)
         slot = self.typing.slots[statement.variable]
         assert slot.type is not None
-        top, onward, out = asm.label(), asm.label(), asm.label()
+        top = asm.label()
+        onward = asm.label()
+        out = asm.label()
         self._top(top, out)
         self.point(1, bounds)
         asm.load(0, 1, 0, 8)
@@ -399,16 +477,21 @@ class BlockWriter(ABC):
         asm.place(out)
 
     def _for_map(self, statement: tree.ForMap) -> None:
+        """Write a loop over a map's entries."""
         asm = self.asm
         facts = self.typing.maps[statement.map.name]
         slot = self.typing.slots[statement.variable]
-        assert isinstance(slot.type, types.Tuple) and facts.key is not None and facts.value is not None
+        assert (
+            isinstance(slot.type, types.Tuple) and facts.key is not None and facts.value is not None
+        )
         (_, key_type), (value_at, value_type) = layout.members(slot.type)
         key = self.storage.variable(layout.room_of(facts.key))
-        cursor, pair = self.storage.variable(8), self.storage.slot(slot)
+        cursor = self.storage.variable(8)
+        pair = self.storage.slot(slot)
         self.point(1, cursor)
         asm.store_number(1, 0, 0, 8)
-        top, out = asm.label(), asm.label()
+        top = asm.label()
+        out = asm.label()
         self._top(top, out)
         asm.map(1, self.storage.keyed[facts.name])
         self.point(2, key)
@@ -433,6 +516,7 @@ class BlockWriter(ABC):
         asm.place(out)
 
     def _jump(self, statement: tree.Jump) -> None:
+        """Write `return`, `break` or `continue`."""
         if statement.kind == "return":
             if statement.value is None:
                 self.asm.jump(self.end)
@@ -448,7 +532,13 @@ class BlockWriter(ABC):
 
     # --- actions of Python
 
-    def act(self, action: str, span: Span, values: Sequence[tuple[Expression, ValueType]] = (), **data: Any) -> None:
+    def act(
+        self,
+        action: str,
+        span: Span,
+        values: Sequence[tuple[Expression, ValueType]] = (),
+        **data: Any,
+    ) -> None:
         """Have Python do something with values.
 
         Args:
@@ -457,7 +547,8 @@ class BlockWriter(ABC):
             values: expressions and the types that they are sent as.
             data: see `Action`.
         """
-        fields, at = list[tuple[int, ValueType]](), 8
+        fields = list[tuple[int, ValueType]]()
+        at = 8
         for _, kind in values:
             fields.append((at, kind))
             at += layout.room_of(kind) + 7 & ~7
@@ -467,7 +558,13 @@ class BlockWriter(ABC):
         self.send(area, at, Action(action, span, tuple(fields), data))
 
     def send(self, area: Area, size: int, action: Action) -> None:
-        """Put a record into the ring; its first word is the action."""
+        """Put a record into the ring, and wake Python where the ring is full.
+
+        Args:
+            area: where the record lies; its first word becomes the action's number.
+            size: bytes of it.
+            action: what Python is to do with it.
+        """
         asm = self.asm
         self.point(2, area)
         asm.store_number(2, 0, self.storage.action(action), 8)
@@ -483,13 +580,14 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _output(self, size: int) -> None:
+        """Write the record at r2, of `size` bytes, into the ring; r0 is 0, or an error."""
         self.asm.map(1, RING)
         self.asm.set(3, size)
         self.asm.set(4, 0)
         self.asm.call("ringbuf_output")
 
     def wake(self) -> None:
-        """Have Python read the ring now."""
+        """Have Python read the ring now, by a line of trace_printk."""
         text = self.storage.constant(b"wake\0")
         self.point(1, text)
         self.asm.set(2, 5)
@@ -509,7 +607,7 @@ class BlockWriter(ABC):
             self.convert(self.type(node), to)
 
     def convert(self, of: ValueType, to: ValueType) -> None:
-        """r0 as another type has it."""
+        """Convert r0 from one type of numbers to another."""
         bits, signed = layout.width(to)
         if isinstance(to, types.Boolean):
             if not isinstance(of, types.Boolean):
@@ -520,31 +618,40 @@ class BlockWriter(ABC):
                 self.asm.extend(0, bits, signed)
             return
         before, sign = layout.width(of)
-        if bits < before or (bits == before and sign != signed) or (bits < 64 and sign and not signed):
+        if (
+            bits < before
+            or (bits == before and sign != signed)
+            or (bits < 64 and sign and not signed)
+        ):
             self.asm.extend(0, bits, signed)
 
     def _truth(self) -> None:
+        """Replace r0 by 1 unless it is 0."""
         done = self.asm.label()
         self.asm.jump_if_number("==", 0, 0, done)
         self.asm.set(0, 1)
         self.asm.place(done)
 
     def _literal(self, node: tree.Number | tree.Truth) -> None:
+        """Load a literal into r0."""
         self.asm.set(0, int(node.value))
 
     def _load(self, area: Area, kind: ValueType) -> None:
+        """Load the number in an area into r0."""
         bits, signed = layout.width(kind)
         self.point(1, area)
         self.asm.load(0, 1, 0, bits // 8, signed)
 
     def _variable(self, node: tree.Variable) -> None:
+        """Load a variable into r0."""
         slot = self.typing.slots[node]
         assert slot.type is not None
         self._load(self.storage.slot(slot), slot.type)
 
     def _map(self, node: tree.MapName | tree.MapAccess) -> None:
-        """A map's number, 0 where there is no such key."""
-        facts, asm = self.facts(node), self.asm
+        """Load a map's number into r0; 0 where there is no such key."""
+        facts = self.facts(node)
+        asm = self.asm
         assert facts.value is not None
         missing = asm.label()
         if isinstance(node, tree.MapName):
@@ -570,21 +677,26 @@ class BlockWriter(ABC):
         asm.place(missing)
 
     def lookup(self, facts: MapFacts, key: Area) -> None:
-        """r0: the address of a map's value, or 0."""
+        """Load the address of a map's value into r0; 0 where there is no such key."""
         self.asm.map(1, self.storage.keyed[facts.name])
         self.point(2, key)
         self.asm.call("map_lookup_elem")
 
     def _named(self, node: tree.Name | tree.Call) -> None:
+        """Compute a builtin or a function into r0."""
         self.function_number(node)
 
     def _unary(self, node: tree.Unary) -> None:
+        """Compute an operator with one operand into r0."""
         asm, operator = self.asm, node.operator
         if operator in ("x++", "x--", "++x", "--x"):
             self._count(node)
         elif operator == "&":
-            raise ProgramError("the address of a variable is one of this computer's, and means nothing in the guest",
-                               hint="use the variable itself")
+            raise ProgramError(
+                "the address of a variable is one of this computer's, and means nothing in the "
+                "guest",
+                hint="use the variable itself",
+            )
         elif operator == "*":
             self.number(node.operand)
             of = self.type(node.operand)
@@ -592,7 +704,8 @@ class BlockWriter(ABC):
             self.reading = node.span
             self.read_number(kind if layout.is_number(kind) else Integer(64, False))
         elif operator == "!":
-            yes, done = asm.label(), asm.label()
+            yes = asm.label()
+            done = asm.label()
             self.jump_unless(node.operand, yes)
             asm.set(0, 0)
             asm.jump(done)
@@ -608,9 +721,10 @@ class BlockWriter(ABC):
                 asm.compute("^", 0, 1)
 
     def _count(self, node: tree.Unary) -> None:
-        """`++` and `--`; r0 is the value before or after it."""
+        """Write `++` or `--`; r0 is the value before or after it."""
         asm, operand = self.asm, node.operand
-        step, before = (-1 if "-" in node.operator else 1), node.operator.startswith("x")
+        step = -1 if "-" in node.operator else 1
+        before = node.operator.startswith("x")
         kind = self.type(node)
         if isinstance(kind, types.Pointer):
             step *= max(1, layout.size_of(kind.target, self.world.bits // 8))
@@ -658,16 +772,20 @@ class BlockWriter(ABC):
             key = self.key(facts, target.key)
             self.lookup(facts, key)
             asm.jump_if_number("!=", 0, 0, there)
-            self.update(facts, key, self.storage.constant(bytes(layout.room_of(facts.value))), target.span)
+            self.update(
+                facts, key, self.storage.constant(bytes(layout.room_of(facts.value))), target.span
+            )
             self.lookup(facts, key)
         asm.jump_if_number("==", 0, 0, full)
         asm.place(there)
         asm.move(_POINTER, 0)
 
     def _binary(self, node: tree.Binary) -> None:
+        """Compute an operator with two operands into r0."""
         if node.operator in (*_COMPARISONS, "&&", "||"):
             asm = self.asm
-            no, done = asm.label(), asm.label()
+            no = asm.label()
+            done = asm.label()
             self.jump_unless(node, no)
             asm.set(0, 1)
             asm.jump(done)
@@ -675,7 +793,8 @@ class BlockWriter(ABC):
             asm.set(0, 0)
             asm.place(done)
             return
-        left, right = self.type(node.left), self.type(node.right)
+        left = self.type(node.left)
+        right = self.type(node.right)
         if isinstance(left, types.Pointer) or isinstance(right, types.Pointer):
             self._move_pointer(node, left, right)
             return
@@ -688,7 +807,7 @@ class BlockWriter(ABC):
             self.asm.compute(node.operator, 0, 2)
 
     def _two(self, left: Expression, right: Expression) -> None:
-        """r0 and r2: two numbers."""
+        """Compute two numbers into r0 and r2."""
         if isinstance(right, tree.Number | tree.Truth):
             self.number(left)
             self.asm.set(2, int(right.value))
@@ -700,11 +819,13 @@ class BlockWriter(ABC):
         self.pop(place, 0)
 
     def _divide(self, node: tree.Binary) -> None:
+        """Divide r0 by r2; Python is told of a division by zero, which gives 1."""
         asm = self.asm
         if isinstance(node.right, tree.Number) and node.right.value:
             asm.compute(node.operator, 0, 2)
             return
-        fine, done = asm.label(), asm.label()
+        fine = asm.label()
+        done = asm.label()
         asm.jump_if_number("!=", 2, 0, fine)
         with self.released():
             self.act("runtime_error", node.span, error="divide_by_zero")
@@ -715,8 +836,10 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _move_pointer(self, node: tree.Binary, left: ValueType, right: ValueType) -> None:
-        """`p + n`: by as many elements."""
-        first, pointer = (node.left, left) if isinstance(left, types.Pointer) else (node.right, right)
+        """Compute `p + n` or `p - n` into r0: by as many elements."""
+        first, pointer = (
+            (node.left, left) if isinstance(left, types.Pointer) else (node.right, right)
+        )
         second = node.right if first is node.left else node.left
         assert isinstance(pointer, types.Pointer)
         size = max(1, layout.size_of(pointer.target, self.world.bits // 8))
@@ -738,7 +861,8 @@ class BlockWriter(ABC):
             self.jump_unless(node.left, label)
             self.jump_unless(node.right, label)
         elif isinstance(node, tree.Binary) and node.operator == "||":
-            right, yes = asm.label(), asm.label()
+            right = asm.label()
+            yes = asm.label()
             self.jump_unless(node.left, right)
             asm.jump(yes)
             asm.place(right)
@@ -752,12 +876,14 @@ class BlockWriter(ABC):
 
     def _compare(self, node: tree.Binary, label: str) -> None:
         """Go on at a label if a comparison does not hold."""
-        left, right = self.type(node.left), self.type(node.right)
+        left = self.type(node.left)
+        right = self.type(node.right)
         if not self._comparable(left) or not self._comparable(right):
             self.comparison(node, label)
             return
         signed = False
-        a, b = self._integer(left), self._integer(right)
+        a = self._integer(left)
+        b = self._integer(right)
         if not isinstance(left, types.Pointer) and not isinstance(right, types.Pointer):
             signed = both(a, b).signed if not self._literals(node) else True
             signed = signed and not self._unsigned_with_literal(node, a, b)
@@ -772,11 +898,15 @@ class BlockWriter(ABC):
 
     @staticmethod
     def _literals(node: tree.Binary) -> bool:
+        """Return True if both sides are literals."""
         return isinstance(node.left, tree.Number) and isinstance(node.right, tree.Number)
 
     @staticmethod
     def _unsigned_with_literal(node: tree.Binary, a: Integer, b: Integer) -> bool:
-        """A literal that is not negative takes the sign of the other side."""
+        """Return True if a literal that is not negative is compared with an unsigned number.
+
+        It takes the sign of the other side.
+        """
         if isinstance(node.right, tree.Number) and node.right.value >= 0:
             return not a.signed
         if isinstance(node.left, tree.Number) and node.left.value >= 0:
@@ -785,10 +915,12 @@ class BlockWriter(ABC):
 
     @staticmethod
     def _comparable(kind: ValueType) -> bool:
+        """Return True for values that are compared as numbers."""
         return layout.is_number(kind) or isinstance(kind, types.Aggregate)
 
     @staticmethod
     def _integer(kind: ValueType) -> Integer:
+        """Return the integer type that a number is compared as."""
         if isinstance(kind, types.Aggregate):
             return Integer(64, getattr(kind, "signed", True))
         bits, signed = layout.width(kind)
@@ -797,10 +929,10 @@ class BlockWriter(ABC):
     # --- the guest's memory
 
     def read_number(self, kind: ValueType, bit: int = 0, bits: int | None = None) -> None:
-        """r0: the number at the guest address r0; 0 where the guest has no memory.
+        """Replace r0, a guest address, by the number there; 0 where the guest has no memory.
 
         Args:
-            kind: its type.
+            kind: the number's type.
             bit: the lowest bit of a bit field.
             bits: of a bit field; None for none.
         """
@@ -820,7 +952,14 @@ class BlockWriter(ABC):
         self.as_guest(kind, size, bit, bits)
 
     def as_guest(self, kind: ValueType, size: int, bit: int, bits: int | None) -> None:
-        """r0: a number as the guest has it in memory, brought into order and extended."""
+        """Convert r0 from bytes as the guest has them in memory to a number.
+
+        Args:
+            kind: the number's type.
+            size: its bytes.
+            bit: the lowest bit of a bit field.
+            bits: of a bit field; None for none.
+        """
         asm = self.asm
         width, signed = layout.width(kind)
         if self.world.order != sys.byteorder and size > 1:
@@ -833,12 +972,12 @@ class BlockWriter(ABC):
             asm.extend(0, width, signed)
 
     def guest_address(self, register: int) -> None:
-        """A guest address has as many bits as the guest's words."""
+        """Cut a register to as many bits as the guest's addresses have."""
         if self.world.bits < 64:
             self.asm.extend(register, self.world.bits, False)
 
     def in_guest(self, node: Expression) -> bool:
-        """True for an expression that is a place in the guest's memory."""
+        """Return True for an expression that is a place in the guest's memory."""
         if isinstance(node, tree.Unary) and node.operator == "*":
             return True
         if isinstance(node, tree.FieldAccess):
@@ -848,15 +987,18 @@ class BlockWriter(ABC):
             return isinstance(of, types.Structure) and self.in_guest(node.of)
         if isinstance(node, tree.Index):
             of = self.type(node.of)
-            return isinstance(of, types.Pointer) or (isinstance(of, types.Array) and self.in_guest(node.of))
+            return isinstance(of, types.Pointer) or (
+                isinstance(of, types.Array) and self.in_guest(node.of)
+            )
         return False
 
     def address(self, node: Expression, outside: str) -> None:
-        """r0: the guest address of a place in the guest's memory.
+        """Compute into r0 the guest address of a place in the guest's memory.
 
         Args:
             node: the place.
-            outside: the label to go on at where an index is behind its array; Python has been told then.
+            outside: the label to go on at where an index is behind its array; Python has been told
+                then.
         """
         word = self.world.bits // 8
         if isinstance(node, tree.Unary):
@@ -878,14 +1020,17 @@ class BlockWriter(ABC):
             self.asm.compute("+", 0, 2)
 
     def _base(self, node: Expression, outside: str) -> None:
-        """r0: the guest address that a pointer is, or that a structure or array is at."""
+        """Compute into r0 the guest address that a pointer is, or that a structure or array is at.
+        """
         if isinstance(self.type(node), types.Pointer):
             self.number(node)
         else:
             self.address(node, outside)
 
     def _subscript(self, node: tree.Index, outside: str) -> None:
-        """r0: an index. Where the array has no such element, tell Python and go on at a label."""
+        """Compute an index into r0; where the array has no such element, tell Python and go on at
+        `outside`.
+        """
         self.number(node.index)
         if not self._may_miss(node):
             return
@@ -897,19 +1042,23 @@ class BlockWriter(ABC):
         self.asm.place(inside)
 
     def _elements(self, node: tree.Index) -> int:
-        """Elements of the array or string that is indexed; 0: nobody knows, as behind a pointer."""
+        """Return the number of elements of what is indexed; 0: it is not known, as behind a
+        pointer.
+        """
         of = self.type(node.of)
         if isinstance(of, types.Array):
             return of.count
         return of.size if isinstance(of, types.String) else 0
 
     def _may_miss(self, node: tree.Index) -> bool:
-        """True for an index that may be behind its array when the script runs."""
+        """Return True for an index that may be behind its array when the script runs."""
         count = self._elements(node)
         literal = isinstance(node.index, tree.Number) and 0 <= node.index.value < count
         return bool(count) and not literal
 
-    def at_address(self, node: Expression, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    def at_address(
+        self, node: Expression, then: Callable[[], None], otherwise: Callable[[], None]
+    ) -> None:
         """Go on with r0, the guest address of a place in the guest's memory.
 
         Args:
@@ -922,7 +1071,8 @@ class BlockWriter(ABC):
             self.reading = node.span
             then()
             return
-        outside, done = self.asm.label(), self.asm.label()
+        outside = self.asm.label()
+        done = self.asm.label()
         self.address(node, outside)
         self.reading = node.span
         then()
@@ -931,13 +1081,21 @@ class BlockWriter(ABC):
         otherwise()
         self.asm.place(done)
 
-    def _guest_number(self, node: tree.FieldAccess | tree.Index, bit: int = 0, bits: int | None = None) -> None:
-        """r0: a number in the guest's memory; 0 where an index is behind its array. See `read_number`."""
+    def _guest_number(
+        self, node: tree.FieldAccess | tree.Index, bit: int = 0, bits: int | None = None
+    ) -> None:
+        """Load a number in the guest's memory into r0; 0 where an index is behind its array.
+
+        Args:
+            node: the place.
+            bit: the lowest bit of a bit field.
+            bits: of a bit field; None for none.
+        """
         kind = self.type(node)
         self.at_address(node, lambda: self.read_number(kind, bit, bits), lambda: self.asm.set(0, 0))
 
     def member(self, node: tree.FieldAccess) -> types.Field:
-        """The member that a field access means."""
+        """Return the member that a field access means."""
         of = self.type(node.of)
         if isinstance(of, types.Pointer):
             of = of.target
@@ -973,6 +1131,7 @@ class BlockWriter(ABC):
         self.told_if_failed(helper)
 
     def _field(self, node: tree.FieldAccess) -> None:
+        """Load a member that is a number into r0."""
         if isinstance(node.of, tree.Name) and node.of.name == "args":
             self.argument(node)
             return
@@ -991,7 +1150,7 @@ class BlockWriter(ABC):
             self._load(area, field.type)
 
     def _part(self, node: tree.TupleAccess | tree.Index) -> tuple[int, ValueType]:
-        """Offset and type of an item of a tuple or record."""
+        """Return (offset, type) of an item of a tuple or record."""
         of = self.type(node.of)
         assert isinstance(of, (types.Tuple, types.Record))
         if isinstance(node, tree.TupleAccess):
@@ -1002,10 +1161,12 @@ class BlockWriter(ABC):
         return layout.members(of)[number]
 
     def _item(self, node: tree.TupleAccess) -> None:
+        """Load an item of a tuple into r0."""
         at, kind = self._part(node)
         self._load(self.place(node.of).at(at), kind)
 
     def _index(self, node: tree.Index) -> None:
+        """Load an element into r0."""
         of = self.type(node.of)
         if isinstance(of, types.Tuple):
             at, kind = self._part(node)
@@ -1018,7 +1179,8 @@ class BlockWriter(ABC):
         size = layout.size_of(self.type(node), self.world.bits // 8)
         area = self.place(node.of)
         asm = self.asm
-        outside, done = asm.label(), asm.label()
+        outside = asm.label()
+        done = asm.label()
         self._subscript(node, outside)
         asm.compute_with("*", 0, size)
         self.point(1, area)
@@ -1031,7 +1193,9 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _cast(self, node: tree.Cast) -> None:
-        of, to = self.type(node.operand), self.type(node)
+        """Compute a cast to a number into r0."""
+        of = self.type(node.operand)
+        to = self.type(node)
         if isinstance(of, types.Array):
             self.point(1, self.place(node.operand))
             size = layout.size_of(of, self.world.bits // 8)
@@ -1050,13 +1214,16 @@ class BlockWriter(ABC):
             self.asm.extend(0, bits, False)  # as in bpftrace, an address is no negative number
 
     def _conditional(self, node: tree.Conditional) -> None:
-        asm, kind = self.asm, self.type(node)
+        """Compute `a ? b : c` into r0."""
+        asm = self.asm
+        kind = self.type(node)
         chosen = self._chosen(node)
         if chosen is not None:
             self.number(chosen[0], kind)
             return
         assert node.otherwise is not None
-        otherwise, done = asm.label(), asm.label()
+        otherwise = asm.label()
+        done = asm.label()
         self.jump_unless(node.condition, otherwise)
         self.number(node.then, kind)
         asm.jump(done)
@@ -1065,15 +1232,18 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _block_number(self, node: tree.Block) -> None:
+        """Write a block, and compute its value into r0."""
         for statement in node.statements:
             self.statement(statement)
         assert node.value is not None
         self.number(node.value)
 
     def _size(self, node: tree.SizeOf | tree.OffsetOf) -> None:
+        """Load the number of sizeof() or offsetof() into r0."""
         self.asm.set(0, self.typing.sizes[node])
 
     def _compile_time(self, node: tree.CompileTime) -> None:
+        """Compute the operand of comptime into r0."""
         self.number(node.operand)
 
     # --- values that lie in memory
@@ -1087,7 +1257,11 @@ class BlockWriter(ABC):
         if isinstance(node, tree.TupleAccess) or (isinstance(node, tree.Index)
                                                   and isinstance(self.type(node.of), types.Tuple)):
             return self.place(node.of).at(self._part(node)[0])
-        if isinstance(node, tree.FieldAccess) and not self.in_guest(node) and not self._is_argument(node):
+        if (
+            isinstance(node, tree.FieldAccess)
+            and not self.in_guest(node)
+            and not self._is_argument(node)
+        ):
             return self.place(node.of).at(self.member(node).offset)
         if isinstance(node, tree.Index) and not self.in_guest(node):
             return self._element(node)
@@ -1101,10 +1275,13 @@ class BlockWriter(ABC):
         if not isinstance(of, types.Array) or not isinstance(node.index, tree.Number):
             raise ProgramError("an element that is no number is found by a constant index only",
                                hint="write the index as a number, or index down to a number")
-        return self.place(node.of).at(node.index.value * layout.held(of.element, self.world.bits // 8))
+        return self.place(node.of).at(
+            node.index.value * layout.held(of.element, self.world.bits // 8)
+        )
 
     @staticmethod
     def _is_argument(node: tree.FieldAccess) -> bool:
+        """Return True for `args.name`."""
         return isinstance(node.of, tree.Name) and node.of.name == "args"
 
     def store(self, node: Expression, kind: ValueType, area: Area) -> None:
@@ -1172,7 +1349,9 @@ class BlockWriter(ABC):
                 self.asm.store_number(1, 0, 0, layout.size_of(part.type))
 
     def _gaps(self, kind: types.Tuple | types.Record, area: Area) -> None:
-        """Zero what lies between the parts, since keys are compared byte by byte."""
+        """Zero what lies between the parts of a tuple or record, since keys are compared byte by
+        byte.
+        """
         at = 0
         gaps = False
         for offset, part in layout.members(kind):
@@ -1183,6 +1362,7 @@ class BlockWriter(ABC):
             self.clear(area, room)
 
     def text(self, value: bytes, kind: types.String, area: Area) -> None:
+        """Store a literal string in an area, cut to its type and padded with zeros."""
         room = layout.room_of(kind)
         data = value[:kind.size].ljust(room, b"\0")
         self.point(1, area)
@@ -1195,13 +1375,15 @@ class BlockWriter(ABC):
                 self.asm.store(1, at, 2, 8)
 
     def _store_branches(self, node: tree.Conditional, kind: ValueType, area: Area) -> None:
+        """Store `a ? b : c` in an area."""
         asm = self.asm
         chosen = self._chosen(node)
         if chosen is not None:
             self.store(chosen[0], kind, area)
             return
         assert node.otherwise is not None
-        otherwise, done = asm.label(), asm.label()
+        otherwise = asm.label()
+        done = asm.label()
         self.jump_unless(node.condition, otherwise)
         self.store(node.then, kind, area)
         asm.jump(done)
@@ -1210,7 +1392,9 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _store_map(self, node: tree.MapName | tree.MapAccess, kind: ValueType, area: Area) -> None:
-        facts, asm = self.facts(node), self.asm
+        """Store a map's value in an area; zeros where there is no such key."""
+        facts = self.facts(node)
+        asm = self.asm
         assert facts.value is not None
         if isinstance(facts.value, types.Aggregate):
             self.copy_aggregate(node, facts, area)
@@ -1218,7 +1402,8 @@ class BlockWriter(ABC):
         if isinstance(node, tree.MapName):
             self.transfer(self.storage.scalars[facts.name].at(FLAG), facts.value, area, kind)
             return
-        missing, done = asm.label(), asm.label()
+        missing = asm.label()
+        done = asm.label()
         room = layout.room_of(facts.value)
         own = area if facts.value == kind else self.temporary(room)
         self.lookup(facts, self.key(facts, node.key))
@@ -1233,14 +1418,17 @@ class BlockWriter(ABC):
         if own is not area:
             self.transfer(own, facts.value, area, kind)
 
-    def copy_aggregate(self, node: tree.MapName | tree.MapAccess, facts: MapFacts, area: Area) -> None:
-        """An aggregate as it is, for print(@x[1])."""
+    def copy_aggregate(
+        self, node: tree.MapName | tree.MapAccess, facts: MapFacts, area: Area
+    ) -> None:
+        """Copy an aggregate as it is into an area, for print(@x[1])."""
         assert facts.value is not None
         room = layout.room_of(facts.value)
         if isinstance(node, tree.MapName):
             self.copy(self.storage.scalars[facts.name].at(FLAG), area, room)
             return
-        missing, done = self.asm.label(), self.asm.label()
+        missing = self.asm.label()
+        done = self.asm.label()
         self.lookup(facts, self.key(facts, node.key))
         self.asm.jump_if_number("==", 0, 0, missing)
         self.asm.move(_POINTER, 0)
@@ -1252,7 +1440,9 @@ class BlockWriter(ABC):
         self.asm.place(done)
 
     def _store_cast(self, node: tree.Cast, kind: ValueType, area: Area) -> None:
-        of, to = self.type(node.operand), self.type(node)
+        """Store a cast to a string or an array in an area."""
+        of = self.type(node.operand)
+        to = self.type(node)
         if isinstance(to, types.Array) and layout.is_number(of):
             size = layout.size_of(to, self.world.bits // 8)
             self.number(node.operand)
@@ -1278,6 +1468,7 @@ class BlockWriter(ABC):
         self.store(node.operand, kind, area)
 
     def _store_guest(self, node: Expression, kind: ValueType, area: Area) -> None:
+        """Store a value in the guest's memory in an area."""
         own = self.type(node)
         if isinstance(own, types.String):
             target = area if own == kind else self.temporary(layout.room_of(own))
@@ -1290,12 +1481,14 @@ class BlockWriter(ABC):
         if not size:
             raise ProgramError(f"the size of {getattr(own, 'name', 'a value')} is not known",
                                hint="define the structure in the script")
-        self.at_address(node, lambda: self.read(area, size), lambda: self.clear(area, layout.room_of(own)))
+        self.at_address(
+            node, lambda: self.read(area, size), lambda: self.clear(area, layout.room_of(own))
+        )
 
     # --- copies
 
     def clear(self, area: Area, size: int) -> None:
-        """Zero an area; r1 is used."""
+        """Zero an area; r1 is overwritten."""
         self.point(1, area)
         at = 0
         for width in (8, 4, 2, 1):
@@ -1304,12 +1497,13 @@ class BlockWriter(ABC):
                 at += width
 
     def copy(self, source: Area, to: Area, size: int) -> None:
-        """Copy an area; r1, r2 and r3 are used."""
+        """Copy an area; r1, r2 and r3 are overwritten."""
         self.point(2, source)
         self.copy_from(2, to, size)
 
     def copy_from(self, register: int, to: Area, size: int) -> None:
-        """Copy from the address in a register; r1 and r3 are used."""
+        """Copy `size` bytes from the address in a register to an area; r1 and r3 are overwritten.
+        """
         self.point(1, to)
         at = 0
         for width in (8, 4, 2, 1):
@@ -1319,7 +1513,14 @@ class BlockWriter(ABC):
                 at += width
 
     def transfer(self, source: Area, of: ValueType, to: Area, kind: ValueType) -> None:
-        """Copy a value into an area of another type that holds it, too."""
+        """Copy a value into an area of another type that holds it, too.
+
+        Args:
+            source: where it lies.
+            of: its type.
+            to: where to.
+            kind: the type of that area.
+        """
         if of == kind and not isinstance(kind, (types.Tuple, types.Record)):
             if source != to:
                 self.copy(source, to, layout.room_of(kind))
@@ -1330,31 +1531,55 @@ class BlockWriter(ABC):
             self.asm.store(1, 0, 0, layout.size_of(kind))
         elif isinstance(kind, types.Tuple) and isinstance(of, types.Tuple):
             self._gaps(kind, to)
-            for (at, part), (there, whole) in zip(layout.members(of), layout.members(kind), strict=True):
+            for (at, part), (there, whole) in zip(
+                layout.members(of), layout.members(kind), strict=True
+            ):
                 self.transfer(source.at(at), part, to.at(there), whole)
         elif isinstance(kind, types.Record) and isinstance(of, types.Record):
             self._gaps(kind, to)
             fields = {field.name: field for field in of.fields}
             for field in kind.fields:
-                self.transfer(source.at(fields[field.name].offset), fields[field.name].type, to.at(field.offset),
-                              field.type)
+                self.transfer(
+                    source.at(fields[field.name].offset),
+                    fields[field.name].type,
+                    to.at(field.offset),
+                    field.type,
+                )
         else:
-            room, rest = layout.room_of(of), layout.room_of(kind)
+            room = layout.room_of(of)
+            rest = layout.room_of(kind)
             self.copy(source, to, min(room, rest))
             if rest > room:
                 self.clear(to.at(room), rest - room)
 
 
 _STATEMENTS: Final[dict[type, Callable[[BlockWriter, Any], None]]] = {
-    tree.Evaluate: BlockWriter._evaluate, tree.Declare: BlockWriter._declare, tree.Assign: BlockWriter._assign,
-    tree.While: BlockWriter._while, tree.Unroll: BlockWriter._unroll, tree.ForRange: BlockWriter._for_range,
-    tree.ForMap: BlockWriter._for_map, tree.Jump: BlockWriter._jump}
+    tree.Evaluate: BlockWriter._evaluate,
+    tree.Declare: BlockWriter._declare,
+    tree.Assign: BlockWriter._assign,
+    tree.While: BlockWriter._while,
+    tree.Unroll: BlockWriter._unroll,
+    tree.ForRange: BlockWriter._for_range,
+    tree.ForMap: BlockWriter._for_map,
+    tree.Jump: BlockWriter._jump,
+}
 _NUMBERS: Final[dict[type, Callable[[BlockWriter, Any], None]]] = {
-    tree.Number: BlockWriter._literal, tree.Truth: BlockWriter._literal, tree.Variable: BlockWriter._variable,
-    tree.MapName: BlockWriter._map, tree.MapAccess: BlockWriter._map, tree.Name: BlockWriter._named,
-    tree.Call: BlockWriter._named, tree.Unary: BlockWriter._unary, tree.Binary: BlockWriter._binary,
-    tree.Conditional: BlockWriter._conditional, tree.FieldAccess: BlockWriter._field,
+    tree.Number: BlockWriter._literal,
+    tree.Truth: BlockWriter._literal,
+    tree.Variable: BlockWriter._variable,
+    tree.MapName: BlockWriter._map,
+    tree.MapAccess: BlockWriter._map,
+    tree.Name: BlockWriter._named,
+    tree.Call: BlockWriter._named,
+    tree.Unary: BlockWriter._unary,
+    tree.Binary: BlockWriter._binary,
+    tree.Conditional: BlockWriter._conditional,
+    tree.FieldAccess: BlockWriter._field,
     tree.TupleAccess: BlockWriter._item,
-    tree.Index: BlockWriter._index, tree.Cast: BlockWriter._cast, tree.SizeOf: BlockWriter._size,
-    tree.OffsetOf: BlockWriter._size, tree.Block: BlockWriter._block_number,
-    tree.CompileTime: BlockWriter._compile_time}
+    tree.Index: BlockWriter._index,
+    tree.Cast: BlockWriter._cast,
+    tree.SizeOf: BlockWriter._size,
+    tree.OffsetOf: BlockWriter._size,
+    tree.Block: BlockWriter._block_number,
+    tree.CompileTime: BlockWriter._compile_time,
+}

@@ -30,19 +30,24 @@ from .world import World
 #: bytes of the ring through which programs speak to Python
 RING: int = 1 << 20
 #: kinds of declared maps -> types of maps here; values for each CPU are one value here
-_KINDS: dict[str, MapType] = {"hash": MapType.HASH, "percpuhash": MapType.HASH, "lruhash": MapType.LRU_HASH,
-                              "percpulruhash": MapType.LRU_HASH, "array": MapType.HASH,
-                              "percpuarray": MapType.HASH}
+_KINDS: dict[str, MapType] = {
+    "hash": MapType.HASH,
+    "percpuhash": MapType.HASH,
+    "lruhash": MapType.LRU_HASH,
+    "percpulruhash": MapType.LRU_HASH,
+    "array": MapType.HASH,
+    "percpuarray": MapType.HASH,
+}
 
 
 @define
 class Front:
-    """A script, read and taken apart, before its probes are looked up in the guest.
+    """A script that was read, before its probes are looked up in the guest.
 
     Attributes:
         source: the text.
         script: the tree, without macros and parameters.
-        points: what stands before each block, taken apart.
+        points: the parsed attach points of each block.
         settings: from its config block and the environment.
         definitions: C types and constants.
         found: warnings so far.
@@ -64,7 +69,9 @@ class Compiled:
         typing: the types of everything.
         programs: one for each block and kind of attach points, in the order of the text.
         maps: the script's maps with keys, by name.
-        ring, variables, globals: maps of the script as a whole.
+        ring: the map through which programs speak to Python.
+        variables: the map of scratch variables.
+        globals: the map of the script's maps without keys.
         storage: what is where.
     """
 
@@ -77,7 +84,9 @@ class Compiled:
     storage: Storage
 
 
-def read(source: Source, parameters: Parameters, environment: Mapping[str, str], bits: int) -> Front:
+def read(
+    source: Source, parameters: Parameters, environment: Mapping[str, str], bits: int
+) -> Front:
     """Read a script.
 
     Args:
@@ -93,10 +102,17 @@ def read(source: Source, parameters: Parameters, environment: Mapping[str, str],
     script = parse(source, found)
     settings = configured(script.settings, environment, found)
     for one in script.imports:
-        found.error(f'import "{one.path}": imports are not supported', one.span, "put its text into the script")
+        found.error(
+            f'import "{one.path}": imports are not supported',
+            one.span,
+            "put its text into the script",
+        )
     known = definitions.read(script.definitions, bits, found)
     script = folding.fold(macros.expand(script, found), parameters, settings, found)
-    taken = [[made for point in probe.points for made in points.read(point, found)] for probe in script.probes]
+    taken = [
+        [made for point in probe.points for made in points.read(point, found)]
+        for probe in script.probes
+    ]
     found.check()
     return Front(source, script, taken, settings, known, found)
 
@@ -109,9 +125,9 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
         front: the script.
         probes: its blocks, one for each kind of attach points, with the types of the guest.
         world: the guest.
-        unsafe: see `infer`.
-        at_once: see `Storage`.
-        wary: see `BlockWriter`.
+        unsafe: functions that change the guest, or run programs of the host, are allowed.
+        at_once: Python reads each record at once.
+        wary: Python is told of keys that are not there and of guest memory that cannot be read.
 
     Raises:
         ScriptError: it is wrong.
@@ -127,27 +143,42 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
     codes = []
     ticks = has_timers(probes) if at_once else speaks(probes)
     for probe in probes:
-        generator = Generator(storage, typing, probe, world, front.settings, front.definitions, front.source,
-                              probe.points[0].kind not in OUTSIDE and ticks, wary)
+        generator = Generator(
+            storage,
+            typing,
+            probe,
+            world,
+            front.settings,
+            front.definitions,
+            front.source,
+            probe.points[0].kind not in OUTSIDE and ticks,
+            wary,
+        )
         codes.append((probe, generator.program()))
     return _linked(codes, typing, storage, front.settings)
 
 
 def speaks(probes: list[TypedProbe]) -> bool:
-    """True for a script that has Python do something, or that has timers."""
-    return has_timers(probes) or any(isinstance(node, tree.Call | tree.Name) and node.name in ASYNCHRONOUS
-                                     for probe in probes for node in tree.walk(probe.probe.body))
+    """Return True for a script that has Python do something, or that has timers."""
+    return has_timers(probes) or any(
+        isinstance(node, tree.Call | tree.Name) and node.name in ASYNCHRONOUS
+        for probe in probes
+        for node in tree.walk(probe.probe.body)
+    )
 
 
 def has_timers(probes: list[TypedProbe]) -> bool:
-    """True for a script with interval or profile probes."""
+    """Return True for a script with interval or profile probes."""
     return any(point.kind in ("interval", "profile") for probe in probes for point in probe.points)
 
 
 _Written = tuple[TypedProbe, tuple[Sequence[Instruction], dict[int, CodeLine]]]
 
 
-def _linked(codes: list[_Written], typing: Typing, storage: Storage, settings: Settings) -> Compiled:
+def _linked(
+    codes: list[_Written], typing: Typing, storage: Storage, settings: Settings
+) -> Compiled:
+    """Make the maps, and programs of all instructions."""
     ring = kinds.create(Spec(type=MapType.RINGBUF, name="ring", max_entries=RING))
     variables = _array("variables", storage.variables)
     constants = _array("constants", len(storage.constants), bytes(storage.constants))
@@ -165,17 +196,35 @@ def _linked(codes: list[_Written], typing: Typing, storage: Storage, settings: S
 
 
 def _array(name: str, size: int, data: bytes = b"") -> Map:
-    made = kinds.create(Spec(type=MapType.ARRAY, name=name, key_size=4, value_size=max(8, size), max_entries=1,
-                             readonly=bool(data), order=sys.byteorder))
+    """Return an array with one value of `size` bytes; with `data`, a constant one."""
+    made = kinds.create(
+        Spec(
+            type=MapType.ARRAY,
+            name=name,
+            key_size=4,
+            value_size=max(8, size),
+            max_entries=1,
+            readonly=bool(data),
+            order=sys.byteorder,
+        )
+    )
     made.block.view[:len(data)] = data
     return made
 
 
 def _keyed(facts: MapFacts, settings: Settings) -> Map:
+    """Return the map of a script's map with keys."""
     assert facts.key is not None and facts.value is not None
-    return kinds.create(Spec(type=_KINDS[facts.kind], name=facts.name, key_size=layout.room_of(facts.key),
-                             value_size=layout.room_of(facts.value),
-                             max_entries=facts.entries or settings.max_map_keys, order=sys.byteorder))
+    return kinds.create(
+        Spec(
+            type=_KINDS[facts.kind],
+            name=facts.name,
+            key_size=layout.room_of(facts.key),
+            value_size=layout.room_of(facts.value),
+            max_entries=facts.entries or settings.max_map_keys,
+            order=sys.byteorder,
+        )
+    )
 
 
 __all__ = ["Compiled", "Front", "ScriptError", "read", "translate"]

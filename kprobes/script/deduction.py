@@ -19,23 +19,36 @@ ROUNDS: Final = 40
 
 
 class Deduction(Inference):
-    """Walks through a script; see `Inference`."""
+    """The inference of types with builtins and functions; see `Inference`."""
 
     def aggregate(self, node: tree.Call) -> types.Aggregate | None:
+        """Return the type of a map that is assigned by `count()` and its like."""
         return signatures.aggregate(self, node)
 
     def named(self, node: tree.Name) -> ValueType | None:
+        """Return the type of a name: a builtin, an enumerator or a constant."""
         return signatures.name(self, node)
 
     def called(self, node: tree.Call) -> ValueType | None:
+        """Return the type of a call."""
         return signatures.call(self, node)
 
     def constant(self, node: Expression) -> str | int | None:
+        """Return what an expression is at compile time; None: it is known only when the script
+        runs.
+        """
         return signatures.constant(self, node)
 
 
-def infer(script: tree.Script, probes: list[TypedProbe], definitions: Definitions, world: World, settings: Settings,
-          unsafe: bool, found: Diagnostics) -> Typing:
+def infer(
+    script: tree.Script,
+    probes: list[TypedProbe],
+    definitions: Definitions,
+    world: World,
+    settings: Settings,
+    unsafe: bool,
+    found: Diagnostics,
+) -> Typing:
     """Find the types of a script.
 
     Args:

@@ -1,6 +1,8 @@
-"""C definitions of a script: structures, unions, enumerations, typedefs, and constants by `#define`.
+"""C definitions of a script: structures, unions, enumerations, typedefs, and constants by
+`#define`.
 
-A small reader of declarations. What is behind `#include` is not read: types of the guest are in its debug information.
+A small reader of declarations. What is behind `#include` is not read: types of the guest are in its
+debug information.
 """
 
 from __future__ import annotations
@@ -19,8 +21,21 @@ from .types import ValueType
 _TOKEN: Final = re.compile(
     r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d+\w*|<<|>>|[{}()\[\];:,*=+\-|&~^%/.!<>]|\"[^\"]*\"|'.'")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_WORDS: Final = frozenset({"unsigned", "signed", "long", "short", "int", "char", "_Bool", "bool", "void", "float",
-                           "double"})
+_WORDS: Final = frozenset(
+    {
+        "unsigned",
+        "signed",
+        "long",
+        "short",
+        "int",
+        "char",
+        "_Bool",
+        "bool",
+        "void",
+        "float",
+        "double",
+    }
+)
 _QUALIFIERS: Final = frozenset({"const", "volatile", "static", "inline", "__restrict", "restrict"})
 
 
@@ -35,9 +50,10 @@ class Definitions:
     """
 
     def __init__(self, bits: int = 64) -> None:
-        """
+        """Begin without definitions.
+
         Args:
-            bits: of an address of the guest's.
+            bits: of the guest's addresses.
         """
         self._bits = bits
         self._types: dict[str, ValueType] = {}
@@ -47,11 +63,13 @@ class Definitions:
         self.macros: dict[str, str] = {}
 
     def type(self, name: str) -> ValueType | None:
-        """A type by its name: `struct foo`, a typedef, a C integer type; None: not here."""
+        """Return a type by its name: `struct foo`, a typedef, a C integer type; None: it is not
+        here.
+        """
         return self._types.get(name) or world.integer(name, self._bits)
 
     def names(self) -> Sequence[str]:
-        """Names of types, for suggestions."""
+        """Return the names of types, for suggestions."""
         return [*self._types, *world.INTEGERS]
 
     def add(self, name: str, type: ValueType) -> None:
@@ -84,30 +102,42 @@ class _Wrong(Exception):
     """Why a definition is not understood."""
 
     def __init__(self, reason: str, *hints: str) -> None:
+        """Make an exception. reason: as a clause. hints: what to do."""
         super().__init__(reason)
         self.hints = hints
 
 
 def _directive(text: str, out: Definitions) -> None:
-    """A preprocessor line."""
+    """Read a preprocessor line. Raises _Wrong."""
     text = text.replace("\\\n", " ")
     match = re.match(r"#\s*(\w+)\s*(.*)", text, re.DOTALL)
     if match is None:
         return
-    word, rest = match.group(1), match.group(2).strip()
+    word = match.group(1)
+    rest = match.group(2).strip()
     if word == "include":
-        raise _Wrong(f"#include {rest}: headers are not read",
-                     "types of the guest come from its debug information; write others into the script")
+        raise _Wrong(
+            f"#include {rest}: headers are not read",
+            "types of the guest come from its debug information; write others into the script",
+        )
     if word != "define":
         if word in ("if", "ifdef", "ifndef", "else", "elif", "endif", "undef", "pragma"):
             raise _Wrong(f"#{word}: conditions of the preprocessor are not supported")
         return
     named = re.match(r"([A-Za-z_]\w*)(\()?\s*(.*)", rest, re.DOTALL)
     if named is None or named.group(2):
-        raise _Wrong(f"#define {rest}: only constants can be defined", "write a macro of the script's")
-    name, value = named.group(1), named.group(3).strip()
+        raise _Wrong(
+            f"#define {rest}: only constants can be defined", "write a macro of the script's"
+        )
+    name = named.group(1)
+    value = named.group(3).strip()
     if value.startswith('"') and value.endswith('"') and len(value) > 1:
-        out.texts[name] = value[1:-1].encode("utf-8", "surrogateescape").decode("unicode_escape").encode("latin-1")
+        out.texts[name] = (
+            value[1:-1]
+            .encode("utf-8", "surrogateescape")
+            .decode("unicode_escape")
+            .encode("latin-1")
+        )
         return
     number = constant(value, out.constants)
     if number is None:
@@ -117,7 +147,12 @@ def _directive(text: str, out: Definitions) -> None:
 
 
 def constant(text: str, known: dict[str, int]) -> int | None:
-    """The value of a constant expression in C; None: it is none."""
+    """Return the value of a constant expression in C; None: it is none.
+
+    Args:
+        text: the expression.
+        known: constants by name.
+    """
     tokens = _TOKEN.findall(text)
     parser = _Constant(tokens, known)
     try:
@@ -128,19 +163,41 @@ def constant(text: str, known: dict[str, int]) -> int | None:
 
 
 class _Constant:
-    """Reads constant expressions."""
+    """A parser of constant expressions, by the precedence of operators.
 
-    RANKS: Final = {"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
+    Attributes:
+        tokens: of the text.
+        known: constants by name.
+        at: index of the next token.
+    """
+
+    RANKS: Final = {
+        "|": 1,
+        "^": 2,
+        "&": 3,
+        "<<": 4,
+        ">>": 4,
+        "+": 5,
+        "-": 5,
+        "*": 6,
+        "/": 6,
+        "%": 6,
+    }
 
     def __init__(self, tokens: Sequence[str], known: dict[str, int]) -> None:
+        """Begin at the first token."""
         self.tokens = tokens
         self.known = known
         self.at = 0
 
     def peek(self) -> str:
+        """Return the next token; "" at the end."""
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     def expression(self, least: int) -> int:
+        """Return the value of an expression whose operators bind closer than rank `least`. Raises
+        _Wrong.
+        """
         value = self.operand()
         while (rank := self.RANKS.get(self.peek(), -1)) > least:
             operator = self.peek()
@@ -150,14 +207,22 @@ class _Constant:
                 raise _Wrong("a division by zero")
             if operator in ("<<", ">>") and not 0 <= other < 64:
                 raise _Wrong("a shift too far")
-            value = {"|": value | other, "^": value ^ other, "&": value & other, "+": value + other,
-                     "-": value - other, "*": value * other,
-                     "<<": value << other if operator == "<<" else 0,
-                     ">>": value >> other if operator == ">>" else 0,
-                     "/": value // other if other else 0, "%": value % other if other else 0}[operator]
+            value = {
+                "|": value | other,
+                "^": value ^ other,
+                "&": value & other,
+                "+": value + other,
+                "-": value - other,
+                "*": value * other,
+                "<<": value << other if operator == "<<" else 0,
+                ">>": value >> other if operator == ">>" else 0,
+                "/": value // other if other else 0,
+                "%": value % other if other else 0,
+            }[operator]
         return value
 
     def operand(self) -> int:
+        """Return the value of an operand. Raises _Wrong."""
         token = self.peek()
         self.at += 1
         if token == "(":
@@ -180,16 +245,23 @@ class _Constant:
 
 
 class _Reader:
-    """Reads declarations."""
+    """A reader of declarations."""
 
     def __init__(self, text: str, out: Definitions, bits: int) -> None:
+        """Split the text into tokens.
+
+        Args:
+            text: the declarations.
+            out: where definitions go.
+            bits: of the guest's addresses.
+        """
         self._tokens = _TOKEN.findall(text)
         self._at = 0
         self._out = out
         self._bits = bits
 
     def all(self) -> None:
-        """Read all declarations."""
+        """Read all declarations. Raises _Wrong."""
         while self._peek():
             if self._take(";"):
                 continue
@@ -207,21 +279,24 @@ class _Reader:
     # --- tokens
 
     def _peek(self, ahead: int = 0) -> str:
+        """Return a token ahead; "" behind the end."""
         at = self._at + ahead
         return self._tokens[at] if at < len(self._tokens) else ""
 
     def _take(self, token: str) -> bool:
+        """Pass a token if it is the next; False: another one is."""
         if self._peek() == token:
             self._at += 1
             return True
         return False
 
     def _expect(self, token: str) -> None:
+        """Pass a token. Raises _Wrong where another one is next."""
         if not self._take(token):
             raise _Wrong(f"expected '{token}' where '{self._peek() or 'the end'}' stands")
 
     def _attributes(self) -> tuple[bool, int]:
-        """`__attribute__((packed, aligned(4)))`: (packed, alignment or 0)."""
+        """Read `__attribute__((packed, aligned(4)))`; return (packed, alignment or 0)."""
         packed, aligned = False, 0
         while self._take("__attribute__"):
             depth = 0
@@ -240,7 +315,7 @@ class _Reader:
     # --- types
 
     def _specifier(self) -> tuple[ValueType, bool]:
-        """The type before declarators, and whether it is a bare definition."""
+        """Read the type before declarators; return it, and whether it was defined here."""
         while self._peek() in _QUALIFIERS:
             self._at += 1
         word = self._peek()
@@ -262,6 +337,9 @@ class _Reader:
         return found, False
 
     def _tagged(self, kind: str) -> tuple[ValueType, bool]:
+        """Read what follows struct, union or enum; return the type, and whether it was defined
+        here.
+        """
         packed, _ = self._attributes()
         name = ""
         if self._peek() not in ("{", ""):
@@ -284,7 +362,9 @@ class _Reader:
         return made, True
 
     def _enumeration(self, name: str) -> ValueType:
-        members, value = dict[int, str](), 0
+        """Read the enumerators; return the type."""
+        members = dict[int, str]()
+        value = 0
         while not self._take("}"):
             member = self._peek()
             self._at += 1
@@ -298,13 +378,15 @@ class _Reader:
             if not self._take(","):
                 self._expect("}")
                 break
-        low, high = min(members, default=0), max(members, default=0)
+        low = min(members, default=0)
+        high = max(members, default=0)
         wide = high >= 1 << 32 or low < -(1 << 31)
         made = types.Enumeration(name, 64 if wide else 32, low < 0, members)
         self._out.enumerators |= dict.fromkeys(members.values(), made)
         return made
 
     def _structure(self, kind: str, label: str, packed: bool) -> ValueType:
+        """Read the members of a structure or union; return the type."""
         parts: list[tuple[str, ValueType, int | None]] = []
         while not self._take("}"):
             if not self._peek():
@@ -321,7 +403,7 @@ class _Reader:
         return placed(kind, label, parts, self._bits, packed or behind, aligned)
 
     def _declarators(self, base: ValueType) -> list[tuple[str, ValueType, int | None]]:
-        """`*a, b[4], c : 3`: (name, type, bits of a bit field)."""
+        """Read `*a, b[4], c : 3`; return (name, type, bits of a bit field or None) of each."""
         out: list[tuple[str, ValueType, int | None]] = []
         while self._peek() not in (";", ""):
             kind = base
@@ -358,7 +440,7 @@ class _Reader:
         return out
 
     def _function(self) -> tuple[str, ValueType]:
-        """`(*name)(...)`: a pointer to a function."""
+        """Read `(*name)(...)`; return the name, and the type of a pointer to a function."""
         name, depth = "", 0
         while self._peek() not in (";", ","):
             token = self._peek()
@@ -374,7 +456,7 @@ class _Reader:
 
 
 def _normal(words: Sequence[str]) -> str:
-    """C's integer types with their words in one order."""
+    """Return C's name of an integer type, its words in one order."""
     if len(words) == 1:
         return words[0]
     unsigned = "unsigned " if "unsigned" in words else ""
@@ -389,9 +471,15 @@ def _normal(words: Sequence[str]) -> str:
     return unsigned + " ".join(rest)
 
 
-def placed(kind: str, label: str, parts: Sequence[tuple[str, ValueType, int | None]], bits: int, packed: bool,
-           aligned: int) -> types.Structure:
-    """A structure or union with its members where C puts them.
+def placed(
+    kind: str,
+    label: str,
+    parts: Sequence[tuple[str, ValueType, int | None]],
+    bits: int,
+    packed: bool,
+    aligned: int,
+) -> types.Structure:
+    """Return a structure or union with its members where C puts them.
 
     Args:
         kind: "struct" or "union".
@@ -401,7 +489,10 @@ def placed(kind: str, label: str, parts: Sequence[tuple[str, ValueType, int | No
         packed: there is no padding.
         aligned: the least alignment that is asked for, or 0.
     """
-    fields, at, size, most = list[types.Field](), 0, 0, max(aligned, 1)
+    fields = list[types.Field]()
+    at = 0
+    size = 0
+    most = max(aligned, 1)
     bit = 0
     for name, type, width in parts:
         unit = layout.held(type, bits // 8)
@@ -430,7 +521,7 @@ def placed(kind: str, label: str, parts: Sequence[tuple[str, ValueType, int | No
 
 
 def alignment(type: ValueType, bits: int) -> int:
-    """C's alignment of a type."""
+    """Return C's alignment of a type in bytes. bits: of an address."""
     if isinstance(type, types.Array):
         return alignment(type.element, bits)
     if isinstance(type, types.String):

@@ -9,33 +9,99 @@ from .scanner import Scanner
 from .tree import Expression, TypeName
 
 #: operators by rank, the weakest first
-_RANKS: Final = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<=", ">=", "<", ">"), ("<<", ">>"),
-                 ("+", "-"), ("*", "/", "%"))
+_RANKS: Final = (
+    ("||",),
+    ("&&",),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("==", "!="),
+    ("<=", ">=", "<", ">"),
+    ("<<", ">>"),
+    ("+", "-"),
+    ("*", "/", "%"),
+)
 _RANK: Final = {operator: rank for rank, group in enumerate(_RANKS) for operator in group}
 _OPERATORS: Final = sorted(_RANK, key=len, reverse=True)
 #: what looks like an operator and is none: assignments, increments, arrows
 _OTHERS: Final = ("<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--", "->")
 COMPOUND: Final = ("<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=")
 _BUILTINS: Final = frozenset({"args", "ctx", "kstack", "nsecs", "pid", "tid", "ustack"})
-PLAIN_TYPES: Final = frozenset({
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "string", "void", "buffer",
-    "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "char", "short", "int",
-    "long", "size_t", "ssize_t", "uintptr_t", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64",
-    "min_t", "max_t", "sum_t", "avg_t", "count_t", "stats_t", "umin_t", "umax_t", "usum_t", "uavg_t", "ustats_t",
-    "inet", "timestamp", "username_t", "ksym_t", "usym_t", "kstack_t", "ustack_t", "macaddr_t", "cgroup_path_t",
-    "unsigned", "signed", "float", "double"})
+PLAIN_TYPES: Final = frozenset(
+    {
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "string",
+        "void",
+        "buffer",
+        "int8_t",
+        "int16_t",
+        "int32_t",
+        "int64_t",
+        "uint8_t",
+        "uint16_t",
+        "uint32_t",
+        "uint64_t",
+        "char",
+        "short",
+        "int",
+        "long",
+        "size_t",
+        "ssize_t",
+        "uintptr_t",
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+        "s8",
+        "s16",
+        "s32",
+        "s64",
+        "min_t",
+        "max_t",
+        "sum_t",
+        "avg_t",
+        "count_t",
+        "stats_t",
+        "umin_t",
+        "umax_t",
+        "usum_t",
+        "uavg_t",
+        "ustats_t",
+        "inet",
+        "timestamp",
+        "username_t",
+        "ksym_t",
+        "usym_t",
+        "kstack_t",
+        "ustack_t",
+        "macaddr_t",
+        "cgroup_path_t",
+        "unsigned",
+        "signed",
+        "float",
+        "double",
+    }
+)
 
 
 def is_builtin(name: str) -> bool:
-    """True for names that are never types."""
+    """Return True for names that are never types."""
     return name in _BUILTINS or (name.startswith(("arg", "sarg")) and name.lstrip("sarg").isdigit())
 
 
 class ExpressionParser(Scanner):
-    """Reads expressions."""
+    """The parser of expressions, which raises ScriptError where the text is wrong."""
 
     def expression(self) -> Expression:
-        """Read one: the weakest operator is `?:`."""
+        """Read an expression; its weakest operator is `?:`."""
         start = self.beyond(self.at)
         condition = self._binary(0, self.unary())
         return self._conditional(condition, start)
@@ -46,6 +112,8 @@ class ExpressionParser(Scanner):
         return self._conditional(self._binary(0, left), start)
 
     def _conditional(self, condition: Expression, start: int) -> Expression:
+        """Read `? b : c` behind a condition, if it stands there. start: where the condition begins.
+        """
         behind = self.at
         if not self.take("?"):
             self.at = behind
@@ -53,13 +121,16 @@ class ExpressionParser(Scanner):
         then = condition if self.text[self.beyond(self.at):][:1] == ":" else self.expression()
         self.expect(":")
         otherwise = self.expression()
-        return tree.Conditional(span=self.since(start), condition=condition, then=then, otherwise=otherwise)
+        return tree.Conditional(
+            span=self.since(start), condition=condition, then=then, otherwise=otherwise
+        )
 
     def _start(self, node: tree.Node) -> int:
+        """Return the offset in the text where a node begins."""
         return self._starts[node.span.line - 1] + node.span.column - 1
 
     def _operator(self) -> str:
-        """The binary operator that stands here, not passed; "" for none."""
+        """Return the binary operator that stands here, without passing it; "": there is none."""
         at = self.beyond(self.at)
         if self.text.startswith(_OTHERS, at):
             return ""
@@ -69,6 +140,7 @@ class ExpressionParser(Scanner):
         return operator
 
     def _binary(self, least: int, left: Expression) -> Expression:
+        """Read operators of rank `least` and above, and their operands, behind an operand."""
         start = self._start(left)
         while (operator := self._operator()) and _RANK[operator] >= least:
             self.at = self.beyond(self.at) + len(operator)
@@ -92,7 +164,9 @@ class ExpressionParser(Scanner):
                 raise self.fail("address-of operator (&) can only be used on a map or variable")
             name = self.sigil()
             kind = tree.Variable if name[0] == "$" else tree.MapName
-            return tree.Unary(span=self.since(start), operator="&", operand=kind(span=self.since(here), name=name))
+            return tree.Unary(
+                span=self.since(start), operator="&", operand=kind(span=self.since(here), name=name)
+            )
         for operator in ("*", "!", "~", "-"):
             if self.peek() == operator and not (operator == "!" and self.peek(1) == "="):
                 self.at += 1
@@ -101,6 +175,7 @@ class ExpressionParser(Scanner):
         return self.postfix(self.primary())
 
     def _countable(self, operand: Expression) -> None:
+        """Check that `++` or `--` has a variable or a map. Raises ScriptError."""
         if not isinstance(operand, tree.Variable | tree.MapName | tree.MapAccess):
             raise self.fail("increment/decrement requires a variable or map", operand.span)
 
@@ -134,13 +209,15 @@ class ExpressionParser(Scanner):
                     raise self.fail("increment/decrement requires a variable or map",
                                     self.between(self.at, self.at + 2))
                 self.at += 2
-                operand = tree.Unary(span=self.since(start), operator=f"x{operator}", operand=operand)
+                operand = tree.Unary(
+                    span=self.since(start), operator=f"x{operator}", operand=operand
+                )
             else:
                 self.at = behind
                 return operand
 
     def word_digits(self) -> int:
-        """Pass decimal digits: a tuple's index."""
+        """Pass decimal digits; return the number: a tuple's index."""
         start = self.at
         while self.peek().isdigit():
             self.at += 1
@@ -180,6 +257,7 @@ class ExpressionParser(Scanner):
         return tree.Name(span=span, name=word)
 
     def _keyword(self, word: str, start: int) -> Expression:
+        """Read an expression that begins with a keyword. start: where it begins."""
         if word == "if":
             return self._if(start)
         if word == "comptime":
@@ -207,6 +285,7 @@ class ExpressionParser(Scanner):
         return self.unary()
 
     def _if(self, start: int) -> Expression:
+        """Read what follows `if`. start: where it begins."""
         condition = self.condition()
         then = self.block(True)
         behind = self.at
@@ -221,7 +300,9 @@ class ExpressionParser(Scanner):
                 raise self.fail("expected '{' or 'if' after 'else'")
         else:
             self.at = behind
-        return tree.Conditional(span=self.since(start), condition=condition, then=then, otherwise=otherwise)
+        return tree.Conditional(
+            span=self.since(start), condition=condition, then=then, otherwise=otherwise
+        )
 
     def map(self) -> Expression:
         """Read a map, or an entry of one."""
@@ -241,6 +322,7 @@ class ExpressionParser(Scanner):
         return tree.MapAccess(span=span, map=whole, key=key)
 
     def _dollar(self) -> Expression:
+        """Read a variable, a positional parameter, or their count."""
         start = self.at
         if self.peek(1) == "#":
             self.at += 2
@@ -249,12 +331,16 @@ class ExpressionParser(Scanner):
             self.at += 1
             number = self.word_digits()
             if not 1 <= number < 1 << 63:
-                raise self.fail(f"param ${number} is out of integer range [1, {(1 << 63) - 1}]", self.since(start))
+                raise self.fail(
+                    f"param ${number} is out of integer range [1, {(1 << 63) - 1}]",
+                    self.since(start),
+                )
             return tree.Parameter(span=self.since(start), number=number)
         name = self.sigil()
         return tree.Variable(span=self.since(start), name=name)
 
     def _call(self, name: str, start: int) -> Expression:
+        """Read a call's arguments. start: where the name begins."""
         self.expect("(")
         arguments: list[Expression] = []
         if not self.take(")"):
@@ -265,6 +351,7 @@ class ExpressionParser(Scanner):
         return tree.Call(span=self.since(start), name=name, arguments=arguments)
 
     def _argument(self) -> Expression:
+        """Read an argument: an expression, or `typeof(...)`."""
         start = self.beyond(self.at)
         if self.word_ahead() == "typeof":
             of = self.type_or_expression()
@@ -274,6 +361,7 @@ class ExpressionParser(Scanner):
     # --- what stands in parentheses
 
     def _parentheses(self) -> Expression:
+        """Read what begins with a parenthesis: a tuple, a record, a cast, or an expression."""
         start = self.at
         self.at += 1
         if self.take(")"):
@@ -281,6 +369,7 @@ class ExpressionParser(Scanner):
         return self._record(start) or self._cast(start) or self._group(start)
 
     def _record(self, start: int) -> Expression | None:
+        """Read a record, `(name=value, ...)`; None, and nothing is read: it is none."""
         at = self.beyond(self.at)
         word = self.word_at(at)
         behind = self.beyond(at + len(word))
@@ -294,7 +383,9 @@ class ExpressionParser(Scanner):
             self.expect("=")
             value = self.expression()
             if name in dict(fields):
-                raise self.fail(f"Named argument list already contains name: {name}", self.since(here))
+                raise self.fail(
+                    f"Named argument list already contains name: {name}", self.since(here)
+                )
             fields.append((name, value))
             if not self.take(","):
                 break
@@ -302,6 +393,7 @@ class ExpressionParser(Scanner):
         return tree.Record(span=self.since(start), fields=fields)
 
     def _cast(self, start: int) -> Expression | None:
+        """Read a cast, `(type)operand`; None, and nothing is read: it is none."""
         behind = self.at
         type_name = self._type_before(")")
         if type_name is None:
@@ -317,6 +409,7 @@ class ExpressionParser(Scanner):
         return tree.Cast(span=span, type=type_name, operand=operand)
 
     def _group(self, start: int) -> Expression:
+        """Read an expression in parentheses, or a tuple."""
         first = self.expression()
         if not self.take(","):
             self.expect(")")
@@ -340,7 +433,8 @@ class ExpressionParser(Scanner):
         elif name in ("unsigned", "signed", "long"):
             while self.word_ahead() in ("long", "int", "char", "short", "unsigned"):
                 name += " " + self.identifier("expected type name")
-        pointers, sizes = 0, list[int | None]()
+        pointers = 0
+        sizes = list[int | None]()
         while True:
             behind = self.at
             if self.take("*"):
@@ -353,15 +447,23 @@ class ExpressionParser(Scanner):
                     self.expect("]")
             else:
                 self.at = behind
-                return TypeName(span=self.since(start), name=name, pointers=pointers, sizes=tuple(sizes))
+                return TypeName(
+                    span=self.since(start), name=name, pointers=pointers, sizes=tuple(sizes)
+                )
 
     def _type_before(self, ends: str) -> TypeName | None:
-        """Read a type that one of some characters follows; None, and nothing is read: something else stands there."""
+        """Read a type that one of some characters follows; None, and nothing is read: something
+        else stands there.
+        """
         behind = self.at
         word = self.word_ahead()
         if word == "typeof":
             return self.type_or_expression()
-        if not word or is_builtin(word) or word in ("sizeof", "offsetof", "typeinfo", "comptime", "if"):
+        if (
+            not word
+            or is_builtin(word)
+            or word in ("sizeof", "offsetof", "typeinfo", "comptime", "if")
+        ):
             return None
         failures = len(self.found.messages)
         try:
@@ -388,7 +490,9 @@ class ExpressionParser(Scanner):
             return inner
         behind = self.at
         name = self._type_before(";,=){}")
-        if name is not None and (name.name in PLAIN_TYPES or " " in name.name or name.pointers or name.sizes):
+        if name is not None and (
+            name.name in PLAIN_TYPES or " " in name.name or name.pointers or name.sizes
+        ):
             return name
         self.at = behind
         expression = self.expression()

@@ -37,20 +37,36 @@ class Parameters:
     asked: dict[str, tuple[object, str]] = field(factory=dict)
 
     def text(self, number: int) -> str | None:
-        """A positional parameter's text; None: it was not given."""
+        """Return a positional parameter's text; None: it was not given. number: from 1."""
         return self.positional[number - 1] if number <= len(self.positional) else None
 
 
-def fold(script: tree.Script, parameters: Parameters, settings: Settings, found: Diagnostics) -> tree.Script:
-    """The script with literals in place of parameters, of settings and of arithmetic on literals."""
+def fold(
+    script: tree.Script, parameters: Parameters, settings: Settings, found: Diagnostics
+) -> tree.Script:
+    """Return a script with literals in place of parameters, settings, and arithmetic on literals.
+
+    Args:
+        script: the tree.
+        parameters: what was given behind the script.
+        settings: the script's.
+        found: where errors and warnings go.
+    """
     folder = _Folder(parameters, settings, found)
-    probes = [evolve(probe, predicate=folder.fold(probe.predicate), body=folder.fold(probe.body),
-                     points=[folder.point(point) for point in probe.points]) for probe in script.probes]
+    probes = [
+        evolve(
+            probe,
+            predicate=folder.fold(probe.predicate),
+            body=folder.fold(probe.body),
+            points=[folder.point(point) for point in probe.points],
+        )
+        for probe in script.probes
+    ]
     return evolve(script, probes=probes)
 
 
 def number_of(text: str) -> int | None:
-    """The number that a parameter's text is, or None."""
+    """Return the number that a parameter's text is; None: it is none."""
     sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
     value = integer(digits) if digits else ""
     return sign * value if isinstance(value, int) else None
@@ -58,19 +74,27 @@ def number_of(text: str) -> int | None:
 
 @define
 class _Folder:
+    """The folding of one script.
+
+    Attributes:
+        parameters: what was given behind the script.
+        settings: the script's.
+        found: where errors and warnings go.
+    """
+
     parameters: Parameters
     settings: Settings
     found: Diagnostics
 
     def point(self, point: tree.AttachPoint) -> tree.AttachPoint:
-        """An attach point with its `$1` replaced."""
+        """Return an attach point with its `$1` and the like replaced."""
         text = point.text
         for number in range(len(self.parameters.positional), 0, -1):
             text = text.replace(f"${number}", self.parameters.positional[number - 1])
         return evolve(point, text=text)
 
     def fold(self, value: Any) -> Any:
-        """A node, or a list of nodes, with its literals folded from the leaves up."""
+        """Return a node, or a list of nodes, folded from the leaves up."""
         if isinstance(value, (list, tuple)):
             return type(value)(self.fold(one) for one in value)
         if not isinstance(value, Node):
@@ -81,7 +105,11 @@ class _Folder:
                 return folded
         if isinstance(value, tree.Parameter):
             return self._parameter(value)
-        changes = {f.name: self.fold(getattr(value, f.name)) for f in attrs.fields(type(value)) if f.name != "span"}
+        changes = {
+            f.name: self.fold(getattr(value, f.name))
+            for f in attrs.fields(type(value))
+            if f.name != "span"
+        }
         made = evolve(value, **changes) if changes else value
         rule = _RULES.get(type(made))
         return made if rule is None else rule(self, made)
@@ -89,12 +117,15 @@ class _Folder:
     # --- parameters
 
     def _parameter(self, value: tree.Parameter) -> Expression:
+        """Return the literal of a positional parameter."""
         if value.number == 0:
             count = len(self.parameters.positional)
             return tree.Number(span=value.span, value=count)
         text = self.parameters.text(value.number)
         if text is None:
-            self.found.warn(f"Positional parameter ${value.number} is empty or not provided.", value.span)
+            self.found.warn(
+                f"Positional parameter ${value.number} is empty or not provided.", value.span
+            )
             return tree.Number(span=value.span, value=0)
         number = number_of(text)
         if number is None:
@@ -102,17 +133,21 @@ class _Folder:
         return tree.Number(span=value.span, value=number)
 
     def _string(self, call: tree.Call) -> Expression | None:
-        """`str($1)` and `str($1 + 2)` are literals."""
+        """Return the literal that `str($1)` or `str($1 + 2)` is; None: it is none."""
         of, skip = call.arguments[0], 0
         if isinstance(of, tree.Binary) and of.operator == "+":
-            parts = (of.left, of.right) if isinstance(of.left, tree.Parameter) else (of.right, of.left)
+            parts = (
+                (of.left, of.right) if isinstance(of.left, tree.Parameter) else (of.right, of.left)
+            )
             if isinstance(parts[0], tree.Parameter) and isinstance(parts[1], tree.Number):
                 of, skip = parts[0], parts[1].value
         if not isinstance(of, tree.Parameter) or of.number == 0:
             return None
         text = (self.parameters.text(of.number) or "").encode("utf-8", "surrogateescape")
         if skip > len(text):
-            self.found.error(f"cannot use offset that exceeds string size ({skip} > {len(text)})", call.span)
+            self.found.error(
+                f"cannot use offset that exceeds string size ({skip} > {len(text)})", call.span
+            )
             skip = 0
         text = text[skip:]
         size = call.arguments[1] if len(call.arguments) > 1 else None
@@ -121,17 +156,24 @@ class _Folder:
         return tree.Text(span=call.span, value=text)
 
     def _option(self, call: tree.Call) -> Expression:
-        """`getopt(name, default, description)`."""
+        """Return the literal of `getopt(name, default, description)`."""
         texts = [argument for argument in call.arguments if isinstance(argument, tree.Text)]
         if not call.arguments or not isinstance(call.arguments[0], tree.Text):
             self.found.error("First argument to 'getopt' must be a string literal", call.span)
             return call
         name = call.arguments[0].value.decode("utf-8", "replace")
-        default = call.arguments[1] if len(call.arguments) > 1 else tree.Truth(span=call.span, value=False)
+        default = (
+            call.arguments[1]
+            if len(call.arguments) > 1
+            else tree.Truth(span=call.span, value=False)
+        )
         about = texts[-1].value.decode("utf-8", "replace") if len(call.arguments) == 3 else ""
         if not isinstance(default, tree.Number | tree.Text | tree.Truth):
-            self.found.error("Second argument to 'getopt' must be a string literal, integer literal, or a boolean "
-                             "literal.", default.span)
+            self.found.error(
+                "Second argument to 'getopt' must be a string literal, integer literal, or a "
+                "boolean literal.",
+                default.span,
+            )
             return call
         self.parameters.asked[name] = (default.value, about)
         given = self.parameters.named.get(name)
@@ -142,12 +184,16 @@ class _Folder:
                 return tree.Truth(span=call.span, value=True)
             if str(given).lower() in ("false", "0", "off", "no"):
                 return tree.Truth(span=call.span, value=False)
-            self.found.error(f"program command line option --{name} invalid boolean (value: {given})", None)
+            self.found.error(
+                f"program command line option --{name} invalid boolean (value: {given})", None
+            )
         elif isinstance(default, tree.Number):
             number = number_of(str(given))
             if number is not None:
                 return tree.Number(span=call.span, value=number)
-            self.found.error(f"program command line option --{name} invalid integer (value: {given})", None)
+            self.found.error(
+                f"program command line option --{name} invalid integer (value: {given})", None
+            )
         elif given is True:
             self.found.error(f"Named parameter '{name}' needs a value: --{name}=...", call.span)
         else:
@@ -157,20 +203,23 @@ class _Folder:
     # --- literals
 
     def _call(self, value: tree.Call) -> Expression:
+        """Fold a call: `config()` or `getopt()`."""
         if value.name in _CONFIG and not value.arguments:
             return self._config(value)
         return self._option(value) if value.name == "getopt" else value
 
     def _name(self, value: tree.Name) -> Expression:
+        """Fold a name: `config`."""
         return self._config(value) if value.name in _CONFIG else value
 
     def _config(self, value: Expression) -> Expression:
-        """`config()`: a record of the settings."""
+        """Return `config()`: a record of the settings."""
         fields = [(name, self._literal(getattr(self.settings, name), value)) for name in NAMES]
         return tree.Record(span=value.span, fields=fields)
 
     @staticmethod
     def _literal(value: bool | int | str, at: Expression) -> Expression:
+        """Return a value as a literal at the place of a node."""
         if isinstance(value, bool):
             return tree.Truth(span=at.span, value=value)
         if isinstance(value, int):
@@ -178,13 +227,16 @@ class _Folder:
         return tree.Text(span=at.span, value=value.encode("utf-8", "surrogateescape"))
 
     def _field(self, value: tree.FieldAccess) -> Expression:
-        """A member of a record of literals."""
+        """Fold a member of a record of literals."""
         parts = dict(value.of.fields) if isinstance(value.of, tree.Record) else {}
-        if value.name not in parts or not all(isinstance(part, _LITERALS) for part in parts.values()):
+        if value.name not in parts or not all(
+            isinstance(part, _LITERALS) for part in parts.values()
+        ):
             return value
         return evolve(parts[value.name], span=value.span)
 
     def _unary(self, value: tree.Unary) -> Expression:
+        """Fold an operator with one operand."""
         of = value.operand
         if isinstance(of, tree.Truth) and value.operator == "!":
             return tree.Truth(span=value.span, value=not of.value)
@@ -200,20 +252,28 @@ class _Folder:
         return value
 
     def _number(self, at: Expression, value: int) -> Expression:
+        """Return a number as a literal; note an error where it has more than 64 bits."""
         if not _LEAST <= value <= _MOST:
             self.found.error(_FLOW, at.span)
             value = 0
         return tree.Number(span=at.span, value=value)
 
     def _binary(self, value: tree.Binary) -> Expression:
+        """Fold an operator with two operands."""
         a, b = value.left, value.right
         if value.operator in ("&&", "||"):
             return self._logical(value, a, b)
         if isinstance(a, tree.Text) and isinstance(b, tree.Text) and value.operator in ("==", "!="):
             same = a.value.partition(b"\0")[0] == b.value.partition(b"\0")[0]
             return tree.Truth(span=value.span, value=same == (value.operator == "=="))
-        if isinstance(a, tree.Truth) and isinstance(b, tree.Truth) and value.operator in ("==", "!="):
-            return tree.Truth(span=value.span, value=(a.value == b.value) == (value.operator == "=="))
+        if (
+            isinstance(a, tree.Truth)
+            and isinstance(b, tree.Truth)
+            and value.operator in ("==", "!=")
+        ):
+            return tree.Truth(
+                span=value.span, value=(a.value == b.value) == (value.operator == "==")
+            )
         if not isinstance(a, tree.Number) or not isinstance(b, tree.Number):
             return value
         compare = _COMPARISONS.get(value.operator)
@@ -229,23 +289,29 @@ class _Folder:
         return self._number(value, result)
 
     def _logical(self, value: tree.Binary, a: Expression, b: Expression) -> Expression:
-        known = [bool(one.value) if isinstance(one, tree.Number | tree.Truth) else None for one in (a, b)]
+        """Fold `&&` or `||` of two literals."""
+        known = [
+            bool(one.value) if isinstance(one, tree.Number | tree.Truth) else None for one in (a, b)
+        ]
         if None in known:
             return value
         both = all(known) if value.operator == "&&" else any(known)
         return tree.Truth(span=value.span, value=both)
 
     def _index(self, value: tree.Index) -> Expression:
+        """Fold an index of a literal string."""
         if isinstance(value.of, tree.Text) and isinstance(value.index, tree.Number):
             text = value.of.value + b"\0"
             if 0 <= value.index.value < len(text):
                 return tree.Number(span=value.span, value=text[value.index.value])
-            self.found.error(f"the index {value.index.value} is out of bounds for array of size {len(text)}",
-                             value.span)
+            self.found.error(
+                f"the index {value.index.value} is out of bounds for array of size {len(text)}",
+                value.span,
+            )
         return value
 
     def _conditional(self, value: tree.Conditional) -> Expression:
-        """A branch whose condition is known at compile time."""
+        """Return the branch that is taken, where the condition is known at compile time."""
         known = value.condition
         if not isinstance(known, tree.Number | tree.Truth):
             return value
@@ -253,20 +319,37 @@ class _Folder:
         return chosen if chosen is not None else tree.Block(span=value.span, statements=[])
 
     def _compile_time(self, value: tree.CompileTime) -> Expression:
+        """Return the operand of comptime, where it is a literal."""
         known = isinstance(value.operand, tree.Number | tree.Truth | tree.Text)
         return value.operand if known else value
 
 
 def _quotient(a: int, b: int) -> int:
+    """Return a quotient, truncated toward zero."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
 _COMPARISONS: Final[dict[str, Callable[[int, int], bool]]] = {
-    "==": int.__eq__, "!=": int.__ne__, "<": int.__lt__, "<=": int.__le__, ">": int.__gt__, ">=": int.__ge__}
+    "==": int.__eq__,
+    "!=": int.__ne__,
+    "<": int.__lt__,
+    "<=": int.__le__,
+    ">": int.__gt__,
+    ">=": int.__ge__,
+}
 _ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
-    "+": int.__add__, "-": int.__sub__, "*": int.__mul__, "&": int.__and__, "|": int.__or__, "^": int.__xor__,
-    "<<": int.__lshift__, ">>": int.__rshift__, "/": _quotient, "%": lambda a, b: a - _quotient(a, b) * b}
+    "+": int.__add__,
+    "-": int.__sub__,
+    "*": int.__mul__,
+    "&": int.__and__,
+    "|": int.__or__,
+    "^": int.__xor__,
+    "<<": int.__lshift__,
+    ">>": int.__rshift__,
+    "/": _quotient,
+    "%": lambda a, b: a - _quotient(a, b) * b,
+}
 _RULES: Final[dict[type, Callable[..., Expression]]] = {
     tree.Call: _Folder._call, tree.Name: _Folder._name, tree.FieldAccess: _Folder._field,
     tree.Unary: _Folder._unary, tree.Binary: _Folder._binary, tree.Index: _Folder._index,

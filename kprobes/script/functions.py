@@ -1,6 +1,7 @@
-"""Code for builtins and functions.
+"""Code for builtins and functions; `g` writes the program, and `node` is the call or the name.
 
-A function gives a number (`number`), a value in memory (`store`), or is called for its effect (`effect`).
+A function gives a number in r0 (`number`), a value in memory (`store`), or is called for its effect
+(`effect`).
 """
 
 from __future__ import annotations
@@ -26,21 +27,30 @@ _ENOENT: Final = -2
 _TICK: Final = 4_000_000
 #: where bpftrace's own library has the errorf() of assert()
 _ASSERTED: Final = ("stdlib/base.bt", 6, 5, 37)
-_U64, _I64 = Integer(64, False), Integer(64, True)
+_U64 = Integer(64, False)
+_I64 = Integer(64, True)
 
 
 def _arguments(node: tree.Name | tree.Call) -> list[tree.Expression]:
+    """Return the arguments of a call; a name has none."""
     return node.arguments if isinstance(node, tree.Call) else []
 
 
 def _word(node: tree.Name | tree.Call) -> str:
+    """Return the name of a builtin or function, without `__builtin_`."""
     return node.name.removeprefix("__builtin_")
 
 
 # --- for the effect
 
 def effect(g: BlockWriter, node: tree.Call | tree.Name, used: bool) -> None:
-    """Write a call for what it does. used: see BlockWriter.effect."""
+    """Write a call for what it does.
+
+    Args:
+        g: writes the program.
+        node: the call.
+        used: its value counts as used: deleting what is not there is no reason to warn.
+    """
     word = _word(node)
     rule = _EFFECTS.get(word)
     if rule is not None:
@@ -59,8 +69,10 @@ def effect(g: BlockWriter, node: tree.Call | tree.Name, used: bool) -> None:
         g.place(node)
 
 
-def _values(g: BlockWriter, arguments: Sequence[tree.Expression]) -> list[tuple[tree.Expression, ValueType]]:
-    """Values with the types that they are sent as."""
+def _values(
+    g: BlockWriter, arguments: Sequence[tree.Expression]
+) -> list[tuple[tree.Expression, ValueType]]:
+    """Return expressions with the types that they are sent to Python as."""
     out = list[tuple[tree.Expression, ValueType]]()
     for argument in arguments:
         kind = g.type(argument)
@@ -71,6 +83,7 @@ def _values(g: BlockWriter, arguments: Sequence[tree.Expression]) -> list[tuple[
 
 
 def _format(g: BlockWriter, node: tree.Call) -> None:
+    """Write printf() and its like."""
     text = node.arguments[0]
     assert isinstance(text, tree.Text)
     g.act(node.name, node.span, _values(g, node.arguments[1:]),
@@ -78,6 +91,7 @@ def _format(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _print(g: BlockWriter, node: tree.Call) -> None:
+    """Write print()."""
     first = node.arguments[0]
     if isinstance(first, tree.MapName):
         numbers = [one.value for one in node.arguments[1:] if isinstance(one, tree.Number)]
@@ -96,32 +110,48 @@ def _print(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _of_map(g: BlockWriter, node: tree.Call) -> None:
+    """Write clear() or zero()."""
     first = node.arguments[0]
     assert isinstance(first, tree.MapName)
     g.act(node.name, node.span, map=first.name)
 
 
 def _exit(g: BlockWriter, node: tree.Call | tree.Name) -> None:
-    values: list[tuple[tree.Expression, ValueType]] = [(argument, _I64) for argument in _arguments(node)]
+    """Write exit()."""
+    values: list[tuple[tree.Expression, ValueType]] = [
+        (argument, _I64) for argument in _arguments(node)
+    ]
     g.act("exit", node.span, values)
     g.wake()
     g.asm.jump(g.end)
 
 
 def _time(g: BlockWriter, node: tree.Call | tree.Name) -> None:
+    """Write time()."""
     given = _arguments(node)
-    text = given[0].value.decode("utf-8", "surrogateescape") if given and isinstance(given[0], tree.Text) \
+    text = (
+        given[0].value.decode("utf-8", "surrogateescape")
+        if given and isinstance(given[0], tree.Text)
         else "%H:%M:%S\n"
+    )
     g.act("time", node.span, format=text)
 
 
 def _assert(g: BlockWriter, node: tree.Call) -> None:
-    wrong, done = g.asm.label(), g.asm.label()
+    """Write assert()."""
+    wrong = g.asm.label()
+    done = g.asm.label()
     g.jump_unless(node.arguments[0], wrong)
     g.asm.jump(done)
     g.asm.place(wrong)
-    g.act("errorf", node.span, _values(g, node.arguments[1:]), format="assert failed: %s", expanded=node.expanded,
-          library=_ASSERTED)
+    g.act(
+        "errorf",
+        node.span,
+        _values(g, node.arguments[1:]),
+        format="assert failed: %s",
+        expanded=node.expanded,
+        library=_ASSERTED,
+    )
     one = tree.Number(span=node.span, value=1)
     g.typing.of[one] = _I64
     g.act("exit", node.span, [(one, _I64)])
@@ -131,6 +161,7 @@ def _assert(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _override(g: BlockWriter, node: tree.Call) -> None:
+    """Write override()."""
     g.number(node.arguments[0])
     g.asm.move(2, 0)
     g.asm.move(1, _CONTEXT)
@@ -138,13 +169,20 @@ def _override(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _ignore(g: BlockWriter, node: tree.Call) -> None:
-    """Do nothing: it was settled at compile time."""
+    """Write nothing: the call was checked at compile time."""
 
 
 _EFFECTS: Final[dict[str, Callable[..., None]]] = {
-    **dict.fromkeys(("printf", "errorf", "warnf", "cat", "system"), _format), "print": _print, "clear": _of_map,
-    "zero": _of_map, "exit": _exit, "time": _time, "assert": _assert, "override": _override,
-    **dict.fromkeys(("static_assert", "assert_str", "fail"), _ignore)}
+    **dict.fromkeys(("printf", "errorf", "warnf", "cat", "system"), _format),
+    "print": _print,
+    "clear": _of_map,
+    "zero": _of_map,
+    "exit": _exit,
+    "time": _time,
+    "assert": _assert,
+    "override": _override,
+    **dict.fromkeys(("static_assert", "assert_str", "fail"), _ignore),
+}
 
 
 # --- numbers
@@ -176,7 +214,7 @@ def number(g: BlockWriter, node: tree.Name | tree.Call) -> None:
 
 
 def _marker_argument(g: BlockWriter, number: int) -> None:
-    """`argN` of a USDT marker: r0; 0 where the marker has fewer."""
+    """Load `argN` of a USDT marker into r0; 0 where the marker has fewer."""
     source = g.probe.operands.get(number)
     if source is None:
         g.asm.set(0, 0)
@@ -196,20 +234,22 @@ def _marker_argument(g: BlockWriter, number: int) -> None:
 
 
 def _source(g: BlockWriter, name: str) -> ArgumentSource:
-    """The place of a named argument."""
+    """Return where a named argument is. Raises ProgramError where it is not known."""
     source = g.probe.sources.get(name)
     if source is None:
-        raise ProgramError(f"args.{name} is nowhere at this place", hint="use arg0, arg1 ... or reg()")
+        raise ProgramError(
+            f"args.{name} is nowhere at this place", hint="use arg0, arg1 ... or reg()"
+        )
     return source
 
 
 def argument(g: BlockWriter, node: tree.FieldAccess) -> None:
-    """`args.name`: r0."""
+    """Load `args.name` into r0."""
     _argument_number(g, node.name, g.type(node))
 
 
 def _argument_number(g: BlockWriter, name: str, kind: ValueType) -> None:
-    """r0: a named argument that is a number."""
+    """Load a named argument that is a number into r0."""
     source = _source(g, name)
     if source.parts:
         size = layout.size_of(kind, g.world.bits // 8)
@@ -230,17 +270,17 @@ def _argument_number(g: BlockWriter, name: str, kind: ValueType) -> None:
 
 
 def argument_store(g: BlockWriter, node: tree.FieldAccess, area: Area) -> None:
-    """Put `args.name`, which is no number, into an area of its type."""
+    """Store `args.name`, which is no number, in an area of its type."""
     g.clear(area, layout.room_of(g.type(node)))
     _argument_bytes(g, _source(g, node.name), layout.held(g.type(node), g.world.bits // 8), area)
 
 
 def _argument_bytes(g: BlockWriter, source: ArgumentSource, size: int, area: Area) -> None:
-    """Put the bytes of a named argument into an area, as the guest would have them in memory.
+    """Store the bytes of a named argument in an area, as the guest would have them in memory.
 
     Args:
-        g: the generator.
-        source: its place.
+        g: writes the program.
+        source: where the argument is.
         size: its bytes.
         area: where to.
     """
@@ -265,12 +305,14 @@ def _argument_bytes(g: BlockWriter, source: ArgumentSource, size: int, area: Are
 
 
 def _result(g: BlockWriter, node: tree.Name) -> None:
+    """Load `retval` into r0."""
     g.asm.load(0, _CONTEXT, 8 * RESULT, 8)
     bits, signed = layout.width(g.type(node))
     g.asm.extend(0, bits, signed)
 
 
 def _pid(g: BlockWriter, node: tree.Name) -> None:
+    """Load `pid`, `tid` or `curtask` into r0."""
     g.asm.call("get_current_pid_tgid")
     if _word(node) in ("pid", "curtask"):
         g.asm.compute_with(">>", 0, 32)
@@ -279,18 +321,23 @@ def _pid(g: BlockWriter, node: tree.Name) -> None:
 
 
 def _helper(name: str) -> Callable[[BlockWriter, tree.Name], None]:
+    """Return what writes the call of a helper."""
+
     def write(g: BlockWriter, node: tree.Name) -> None:
         g.asm.call(name)
     return write
 
 
 def _constant(value: int) -> Callable[[BlockWriter, tree.Name], None]:
+    """Return what loads a constant into r0."""
+
     def write(g: BlockWriter, node: tree.Name) -> None:
         g.asm.set(0, value)
     return write
 
 
 def _elapsed(g: BlockWriter, node: tree.Name) -> None:
+    """Load the nanoseconds since the script began into r0."""
     g.asm.call("ktime_get_ns")
     g.point(1, Area(VARIABLES, 0))
     g.asm.load(1, 1, 0, 8)
@@ -298,19 +345,23 @@ def _elapsed(g: BlockWriter, node: tree.Name) -> None:
 
 
 def _jiffies(g: BlockWriter, node: tree.Name) -> None:
+    """Load the time in ticks into r0."""
     g.asm.call("ktime_get_ns")
     g.asm.compute_with("/", 0, _TICK)
 
 
 def _cpus(g: BlockWriter, node: tree.Name) -> None:
+    """Load the number of CPUs into r0."""
     g.asm.set(0, g.world.cpus)
 
 
 def _longest(g: BlockWriter, node: tree.Name) -> None:
+    """Load the length of strings into r0."""
     g.asm.set(0, g.settings.max_strlen)
 
 
 def _register(g: BlockWriter, node: tree.Call) -> None:
+    """Load a register into r0 (reg())."""
     name = node.arguments[0]
     assert isinstance(name, tree.Text)
     word = g.world.register(name.value.decode("utf-8", "replace"))
@@ -319,6 +370,7 @@ def _register(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _address(g: BlockWriter, node: tree.Call) -> None:
+    """Load the address of a symbol into r0 (kaddr(), uaddr())."""
     name = node.arguments[0]
     assert isinstance(name, tree.Text)
     found = g.world.symbol(name.value.decode("utf-8", "replace"))
@@ -327,6 +379,7 @@ def _address(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _length(g: BlockWriter, node: tree.Call) -> None:
+    """Load the number of a map's entries, or of a stack's, into r0 (len())."""
     first, asm = node.arguments[0], g.asm
     if not isinstance(first, tree.MapName):
         g.point(1, g.place(first))
@@ -334,9 +387,11 @@ def _length(g: BlockWriter, node: tree.Call) -> None:
         return
     facts = g.typing.maps[first.name]
     assert facts.key is not None
-    key, state = g.temporary(layout.room_of(facts.key)), g.storage.variable(16)
+    key = g.temporary(layout.room_of(facts.key))
+    state = g.storage.variable(16)
     g.clear(state, 16)
-    top, out = asm.label(), asm.label()
+    top = asm.label()
+    out = asm.label()
     asm.place(top)
     asm.call("may_loop")
     asm.jump_if_number("==", 0, 0, out)
@@ -358,6 +413,7 @@ def _length(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _has_key(g: BlockWriter, node: tree.Call) -> None:
+    """Load into r0 whether a map has a key (has_key())."""
     first = node.arguments[0]
     assert isinstance(first, tree.MapName)
     facts = g.typing.maps[first.name]
@@ -366,8 +422,9 @@ def _has_key(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _is_set(g: BlockWriter) -> None:
-    """r0: 1 where it is not 0. An address becomes a number on both ways."""
-    missing, done = g.asm.label(), g.asm.label()
+    """Replace r0, an address, by 1, or by 0 where it is 0."""
+    missing = g.asm.label()
+    done = g.asm.label()
     g.asm.jump_if_number("==", 0, 0, missing)
     g.asm.set(0, 1)
     g.asm.jump(done)
@@ -377,7 +434,7 @@ def _is_set(g: BlockWriter) -> None:
 
 
 def _delete(g: BlockWriter, node: tree.Call) -> None:
-    """r0: 1 where there was such a key."""
+    """Delete an entry; r0 is 1 where there was one (delete())."""
     asm, first = g.asm, node.arguments[0]
     if isinstance(first, tree.MapName) and len(node.arguments) == 1:
         flag = g.storage.scalars[first.name]
@@ -388,7 +445,8 @@ def _delete(g: BlockWriter, node: tree.Call) -> None:
         g.clear(flag, FLAG + layout.room_of(kind))
         return
     if isinstance(first, tree.MapAccess):
-        facts, key = g.facts(first), first.key
+        facts = g.facts(first)
+        key = first.key
     else:
         assert isinstance(first, tree.MapName)
         facts, key = g.typing.maps[first.name], node.arguments[1]
@@ -396,7 +454,8 @@ def _delete(g: BlockWriter, node: tree.Call) -> None:
     asm.map(1, g.storage.keyed[facts.name])
     g.point(2, area)
     asm.call("map_delete_elem")
-    missing, done = asm.label(), asm.label()
+    missing = asm.label()
+    done = asm.label()
     asm.jump_if_number("!=", 0, 0, missing)
     asm.set(0, 1)
     asm.jump(done)
@@ -406,11 +465,13 @@ def _delete(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _find(g: BlockWriter, node: tree.Call) -> None:
+    """Store a map's value in a variable; r0 is 1 where the map has the key (find())."""
     asm, (first, key, target) = g.asm, node.arguments
     assert isinstance(first, tree.MapName) and isinstance(target, tree.Variable)
     facts, slot = g.typing.maps[first.name], g.typing.slots[target]
     assert facts.value is not None and slot.type is not None
-    missing, done = asm.label(), asm.label()
+    missing = asm.label()
+    done = asm.label()
     g.lookup(facts, g.key(facts, key))
     asm.jump_if_number("==", 0, 0, missing)
     asm.move(_POINTER, 0)
@@ -430,6 +491,7 @@ def _find(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _swap(g: BlockWriter, node: tree.Call) -> None:
+    """Reverse the bytes of a number (bswap())."""
     g.number(node.arguments[0])
     bits, _ = layout.width(g.type(node))
     if bits > 8:
@@ -439,13 +501,16 @@ def _swap(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _same(g: BlockWriter, node: tree.Call) -> None:
+    """Compute the argument itself into r0 (kptr(), uptr())."""
     g.number(node.arguments[0])
 
 
 def _is_error(g: BlockWriter, node: tree.Call) -> None:
+    """Load into r0 whether a pointer is one of a kernel's errors (is_err())."""
     g.number(node.arguments[0])
     g.asm.extend(0, g.world.bits, True)
-    yes, done = g.asm.label(), g.asm.label()
+    yes = g.asm.label()
+    done = g.asm.label()
     g.asm.jump_if_number(">=", 0, -4095, yes)
     g.asm.set(0, 0)
     g.asm.jump(done)
@@ -455,28 +520,34 @@ def _is_error(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _place_of(g: BlockWriter, node: tree.Expression) -> tuple[Area, int]:
+    """Return where a string lies, and the bytes that its type has."""
     kind = g.type(node)
     assert isinstance(kind, types.String)
     return g.place(node), kind.size
 
 
 def _string_length(g: BlockWriter, node: tree.Call) -> None:
+    """Load the length of a string into r0 (strlen())."""
     texts.length(g, *_place_of(g, node.arguments[0]))
 
 
 def _capacity(g: BlockWriter, node: tree.Call) -> None:
+    """Load the bytes of a string's type into r0 (strcap())."""
     kind = g.type(node.arguments[0])
     assert isinstance(kind, types.String)
     g.asm.set(0, kind.size)
 
 
 def _position(g: BlockWriter, node: tree.Call) -> None:
+    """Load where one string is in another into r0 (strstr())."""
     texts.position(g, *_place_of(g, node.arguments[0]), *_place_of(g, node.arguments[1]))
 
 
 def _contains(g: BlockWriter, node: tree.Call) -> None:
+    """Load into r0 whether one string is in another (strcontains())."""
     _position(g, node)
-    yes, done = g.asm.label(), g.asm.label()
+    yes = g.asm.label()
+    done = g.asm.label()
     g.asm.jump_if_number("s>=", 0, 0, yes)
     g.asm.set(0, 0)
     g.asm.jump(done)
@@ -486,26 +557,60 @@ def _contains(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _begins(g: BlockWriter, node: tree.Call) -> None:
+    """Compare the beginnings of two strings (strncmp())."""
     most = node.arguments[2]
     assert isinstance(most, tree.Number)
     texts.differs(g, *_place_of(g, node.arguments[0]), *_place_of(g, node.arguments[1]), most.value)
 
 
 _NUMBERS: Final[dict[str, Callable[..., None]]] = {
-    "retval": _result, "pid": _pid, "tid": _pid, "curtask": _pid, "nsecs": _helper("ktime_get_ns"),
-    "elapsed": _elapsed, "cpu": _helper("get_smp_processor_id"), "rand": _helper("get_prandom_u32"),
-    "uid": _constant(0), "gid": _constant(0), "numaid": _constant(0), "usermode": _constant(1),
-    "cpid": _constant(0), "has_cpid": _constant(0), "jiffies": _jiffies, "ncpus": _cpus,
-    "default_str_length": _longest, "reg": _register, "kaddr": _address, "uaddr": _address, "len": _length,
-    "has_key": _has_key, "delete": _delete, "find": _find, "bswap": _swap, "kptr": _same, "uptr": _same,
-    "is_err": _is_error, "strlen": _string_length, "strcap": _capacity, "strstr": _position,
-    "strcontains": _contains, "strncmp": _begins}
+    "retval": _result,
+    "pid": _pid,
+    "tid": _pid,
+    "curtask": _pid,
+    "nsecs": _helper("ktime_get_ns"),
+    "elapsed": _elapsed,
+    "cpu": _helper("get_smp_processor_id"),
+    "rand": _helper("get_prandom_u32"),
+    "uid": _constant(0),
+    "gid": _constant(0),
+    "numaid": _constant(0),
+    "usermode": _constant(1),
+    "cpid": _constant(0),
+    "has_cpid": _constant(0),
+    "jiffies": _jiffies,
+    "ncpus": _cpus,
+    "default_str_length": _longest,
+    "reg": _register,
+    "kaddr": _address,
+    "uaddr": _address,
+    "len": _length,
+    "has_key": _has_key,
+    "delete": _delete,
+    "find": _find,
+    "bswap": _swap,
+    "kptr": _same,
+    "uptr": _same,
+    "is_err": _is_error,
+    "strlen": _string_length,
+    "strcap": _capacity,
+    "strstr": _position,
+    "strcontains": _contains,
+    "strncmp": _begins,
+}
 
 
 # --- values in memory
 
 def store(g: BlockWriter, node: tree.Name | tree.Call, kind: ValueType, area: Area) -> None:
-    """Put a builtin's or function's value into an area of a type."""
+    """Store a builtin's or function's value in an area.
+
+    Args:
+        g: writes the program.
+        node: the builtin or the call.
+        kind: the type that the area has.
+        area: where to.
+    """
     word = _word(node)
     own = g.type(node)
     if isinstance(node, tree.Name) and word in g.definitions.texts:
@@ -515,7 +620,9 @@ def store(g: BlockWriter, node: tree.Name | tree.Call, kind: ValueType, area: Ar
         return
     rule = _STORES.get(word)
     if rule is None:
-        raise ProgramError(f"{word} gives no value that can be kept", hint="use it where it is printed")
+        raise ProgramError(
+            f"{word} gives no value that can be kept", hint="use it where it is printed"
+        )
     if own == kind:
         rule(g, node, own, area)
     else:
@@ -525,7 +632,7 @@ def store(g: BlockWriter, node: tree.Name | tree.Call, kind: ValueType, area: Ar
 
 
 def _every_argument(g: BlockWriter, node: tree.Name, kind: types.Structure, area: Area) -> None:
-    """`args`: numbers and structures as the guest has them in memory."""
+    """Store `args`: numbers and structures as the guest has them in memory."""
     g.clear(area, layout.room_of(kind))
     for part in kind.fields:
         size = layout.held(part.type, g.world.bits // 8)
@@ -540,19 +647,25 @@ def _every_argument(g: BlockWriter, node: tree.Name, kind: types.Structure, area
 
 
 def _comm(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
+    """Store the task's name."""
     g.point(1, area)
     g.asm.set(2, 16)
     g.asm.call("get_current_comm")
 
 
 def _probe(g: BlockWriter, node: tree.Name, kind: types.String, area: Area) -> None:
+    """Store the name of the attach point that was hit."""
     points = g.probe.points
     if len(points) == 1:
         g.text(points[0].text.encode("utf-8", "surrogateescape"), kind, area)
         return
-    room, asm = layout.room_of(kind), g.asm
-    names = g.storage.constant(b"".join(point.text.encode("utf-8", "surrogateescape").ljust(room, b"\0")
-                                        for point in points))
+    room = layout.room_of(kind)
+    asm = g.asm
+    names = g.storage.constant(
+        b"".join(
+            point.text.encode("utf-8", "surrogateescape").ljust(room, b"\0") for point in points
+        )
+    )
     out = asm.label()
     asm.move(1, _CONTEXT)
     asm.call("get_attach_cookie")
@@ -565,10 +678,12 @@ def _probe(g: BlockWriter, node: tree.Name, kind: types.String, area: Area) -> N
 
 
 def _probe_type(g: BlockWriter, node: tree.Name, kind: types.String, area: Area) -> None:
+    """Store the kind of the attach point."""
     g.text(signatures.probe_type(g.probe.points[0].kind).encode(), kind, area)
 
 
 def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> None:
+    """Store str(): a string of the guest's, or of the script's own."""
     first = node.arguments[0]
     of = g.type(first)
     most = node.arguments[1] if len(node.arguments) == 2 else None
@@ -583,18 +698,24 @@ def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> 
         if not g.in_guest(first):
             g.transfer(g.place(first), of, area, kind)
             return
-        g.at_address(first, lambda: _text_at(g, most, size, kind, area), lambda: g.clear(area, layout.room_of(kind)))
+        g.at_address(
+            first,
+            lambda: _text_at(g, most, size, kind, area),
+            lambda: g.clear(area, layout.room_of(kind)),
+        )
     else:
         g.number(first)
         g.reading = node.span
         _text_at(g, most, size, kind, area)
 
 
-def _text_at(g: BlockWriter, most: tree.Expression | None, size: int, kind: types.String, area: Area) -> None:
+def _text_at(
+    g: BlockWriter, most: tree.Expression | None, size: int, kind: types.String, area: Area
+) -> None:
     """Read the string at the guest address r0.
 
     Args:
-        g: the generator.
+        g: writes the program.
         most: what str() was given as the length; None: nothing.
         size: the most bytes with the NUL, where the length is no expression.
         kind: the type of the area.
@@ -607,7 +728,8 @@ def _text_at(g: BlockWriter, most: tree.Expression | None, size: int, kind: type
     place = g.push()
     g.clear(area, layout.room_of(kind))
     g.number(most)
-    fits, none = asm.label(), asm.label()
+    fits = asm.label()
+    none = asm.label()
     asm.jump_if_number("<=", 0, kind.size, fits)
     asm.set(0, kind.size)
     asm.place(fits)
@@ -622,6 +744,7 @@ def _text_at(g: BlockWriter, most: tree.Expression | None, size: int, kind: type
 
 
 def _buffer(g: BlockWriter, node: tree.Call, kind: types.Buffer, area: Area) -> None:
+    """Store buf(): bytes of the guest's, or of the script's own."""
     first, asm = node.arguments[0], g.asm
     of = g.type(first)
     g.clear(area, layout.room_of(kind))
@@ -629,7 +752,10 @@ def _buffer(g: BlockWriter, node: tree.Call, kind: types.Buffer, area: Area) -> 
     own = isinstance(of, (types.String, types.Array)) and not g.in_guest(first)
     if own:
         source = g.place(first)
-        size = min(kind.size, layout.held(of, g.world.bits // 8) if not isinstance(of, types.String) else of.size)
+        size = min(
+            kind.size,
+            layout.held(of, g.world.bits // 8) if not isinstance(of, types.String) else of.size,
+        )
         if isinstance(length, tree.Number):
             size = min(size, length.value)
         g.copy(source, area.at(8), size)
@@ -644,11 +770,13 @@ def _buffer(g: BlockWriter, node: tree.Call, kind: types.Buffer, area: Area) -> 
         _bytes_at(g, length, kind, area)
 
 
-def _bytes_at(g: BlockWriter, length: tree.Expression | None, kind: types.Buffer, area: Area) -> None:
+def _bytes_at(
+    g: BlockWriter, length: tree.Expression | None, kind: types.Buffer, area: Area
+) -> None:
     """Read the bytes at the guest address r0 into an area that is zeroed.
 
     Args:
-        g: the generator.
+        g: writes the program.
         length: how many; None: as many as the type has room for.
         kind: the type of the area.
         area: where to.
@@ -659,7 +787,8 @@ def _bytes_at(g: BlockWriter, length: tree.Expression | None, kind: types.Buffer
         asm.set(0, kind.size)
     else:
         g.number(length)
-    fits, none = asm.label(), asm.label()
+    fits = asm.label()
+    none = asm.label()
     asm.jump_if_number("<=", 0, kind.size, fits)
     asm.set(0, kind.size)
     asm.place(fits)
@@ -676,13 +805,16 @@ def _bytes_at(g: BlockWriter, length: tree.Expression | None, kind: types.Buffer
 
 
 def _symbol(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
+    """Store an address, which is shown as a symbol."""
     g.number(node.arguments[0])
     g.point(1, area)
     g.asm.store(1, 0, 0, 8)
 
 
 def _function(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
-    asm, done = g.asm, g.asm.label()
+    """Store the address of the probed function, or the pc inside one."""
+    asm = g.asm
+    done = g.asm.label()
     asm.move(1, _CONTEXT)
     asm.call("get_func_ip")
     asm.jump_if_number("!=", 0, 0, done)
@@ -693,7 +825,9 @@ def _function(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> N
 
 
 def _stack(g: BlockWriter, node: tree.Name, kind: types.Stack, area: Area) -> None:
-    asm, fine = g.asm, g.asm.label()
+    """Store the call stack."""
+    asm = g.asm
+    fine = g.asm.label()
     g.clear(area, layout.room_of(kind))
     asm.move(1, _CONTEXT)
     g.point(2, area.at(8))
@@ -709,6 +843,7 @@ def _stack(g: BlockWriter, node: tree.Name, kind: types.Stack, area: Area) -> No
 
 
 def _inet(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
+    """Store an Internet address (ntop())."""
     last, asm = node.arguments[-1], g.asm
     of = g.type(last)
     g.clear(area, layout.room_of(kind))
@@ -731,6 +866,7 @@ def _inet(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
 
 
 def _pton(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
+    """Store the bytes of a literal Internet address."""
     text = node.arguments[0]
     assert isinstance(text, tree.Text)
     packed = ipaddress.ip_address(text.value.decode("utf-8", "replace")).packed
@@ -738,6 +874,7 @@ def _pton(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
 
 
 def _mac(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
+    """Store a MAC address."""
     first = node.arguments[0]
     g.clear(area, layout.room_of(kind))
     if isinstance(g.type(first), types.Pointer):
@@ -748,6 +885,7 @@ def _mac(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
 
 
 def _strftime(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
+    """Store a time, and the number of its format."""
     text = node.arguments[0]
     assert isinstance(text, tree.Text)
     g.storage.texts.append(text.value.decode("utf-8", "surrogateescape"))
@@ -758,26 +896,43 @@ def _strftime(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> N
 
 
 def _concatenation(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> None:
+    """Store several strings as one."""
     g.clear(area, layout.room_of(kind))
     texts.join(g, area, kind.size, [_place_of(g, argument) for argument in node.arguments])
 
 
 _STORES: Final[dict[str, Callable[..., None]]] = {
     "args": _every_argument,
-    "comm": _comm, "probe": _probe, "probetype": _probe_type, "str": _string, "buf": _buffer, "ksym": _symbol,
-    "usym": _symbol, "func": _function, "kstack": _stack, "ustack": _stack, "ntop": _inet, "pton": _pton,
-    "macaddr": _mac, "strftime": _strftime, "str_concat": _concatenation}
+    "comm": _comm,
+    "probe": _probe,
+    "probetype": _probe_type,
+    "str": _string,
+    "buf": _buffer,
+    "ksym": _symbol,
+    "usym": _symbol,
+    "func": _function,
+    "kstack": _stack,
+    "ustack": _stack,
+    "ntop": _inet,
+    "pton": _pton,
+    "macaddr": _mac,
+    "strftime": _strftime,
+    "str_concat": _concatenation,
+}
 
 
 # --- comparisons of what is no number
 
 def compare(g: BlockWriter, node: tree.Binary, label: str) -> None:
     """Go on at a label if `==` or `!=` of two values in memory does not hold."""
-    left, right = g.type(node.left), g.type(node.right)
+    left = g.type(node.left)
+    right = g.type(node.right)
     asm = g.asm
-    differ, done = asm.label(), asm.label()
+    differ = asm.label()
+    done = asm.label()
     if isinstance(left, types.String) and isinstance(right, types.String):
-        a, b = _text_place(g, node.left), _text_place(g, node.right)
+        a = _text_place(g, node.left)
+        b = _text_place(g, node.right)
         rooms = layout.room_of(left), layout.room_of(right)
         _words(g, a, b, min(rooms), differ)
         if rooms[0] != rooms[1]:
@@ -788,10 +943,17 @@ def compare(g: BlockWriter, node: tree.Binary, label: str) -> None:
         kind = promoted(left, right)
         assert kind is not None
         room = layout.room_of(kind)
-        a, b = g.temporary(room), g.temporary(room)
+        a = g.temporary(room)
+        b = g.temporary(room)
         g.store(node.left, kind, a)
         g.store(node.right, kind, b)
-        _words(g, a, b, layout.size_of(kind, g.world.bits // 8) if isinstance(kind, types.Array) else room, differ)
+        _words(
+            g,
+            a,
+            b,
+            layout.size_of(kind, g.world.bits // 8) if isinstance(kind, types.Array) else room,
+            differ,
+        )
     if node.operator == "==":
         asm.jump(done)
         asm.place(differ)
@@ -803,6 +965,7 @@ def compare(g: BlockWriter, node: tree.Binary, label: str) -> None:
 
 
 def _text_place(g: BlockWriter, node: tree.Expression) -> Area:
+    """Return where a string that is compared lies; a literal becomes a constant."""
     if isinstance(node, tree.Text):
         kind = g.type(node)
         return g.storage.constant(node.value.partition(b"\0")[0].ljust(layout.room_of(kind), b"\0"))
@@ -810,7 +973,7 @@ def _text_place(g: BlockWriter, node: tree.Expression) -> Area:
 
 
 def _words(g: BlockWriter, a: Area, b: Area, size: int, differ: str) -> None:
-    """Go on at a label where two areas differ."""
+    """Go on at a label where two areas of `size` bytes differ."""
     asm = g.asm
     g.point(1, a)
     g.point(2, b)

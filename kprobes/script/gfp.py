@@ -34,6 +34,7 @@ _BITS = {
 
 
 def _flags(*names: str) -> int:
+    """Return the bits of flags, given by their names without `__GFP_`."""
     return sum(1 << _BITS[f"__GFP_{name}"] for name in names)
 
 

@@ -31,23 +31,28 @@ _I32 = range(-(1 << 31), 1 << 31)
 
 
 class GuestWorld:
-    """The knowledge that a script can have of a machine (a World).
+    """What a script can know of a machine's guest (a World).
 
     Attributes:
-        bits, order, cpus, stacked: see `World`.
+        bits: of its addresses.
+        order: its byte order.
+        cpus: number of its CPUs.
+        stacked: bytes from the stack pointer to the first argument on the stack.
         machine: whose guest it is.
         debug: its debug information.
     """
 
     def __init__(self, machine: Machine) -> None:
-        """
+        """Prepare.
+
         Args:
             machine: with the guest loaded.
         """
         self.machine = machine
         self.debug = DebugInfo(machine)
         arch = machine.arch
-        self.bits, self.cpus = arch.bits, machine.cpus
+        self.bits = arch.bits
+        self.cpus = machine.cpus
         self.order = "big" if arch.order is Order.BIG else "little"
         self.stacked = arch.abi.stack_args if arch.abi is not None else 0
         self._types: dict[str, ValueType | None] = {}
@@ -56,7 +61,7 @@ class GuestWorld:
     # --- types
 
     def type(self, name: str) -> ValueType | None:
-        """A type of the guest's debug information."""
+        """Return a type of the guest's debug information; None: there is none of this name."""
         if name not in self._types:
             self._types[name] = None
             try:
@@ -66,7 +71,7 @@ class GuestWorld:
         return self._types[name]
 
     def converted(self, type: CType, depth: int = 0) -> ValueType:
-        """A type of debug information as scripts have it."""
+        """Return a type of debug information as scripts have it. depth: types around it."""
         if type.kind in ("int", "char"):
             size = type.size if type.size in (1, 2, 4, 8) else 8
             return types.Integer(8 * size, type.signed)
@@ -77,7 +82,9 @@ class GuestWorld:
         if type.kind == "enum":
             members = {value: name for name, value in type.values.items()}
             size = type.size if type.size in (1, 2, 4, 8) else 4
-            return types.Enumeration(type.name.removeprefix("enum "), 8 * size, type.signed, members)
+            return types.Enumeration(
+                type.name.removeprefix("enum "), 8 * size, type.signed, members
+            )
         if type.kind == "pointer":
             return types.Pointer(self._target(type.target, depth))
         if type.kind == "array" and type.target is not None:
@@ -90,6 +97,7 @@ class GuestWorld:
         return types.Nothing()
 
     def _target(self, type: CType | None, depth: int) -> ValueType:
+        """Return what a pointer points at; structures only by name."""
         if type is None or type.kind in ("void", "function"):
             return types.Nothing()
         if type.kind in ("struct", "union"):
@@ -97,6 +105,7 @@ class GuestWorld:
         return self.converted(type, depth + 1) if depth < _DEEPEST else types.Nothing()
 
     def _structure(self, type: CType, depth: int) -> ValueType:
+        """Return a structure or union; those too deep only by name."""
         if depth > _DEEPEST:
             return types.Structure(type.name, type.size, ())
         fields = []
@@ -114,16 +123,19 @@ class GuestWorld:
     # --- names
 
     def names(self) -> Sequence[str]:
-        """Names of functions and data."""
+        """Return the names of functions and data."""
         return [symbol.name for symbol in self.machine.symbols]
 
     def symbol(self, name: str) -> tuple[int, int] | None:
-        """Address and size of a symbol."""
+        """Return (address with mode bits, size) of a symbol; None: there is none."""
         found = self.machine.symbols.find(name)
         return None if found is None else (found.address | found.mode, found.size)
 
     def describe(self, address: int) -> tuple[str | None, int, str]:
-        """Name of the symbol at an address, bytes behind it, and its image: the file's path where that is known."""
+        """Return (name, bytes behind it, image) of the symbol at an address.
+
+        The name is None where there is no symbol; the image is its file's path where that is known.
+        """
         symbols = self.machine.symbols
         found = symbols.covering(address)
         if found is None:
@@ -133,12 +145,15 @@ class GuestWorld:
         return found.name, address - found.address, image
 
     def sources(self, address: int) -> list[tuple[str, str, bool]]:
-        """The functions that an address is part of, innermost first: (name, `file.c:12` or "", inlined)."""
+        """Return the functions that an address is part of, innermost first.
+
+        Each is (name, `file.c:12` or "", inlined).
+        """
         return [(frame.function, f"{frame.path}:{frame.line}" if frame.line else "", frame.inlined)
                 for frame in self.debug.frames(address)]
 
     def register(self, name: str) -> int | None:
-        """The word of a program's context that a register is."""
+        """Return the word of a program's context that a register is; None: there is none."""
         regs = self.machine.arch.regs
         if name in ("ip", "pc"):
             return PC
@@ -153,7 +168,7 @@ class GuestWorld:
         return number if number < UNIFORM else None
 
     def marker_argument(self, written: str) -> MarkerArgument:
-        """How an argument of a USDT marker is read.
+        """Return how an argument of a USDT marker is read.
 
         Args:
             written: as the compiler wrote it: `-4@%eax`.
@@ -173,19 +188,29 @@ class GuestWorld:
                 raise ProgramError(f"programs do not see the register {operand.register}")
             if operand.number not in _I32:
                 raise ProgramError("it is too far behind its register")
-        return MarkerArgument(type=types.Integer(8 * operand.size, operand.signed), word=word, shift=operand.shift,
-                              number=operand.number, memory=operand.memory)
+        return MarkerArgument(
+            type=types.Integer(8 * operand.size, operand.signed),
+            word=word,
+            shift=operand.shift,
+            number=operand.number,
+            memory=operand.memory,
+        )
 
 
     def registers(self) -> Sequence[str]:
-        """Names of registers."""
+        """Return the names of registers."""
         regs = self.machine.arch.regs
         return [*regs.names, *regs.aliases, "ip", "sp"]
 
     # --- functions
 
     def functions(self, pattern: str, image: str) -> Iterator[Symbol]:
-        """Functions whose name a glob is, of images whose name a glob is; each address once."""
+        """Yield functions by their names; each address once.
+
+        Args:
+            pattern: a glob of the names.
+            image: a glob of the names of images that they are in; "": any.
+        """
         matches = re.compile(fnmatch.translate(pattern)).match
         plain = not re.search(r"[*?\[]", pattern)
         seen = set[int]()
@@ -198,18 +223,22 @@ class GuestWorld:
                 yield symbol
 
     def knows_sizes(self, module: str) -> bool:
-        """True where functions of an image say how long they are: those of an ELF file do, those of a map may not.
+        """Return True where functions of an image say how long they are.
+
+        Those of an ELF file do, those of a map may not.
 
         Args:
             module: of the image's symbols.
         """
         if module not in self._sized:
-            self._sized[module] = any(symbol.size and symbol.kind == "func" and symbol.module == module
-                                      for symbol in self.machine.symbols)
+            self._sized[module] = any(
+                symbol.size and symbol.kind == "func" and symbol.module == module
+                for symbol in self.machine.symbols
+            )
         return self._sized[module]
 
     def is_of(self, module: str | None, image: str) -> bool:
-        """True where an image is meant; a path stands for the file's name.
+        """Return True where an image is meant; a path stands for the file's name.
 
         Args:
             module: of a symbol or a marker; without one it is of the guest's own file.
@@ -222,13 +251,21 @@ class GuestWorld:
         base = os.path.basename(name)
         if not module and not base:
             return True
-        return fnmatch.fnmatchcase(name, image) or fnmatch.fnmatchcase(base, ours) or base.startswith(f"{ours}.so")
+        return (
+            fnmatch.fnmatchcase(name, image)
+            or fnmatch.fnmatchcase(base, ours)
+            or base.startswith(f"{ours}.so")
+        )
 
     def arguments(self, address: int) -> tuple[types.Structure, dict[str, ArgumentSource]] | None:
-        """Names, types and places of a function's arguments; None: debug information knows nothing of it."""
+        """Return a function's arguments: a structure with names and types, and where each is.
+
+        None: debug information has nothing of the function.
+        """
         if self.debug.parameters(address) is None:
             return None
-        fields, sources = list[types.Field](), dict[str, ArgumentSource]()
+        fields = list[types.Field]()
+        sources = dict[str, ArgumentSource]()
         size = 0
         for variable, arrival in self.debug.arrivals(address):
             if not variable.name:
@@ -242,7 +279,7 @@ class GuestWorld:
         return types.Structure("args", size, tuple(fields)), sources
 
     def _source(self, arrival: Arrival, address: int) -> ArgumentSource | None:
-        """The place of a parameter at its function's entry; None: programs cannot read it.
+        """Return where a parameter is at its function's entry; None: programs cannot read it.
 
         Args:
             arrival: what debug information says.
@@ -259,12 +296,16 @@ class GuestWorld:
         return self._in_parts(arrival.parts) if arrival.kind == "parts" else None
 
     def _in_parts(self, parts: Sequence[ParameterPart]) -> ArgumentSource | None:
-        """The place of a parameter that the calling convention takes apart; None: programs cannot read it."""
+        """Return where a parameter is that the calling convention passes in parts; None: programs
+        cannot read it.
+        """
         first = parts[0]
         if first.kind == "stack":
             return ArgumentSource(SP, first.offset)
         words = [self.register(part.name) if part.name else None for part in parts]
-        known = [(word, part.size) for word, part in zip(words, parts, strict=True) if word is not None]
+        known = [
+            (word, part.size) for word, part in zip(words, parts, strict=True) if word is not None
+        ]
         if len(known) != len(parts):
             return None
         if first.kind == "behind":
@@ -272,13 +313,13 @@ class GuestWorld:
         return ArgumentSource(known[0][0], parts=tuple(known)) if first.kind == "register" else None
 
     def result(self, address: int) -> ValueType | None:
-        """The type of what a function returns; None: not known."""
+        """Return the type of what a function returns; None: it is not known."""
         found = self.debug.result(address)
         return None if found is None else self.converted(found)
 
 
 def world_of(machine: Any) -> world.World:
-    """A machine as a script sees it; without one, nothing."""
+    """Return a machine as a script sees it; without one, a world without a guest."""
     if machine is None:
         return world.NoGuest()
     made: world.World = GuestWorld(machine)

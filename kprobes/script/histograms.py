@@ -51,6 +51,7 @@ class Rows:
 
 
 def _plain(number: int) -> Bound:
+    """Return a bound that is written as its number."""
     return Bound(number, str(number), True)
 
 
@@ -66,6 +67,7 @@ def _power_bound(index: int, bits: int) -> Bound:
 
 
 def _linear_bound(number: int, step: int) -> Bound:
+    """Return a bound of lhist(), whose rows are `step` wide."""
     if step % 1024:
         return _plain(number)
     label = str(number)
@@ -107,6 +109,7 @@ def rows(type: Histogram | LinearHistogram, counts: Sequence[int], div: int = 1)
 
 
 def _header(lower: Bound | None, upper: Bound | None) -> str:
+    """Return how a row is written: `[1, 2)`."""
     if lower is None:
         return f"(..., {upper.label})" if upper else "(..., ...)"
     if upper is None:
@@ -117,6 +120,7 @@ def _header(lower: Bound | None, upper: Bound | None) -> str:
 
 
 def _bounds(shown: Rows) -> list[tuple[Bound | None, Bound | None]]:
+    """Return the ends of each row; None: it has none on that side."""
     upper: list[Bound | None] = list(shown.upper)
     upper += [None] * (len(shown.counts) - len(upper))
     return list(zip([shown.lower, *upper[:-1]], upper, strict=True)) if upper else []
@@ -134,6 +138,7 @@ def histogram_text(shown: Rows) -> str:
 
 
 def _json_bound(bound: Bound) -> str:
+    """Return a bound as JSON."""
     return json_number(bound.number if bound.plain else bound.number & _MASK)
 
 

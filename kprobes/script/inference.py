@@ -1,7 +1,8 @@
 """Types of all expressions, variables and maps of a script.
 
-Variables, keys and values of maps take the type that holds everything assigned to them anywhere in the script. So the
-script is walked until no type changes any more, and once more to say what is wrong.
+Variables, keys and values of maps take the type that holds everything assigned to them anywhere in
+the script. So the script is walked until no type changes any more, and once more to say what is
+wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from .world import World
 
 _COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
 _BOOLEAN: Final = types.Boolean()
-_INT64, _UINT64 = Integer(64, True), Integer(64, False)
+_INT64 = Integer(64, True)
+_UINT64 = Integer(64, False)
 
 
 @define(eq=False)
@@ -75,8 +77,8 @@ class ArgumentSource:
     Attributes:
         word: of the context, that has it, or the address of where it lies.
         offset: bytes behind that address; None: the word itself is the argument.
-        parts: words of the context, and how many bytes each has of an argument that lies in several, or that is a
-            structure; in the order of its bytes. Empty for others.
+        parts: words of the context, and how many bytes each has of an argument that lies in
+            several, or that is a structure; in the order of its bytes. Empty for others.
     """
 
     word: int
@@ -150,15 +152,26 @@ class Inference(ABC):
 
     Attributes:
         typing: what is found out.
-        definitions, world, settings, unsafe: see `infer`.
-        found: where errors go.
+        definitions: C types and constants of the script.
+        world: the guest.
+        settings: the script's.
+        unsafe: functions that change the guest, or run programs of the host, are allowed.
+        found: where errors and warnings go.
         final: the last walk, whose errors count.
         changed: a type has changed in this walk.
         probe: the block that is walked.
     """
 
-    def __init__(self, typing: Typing, definitions: Definitions, world: World, settings: Settings, unsafe: bool,
-                 found: Diagnostics) -> None:
+    def __init__(
+        self,
+        typing: Typing,
+        definitions: Definitions,
+        world: World,
+        settings: Settings,
+        unsafe: bool,
+        found: Diagnostics,
+    ) -> None:
+        """Begin; see the class for what the arguments are."""
         self.typing = typing
         self.definitions = definitions
         self.world = world
@@ -175,19 +188,22 @@ class Inference(ABC):
 
     @abstractmethod
     def aggregate(self, node: tree.Call) -> types.Aggregate | None:
-        """The type of a map that is assigned by `count()` and its like."""
+        """Return the type of a map that is assigned by `count()` and its like; None: it is wrong.
+        """
 
     @abstractmethod
     def named(self, node: tree.Name) -> ValueType | None:
-        """The type of a name: a builtin, an enumerator or a constant."""
+        """Return the type of a name: a builtin, an enumerator or a constant; None: it is wrong."""
 
     @abstractmethod
     def called(self, node: tree.Call) -> ValueType | None:
-        """The type of a call."""
+        """Return the type of a call; None: not known yet, or wrong."""
 
     @abstractmethod
     def constant(self, node: Expression) -> str | int | None:
-        """Return what an expression is at compile time; None: it is known only when the script runs."""
+        """Return what an expression is at compile time; None: it is known only when the script
+        runs.
+        """
 
     # --- messages
 
@@ -203,7 +219,7 @@ class Inference(ABC):
     # --- walking
 
     def declare(self, declaration: tree.MapDeclaration) -> None:
-        """A map declaration."""
+        """Walk through a map declaration."""
         known = ("hash", "lruhash", "percpuhash", "percpulruhash", "percpuarray", "array")
         if declaration.kind not in known:
             self.error(f"Invalid bpf map type: {declaration.kind}", declaration,
@@ -212,27 +228,30 @@ class Inference(ABC):
         if declaration.entries < 1:
             self.error("max entries of a map is a number above 0", declaration)
         facts = self.map(declaration.name, declaration.span)
-        facts.kind, facts.entries = declaration.kind, declaration.entries
+        facts.kind = declaration.kind
+        facts.entries = declaration.entries
 
     def walk(self) -> None:
         """Walk through all blocks once."""
         for probe in self.typing.probes:
             self.probe = probe
-            self._scopes, self._loops = [{}], 0
+            self._scopes = [{}]
+            self._loops = 0
             if probe.probe.predicate is not None:
                 self.condition(probe.probe.predicate)
             self.block(probe.probe.body)
 
     def default(self) -> bool:
-        """Give maps that only count themselves up a type; True if there was one."""
+        """Give a type to maps that only count themselves up; True if there was one."""
         some = False
         for facts in self.typing.maps.values():
             if facts.value is None and facts.keyed is not None and facts.name in self._known:
-                facts.value, some = Flexible(8, True), True
+                facts.value = Flexible(8, True)
+                some = True
         return some
 
     def block(self, block: tree.Block) -> ValueType | None:
-        """Walk through a block; the type of its value."""
+        """Walk through a block; return the type of its value."""
         self._scopes.append({})
         left = False
         for statement in block.statements:
@@ -253,21 +272,30 @@ class Inference(ABC):
         _STATEMENTS[type(statement)](self, statement)
 
     def _evaluate(self, statement: tree.Evaluate) -> None:
+        """Walk through an expression that is a statement."""
         expression = statement.expression
         if isinstance(expression, tree.Call) and expression.name in AGGREGATES:
             self.error(f"{expression.name}() must be assigned directly to a map", expression,
                        f"@ = {expression.name}({'...' if expression.arguments else ''})")
             return
         result = self.type(expression)
-        useful = isinstance(expression, tree.Number | tree.Text | tree.Truth | tree.Variable | tree.Binary | tree.Name)
+        useful = isinstance(
+            expression,
+            tree.Number | tree.Text | tree.Truth | tree.Variable | tree.Binary | tree.Name,
+        )
         named = isinstance(expression, tree.Name) and isinstance(result, types.Nothing)
         if useful and not statement.discarded and result is not None and not named:
             self.warn("Return value discarded.", expression)
 
     def _declare(self, statement: tree.Declare) -> None:
+        """Walk through `let $x: type = value`."""
         variable = statement.variable
         if self._find(variable.name) is not None and variable not in self.typing.slots:
-            self.error(f"Variable {variable.name} was already declared. Variable shadowing is not allowed.", variable)
+            self.error(
+                f"Variable {variable.name} was already declared. Variable shadowing is not "
+                "allowed.",
+                variable,
+            )
         slot = self.typing.slots.get(variable) or Slot(variable.name, variable.span)
         self._scopes[-1][variable.name] = slot
         self.typing.slots[variable] = slot
@@ -295,20 +323,34 @@ class Inference(ABC):
         assert slot.type is not None
         kind = slot.type
         if isinstance(kind, Integer) and isinstance(node, tree.Number):
-            low, high = (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if kind.signed else (0, (1 << kind.bits) - 1)
+            low, high = (
+                (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1)
+                if kind.signed
+                else (0, (1 << kind.bits) - 1)
+            )
             if not low <= node.value <= high:
-                self.error(f"Type mismatch for {slot.name}: trying to assign value of type '{name_of(value)}' when "
-                           f"variable already has a type '{name_of(kind)}'", at)
+                self.error(
+                    f"Type mismatch for {slot.name}: trying to assign value of type "
+                    f"'{name_of(value)}' when "
+                    f"variable already has a type '{name_of(kind)}'",
+                    at,
+                )
             return
         if isinstance(kind, Integer) and isinstance(value, Integer):
             if value.bits > kind.bits:
-                self.error(f"Type mismatch for {slot.name}: trying to assign value of type '{name_of(value)}' when "
-                           f"variable already has a type '{name_of(kind)}'", at)
+                self.error(
+                    f"Type mismatch for {slot.name}: trying to assign value of type "
+                    f"'{name_of(value)}' when variable already has a type '{name_of(kind)}'",
+                    at,
+                )
             return
         together = promoted(kind, value)
         if together is None or settled(together) != kind:
-            self.error(f"Type mismatch for {slot.name}: trying to assign value of type '{name_of(value)}' when "
-                       f"variable already has a type '{name_of(kind)}'", at)
+            self.error(
+                f"Type mismatch for {slot.name}: trying to assign value of type '{name_of(value)}' "
+                f"when variable already has a type '{name_of(kind)}'",
+                at,
+            )
 
     def assign(self, slot: Slot, value: ValueType, at: tree.Node) -> None:
         """Widen a variable's type so that it holds a value, too."""
@@ -321,16 +363,22 @@ class Inference(ABC):
             return
         together = value if slot.type is None else promoted(slot.type, value)
         if together is None:
-            self.error(f"Type mismatch for {slot.name}: trying to assign value of type '{name_of(value)}' when "
-                       f"variable already has a type '{name_of(slot.type)}'", at)
+            self.error(
+                f"Type mismatch for {slot.name}: trying to assign value of type '{name_of(value)}' "
+                f"when variable already has a type '{name_of(slot.type)}'",
+                at,
+            )
         else:
             self._set(slot, together)
 
     def _set(self, slot: Slot, value: ValueType) -> None:
+        """Set a variable's type, and note if that is a change."""
         if slot.type != value:
-            slot.type, self.changed = value, True
+            slot.type = value
+            self.changed = True
 
     def _assign(self, statement: tree.Assign) -> None:
+        """Walk through an assignment."""
         target = statement.target
         if isinstance(target, tree.Variable):
             value = self.type(statement.value)
@@ -351,7 +399,7 @@ class Inference(ABC):
             self.assign_map(target, value, statement)
 
     def _assigned(self, value: Expression) -> ValueType | None:
-        """The type of what is assigned to a map."""
+        """Return the type of what is assigned to a map; None: not known yet, or wrong."""
         if isinstance(value, tree.Call) and value.name in AGGREGATES:
             made = self.aggregate(value)
             if made is not None:
@@ -371,59 +419,85 @@ class Inference(ABC):
             return made
         return self.type(value)
 
-    def assign_map(self, target: tree.MapName | tree.MapAccess, value: ValueType, at: tree.Node) -> None:
+    def assign_map(
+        self, target: tree.MapName | tree.MapAccess, value: ValueType, at: tree.Node
+    ) -> None:
         """Widen the type of a map's values."""
         facts = self._facts(target)
-        whole = isinstance(at, tree.Assign) and isinstance(at.value, tree.Call | tree.Name | tree.Block) \
+        whole = (
+            isinstance(at, tree.Assign)
+            and isinstance(at.value, tree.Call | tree.Name | tree.Block)
             and isinstance(value, types.Aggregate)
+        )
         if isinstance(value, types.Nothing):
             self.error(f"Invalid expression for assignment: {facts.name} is given no value", at)
             return
         if isinstance(value, types.Aggregate) and not whole:
             value = self.readable(value, at) or value
         if isinstance(facts.value, types.Aggregate) and not isinstance(value, types.Aggregate):
-            self.error(f"Type mismatch for {facts.name}: trying to assign value of type '{name_of(value)}' when map "
-                       f"already has a type '{name_of(facts.value)}'", at)
+            self.error(
+                f"Type mismatch for {facts.name}: trying to assign value of type "
+                f"'{name_of(value)}' when map already has a type '{name_of(facts.value)}'",
+                at,
+            )
             return
         together = value if facts.value is None else promoted(facts.value, value)
         if together is None:
-            self.error(f"Type mismatch for {facts.name}: trying to assign value of type '{name_of(value)}' when map "
-                       f"already has a type '{name_of(facts.value)}'", at)
+            self.error(
+                f"Type mismatch for {facts.name}: trying to assign value of type "
+                f"'{name_of(value)}' when map already has a type '{name_of(facts.value)}'",
+                at,
+            )
         elif facts.value != together:
-            facts.value, self.changed = together, True
+            facts.value = together
+            self.changed = True
 
     def map(self, name: str, span: Span) -> MapFacts:
-        """A map's facts."""
+        """Return what is known of a map, which is entered if it is new."""
         facts = self.typing.maps.get(name)
         if facts is None:
             facts = self.typing.maps[name] = MapFacts(name, span)
         return facts
 
     def _facts(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
+        """Return what is known of the map that is meant."""
         named = target if isinstance(target, tree.MapName) else target.map
         return self.map(named.name, named.span)
 
     def key(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
-        """Widen the type of a map's keys by an access."""
+        """Widen the type of a map's keys by an access; return the map."""
         facts = self._facts(target)
         self._known.setdefault(facts.name, 1)
         keyed = isinstance(target, tree.MapAccess)
         if facts.keyed is None:
-            facts.keyed, self.changed = keyed, True
+            facts.keyed = keyed
+            self.changed = True
         elif facts.keyed != keyed:
             if keyed:
-                self.error(f"{facts.name} used as a map with an explicit key (non-scalar map), previously used without "
-                           "an explicit key (scalar map)", target)
+                self.error(
+                    f"{facts.name} used as a map with an explicit key (non-scalar map), previously "
+                    "used without an explicit key (scalar map)",
+                    target,
+                )
             else:
-                self.error(f"{facts.name} used as a map without an explicit key (scalar map), previously used with an "
-                           "explicit key (non-scalar map)", target)
+                self.error(
+                    f"{facts.name} used as a map without an explicit key (scalar map), previously "
+                    "used with an explicit key (non-scalar map)",
+                    target,
+                )
             return facts
         if isinstance(target, tree.MapAccess):
             self.widen_key(facts, target.key, target)
         return facts
 
     def widen_key(self, facts: MapFacts, node: Expression, at: tree.Node) -> None:
-        """Widen the type of a map's keys by one key."""
+        """Widen the type of a map's keys so that it holds one more.
+
+        Args:
+            facts: the map.
+            node: the key.
+            at: where errors are shown.
+        """
         key = self.type(node)
         if key is None:
             return
@@ -435,37 +509,53 @@ class Inference(ABC):
         together = key if facts.key is None else promoted(facts.key, key)
         if together is None:
             assert facts.key is not None
-            self.error(f"Argument mismatch for {facts.name}: trying to access with arguments: '{name_of(key)}' when "
-                       f"map expects arguments: '{name_of(facts.key)}'", at)
+            self.error(
+                f"Argument mismatch for {facts.name}: trying to access with arguments: "
+                f"'{name_of(key)}' when map expects arguments: '{name_of(facts.key)}'",
+                at,
+            )
         elif facts.key != together:
-            facts.key, self.changed = together, True
+            facts.key = together
+            self.changed = True
 
     def _while(self, statement: tree.While) -> None:
+        """Walk through a while loop."""
         self.condition(statement.condition)
         self._loop(statement.body)
 
     def _loop(self, body: tree.Block) -> None:
+        """Walk through a loop's body."""
         self._loops += 1
         self.block(body)
         self._loops -= 1
 
     def _unroll(self, statement: tree.Unroll) -> None:
+        """Walk through an unrolled loop."""
         count = statement.count
         if not isinstance(count, tree.Number):
             self.error("unroll() expects an integer literal", count)
         elif not 1 <= count.value <= 100:
-            self.error("unroll minimum value is 1" if count.value < 1 else "unroll maximum value is 100", count)
+            self.error(
+                "unroll minimum value is 1" if count.value < 1 else "unroll maximum value is 100",
+                count,
+            )
         self._loop(statement.body)
 
     def _for_range(self, statement: tree.ForRange) -> None:
+        """Walk through a loop over numbers."""
         for bound in (statement.first, statement.last):
             kind = self.type(bound)
             if kind is not None and not isinstance(kind, (Integer, types.Enumeration)):
-                self.error(f"Loop range requires an integer for the {'start' if bound is statement.first else 'end'} "
-                           f"value, got '{name_of(kind)}'", bound)
+                self.error(
+                    "Loop range requires an integer for the "
+                    f"{'start' if bound is statement.first else 'end'} value, got "
+                    f"'{name_of(kind)}'",
+                    bound,
+                )
         self._each(statement.variable, _INT64, statement.body)
 
     def _each(self, variable: tree.Variable, value: ValueType, body: tree.Block) -> None:
+        """Walk through the body of a for loop, whose variable has a type."""
         if self._find(variable.name) is not None and variable not in self.typing.slots:
             self.error(f"Loop declaration shadows existing variable: {variable.name}", variable)
         slot = self.typing.slots.get(variable) or Slot(variable.name, variable.span)
@@ -476,48 +566,69 @@ class Inference(ABC):
         self._scopes.pop()
 
     def _for_map(self, statement: tree.ForMap) -> None:
+        """Walk through a loop over a map's entries."""
         facts = self.map(statement.map.name, statement.map.span)
         if facts.keyed is False:
-            self.error(f"{facts.name} has no explicit keys (scalar map), and cannot be used for iteration",
-                       statement.map)
+            self.error(
+                f"{facts.name} has no explicit keys (scalar map), and cannot be used for iteration",
+                statement.map,
+            )
             return
         if facts.key is None or facts.value is None:
             if self.final:
-                self.error(f"Undefined map: {facts.name}", statement.map, *did_you_mean(facts.name, self.known_maps()))
+                self.error(
+                    f"Undefined map: {facts.name}",
+                    statement.map,
+                    *did_you_mean(facts.name, self.known_maps()),
+                )
             self._each(statement.variable, types.Tuple((_INT64, _INT64)), statement.body)
             return
         value = facts.value
         if isinstance(value, types.Aggregate):
             readable = self.readable(value, statement.map)
             value = readable if readable is not None else _INT64
-        self._each(statement.variable, types.Tuple((settled(facts.key), settled(value))), statement.body)
+        self._each(
+            statement.variable, types.Tuple((settled(facts.key), settled(value))), statement.body
+        )
 
     def _jump(self, statement: tree.Jump) -> None:
+        """Walk through `return`, `break` or `continue`."""
         if statement.value is not None:
             self.type(statement.value)
         if statement.kind != "return" and not self._loops:
-            self.error(f"The {statement.kind} statement can only be used inside of a loop.", statement)
+            self.error(
+                f"The {statement.kind} statement can only be used inside of a loop.", statement
+            )
 
     # --- names
 
     def _find(self, name: str) -> Slot | None:
+        """Return the variable that a name means here; None: there is none."""
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
     def known_maps(self) -> list[str]:
-        """Names of maps that something is assigned to."""
+        """Return the names of maps that something is assigned to."""
         return [name for name, facts in self.typing.maps.items() if facts.value is not None]
 
     # --- expressions
 
     def type(self, node: Expression) -> ValueType | None:
-        """The type of an expression; None: not known yet, or wrong."""
+        """Return the type of an expression, and enter it; None: not known yet, or wrong."""
         result: ValueType | None = _EXPRESSIONS[type(node)](self, node)
         if result is not None:
             self.typing.of[node] = result
         return result
 
     def number(self, node: Expression, what: str) -> Integer | None:
-        """The type of an expression that is an integer, or becomes one; an error, and None: it does not."""
+        """Return the type of an expression that must count as an integer.
+
+        Args:
+            node: the expression.
+            what: the error if it does not, with `{}` for its type.
+
+        Returns:
+            The type; None: not known yet, or an error was noted.
+        """
         result = self.type(node)
         if result is None:
             return None
@@ -527,7 +638,7 @@ class Inference(ABC):
         return found
 
     def as_integer(self, type: ValueType, at: tree.Node) -> Integer | None:
-        """The integer type that a value counts as; None for none."""
+        """Return the integer type that a value counts as; None for none."""
         if isinstance(type, Integer):
             return type
         if isinstance(type, types.Enumeration):
@@ -540,31 +651,51 @@ class Inference(ABC):
         return None
 
     def readable(self, type: ValueType, at: tree.Node, loud: bool = True) -> ValueType | None:
-        """The type as which a script reads an aggregate; None, and an error: it cannot."""
+        """Return the type as which a script reads an aggregate.
+
+        Args:
+            type: the aggregate's.
+            at: where an error is shown.
+            loud: note an error if it cannot be read.
+
+        Returns:
+            The type; None: it cannot be read.
+        """
         if isinstance(type, types.Count):
             return _INT64
         if isinstance(type, (types.Sum, types.Average, types.Minimum, types.Maximum)):
             return Integer(64, type.signed)
         if loud:
-            self.error(f"Map value '{name_of(type)}' cannot be assigned from one map to another, or read by a script. "
-                       "The function that returns this type must be called directly on a map", at,
-                       "print() shows it")
+            self.error(
+                f"Map value '{name_of(type)}' cannot be assigned from one map to another, or read "
+                "by a script. The function that returns this type must be called directly on a "
+                "map",
+                at,
+                "print() shows it",
+            )
         return None
 
     def condition(self, node: Expression) -> None:
-        """Walk through a condition: a number, a pointer or a truth value."""
+        """Walk through a condition, which is a number, a pointer or a truth value."""
         result = self.type(node)
-        if result is None or isinstance(result, types.Pointer) or self.as_integer(result, node) is not None:
+        if (
+            result is None
+            or isinstance(result, types.Pointer)
+            or self.as_integer(result, node) is not None
+        ):
             return
         self.error(f"Invalid condition: {name_of(result)}", node)
 
     def _number(self, node: tree.Number) -> ValueType:
+        """Return the type of a number."""
         return literal(node.value)
 
     def _text(self, node: tree.Text) -> ValueType:
+        """Return the type of a literal string."""
         return types.String(len(node.value) + 1)
 
     def _variable(self, node: tree.Variable) -> ValueType | None:
+        """Return the type of a variable."""
         slot = self._find(node.name)
         if slot is None:
             names = {name for scope in self._scopes for name in scope}
@@ -577,30 +708,40 @@ class Inference(ABC):
         return slot.type
 
     def _whole_map(self, node: tree.MapName) -> ValueType | None:
+        """Return the type of a map without keys."""
         facts = self.key(node)
         return self._value_of(facts, node)
 
     def _value_of(self, facts: MapFacts, node: tree.Node) -> ValueType | None:
+        """Return the type of a map's values."""
         if facts.value is None and self.final:
-            self.error(f"Undefined map: {facts.name}", node, *did_you_mean(facts.name, self.known_maps()))
+            self.error(
+                f"Undefined map: {facts.name}", node, *did_you_mean(facts.name, self.known_maps())
+            )
         return facts.value
 
     def _map_access(self, node: tree.MapAccess) -> ValueType | None:
+        """Return the type of a map's entry."""
         return self._value_of(self.key(node), node.map)
 
     def _parameter(self, node: tree.Parameter) -> ValueType:
+        """Return the type of a positional parameter."""
         return _INT64
 
     def _name(self, node: tree.Name) -> ValueType | None:
+        """Return the type of a name."""
         return self.named(node)
 
     def _call(self, node: tree.Call) -> ValueType | None:
+        """Return the type of a call."""
         return self.called(node)
 
     def _type_argument(self, node: tree.TypeArgument) -> ValueType | None:
+        """Return the type that `typeof(...)` is."""
         return self.written(node.type)
 
     def _unary(self, node: tree.Unary) -> ValueType | None:
+        """Return the type of an operator with one operand."""
         operator = node.operator
         if operator in ("++x", "--x", "x++", "x--"):
             return self._count(node)
@@ -624,15 +765,20 @@ class Inference(ABC):
                 return result
             self.error(f"Can not dereference type '{name_of(result)}'. It is not a pointer.", node)
             return None
-        elif (number := self.as_integer(result, node)) is not None and not isinstance(result, types.Boolean):
+        elif (number := self.as_integer(result, node)) is not None and not isinstance(
+            result, types.Boolean
+        ):
             if operator == "-":
                 return _INT64
             return Integer(64, number.signed)
-        self.error(f"The {operator} operator can not be used on expressions of type '{name_of(result)}'", node)
+        self.error(
+            f"The {operator} operator can not be used on expressions of type '{name_of(result)}'",
+            node,
+        )
         return None
 
     def _count(self, node: tree.Unary) -> ValueType | None:
-        """`++` and `--`: the variable or map becomes 64 bits wide."""
+        """Return the type of `++` or `--`; the variable or map becomes 64 bits wide."""
         operand = node.operand
         down = "-" in node.operator
         if isinstance(operand, tree.Variable):
@@ -640,8 +786,11 @@ class Inference(ABC):
             if result is None or isinstance(result, types.Pointer):
                 return result
             if not isinstance(result, Integer):
-                self.error(f"The {node.operator.strip('x')} operator can not be used on expressions of type "
-                           f"'{name_of(result)}'", node)
+                self.error(
+                    f"The {node.operator.strip('x')} operator can not be used on expressions of "
+                    f"type '{name_of(result)}'",
+                    node,
+                )
                 return None
             slot = self.typing.slots[operand]
             if slot.fixed:
@@ -655,8 +804,11 @@ class Inference(ABC):
         if isinstance(value, types.Pointer):
             return value
         if value is not None and not isinstance(value, Integer):
-            self.error(f"Type mismatch for {facts.name}: trying to assign value of type 'int64' when map already has a "
-                       f"type '{name_of(value)}'", node)
+            self.error(
+                f"Type mismatch for {facts.name}: trying to assign value of type 'int64' when map "
+                f"already has a type '{name_of(value)}'",
+                node,
+            )
             return None
         wide = Integer(64, True if down or value is None else value.signed)
         if value is None and not down:
@@ -667,7 +819,9 @@ class Inference(ABC):
         return wide
 
     def _binary(self, node: tree.Binary) -> ValueType | None:
-        left, right = self.type(node.left), self.type(node.right)
+        """Return the type of an operator with two operands."""
+        left = self.type(node.left)
+        right = self.type(node.right)
         if left is None or right is None:
             return None
         if node.operator in ("&&", "||"):
@@ -680,18 +834,31 @@ class Inference(ABC):
             return self._comparison(node, left, right)
         if isinstance(left, types.Pointer) or isinstance(right, types.Pointer):
             return self._pointer(node, left, right)
-        a, b = self.as_integer(left, node.left), self.as_integer(right, node.right)
-        if a is None or b is None or isinstance(left, types.Boolean) or isinstance(right, types.Boolean):
+        a = self.as_integer(left, node.left)
+        b = self.as_integer(right, node.right)
+        if (
+            a is None
+            or b is None
+            or isinstance(left, types.Boolean)
+            or isinstance(right, types.Boolean)
+        ):
             self._mismatch(node, left, right)
             return None
         return self._arithmetic(node, a, b)
 
     def _arithmetic(self, node: tree.Binary, a: Integer, b: Integer) -> ValueType:
+        """Return the type of arithmetic on two integers."""
         if node.operator in ("/", "%"):
-            signed = [isinstance(kind, Integer) and kind.signed and not isinstance(kind, Flexible) for kind in (a, b)]
+            signed = [
+                isinstance(kind, Integer) and kind.signed and not isinstance(kind, Flexible)
+                for kind in (a, b)
+            ]
             if any(signed) and a.signed != b.signed:
-                self.warn(f"signed operands for '{node.operator}' can lead to undefined behavior (cast to unsigned to "
-                          "silence warning)", node)
+                self.warn(
+                    f"signed operands for '{node.operator}' can lead to undefined behavior (cast "
+                    "to unsigned to silence warning)",
+                    node,
+                )
         if node.operator == "-":
             return _INT64
         if node.operator in ("<<", ">>"):
@@ -700,15 +867,21 @@ class Inference(ABC):
         return Integer(64, together.signed)
 
     def _mismatch(self, node: tree.Binary, left: ValueType, right: ValueType) -> None:
+        """Note the error of an operator whose operands do not go with it."""
         if isinstance(left, types.Array) or isinstance(right, types.Array):
             self.error(f"The {node.operator} operator cannot be used on arrays.", node)
             return
-        self.error(f"The {node.operator} operator can not be used on expressions of types {name_of(left)}, "
-                   f"{name_of(right)}", node)
+        self.error(
+            f"The {node.operator} operator can not be used on expressions of types "
+            f"{name_of(left)}, {name_of(right)}",
+            node,
+        )
 
     def _pointer(self, node: tree.Binary, left: ValueType, right: ValueType) -> ValueType | None:
-        """`+` and `-` with a pointer."""
-        if (isinstance(left, types.Pointer) and isinstance(right, types.Pointer)) or node.operator not in ("+", "-"):
+        """Return the type of `+` or `-` with a pointer."""
+        if (
+            isinstance(left, types.Pointer) and isinstance(right, types.Pointer)
+        ) or node.operator not in ("+", "-"):
             self._mismatch(node, left, right)
             return None
         pointer, number = (left, right) if isinstance(left, types.Pointer) else (right, left)
@@ -718,6 +891,7 @@ class Inference(ABC):
         return pointer
 
     def _comparison(self, node: tree.Binary, left: ValueType, right: ValueType) -> ValueType | None:
+        """Return the type of a comparison."""
         whole = node.operator in ("==", "!=")
         numbers = [isinstance(kind, types.Pointer) or self.as_integer(kind, node) is not None
                    for kind in (left, right)]
@@ -730,18 +904,30 @@ class Inference(ABC):
         if isinstance(left, texts) and isinstance(right, texts) and whole:
             if isinstance(left, types.Array) and isinstance(right, types.Array) and left != right:
                 self.error("Only arrays of same size support comparison operators.", node)
-            elif not same and not (isinstance(left, types.String) and isinstance(right, types.String)):
-                self.error(f"Type mismatch for '{node.operator}': comparing {name_of(left)} with {name_of(right)}",
-                           node)
+            elif not same and not (
+                isinstance(left, types.String) and isinstance(right, types.String)
+            ):
+                self.error(
+                    f"Type mismatch for '{node.operator}': comparing {name_of(left)} with "
+                    f"{name_of(right)}",
+                    node,
+                )
             return _BOOLEAN
         if isinstance(left, texts) and isinstance(right, texts) and same:
-            self.error(f"The {node.operator} operator can not be used on expressions of types {name_of(left)}, "
-                       f"{name_of(right)}", node)
+            self.error(
+                f"The {node.operator} operator can not be used on expressions of types "
+                f"{name_of(left)}, {name_of(right)}",
+                node,
+            )
             return None
-        self.error(f"Type mismatch for '{node.operator}': comparing {name_of(left)} with {name_of(right)}", node)
+        self.error(
+            f"Type mismatch for '{node.operator}': comparing {name_of(left)} with {name_of(right)}",
+            node,
+        )
         return None
 
     def _conditional(self, node: tree.Conditional) -> ValueType | None:
+        """Return the type of `a ? b : c`, or of `if`."""
         if isinstance(node.condition, tree.CompileTime):
             known = self.known(node.condition.operand)
             if known is not None:
@@ -760,12 +946,18 @@ class Inference(ABC):
         if isinstance(then, types.Nothing) != isinstance(otherwise, types.Nothing):
             return types.Nothing()
         then = (self.readable(then, node) or then) if isinstance(then, types.Aggregate) else then
-        otherwise = (self.readable(otherwise, node) or otherwise) if isinstance(otherwise, types.Aggregate) \
+        otherwise = (
+            (self.readable(otherwise, node) or otherwise)
+            if isinstance(otherwise, types.Aggregate)
             else otherwise
+        )
         together = promoted(then, otherwise)
         if together is None:
-            self.error(f"Branches must return the same type or compatible types: have '{name_of(then)}' and "
-                       f"'{name_of(otherwise)}'", node)
+            self.error(
+                f"Branches must return the same type or compatible types: have '{name_of(then)}' "
+                f"and '{name_of(otherwise)}'",
+                node,
+            )
             return None
         return together
 
@@ -777,7 +969,8 @@ class Inference(ABC):
             inner = self.known(node.operand)
             return None if inner is None else not inner
         if isinstance(node, tree.Binary) and node.operator in ("&&", "||"):
-            left, right = self.known(node.left), self.known(node.right)
+            left = self.known(node.left)
+            right = self.known(node.right)
             if None in (left, right):
                 return None
             return bool(left and right) if node.operator == "&&" else bool(left or right)
@@ -790,6 +983,7 @@ class Inference(ABC):
         return None if value is None else bool(value)
 
     def _field(self, node: tree.FieldAccess) -> ValueType | None:
+        """Return the type of a member."""
         of = self.type(node.of)
         if of is None:
             return None
@@ -804,12 +998,22 @@ class Inference(ABC):
                 self.error(f"Unknown struct/union: '{of.name}'", node)
                 return None
         else:
-            self.error(f"Can not access field '{node.name}' on expression of type '{name_of(of)}'", node)
+            self.error(
+                f"Can not access field '{node.name}' on expression of type '{name_of(of)}'", node
+            )
             return None
         if node.name not in fields:
-            kind = "Record" if isinstance(of, types.Record) else f"Struct/union of type '{name_of(of)}'"
+            kind = (
+                "Record"
+                if isinstance(of, types.Record)
+                else f"Struct/union of type '{name_of(of)}'"
+            )
             if of is self.probe.arguments:
-                self.error(f"Can't find function parameter {node.name}", node, *did_you_mean(node.name, fields))
+                self.error(
+                    f"Can't find function parameter {node.name}",
+                    node,
+                    *did_you_mean(node.name, fields),
+                )
             else:
                 self.error(f"{kind} does not contain a field named '{node.name}'", node,
                            *did_you_mean(node.name, fields))
@@ -817,13 +1021,14 @@ class Inference(ABC):
         return fields[node.name]
 
     def complete(self, of: types.Structure) -> types.Structure:
-        """A structure with its fields, where only its name was known."""
+        """Return a structure with its fields, where only its name was known."""
         if of.fields:
             return of
         found = self.definitions.type(of.name) or self.world.type(of.name)
         return found if isinstance(found, types.Structure) else of
 
     def _tuple_access(self, node: tree.TupleAccess) -> ValueType | None:
+        """Return the type of an item of a tuple."""
         of = self.type(node.of)
         if of is None:
             return None
@@ -831,30 +1036,45 @@ class Inference(ABC):
         if isinstance(of, types.Record):
             items = tuple(one.type for one in of.fields)
         if not items and not isinstance(of, types.Tuple):
-            self.error(f"Can not access index '{node.index}' on expression of type '{name_of(of)}'", node)
+            self.error(
+                f"Can not access index '{node.index}' on expression of type '{name_of(of)}'", node
+            )
             return None
         if node.index >= len(items):
-            self.error(f"Invalid tuple index: {node.index}. Found {len(items)} elements in tuple.", node)
+            self.error(
+                f"Invalid tuple index: {node.index}. Found {len(items)} elements in tuple.", node
+            )
             return None
         return items[node.index]
 
     def _index(self, node: tree.Index) -> ValueType | None:
-        of, at = self.type(node.of), self.type(node.index)
+        """Return the type of an element."""
+        of = self.type(node.of)
+        at = self.type(node.index)
         if of is None or at is None:
             return None
         if isinstance(of, types.Tuple) and isinstance(node.index, tree.Number):
             if node.index.value >= len(of.items):
-                self.error(f"Invalid tuple index: {node.index.value}. Found {len(of.items)} elements in tuple.", node)
+                self.error(
+                    f"Invalid tuple index: {node.index.value}. Found {len(of.items)} elements in "
+                    "tuple.",
+                    node,
+                )
                 return None
             return of.items[node.index.value]
         if self.as_integer(at, node.index) is None:
-            self.error("The array index operator [] only accepts positive (unsigned) integer indices. Got "
-                       f"{name_of(at)}", node)
+            self.error(
+                "The array index operator [] only accepts positive (unsigned) integer indices. Got "
+                f"{name_of(at)}",
+                node,
+            )
             return None
         if isinstance(of, types.Array):
             literal = node.index.value if isinstance(node.index, tree.Number) else None
             if literal is not None and of.count and not 0 <= literal < of.count:
-                self.error(f"the index {literal} is out of bounds for array of size {of.count}", node)
+                self.error(
+                    f"the index {literal} is out of bounds for array of size {of.count}", node
+                )
             return of.element
         if isinstance(of, types.Pointer):
             return of.target
@@ -864,11 +1084,15 @@ class Inference(ABC):
         return None
 
     def _cast(self, node: tree.Cast) -> ValueType | None:
-        of, to = self.type(node.operand), self.written(node.type)
+        """Return the type of a cast."""
+        of = self.type(node.operand)
+        to = self.written(node.type)
         if of is None or to is None:
             return None
         if isinstance(of, types.Aggregate):
-            if isinstance(of, types.Stats | types.Histogram | types.LinearHistogram | types.TimeSeries):
+            if isinstance(
+                of, types.Stats | types.Histogram | types.LinearHistogram | types.TimeSeries
+            ):
                 self.error(f"Cannot cast from \"{name_of(of)}\" to \"{name_of(to)}\"", node)
                 return None
             return to
@@ -877,8 +1101,11 @@ class Inference(ABC):
             size = layout.size_of(settled(of))
             each = layout.size_of(to.element, self.world.bits // 8)
             if not each or size % each:
-                self.error("Cannot determine array size: the element size is incompatible with the cast integer size",
-                           node)
+                self.error(
+                    "Cannot determine array size: the element size is incompatible with the cast "
+                    "integer size",
+                    node,
+                )
                 return None
             to = types.Array(to.element, size // each)
         ok = False
@@ -893,12 +1120,18 @@ class Inference(ABC):
         elif isinstance(to, types.Array):
             size = layout.size_of(to, self.world.bits // 8)
             ok = number is not None or isinstance(of, (types.Array, types.String))
-            if number is not None and size != layout.size_of(settled(of)) and not isinstance(node.operand, tree.Number):
+            if (
+                number is not None
+                and size != layout.size_of(settled(of))
+                and not isinstance(node.operand, tree.Number)
+            ):
                 ok = False
         elif isinstance(to, types.String):
             ok = isinstance(of, (types.String, types.Array))
         else:
-            ok = promoted(to, of) is not None or (isinstance(to, (types.Symbol, types.Text)) and number is not None)
+            ok = promoted(to, of) is not None or (
+                isinstance(to, (types.Symbol, types.Text)) and number is not None
+            )
         if not ok:
             self.error(f'Cannot cast from "{name_of(of)}" to "{name_of(to)}"', node)
             return None
@@ -907,6 +1140,7 @@ class Inference(ABC):
         return to
 
     def _tuple(self, node: tree.Tuple) -> ValueType | None:
+        """Return the type of a tuple."""
         items = [self.type(item) for item in node.items]
         out = list[ValueType]()
         for item, kind in zip(node.items, items, strict=True):
@@ -922,6 +1156,7 @@ class Inference(ABC):
         return types.Tuple(tuple(out))
 
     def _record(self, node: tree.Record) -> ValueType | None:
+        """Return the type of a record."""
         fields = list[tuple[str, ValueType]]()
         for name, value in node.fields:
             kind = self.type(value)
@@ -933,6 +1168,7 @@ class Inference(ABC):
         return layout.record(fields)
 
     def _size_of(self, node: tree.SizeOf) -> ValueType | None:
+        """Return the type of sizeof(), and enter its number."""
         of = self.written(node.type)
         if of is not None:
             self.typing.sizes[node] = layout.stated(settled(of), self.world.bits // 8 if isinstance(
@@ -940,7 +1176,9 @@ class Inference(ABC):
         return _UINT64
 
     def _offset_of(self, node: tree.OffsetOf) -> ValueType | None:
-        of, offset = self.written(node.type), 0
+        """Return the type of offsetof(), and enter its number."""
+        of = self.written(node.type)
+        offset = 0
         for name in node.fields:
             of = self.complete(of) if isinstance(of, types.Structure) else of
             fields = of.fields if isinstance(of, (types.Structure, types.Record)) else ()
@@ -950,11 +1188,13 @@ class Inference(ABC):
                     self.error(f"'{name_of(of)}' has no field named '{name}'", node,
                                *did_you_mean(name, [one.name for one in fields]))
                 return _UINT64
-            offset, of = offset + part.offset, part.type
+            offset = offset + part.offset
+            of = part.type
         self.typing.sizes[node] = offset
         return _UINT64
 
     def _type_info(self, node: tree.TypeInfo) -> ValueType | None:
+        """Return the type of typeinfo()."""
         kind = self.written(node.type)
         if kind is None:
             return None
@@ -963,12 +1203,14 @@ class Inference(ABC):
         return layout.record([("btf_id", _UINT64), ("base_type", text), ("full_type", text)])
 
     def _compile_time(self, node: tree.CompileTime) -> ValueType | None:
+        """Return the type of comptime's operand."""
         return self.type(node.operand)
 
     # --- types as written
 
     def written(self, name: tree.TypeName) -> ValueType | None:
-        """The type that a script writes; an error, and None: there is no such type."""
+        """Return the type that a script writes; None, and an error is noted: there is no such type.
+        """
         base = self._base(name)
         if base is None:
             return None
@@ -976,12 +1218,14 @@ class Inference(ABC):
             base = types.Pointer(base)
         sizes = name.sizes
         if isinstance(base, types.String) and base.size == 0 and sizes and sizes[0]:
-            base, sizes = types.String(sizes[0]), sizes[1:]
+            base = types.String(sizes[0])
+            sizes = sizes[1:]
         for size in reversed(sizes):
             base = types.Array(base, size or 0)
         return base
 
     def _base(self, name: tree.TypeName) -> ValueType | None:
+        """Return the type that a written one begins with, without pointers and arrays."""
         text = name.name
         if text:
             if text == "string":
@@ -1014,20 +1258,43 @@ class Inference(ABC):
 
 
 def _sized(type: ValueType) -> bool:
+    """Return False for a string without a size."""
     return not (isinstance(type, types.String) and type.size == 0)
 
 
 _STATEMENTS: Final[Mapping[type, Callable[[Inference, Any], None]]] = {
-    tree.Evaluate: Inference._evaluate, tree.Declare: Inference._declare, tree.Assign: Inference._assign,
-    tree.While: Inference._while, tree.Unroll: Inference._unroll, tree.ForRange: Inference._for_range,
-    tree.ForMap: Inference._for_map, tree.Jump: Inference._jump}
+    tree.Evaluate: Inference._evaluate,
+    tree.Declare: Inference._declare,
+    tree.Assign: Inference._assign,
+    tree.While: Inference._while,
+    tree.Unroll: Inference._unroll,
+    tree.ForRange: Inference._for_range,
+    tree.ForMap: Inference._for_map,
+    tree.Jump: Inference._jump,
+}
 _EXPRESSIONS: Final[Mapping[type, Callable[[Inference, Any], ValueType | None]]] = {
-    tree.Number: Inference._number, tree.Text: Inference._text, tree.Truth: lambda self, node: _BOOLEAN,
-    tree.Name: Inference._name, tree.Variable: Inference._variable, tree.MapName: Inference._whole_map,
-    tree.MapAccess: Inference._map_access, tree.Parameter: Inference._parameter, tree.Call: Inference._call,
-    tree.TypeArgument: Inference._type_argument, tree.Unary: Inference._unary, tree.Binary: Inference._binary,
-    tree.Conditional: Inference._conditional, tree.FieldAccess: Inference._field,
-    tree.TupleAccess: Inference._tuple_access, tree.Index: Inference._index, tree.Cast: Inference._cast,
-    tree.Tuple: Inference._tuple, tree.Record: Inference._record, tree.SizeOf: Inference._size_of,
-    tree.OffsetOf: Inference._offset_of, tree.TypeInfo: Inference._type_info,
-    tree.CompileTime: Inference._compile_time, tree.Block: Inference.block}
+    tree.Number: Inference._number,
+    tree.Text: Inference._text,
+    tree.Truth: lambda self, node: _BOOLEAN,
+    tree.Name: Inference._name,
+    tree.Variable: Inference._variable,
+    tree.MapName: Inference._whole_map,
+    tree.MapAccess: Inference._map_access,
+    tree.Parameter: Inference._parameter,
+    tree.Call: Inference._call,
+    tree.TypeArgument: Inference._type_argument,
+    tree.Unary: Inference._unary,
+    tree.Binary: Inference._binary,
+    tree.Conditional: Inference._conditional,
+    tree.FieldAccess: Inference._field,
+    tree.TupleAccess: Inference._tuple_access,
+    tree.Index: Inference._index,
+    tree.Cast: Inference._cast,
+    tree.Tuple: Inference._tuple,
+    tree.Record: Inference._record,
+    tree.SizeOf: Inference._size_of,
+    tree.OffsetOf: Inference._offset_of,
+    tree.TypeInfo: Inference._type_info,
+    tree.CompileTime: Inference._compile_time,
+    tree.Block: Inference.block,
+}

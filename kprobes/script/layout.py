@@ -1,7 +1,8 @@
 """How values lie in a program's memory.
 
-Numbers are in the host's byte order; structures and arrays are bytes as the guest has them. Strings are zero up to the
-end of their room, which is a multiple of 8 bytes: so that they can be copied and compared word by word.
+Numbers are in the host's byte order; structures and arrays are bytes as the guest has them. Strings
+are zero up to the end of their room, which is a multiple of 8 bytes: so that they can be copied and
+compared word by word.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ WORD: Final = 8
 
 
 def size_of(type: ValueType, word: int = WORD) -> int:
-    """Bytes of a value.
+    """Return the bytes of a value.
 
     Args:
         type: the value's type.
-        word: bytes of a pointer: 8 in the program's own memory, the guest's within structures and arrays.
+        word: bytes of a pointer: 8 in the program's own memory, the guest's within structures and
+            arrays.
     """
     if isinstance(type, (types.Integer, types.Enumeration, types.Floating)):
         return type.bits // 8
@@ -47,17 +49,23 @@ def size_of(type: ValueType, word: int = WORD) -> int:
 
 
 def held(type: ValueType, word: int) -> int:
-    """Bytes of a member within a structure: `char s[5]` is a string of 6, with its NUL, and takes 5."""
+    """Return the bytes of a member within a structure.
+
+    `char s[5]` is a string of 6, with its NUL, and takes 5.
+    """
     return type.size - 1 if isinstance(type, types.String) else size_of(type, word)
 
 
 def room_of(type: ValueType) -> int:
-    """Bytes that are kept for a value in the program's own memory: strings end at a multiple of 8."""
+    """Return the bytes that are kept for a value in the program's own memory; strings end at a
+    multiple of 8.
+    """
     size = size_of(type)
     return size if is_number(type) else _up(size, 8)
 
 
 def _aggregate(type: ValueType) -> int:
+    """Return the bytes of an aggregate."""
     if isinstance(type, types.Histogram):
         return 8 * rows(type)
     if isinstance(type, types.LinearHistogram):
@@ -72,24 +80,24 @@ def _aggregate(type: ValueType) -> int:
 
 
 def rows(type: types.Histogram) -> int:
-    """Rows of a log2 histogram: for negative numbers, and for each bucket."""
+    """Return the rows of a log2 histogram: for negative numbers, and for each bucket."""
     return 1 + ((65 - type.bits) << type.bits)
 
 
 def is_number(type: ValueType) -> bool:
-    """True for types whose values fit into a register."""
+    """Return True for types whose values fit into a register."""
     return isinstance(type, (types.Integer, types.Boolean, types.Enumeration, types.Pointer))
 
 
 def width(type: ValueType) -> tuple[int, bool]:
-    """Bits and sign of a number."""
+    """Return (bits, signed) of a number's type."""
     if isinstance(type, (types.Integer, types.Enumeration)):
         return type.bits, type.signed
     return (8, False) if isinstance(type, types.Boolean) else (64, False)
 
 
 def alignment(type: ValueType) -> int:
-    """Bytes of which a value's offset is a multiple."""
+    """Return the bytes of which a value's offset is a multiple."""
     if is_number(type):
         return size_of(type)
     if isinstance(type, (types.Tuple, types.Record)):
@@ -98,9 +106,12 @@ def alignment(type: ValueType) -> int:
 
 
 def members(type: types.Tuple | types.Record) -> list[tuple[int, ValueType]]:
-    """(offset, type) of each part of a tuple or record, in order."""
-    parts = type.items if isinstance(type, types.Tuple) else tuple(field.type for field in type.fields)
-    out, at = list[tuple[int, ValueType]](), 0
+    """Return (offset, type) of each part of a tuple or record, in order."""
+    parts = (
+        type.items if isinstance(type, types.Tuple) else tuple(field.type for field in type.fields)
+    )
+    out = list[tuple[int, ValueType]]()
+    at = 0
     for part in parts:
         at = _up(at, alignment(part))
         out.append((at, part))
@@ -109,15 +120,20 @@ def members(type: types.Tuple | types.Record) -> list[tuple[int, ValueType]]:
 
 
 def stated(type: ValueType, word: int = WORD) -> int:
-    """Bytes of a value as `sizeof` states them: tuples and records are packed as bpftrace packs them.
+    """Return the bytes of a value as `sizeof` states them.
 
-    Strings need no alignment there, structures and arrays that of their parts. See `size_of` for `word`.
+    Tuples and records are packed as bpftrace packs them: strings need no alignment there,
+    structures and arrays that of their parts.
+
+    Args:
+        type: the value's type.
+        word: bytes of a pointer.
     """
     return _packed(type, word)[0]
 
 
 def _packed(type: ValueType, word: int) -> tuple[int, int]:
-    """Bytes and alignment of a value in a tuple of bpftrace's."""
+    """Return (bytes, alignment) of a value in a tuple of bpftrace's."""
     if isinstance(type, (types.String, types.Buffer)):
         return size_of(type, word), 1
     if isinstance(type, types.Structure):
@@ -125,7 +141,11 @@ def _packed(type: ValueType, word: int) -> tuple[int, int]:
     if isinstance(type, types.Array):
         return size_of(type, word), _packed(type.element, word)[1]
     if isinstance(type, (types.Tuple, types.Record)):
-        parts = type.items if isinstance(type, types.Tuple) else tuple(field.type for field in type.fields)
+        parts = (
+            type.items
+            if isinstance(type, types.Tuple)
+            else tuple(field.type for field in type.fields)
+        )
         end, widest = 0, 1
         for part in parts:
             size, step = _packed(part, word)
@@ -137,11 +157,12 @@ def _packed(type: ValueType, word: int) -> tuple[int, int]:
 
 
 def record(fields: list[tuple[str, ValueType]]) -> types.Record:
-    """The type of a record with these fields, in order."""
+    """Return the type of a record with these fields, in order."""
     places = members(types.Tuple(tuple(type for _, type in fields)))
     return types.Record(tuple(types.Field(name, type, at)
                               for (name, type), (at, _) in zip(fields, places, strict=True)))
 
 
 def _up(number: int, step: int) -> int:
+    """Return a number rounded up to a multiple of another."""
     return -(-number // step) * step

@@ -42,16 +42,18 @@ class ProgramNames(Protocol):
 
 
 class MachineNames:
-    """The names of a program that a machine has loaded.
-
-    Args:
-        machine: with `symbols` and `debug`.
-    """
+    """The names of a program that a machine has loaded."""
 
     def __init__(self, machine: Any) -> None:
+        """Prepare.
+
+        Args:
+            machine: with `symbols` and `debug`.
+        """
         self._machine = machine
 
     def functions(self) -> Sequence[tuple[str, int]]:
+        """Return name and address of each function."""
         return [
             (symbol.name, symbol.address)
             for symbol in self._machine.symbols
@@ -59,9 +61,11 @@ class MachineNames:
         ]
 
     def markers(self) -> Sequence[tuple[str, str]]:
+        """Return provider and name of each static tracepoint."""
         return [(marker.provider, marker.name) for marker in self._machine.debug.markers()]
 
     def parameters(self, address: int) -> Sequence[str]:
+        """Return the parameters of the function at an address as C declares them: `int* n`."""
         found = self._machine.debug.parameters(address) or []
         return [f"{each.type.name.replace(' *', '*')} {each.name}" for each in found]
 
@@ -93,7 +97,7 @@ class ListedProbe:
 
 
 def looks_like_a_missing_file(search: str) -> bool:
-    """Whether a search pattern was probably meant as the name of a script's file."""
+    """Return True where a search pattern was probably meant as the name of a script's file."""
     return "." in search and ":" not in search and "*" not in search
 
 
@@ -119,14 +123,7 @@ def lines(probes: Iterable[ListedProbe], verbose: bool) -> Iterator[str]:
 
 
 class Listing:
-    """Finds the probes of a guest, and of files that a search names.
-
-    Args:
-        guest: the program that would run; None if there is none.
-        load: returns the names of a program's file. Raises OSError or KprobeError if the file
-            is none.
-        ignored: the exceptions of `load` that leave a file out which only a glob names.
-    """
+    """Finds the probes of a guest, and of files that a search names."""
 
     def __init__(
         self,
@@ -134,6 +131,14 @@ class Listing:
         load: Callable[[str], ProgramNames],
         ignored: tuple[type[Exception], ...] = (OSError,),
     ) -> None:
+        """Prepare.
+
+        Args:
+            guest: the program that would run; None if there is none.
+            load: returns the names of a program's file. Raises OSError or KprobeError if the file
+                is none.
+            ignored: the exceptions of `load` that leave a file out which only a glob names.
+        """
         self._guest = guest
         self._load = load
         self._ignored = ignored
@@ -146,6 +151,7 @@ class Listing:
         return found
 
     def _search_one(self, pattern: str) -> Iterator[ListedProbe]:
+        """Yield the probes that fit one pattern."""
         if ":" not in pattern:
             pattern = f"*:{pattern or '*'}"
         kind_pattern, _, rest = pattern.partition(":")
@@ -155,6 +161,7 @@ class Listing:
                 yield from self._of_kind(kind, words)
 
     def _means(self, pattern: str, kind: str, words: Sequence[str]) -> bool:
+        """Return True where a pattern's first word means a kind of probes."""
         if "*" not in pattern and pattern:
             return (_KINDS.get(pattern) or _KINDS.get(pattern.lower())) == kind
         if kind in _USER and self._guest is None and not os.path.exists(words[0]):
@@ -162,6 +169,7 @@ class Listing:
         return fnmatch.fnmatchcase(kind, pattern or "*")
 
     def _of_kind(self, kind: str, words: Sequence[str]) -> Iterator[ListedProbe]:
+        """Yield the probes of a kind. words: of the pattern, behind the kind."""
         if kind in ("interval", "profile"):
             pattern = ":".join(words)
             for timer in _TIMERS:
@@ -185,10 +193,12 @@ class Listing:
             yield from _matching(kind, self._guest.names, pattern)
 
     def _functions(self, kind: str, target: str, pattern: str) -> Iterator[ListedProbe]:
+        """Yield functions of programs as probes of a kind."""
         for program in self._programs(target):
             yield from _matching(f"{kind}:{program.path}", program.names, pattern)
 
     def _markers(self, target: str, provider: str, name: str) -> Iterator[ListedProbe]:
+        """Yield static tracepoints of programs."""
         for program in self._programs(target):
             for found in sorted(set(program.names.markers())):
                 fits = fnmatch.fnmatchcase(found[0], provider or "*")
@@ -229,7 +239,8 @@ class Listing:
 
 
 def _is_target(path: str, target: str) -> bool:
-    """Whether an attach point's target means a file: by its path, or by its name alone."""
+    """Return True where an attach point's target means a file: by its path, or by its name alone.
+    """
     if target in ("", "*"):
         return True
     if fnmatch.fnmatchcase(path, target) or os.path.basename(path) == target:

@@ -21,7 +21,7 @@ DEEPEST: Final = 64
 
 
 def expand(script: tree.Script, found: Diagnostics) -> tree.Script:
-    """The script without macros."""
+    """Return a script without macros. found: where errors go."""
     macros: dict[str, list[Macro]] = {}
     for macro in script.macros:
         signatures = [_signature(other.parameters) for other in macros.get(macro.name, [])]
@@ -29,12 +29,19 @@ def expand(script: tree.Script, found: Diagnostics) -> tree.Script:
             found.error(f"Redefinition of macro: {macro.name}", macro.span)
         macros.setdefault(macro.name, []).append(macro)
     expansion = _Expansion(macros, found)
-    probes = [evolve(probe, predicate=expansion.copy(probe.predicate, {}, ()), body=expansion.copy(probe.body, {}, ()))
-              for probe in script.probes]
+    probes = [
+        evolve(
+            probe,
+            predicate=expansion.copy(probe.predicate, {}, ()),
+            body=expansion.copy(probe.body, {}, ()),
+        )
+        for probe in script.probes
+    ]
     return evolve(script, probes=probes, macros=[])
 
 
 def _signature(parameters: Sequence[Expression]) -> tuple[type, ...]:
+    """Return what tells macros of one name apart: the kinds of their parameters."""
     return tuple(type(parameter) for parameter in parameters)
 
 
@@ -58,7 +65,7 @@ class _Expansion:
     calls: list[Span] = field(factory=list)
 
     def copy(self, value: Any, bindings: Bindings, inside: tuple[str, ...]) -> Any:
-        """A copy of a node, or of a list of nodes.
+        """Return a copy of a node, or of a list of nodes.
 
         Args:
             value: what to copy.
@@ -87,21 +94,32 @@ class _Expansion:
                    for field in attrs.fields(type(value)) if field.name != "span"}
         return evolve(value, **changes)
 
-    def _type(self, value: tree.TypeName, bindings: Bindings, inside: tuple[str, ...]) -> tree.TypeName:
+    def _type(
+        self, value: tree.TypeName, bindings: Bindings, inside: tuple[str, ...]
+    ) -> tree.TypeName:
+        """Return a copy of a type as written."""
         bound = bindings.get(value.name)
         if isinstance(bound, tree.TypeArgument):
             inner = bound.type
-            return evolve(inner, pointers=inner.pointers + value.pointers, sizes=(*inner.sizes, *value.sizes))
+            return evolve(
+                inner, pointers=inner.pointers + value.pointers, sizes=(*inner.sizes, *value.sizes)
+            )
         if bound is not None and not value.pointers and not value.sizes:
             return evolve(value, name="", expression=bound)
         return evolve(value, expression=self.copy(value.expression, bindings, inside))
 
     def _sigil(self, value: tree.Variable | tree.MapName, bindings: Bindings) -> Expression:
+        """Return what stands for a variable or map; a variable of the macro's own gets a fresh
+        name.
+        """
         if value.name in bindings:
             return bindings[value.name]
         if isinstance(value, tree.MapName):
-            self.found.error(f"Unhygienic access to map: {value.name}. Maps must be passed into the macro as "
-                             "arguments.", value.span)
+            self.found.error(
+                f"Unhygienic access to map: {value.name}. Maps must be passed into the macro as "
+                "arguments.",
+                value.span,
+            )
             return value
         self.count += 1
         fresh = evolve(value, name=f"{value.name}#{self.count}")
@@ -110,11 +128,23 @@ class _Expansion:
 
     def _called(self, value: Expression, name: str, arguments: list[Expression], bindings: Bindings,
                 inside: tuple[str, ...]) -> Expression:
+        """Return the block that a call of a macro becomes; the call itself where it is of none.
+
+        Args:
+            value: the call.
+            name: of what is called.
+            arguments: of the call.
+            bindings: see copy().
+            inside: see copy().
+        """
         candidates = self.macros.get(name)
         if not candidates:
             return _container(value) if name == "container_of" else value
         if name in inside or len(inside) >= DEEPEST:
-            self.found.error(f"Recursive macro call detected. Call chain: {' > '.join([*inside, name])}", value.span)
+            self.found.error(
+                f"Recursive macro call detected. Call chain: {' > '.join([*inside, name])}",
+                value.span,
+            )
             return value
         fitting = [macro for macro in candidates if self._fits(macro, arguments)]
         if not fitting:
@@ -122,7 +152,9 @@ class _Expansion:
                 return value
             self._refuse(name, candidates, arguments, value)
             return value
-        macro = max(fitting, key=lambda one: sum(not isinstance(p, tree.Name) for p in one.parameters))
+        macro = max(
+            fitting, key=lambda one: sum(not isinstance(p, tree.Name) for p in one.parameters)
+        )
         self.count += 1
         own: Bindings = {}
         for parameter, argument in zip(macro.parameters, arguments, strict=True):
@@ -137,32 +169,47 @@ class _Expansion:
 
     @staticmethod
     def _fits(macro: Macro, arguments: list[Expression]) -> bool:
+        """Return True where a macro takes such arguments."""
         if len(macro.parameters) != len(arguments):
             return False
         return all(isinstance(parameter, tree.Name) or type(parameter) is type(argument)
                    for parameter, argument in zip(macro.parameters, arguments, strict=True))
 
-    def _refuse(self, name: str, candidates: list[Macro], arguments: list[Expression], at: Expression) -> None:
+    def _refuse(
+        self, name: str, candidates: list[Macro], arguments: list[Expression], at: Expression
+    ) -> None:
+        """Note the error of a call that no macro of the name takes."""
         counts = sorted({len(macro.parameters) for macro in candidates})
         if len(arguments) not in counts:
             expected = " or ".join(map(str, counts))
-            self.found.error(f"Call to macro has wrong number arguments. Expected: {expected} but got "
-                             f"{len(arguments)}", at.span, *did_you_mean(name, ()))
+            self.found.error(
+                f"Call to macro has wrong number arguments. Expected: {expected} but got "
+                f"{len(arguments)}",
+                at.span,
+                *did_you_mean(name, ()),
+            )
             return
         macro = next(one for one in candidates if len(one.parameters) == len(arguments))
         for parameter, argument in zip(macro.parameters, arguments, strict=True):
             if isinstance(parameter, tree.Variable) and not isinstance(argument, tree.Variable):
-                self.found.error(f"Mismatched arg to macro call. Macro expects a variable for arg {parameter.name} "
-                                 "but got something else.", argument.span)
+                self.found.error(
+                    "Mismatched arg to macro call. Macro expects a variable for arg "
+                    f"{parameter.name} but got something else.",
+                    argument.span,
+                )
             elif isinstance(parameter, tree.MapName) and not isinstance(argument, tree.MapName):
-                self.found.error(f"Mismatched arg to macro call. Macro expects a map for arg {parameter.name} "
-                                 "but got something else.", argument.span)
+                self.found.error(
+                    f"Mismatched arg to macro call. Macro expects a map for arg {parameter.name} "
+                    "but got something else.",
+                    argument.span,
+                )
 
 
 def _container(value: Expression) -> Expression:
-    """`container_of(pointer, typeof(TYPE), member)`: the pointer, less the member's offset, as one to the type.
+    """Return the pointer that `container_of(pointer, typeof(TYPE), member)` is.
 
-    Calls with other arguments stay as they are: inference refuses them.
+    It is the pointer less the member's offset. Calls with other arguments stay as they are:
+    inference refuses them.
     """
     if not isinstance(value, tree.Call) or len(value.arguments) != 3:
         return value
@@ -178,4 +225,6 @@ def _container(value: Expression) -> Expression:
     untyped = tree.Cast(span=at, type=anything, operand=pointer)
     offset = tree.OffsetOf(span=at, type=kind.type, fields=[member.name, *fields])
     start = tree.Binary(span=at, operator="-", left=untyped, right=offset)
-    return tree.Cast(span=at, type=evolve(kind.type, pointers=kind.type.pointers + 1), operand=start)
+    return tree.Cast(
+        span=at, type=evolve(kind.type, pointers=kind.type.pointers + 1), operand=start
+    )

@@ -42,7 +42,9 @@ def _memory_order(type: ValueType | None, key: Any) -> Any:
 
 
 def _sort_by_key(type: ValueType | None, items: list[Item]) -> list[Item]:
-    """Sort by integers and strings, field by field; fields of other types do not count."""
+    """Return items sorted by integers and strings, field by field; fields of other types do not
+    count.
+    """
     if isinstance(type, (*_INTEGERS, String)):
         return sorted(items, key=lambda item: item[0])
     if not isinstance(type, Tuple):

@@ -43,8 +43,15 @@ class _Parser(ExpressionParser):
         """Read everything."""
         if self.text.startswith("#!"):
             self.at = self.text.find("\n") if "\n" in self.text else len(self.text)
-        script = tree.Script(span=self.between(0, len(self.text)), definitions=[], settings=[], imports=[], macros=[],
-                             maps=[], probes=[])
+        script = tree.Script(
+            span=self.between(0, len(self.text)),
+            definitions=[],
+            settings=[],
+            imports=[],
+            macros=[],
+            maps=[],
+            probes=[],
+        )
         self.skip()
         while not self.ended and self._definition(script):
             self.skip()
@@ -151,7 +158,9 @@ class _Parser(ExpressionParser):
         elif word == "let":
             script.maps.append(self._declaration())
         elif word == "fn":
-            raise self.fail("functions of a script's own (fn) are not supported", None, "write a macro")
+            raise self.fail(
+                "functions of a script's own (fn) are not supported", None, "write a macro"
+            )
         elif word == "config":
             raise self.fail("a config block stands before all probes, macros and map declarations")
         elif word == "import":
@@ -189,7 +198,9 @@ class _Parser(ExpressionParser):
         self.expect("let")
         self.skip()
         if self.peek() != "@":
-            raise self.fail("root-level let statements need to be map declarations, e.g. let @a = hash(2);")
+            raise self.fail(
+                "root-level let statements need to be map declarations, e.g. let @a = hash(2);"
+            )
         name = self.sigil()
         self.expect("=")
         kind = self.identifier("expected map type name")
@@ -255,7 +266,9 @@ class _Parser(ExpressionParser):
             else:
                 self.expect("}")
                 if gives:
-                    return tree.Block(span=self.since(start), statements=statements, value=statement)
+                    return tree.Block(
+                        span=self.since(start), statements=statements, value=statement
+                    )
                 statements.append(tree.Evaluate(span=statement.span, expression=statement))
                 break
         return tree.Block(span=self.since(start), statements=statements)
@@ -279,7 +292,9 @@ class _Parser(ExpressionParser):
         if word == "let":
             return self._let(start)
         if word == "import":
-            raise self.fail("imports inside of probes are not supported", None, "put it before all probes")
+            raise self.fail(
+                "imports inside of probes are not supported", None, "put it before all probes"
+            )
         if self.peek() == "@" or (self.peek() == "$" and self.word_at(self.at + 1)):
             return self._assignment(start)
         if word == "_" and self.text[self.beyond(start + 1):][:1] == "=":
@@ -327,7 +342,9 @@ class _Parser(ExpressionParser):
         variable = tree.Variable(span=self.since(here), name=name)
         written = None
         if self.take(":"):
-            written = self.type_or_expression() if self.word_ahead() == "typeof" else self.type_name()
+            written = (
+                self.type_or_expression() if self.word_ahead() == "typeof" else self.type_name()
+            )
         behind = self.at
         value = None
         if self.take("="):
@@ -353,7 +370,9 @@ class _Parser(ExpressionParser):
             here = self.at
             self.at += len(compound)
             right = self.expression()
-            value: Expression = tree.Binary(span=self.since(here), operator=compound[:-1], left=target, right=right)
+            value: Expression = tree.Binary(
+                span=self.since(here), operator=compound[:-1], left=target, right=right
+            )
             span = self.since(start)
             self._end()
             return tree.Assign(span=span, target=target, value=value, compound=True)
@@ -369,8 +388,11 @@ class _Parser(ExpressionParser):
         if self.peek() == "=" and self.peek(1) != "=":
             span = self.since(start)
             if isinstance(expression, tree.TupleAccess | tree.FieldAccess):
-                raise self.fail("Tuples and records are immutable once created. Consider creating a new value and "
-                                "assigning it instead.", span)
+                raise self.fail(
+                    "Tuples and records are immutable once created. Consider creating a new value "
+                    "and assigning it instead.",
+                    span,
+                )
             raise self.fail("invalid assignment target", span)
         if isinstance(expression, tree.Unary):
             span = self.since(start)
@@ -394,7 +416,9 @@ class _Parser(ExpressionParser):
             if parentheses:
                 self.expect(")")
             body = self.block(False)
-            return tree.ForRange(span=self.since(start), variable=variable, first=first, last=last, body=body)
+            return tree.ForRange(
+                span=self.since(start), variable=variable, first=first, last=last, body=body
+            )
         if parentheses:
             self.expect(")")
         if not isinstance(first, tree.MapName):

@@ -41,11 +41,13 @@ class Performer:
             decoder: of its values.
             output: takes what it prints.
         """
-        self._source, self._settings = source, settings
+        self._source = source
+        self._settings = settings
         self._compiled = compiled
         self._decoder = decoder
         self._output = output
-        self.status, self.ended = 0, False
+        self.status = 0
+        self.ended = False
         self._formats: dict[int, Format] = {}
 
     def drain(self) -> None:
@@ -59,15 +61,22 @@ class Performer:
                 getattr(self, f"_{action.kind}")(number, action, self._values(action, record))
 
     def _values(self, action: Action, record: bytes) -> list[tuple[types.ValueType, Any]]:
-        return [(kind, self._decoder.value(kind, record[at:at + layout.room_of(kind)])) for at, kind in action.fields]
+        return [
+            (kind, self._decoder.value(kind, record[at : at + layout.room_of(kind)]))
+            for at, kind in action.fields
+        ]
 
     def _place(self, span: Span) -> list[SourceReference]:
         return [SourceReference(self._source.mark(span), self._source.name, span.line, span.column,
                                 tuple(self._source.excerpt(span)))]
 
     def _places(self, action: Action) -> list[SourceReference]:
-        """Where a message comes from: in the library, in the script, and where its macros were called."""
-        places = [place for span in (action.span, *action.data["expanded"]) for place in self._place(span)]
+        """Where a message comes from: in the library, in the script, and where its macros were
+        called.
+        """
+        places = [
+            place for span in (action.span, *action.data["expanded"]) for place in self._place(span)
+        ]
         if "library" in action.data:
             file, line, column, end = action.data["library"]
             places.insert(0, SourceReference(f"{file}:{line}:{column}-{end}", file, line, column))
@@ -75,27 +84,41 @@ class Performer:
 
     # --- one method for each kind of action
 
-    def _text(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> str:
+    def _text(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> str:
         if number not in self._formats:
             self._formats[number] = Format.parse(action.data["format"])
         return self._formats[number].apply(values)
 
-    def _printf(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _printf(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         self._output.printf(self._text(number, action, values))
 
-    def _errorf(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _errorf(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         self._output.message(True, self._text(number, action, values), self._places(action))
 
-    def _warnf(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _warnf(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         self._output.message(False, self._text(number, action, values), self._places(action))
 
-    def _print(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _print(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         self._output.value(*values[0])
 
-    def _print_map(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _print_map(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         self.show(action.data["map"], action.data["top"], action.data["div"])
 
-    def _clear(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _clear(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         name = action.data["map"]
         if name in self._compiled.maps:
             table: Hash = self._compiled.maps[name]  # type: ignore[assignment]
@@ -104,7 +127,9 @@ class Performer:
             view, size = self._scalar(name)
             view[:FLAG + size] = bytes(FLAG + size)
 
-    def _zero(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _zero(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         name = action.data["map"]
         if name in self._compiled.maps:
             self._zero_all(self._compiled.maps[name])
@@ -115,24 +140,31 @@ class Performer:
 
     @staticmethod
     def _zero_all(table: Any) -> None:
-        at, zero = 0, bytes(table.value_size)
+        at = 0
+        zero = bytes(table.value_size)
         while True:
             at, key = table.next_key(at)
             if not at:
                 return
             table.update_elem(key, zero)
 
-    def _exit(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _exit(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         if not self.ended:
             self.ended = True
             self.status = (values[0][1] if values else 0) & 255
 
-    def _time(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _time(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         text = time_of_day(action.data["format"], time.time())
         if text is not None:
             self._output.time(text)
 
-    def _cat(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _cat(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         path = self._text(number, action, values)
         try:
             with open(path, "rb") as file:
@@ -142,23 +174,33 @@ class Performer:
             return
         self._output.cat(data.decode("utf-8", "surrogateescape"))
 
-    def _system(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _system(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         import subprocess
 
-        done = subprocess.run(self._text(number, action, values), shell=True, capture_output=True, check=False)
+        done = subprocess.run(
+            self._text(number, action, values), shell=True, capture_output=True, check=False
+        )
         self._output.syscall(done.stdout.decode("utf-8", "surrogateescape"))
 
-    def _runtime_error(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _runtime_error(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         self._output.runtime_error(action.data["error"], self._place(action.span))
 
-    def _helper_error(self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]) -> None:
+    def _helper_error(
+        self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
+    ) -> None:
         self._output.helper_error(action.data["helper"], values[0][1], self._place(action.span))
 
     # --- maps
 
     def names(self) -> list[str]:
         """Names of the maps that have a type."""
-        return [name for name, facts in self._compiled.typing.maps.items() if facts.value is not None]
+        return [
+            name for name, facts in self._compiled.typing.maps.items() if facts.value is not None
+        ]
 
     def _scalar(self, name: str) -> tuple[memoryview, int]:
         """A scalar map's memory from its flag on, and the bytes of its value."""
@@ -179,7 +221,8 @@ class Performer:
         table: Any = self._compiled.maps[name]
         table.settle()
         assert facts.key is not None
-        out, at = list[tuple[Any, Any]](), 0
+        out = list[tuple[Any, Any]]()
+        at = 0
         while True:
             at, key = table.next_key(at)
             if not at:
@@ -192,11 +235,17 @@ class Performer:
         """Print a map."""
         facts = self._compiled.typing.maps[name]
         assert facts.value is not None
-        (output or self._output).map(MapShape(name, facts.key if facts.keyed else None, facts.value),
-                                     self.items(name), top, div, final)
+        (output or self._output).map(
+            MapShape(name, facts.key if facts.keyed else None, facts.value),
+            self.items(name),
+            top,
+            div,
+            final,
+        )
 
     def contents(self, name: str) -> Any:
-        """A map as Python has it: a dictionary, or the value of a scalar one (None where it is not set).
+        """A map as Python has it: a dictionary, or the value of a scalar one (None where it is not
+        set).
 
         Raises:
             KeyError: there is no such map.

@@ -28,20 +28,35 @@ class Probed(Protocol):
 
     machine: Any
 
-    def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False,
-               *, cookie: int = 0, clock: Callable[[], int] | str = "host", engine: str | None = None,
-               maxactive: int = 0, printed: Callable[[str], None] | None = None) -> Attachment: ...
-    def watchpoint(self, where: str | int, size: int, access: str = "w", handler: Any = None) -> Watchpoint: ...
+    def attach(
+        self,
+        program: Program,
+        where: str | int | None = None,
+        offset: int = 0,
+        retprobe: bool = False,
+        *,
+        cookie: int = 0,
+        clock: Callable[[], int] | str = "host",
+        engine: str | None = None,
+        maxactive: int = 0,
+        printed: Callable[[str], None] | None = None,
+    ) -> Attachment: ...
+    def watchpoint(
+        self, where: str | int, size: int, access: str = "w", handler: Any = None
+    ) -> Watchpoint: ...
     def stack_trace(self, regs: Any, limit: int = 64) -> list[int]: ...
 
 
 _WATCHED: Final = ("watchpoint", "asyncwatchpoint")
-_FORCE: Final = ("Use --unsafe to force attachment. WARNING: This option could lead to data corruption in the target "
-                 "process.")
+_FORCE: Final = (
+    "Use --unsafe to force attachment. WARNING: This option could lead to data corruption in the "
+    "target process."
+)
 
 
 def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list[TypedProbe]:
-    """The blocks of a script with attach points that exist, one for each kind of them that has the same types.
+    """The blocks of a script with attach points that exist, one for each kind of them that has the
+    same types.
 
     Errors go to `front.found`.
 
@@ -58,8 +73,11 @@ def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list
         for point in points:
             if point.kind in OUTSIDE or world is None:
                 if point.kind not in OUTSIDE:
-                    front.found.error(f"{point.text}: there is no guest that could be probed", point.span,
-                                      "give a guest, or use begin, interval and end probes only")
+                    front.found.error(
+                        f"{point.text}: there is no guest that could be probed",
+                        point.span,
+                        "give a guest, or use begin, interval and end probes only",
+                    )
                 _add(groups, (point.kind,), TypedProbe(probe, [point]))
                 continue
             for real in _found(front, point, world, unsafe):
@@ -86,18 +104,27 @@ def _add(groups: dict[Any, TypedProbe], key: Any, made: TypedProbe) -> None:
         groups[key] = made
 
 
-def _operands(front: Front, point: Point, names: set[str], world: GuestWorld) -> dict[int, MarkerArgument]:
-    """How the arguments of a USDT marker that a block reads are read. Errors go to `front.found`."""
+def _operands(
+    front: Front, point: Point, names: set[str], world: GuestWorld
+) -> dict[int, MarkerArgument]:
+    """How the arguments of a USDT marker that a block reads are read. Errors go to `front.found`.
+    """
     out = dict[int, MarkerArgument]()
     for number in sorted(int(name[3:]) for name in names if re.fullmatch(r"arg\d{1,2}", name)):
         if number >= len(point.operands):
-            front.found.warn(f"{point.text} has {len(point.operands)} arguments: arg{number} is 0 there", point.span)
+            front.found.warn(
+                f"{point.text} has {len(point.operands)} arguments: arg{number} is 0 there",
+                point.span,
+            )
             continue
         try:
             out[number] = world.marker_argument(point.operands[number])
         except ProgramError as error:
-            front.found.error(f"arg{number} of {point.text} is {point.operands[number]!r} here: {error.plain}",
-                              point.span, "read registers by reg()")
+            front.found.error(
+                f"arg{number} of {point.text} is {point.operands[number]!r} here: {error.plain}",
+                point.span,
+                "read registers by reg()",
+            )
     return out
 
 
@@ -126,17 +153,22 @@ def _found(front: Front, point: Point, world: GuestWorld, unsafe: bool) -> Itera
         yield evolve(point, address=(symbol.address | symbol.mode) + point.offset,
                      text=f"{point.kind}:{image}{symbol.name}{offset}")
     if not some:
-        _missing(front, point, _no_matches(point), [symbol.name for symbol in world.machine.symbols])
+        _missing(
+            front, point, _no_matches(point), [symbol.name for symbol in world.machine.symbols]
+        )
 
 
 def _inside(front: Front, point: Point, world: GuestWorld) -> bool:
     """Whether a function that says its size covers an address of a program's; an error if not.
 
-    Programs in which no function says its size are taken as they are: firmware by a map, stripped files.
+    Programs in which no function says its size are taken as they are: firmware by a map, stripped
+    files.
     """
     assert point.address is not None
     found = world.machine.symbols.covering(point.address)
-    if (found is not None and found.size) or not world.knows_sizes(found.module if found is not None else ""):
+    if (found is not None and found.size) or not world.knows_sizes(
+        found.module if found is not None else ""
+    ):
         return True
     front.found.error(f"Could not resolve address: {point.image or '*'}:{point.address:#x}", None,
                       "--unsafe probes it all the same")
@@ -157,12 +189,16 @@ def _bounded(front: Front, point: Point, symbol: Symbol, world: GuestWorld, unsa
     if symbol.size or (point.offset and extent > 0):
         if point.offset < extent:
             return True
-        front.found.error(f"Offset outside the function bounds ('{symbol.name}' size is {symbol.size})", None)
+        front.found.error(
+            f"Offset outside the function bounds ('{symbol.name}' size is {symbol.size})", None
+        )
         return False
     named = point.user and symbol.name == point.function
     if unsafe or not named or not world.knows_sizes(symbol.module):
         return True
-    front.found.error(f"Could not determine boundary for {symbol.name} (symbol has size 0).\n{_FORCE}", None)
+    front.found.error(
+        f"Could not determine boundary for {symbol.name} (symbol has size 0).\n{_FORCE}", None
+    )
     return False
 
 
@@ -193,8 +229,8 @@ def _watched(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
 def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
     """Yield an attach point for each USDT marker that a point's patterns match.
 
-    The copies have the marker's address, operands and semaphore. Where none matches, that is an error or
-    a warning in `front.found`, or neither, as the script's settings say.
+    The copies have the marker's address, operands and semaphore. Where none matches, that is an
+    error or a warning in `front.found`, or neither, as the script's settings say.
 
     Args:
         front: the script.
@@ -207,8 +243,13 @@ def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
             and fnmatch.fnmatchcase(marker.provider, point.provider or "*")
             and world.is_of(marker.module, point.image)]
     for marker in same:
-        yield evolve(point, address=marker.address, operands=marker.arguments, semaphore=marker.semaphore,
-                     text=f"usdt:{point.image or '*'}:{marker.provider}:{marker.name}")
+        yield evolve(
+            point,
+            address=marker.address,
+            operands=marker.arguments,
+            semaphore=marker.semaphore,
+            text=f"usdt:{point.image or '*'}:{marker.provider}:{marker.name}",
+        )
     if not same:
         _missing(front, point, _no_matches(point), [marker.name for marker in markers])
 
@@ -252,7 +293,8 @@ def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, eng
     """
     view = kprobes.machine.guest_view
     if view is not None and view.several:
-        engine = "interpreter"  # programs of a script share memory, and would run on several processors at once
+        # programs of a script share memory, and would run on several processors at once
+        engine = "interpreter"
     for number, point in enumerate(probe.points):
         if point.kind in OUTSIDE:
             continue
@@ -260,8 +302,15 @@ def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, eng
             yield _watch(kprobes, point, program, clock, engine, woken, number)
         else:
             assert point.address is not None
-            yield kprobes.attach(program, point.address, retprobe=point.returns, cookie=number, clock=clock,
-                                 engine=engine, printed=woken)
+            yield kprobes.attach(
+                program,
+                point.address,
+                retprobe=point.returns,
+                cookie=number,
+                clock=clock,
+                engine=engine,
+                printed=woken,
+            )
 
 
 def _watch(kprobes: Probed, point: Point, program: Program, clock: Any, engine: str | None,

@@ -12,15 +12,46 @@ from .tree import AttachPoint
 
 #: kinds of probes by all their names
 _KINDS: Final = {
-    "begin": "begin", "end": "end", "self": "self", "test": "test", "bench": "bench",
-    "kprobe": "kprobe", "k": "kprobe", "kretprobe": "kretprobe", "kr": "kretprobe",
-    "uprobe": "uprobe", "u": "uprobe", "uretprobe": "uretprobe", "ur": "uretprobe",
-    "fentry": "fentry", "f": "fentry", "kfunc": "fentry", "fexit": "fexit", "fr": "fexit", "kretfunc": "fexit",
-    "usdt": "usdt", "U": "usdt", "watchpoint": "watchpoint", "w": "watchpoint",
-    "asyncwatchpoint": "asyncwatchpoint", "aw": "asyncwatchpoint",
-    "interval": "interval", "i": "interval", "profile": "profile", "p": "profile",
-    "tracepoint": "tracepoint", "t": "tracepoint", "rawtracepoint": "rawtracepoint", "rt": "rawtracepoint",
-    "software": "software", "s": "software", "hardware": "hardware", "h": "hardware", "iter": "iter", "it": "iter"}
+    "begin": "begin",
+    "end": "end",
+    "self": "self",
+    "test": "test",
+    "bench": "bench",
+    "kprobe": "kprobe",
+    "k": "kprobe",
+    "kretprobe": "kretprobe",
+    "kr": "kretprobe",
+    "uprobe": "uprobe",
+    "u": "uprobe",
+    "uretprobe": "uretprobe",
+    "ur": "uretprobe",
+    "fentry": "fentry",
+    "f": "fentry",
+    "kfunc": "fentry",
+    "fexit": "fexit",
+    "fr": "fexit",
+    "kretfunc": "fexit",
+    "usdt": "usdt",
+    "U": "usdt",
+    "watchpoint": "watchpoint",
+    "w": "watchpoint",
+    "asyncwatchpoint": "asyncwatchpoint",
+    "aw": "asyncwatchpoint",
+    "interval": "interval",
+    "i": "interval",
+    "profile": "profile",
+    "p": "profile",
+    "tracepoint": "tracepoint",
+    "t": "tracepoint",
+    "rawtracepoint": "rawtracepoint",
+    "rt": "rawtracepoint",
+    "software": "software",
+    "s": "software",
+    "hardware": "hardware",
+    "h": "hardware",
+    "iter": "iter",
+    "it": "iter",
+}
 #: kinds of probes that need no guest
 OUTSIDE: Final = ("begin", "end", "self", "interval", "profile", "test", "bench")
 _REFUSED: Final = {
@@ -83,7 +114,15 @@ class Point:
     @property
     def at_code(self) -> bool:
         """True for probes of an instruction or a return."""
-        return self.kind in ("kprobe", "kretprobe", "uprobe", "uretprobe", "fentry", "fexit", "usdt")
+        return self.kind in (
+            "kprobe",
+            "kretprobe",
+            "uprobe",
+            "uretprobe",
+            "fentry",
+            "fexit",
+            "usdt",
+        )
 
     @property
     def user(self) -> bool:
@@ -96,8 +135,11 @@ def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
     parts = _split(point.text)
     kind = _KINDS.get(parts[0]) or _KINDS.get(parts[0].lower())
     if kind is None:
-        found.error(f"Invalid probe type: {parts[0]}" if parts[0] else "Invalid probe type: empty", point.span,
-                    *did_you_mean(parts[0], [name for name in _KINDS if len(name) > 2]))
+        found.error(
+            f"Invalid probe type: {parts[0]}" if parts[0] else "Invalid probe type: empty",
+            point.span,
+            *did_you_mean(parts[0], [name for name in _KINDS if len(name) > 2]),
+        )
         return []
     if kind in _REFUSED:
         found.error(f"{kind} probes have no meaning in this guest: {_REFUSED[kind]}", point.span,
@@ -110,7 +152,9 @@ def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
 
 def _split(text: str) -> list[str]:
     """Words between colons; quoted ones may have colons."""
-    words, word, quoted = list[str](), "", False
+    words = list[str]()
+    word = ""
+    quoted = False
     for char in text:
         if char == '"':
             quoted = not quoted
@@ -130,7 +174,8 @@ def _plain(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _named(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Read a probe whose one word is a name, as `bench:NAME`; arguments and result as of _self()."""
+    """Read a probe whose one word is a name, as `bench:NAME`; arguments and result as of _self().
+    """
     if len(words) != 1 or not words[0]:
         found.error(f"{point.kind} probe type requires 1 argument, found {len(words)}", point.span)
         return None
@@ -159,12 +204,16 @@ def _self(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 def _function(point: Point, words: list[str], found: Diagnostics) -> Point | None:
     if not 1 <= len(words) <= 3:
-        found.error(f"{point.kind} probe type requires 1 or 2 arguments, found {len(words)}", point.span)
+        found.error(
+            f"{point.kind} probe type requires 1 or 2 arguments, found {len(words)}", point.span
+        )
         return None
     target = words[-1]
     point = evolve(point, image=words[0] if len(words) > 1 else "")
     if not target:
-        found.error(f"{point.kind} probe needs a function, an address or FILE@SOURCE:LINE", point.span)
+        found.error(
+            f"{point.kind} probe needs a function, an address or FILE@SOURCE:LINE", point.span
+        )
         return None
     if len(words) == 3 and words[1] not in ("cpp", "") and target.isdigit():  # IMAGE:source.c:22
         return evolve(point, line=(words[1].removeprefix("@"), int(target)))
@@ -195,14 +244,20 @@ def _marker(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
     if len(words) == 1 and (match := _DURATION.fullmatch(words[0])):
-        return evolve(point, period=int(match.group(1)) * _UNITS[match.group(2)], unit=match.group(2))
+        return evolve(
+            point, period=int(match.group(1)) * _UNITS[match.group(2)], unit=match.group(2)
+        )
     if len(words) != 2:
         found.error(f"{point.kind} probe must be of format '{point.kind}:unit:count'", point.span)
         return None
     unit, count = words
     known = ("ms", "s", "us", "hz")
     if unit not in known:
-        found.error(f"{unit} is not an accepted unit for {point.kind} probes", point.span, *did_you_mean(unit, known))
+        found.error(
+            f"{unit} is not an accepted unit for {point.kind} probes",
+            point.span,
+            *did_you_mean(unit, known),
+        )
         return None
     if not count.isdigit() or not int(count):
         found.error(f"{point.kind} duration must be an integer above 0, not '{count}'", point.span)
@@ -213,8 +268,11 @@ def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 def _watchpoint(point: Point, words: list[str], found: Diagnostics) -> Point | None:
     if not 3 <= len(words) <= 4:
-        found.error(f"{point.kind} probe type requires 3 arguments (address, length, mode), found {len(words)}",
-                    point.span)
+        found.error(
+            f"{point.kind} probe type requires 3 arguments (address, length, mode), found "
+            f"{len(words)}",
+            point.span,
+        )
         return None
     where, size, access = words[-3:]
     if not size.isdigit() or size not in ("1", "2", "4", "8"):
@@ -224,8 +282,13 @@ def _watchpoint(point: Point, words: list[str], found: Diagnostics) -> Point | N
         found.error("watchpoint mode must be combination of (r,w,x)", point.span)
         return None
     number = re.fullmatch(r"0[xX][0-9a-fA-F]+|[0-9]+", where)
-    return evolve(point, address=int(where, 0) if number else None, function="" if number else where,
-                  size=int(size), access=access)
+    return evolve(
+        point,
+        address=int(where, 0) if number else None,
+        function="" if number else where,
+        size=int(size),
+        access=access,
+    )
 
 
 _READERS: Final = {

@@ -72,13 +72,21 @@ def promoted(a: ValueType, b: ValueType) -> ValueType | None:
         return types.Tuple(tuple(x for x in items if x is not None)) if None not in items else None
     if isinstance(a, types.Record) and isinstance(b, types.Record):
         return _records(a, b)
-    if isinstance(a, types.Stack) and isinstance(b, types.Stack) and (a.user, a.mode) == (b.user, b.mode):
+    if (
+        isinstance(a, types.Stack)
+        and isinstance(b, types.Stack)
+        and (a.user, a.mode) == (b.user, b.mode)
+    ):
         return types.Stack(a.user, a.mode, max(a.limit, b.limit))
     if isinstance(a, types.Aggregate) and hasattr(a, "signed") and _unsigned(a) == _unsigned(b):
         return a if a.signed else b
     if isinstance(a, types.Symbol) and isinstance(b, types.Symbol):
         return types.Symbol(True)  # kernel and user are one guest
-    if isinstance(a, types.Pointer) and isinstance(b, types.Pointer) and types.Nothing() in (a.target, b.target):
+    if (
+        isinstance(a, types.Pointer)
+        and isinstance(b, types.Pointer)
+        and types.Nothing() in (a.target, b.target)
+    ):
         return b if a.target == types.Nothing() else a
     return None
 
@@ -106,14 +114,30 @@ def _records(a: types.Record, b: types.Record) -> ValueType | None:
     return layout.record(fields)
 
 
-_AGGREGATES = {"Count": "count_t", "Sum": "sum_t", "Average": "avg_t", "Minimum": "min_t", "Maximum": "max_t",
-               "Stats": "stats_t", "Histogram": "hist_t", "LinearHistogram": "lhist_t", "TimeSeries": "tseries_t"}
+_AGGREGATES = {
+    "Count": "count_t",
+    "Sum": "sum_t",
+    "Average": "avg_t",
+    "Minimum": "min_t",
+    "Maximum": "max_t",
+    "Stats": "stats_t",
+    "Histogram": "hist_t",
+    "LinearHistogram": "lhist_t",
+    "TimeSeries": "tseries_t",
+}
 
 
 def base_name(kind: ValueType) -> str:
     """Return a type's name without what it consists of: "int", "pointer"."""
-    names = {types.String: "string", types.Pointer: "pointer", types.Array: "array", types.Tuple: "tuple",
-             types.Record: "record", types.Boolean: "bool", types.Buffer: "buffer"}
+    names = {
+        types.String: "string",
+        types.Pointer: "pointer",
+        types.Array: "array",
+        types.Tuple: "tuple",
+        types.Record: "record",
+        types.Boolean: "bool",
+        types.Buffer: "buffer",
+    }
     if isinstance(kind, (Integer, types.Enumeration)):
         return "int"
     return names.get(type(kind), name_of(kind))

@@ -12,10 +12,23 @@ _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _NUMBER: Final = re.compile(
     r"0[xX][0-9a-fA-F_]*|[0-9][0-9_]*(?:[eE][0-9_]*)?(?:[num]s|[smhd]|[uU][lL]?[lL]?|[lL][lL]?)?")
 _PARTS: Final = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?:[eE]([0-9]+))?([a-zA-Z]*)")
-_UNITS: Final = {"": 1, "ns": 1, "us": 1000, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
-                 "d": 86400 * 10**9}
-_SUFFIXES: Final = {"u": (1 << 32) - 1, "ul": (1 << 64) - 1, "ull": (1 << 64) - 1, "l": (1 << 63) - 1,
-                    "ll": (1 << 63) - 1}
+_UNITS: Final = {
+    "": 1,
+    "ns": 1,
+    "us": 1000,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+}
+_SUFFIXES: Final = {
+    "u": (1 << 32) - 1,
+    "ul": (1 << 64) - 1,
+    "ull": (1 << 64) - 1,
+    "l": (1 << 63) - 1,
+    "ll": (1 << 63) - 1,
+}
 _ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", '"': b'"', "\\": b"\\"}
 U64: Final = (1 << 64) - 1
 
@@ -44,7 +57,8 @@ def integer(text: str) -> int | str:
         if len(exponent) > 3:
             return f"overflow error, maximum value is {U64}: {text}"
         value *= 10 ** int(exponent)
-    unit, most = _UNITS.get(suffix), _SUFFIXES.get(suffix, U64)
+    unit = _UNITS.get(suffix)
+    most = _SUFFIXES.get(suffix, U64)
     if unit is None and suffix not in _SUFFIXES:
         return f"invalid trailing bytes: {text}"
     value *= unit or 1
@@ -178,9 +192,13 @@ class Scanner:
         self.at = match.end()
         text = match.group()
         if re.search(r"_[a-zA-Z]*$", text):
-            raise self.fail("trailing underscore in integer literal", self.between(self.at - 1, self.at))
+            raise self.fail(
+                "trailing underscore in integer literal", self.between(self.at - 1, self.at)
+            )
         if bad := self.word_at(self.at):
-            raise self.fail(f"invalid integer suffix '{bad}'", self.between(self.at, self.at + len(bad)))
+            raise self.fail(
+                f"invalid integer suffix '{bad}'", self.between(self.at, self.at + len(bad))
+            )
         value = integer(text)
         if isinstance(value, str):
             raise self.fail(value, self.since(start))
@@ -205,7 +223,9 @@ class Scanner:
         self.at += 1
         if char in _ESCAPES:
             return _ESCAPES[char]
-        pattern, base = (r"[0-7]{1,3}", 8) if char in "01234567" and char else (r"[0-9a-fA-F]{1,2}", 16)
+        pattern, base = (
+            (r"[0-7]{1,3}", 8) if char in "01234567" and char else (r"[0-9a-fA-F]{1,2}", 16)
+        )
         if char and char in "01234567":
             self.at -= 1
         elif not char or char not in "xX":
@@ -216,5 +236,7 @@ class Scanner:
         self.at = match.end()
         value = int(match.group(), base)
         if value > 255:
-            raise self.fail(f"octal escape sequence out of range '\\{match.group()}'", self.since(start))
+            raise self.fail(
+                f"octal escape sequence out of range '\\{match.group()}'", self.since(start)
+            )
         return bytes([value])

@@ -39,7 +39,8 @@ _LEAST: Final = 0.001
 
 
 class Outside:
-    """The place where begin, end and interval probes run: at no place of the guest (a call.RunPlace).
+    """The place where begin, end and interval probes run: at no place of the guest (a
+    call.RunPlace).
 
     Attributes:
         cpu: always 0.
@@ -134,16 +135,24 @@ def chosen(points: list[list[Point]], probe_filter: str, mode: str | None) -> li
     try:
         pattern = re.compile(probe_filter)
     except re.error as error:
-        raise BadArgument(f"Invalid --probe-filter regex: {error}", hint="give a regular expression") from None
+        raise BadArgument(
+            f"Invalid --probe-filter regex: {error}", hint="give a regular expression"
+        ) from None
     left_out = {"test", "bench"} - {mode}
-    return [[point for point in of_block
-             if point.kind not in left_out and (point.kind in ("begin", "end") or pattern.search(point.text))]
-            for of_block in points]
+    return [
+        [
+            point
+            for point in of_block
+            if point.kind not in left_out
+            and (point.kind in ("begin", "end") or pattern.search(point.text))
+        ]
+        for of_block in points
+    ]
 
 
 class Script:
-    """A script at the probes of a guest, or alone. A context manager: entering attaches its probes and runs `begin`,
-    leaving detaches them, runs `end` and prints the maps.
+    """A script at the probes of a guest, or alone. A context manager: entering attaches its probes
+    and runs `begin`, leaving detaches them, runs `end` and prints the maps.
 
     Attributes:
         source: its text.
@@ -154,13 +163,25 @@ class Script:
         attachments: of its programs in the guest.
     """
 
-    def __init__(self, text: str, *, kprobes: Probed | None = None, world: World | None = None, name: str = "stdin",
-                 parameters: Parameters | None = None, output: ScriptOutput | None = None, unsafe: bool = False,
-                 clock: Callable[[], int] | str = "host", engine: str | None = None, quiet: bool = False,
-                 environment: Mapping[str, str] = os.environ, probe_filter: str = "",
-                 mode: str | None = None, wary: bool = False) -> None:
-        """
-        Args:
+    def __init__(
+        self,
+        text: str,
+        *,
+        kprobes: Probed | None = None,
+        world: World | None = None,
+        name: str = "stdin",
+        parameters: Parameters | None = None,
+        output: ScriptOutput | None = None,
+        unsafe: bool = False,
+        clock: Callable[[], int] | str = "host",
+        engine: str | None = None,
+        quiet: bool = False,
+        environment: Mapping[str, str] = os.environ,
+        probe_filter: str = "",
+        mode: str | None = None,
+        wary: bool = False,
+    ) -> None:
+        """Args:
             text: the script.
             kprobes: of the guest; None: there is none.
             world: what the script can know of the guest; None: what `kprobes` has.
@@ -172,8 +193,8 @@ class Script:
             engine: what runs its programs, see Program.run(); None: the best.
             quiet: do not say how many probes there are.
             environment: the process's.
-            probe_filter: a regular expression; probes whose name it is not found in are left out, but for begin and
-                end.
+            probe_filter: a regular expression; probes whose name it is not found in are left out,
+                but for begin and end.
             mode: `test` or `bench`, whose probes are there only then.
             wary: warn of keys that a map has not, and of guest memory that cannot be read.
 
@@ -194,20 +215,34 @@ class Script:
         self._begun = 0
         self.attachments: list[Attachment | Watchpoint] = []
         self.source = Source(name, text)
-        front = compiler.read(self.source, parameters or Parameters(), environment, self._world.bits)
+        front = compiler.read(
+            self.source, parameters or Parameters(), environment, self._world.bits
+        )
         self.settings = front.settings
         front.points = chosen(front.points, probe_filter, mode)
         probes = placed(front, self._world if isinstance(self._world, GuestWorld) else None, unsafe)
         front.found.check()
         machine = kprobes.machine if kprobes is not None else None
         self._place = Outside(machine.read if machine is not None else None, self._clock())
-        self._compiled = compiler.translate(front, probes, self._world, unsafe,
-                                            machine is not None and machine.guest_view is not None, wary)
+        self._compiled = compiler.translate(
+            front,
+            probes,
+            self._world,
+            unsafe,
+            machine is not None and machine.guest_view is not None,
+            wary,
+        )
         self.warnings = [message.shown(self.source) for message in front.found.warnings]
-        self._performer = Performer(self.source, self.settings, self._compiled, self._decoder(), self._output)
+        self._performer = Performer(
+            self.source, self.settings, self._compiled, self._decoder(), self._output
+        )
         self._drained = False
-        self._timers = [(point, program) for probe, program in self._compiled.programs for point in probe.points
-                        if point.kind in ("interval", "profile")]
+        self._timers = [
+            (point, program)
+            for probe, program in self._compiled.programs
+            for point in probe.points
+            if point.kind in ("interval", "profile")
+        ]
         self._due: list[int] = []
         self._pace: Pace | None = None
         self._looked: list[Point] = []
@@ -217,7 +252,11 @@ class Script:
     def _clock(self) -> Callable[[], int]:
         if callable(self._ticks):
             return self._ticks
-        if self._ticks == "instructions" and self._kprobes is not None and self._kprobes.machine.clock is not None:
+        if (
+            self._ticks == "instructions"
+            and self._kprobes is not None
+            and self._kprobes.machine.clock is not None
+        ):
             counted: Callable[[], int] = self._kprobes.machine.clock
             return counted
         return time.monotonic_ns
@@ -261,7 +300,9 @@ class Script:
         try:
             if self._kprobes is not None:
                 for probe, program in self._in_order():
-                    for one in attach(self._kprobes, probe, program, self._ticks, self._engine, self.woken):
+                    for one in attach(
+                        self._kprobes, probe, program, self._ticks, self._engine, self.woken
+                    ):
                         self.attachments.append(one)
                 self._look(every)
         except BaseException:
@@ -275,16 +316,29 @@ class Script:
 
     def _attached(self) -> int:
         """Probes that are attached: a marker is one, at however many places it stands."""
-        markers = {(id(probe.probe), point.text) for probe, _ in self._compiled.programs for point in probe.points
-                   if point.kind == "usdt"}
-        others = [point for probe, _ in self._compiled.programs for point in probe.points if point.kind != "usdt"]
+        markers = {
+            (id(probe.probe), point.text)
+            for probe, _ in self._compiled.programs
+            for point in probe.points
+            if point.kind == "usdt"
+        }
+        others = [
+            point
+            for probe, _ in self._compiled.programs
+            for point in probe.points
+            if point.kind != "usdt"
+        ]
         return len(markers) + len(others)
 
     def _in_order(self) -> list[tuple[TypedProbe, Program]]:
-        """The programs as they are attached: of those at one instruction the newest runs first, and the script's first
-        block is to. At returns the oldest runs first.
+        """The programs as they are attached: of those at one instruction the newest runs first, and
+        the script's first block is to. At returns the oldest runs first.
         """
-        entries = [one for one in self._compiled.programs if one[0].points[0].at_code and not one[0].points[0].returns]
+        entries = [
+            one
+            for one in self._compiled.programs
+            if one[0].points[0].at_code and not one[0].points[0].returns
+        ]
         return [*reversed(entries), *(one for one in self._compiled.programs if one not in entries)]
 
     def _look(self, points: list[Point]) -> None:
@@ -298,7 +352,8 @@ class Script:
     def _detach(self) -> None:
         while self._looked:
             assert self._kprobes is not None
-            with contextlib.suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
+            # the guest has ended, or unmapped it
+            with contextlib.suppress(GuestFault, MachineClosed):
                 look(self._kprobes.machine, self._looked.pop().semaphore, -1)
         for one in self.attachments:
             if isinstance(one, Attachment):
@@ -314,7 +369,9 @@ class Script:
                     self.run(program)
 
     def run(self, program: Program) -> int:
-        """Run one program outside of the guest, and do what it wants done. Returns what a test's block returns."""
+        """Run one program outside of the guest, and do what it wants done. Returns what a test's
+        block returns.
+        """
         result = program.engine(self._engine).run(b"", self._place, lambda text: self.poll())
         self.poll()
         return result
@@ -325,8 +382,12 @@ class Script:
         Args:
             kind: `test` or `bench`.
         """
-        return [(point.function, program) for probe, program in self._compiled.programs for point in probe.points
-                if point.kind == kind]
+        return [
+            (point.function, program)
+            for probe, program in self._compiled.programs
+            for point in probe.points
+            if point.kind == kind
+        ]
 
     def poll(self) -> None:
         """Do what programs have asked for so far."""
@@ -367,7 +428,9 @@ class Script:
     def _set_timers(self) -> None:
         """Have programs in the guest call Python from time to time."""
         self._wind_timers()
-        if self._kprobes is None or not compiler.speaks([probe for probe, _ in self._compiled.programs]):
+        if self._kprobes is None or not compiler.speaks(
+            [probe for probe, _ in self._compiled.programs]
+        ):
             return
         tick = self._compiled.variables.block.view[TICK:TICK + 1]
         if self._clock() is not time.monotonic_ns:  # another clock: only a look at it tells
@@ -378,7 +441,9 @@ class Script:
 
     def wait(self, until: Callable[[], bool] = lambda: False) -> None:
         """Fire timers by the host's clock until the script ends, or `until` says so."""
-        listens = any(point.kind == "self" for probe, _ in self._compiled.programs for point in probe.points)
+        listens = any(
+            point.kind == "self" for probe, _ in self._compiled.programs for point in probe.points
+        )
         while (self._timers or listens) and not self.ended and not until():
             self._fire_due()
             soonest = min(self._due, default=self._place.clock() + int(_NAP * 1e9))
@@ -387,7 +452,9 @@ class Script:
     @contextlib.contextmanager
     def told_by_signals(self) -> Iterator[None]:
         """Fire `self:signal` probes when this process gets their signal meanwhile."""
-        if not any(point.kind == "self" for probe, _ in self._compiled.programs for point in probe.points):
+        if not any(
+            point.kind == "self" for probe, _ in self._compiled.programs for point in probe.points
+        ):
             yield
             return
         if not hasattr(signal, "SIGUSR1"):  # Windows: nobody can send it
@@ -427,7 +494,8 @@ class Script:
 
     @property
     def errors(self) -> str:
-        """The text that the script has written to standard error, where no other output was given."""
+        """The text that the script has written to standard error, where no other output was given.
+        """
         return self._errors.getvalue()
 
     @property

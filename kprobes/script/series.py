@@ -83,7 +83,8 @@ def _clock(nanoseconds: int, unit: TimeUnit) -> str:
 
 def _range(numbers: Sequence[int], signed: bool) -> tuple[int, int]:
     """Return the ends of the chart: one below and one above where all numbers are equal."""
-    lowest, highest = min(numbers), max(numbers)
+    lowest = min(numbers)
+    highest = max(numbers)
     if lowest != highest:
         return lowest, highest
     least = -(1 << 63) if signed else 0

@@ -16,7 +16,14 @@ _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "stack_mode": STACK_MODES,
     "missing_probes": ("error", "warn", "ignore"),
     "cache_user_symbols": ("PER_PID", "PER_PROGRAM", "NONE"),
-    "license": ("Dual MIT/GPL", "Dual BSD/GPL", "Dual MPL/GPL", "GPL and additional rights", "GPL v2", "GPL"),
+    "license": (
+        "Dual MIT/GPL",
+        "Dual BSD/GPL",
+        "Dual MPL/GPL",
+        "GPL and additional rights",
+        "GPL v2",
+        "GPL",
+    ),
     "unstable_tseries": ("error", "warn", "enable"),
     "unstable_dw_ustack": ("error", "warn", "enable"),
     "unstable_typeinfo": ("error", "warn", "enable"),
@@ -28,12 +35,12 @@ _CHOICES: Final[dict[str, tuple[str, ...]]] = {
 class Settings:
     """Values of config variables; see bpftrace's documentation for what each means.
 
-    Those that steer a kernel or its symbols only (cache_user_symbols, license, perf_rb_pages ...) are
-    taken and have no effect.
+    Those that steer a kernel or its symbols only (cache_user_symbols, license, perf_rb_pages ...)
+    are taken and have no effect.
 
     Attributes:
-        dummy_ts_map: name of the map whose value tseries() takes for the time, so that a test's series
-            are always the same; "": none. Of the environment only.
+        dummy_ts_map: name of the map whose value tseries() takes for the time, so that a test's
+            series are always the same; "": none. Of the environment only.
     """
 
     max_strlen: int = 1024
@@ -64,7 +71,9 @@ class Settings:
 NAMES: Final = tuple(field.name for field in attrs.fields(Settings) if field.name != "dummy_ts_map")
 
 
-def configured(lines: Iterable[Setting], environment: Mapping[str, str], found: Diagnostics) -> Settings:
+def configured(
+    lines: Iterable[Setting], environment: Mapping[str, str], found: Diagnostics
+) -> Settings:
     """The settings of a script.
 
     Args:
@@ -76,7 +85,11 @@ def configured(lines: Iterable[Setting], environment: Mapping[str, str], found: 
     for line in lines:
         name = line.name.lower().removeprefix("bpftrace_")
         if name not in NAMES:
-            found.error(f"{line.name}: not a known configuration option", line.span, *did_you_mean(name, NAMES))
+            found.error(
+                f"{line.name}: not a known configuration option",
+                line.span,
+                *did_you_mean(name, NAMES),
+            )
             continue
         value = _value(name, line.value)
         if isinstance(value, _Wrong):
@@ -121,7 +134,9 @@ def _value(name: str, value: str | int | bool) -> object:
     if choices is not None and value not in choices:
         known = {choice.lower(): choice for choice in choices}
         if value.lower() not in known and name == "license":
-            return _Wrong(f"Invalid value for license. Found: {value}. Valid values: {', '.join(choices)}.")
+            return _Wrong(
+                f"Invalid value for license. Found: {value}. Valid values: {', '.join(choices)}."
+            )
         if value.lower() not in known:
             return _Wrong(f"{name}: Invalid value for {name}: valid values are "
                           f"{', '.join(choices[:-1])}, and {choices[-1]}.")

@@ -15,9 +15,12 @@ from .settings import STACK_MODES
 from .source import did_you_mean
 from .types import Integer, ValueType
 
-_U8, _U64, _I64 = Integer(8, False), Integer(64, False), Integer(64, True)
+_U8 = Integer(8, False)
+_U64 = Integer(64, False)
+_I64 = Integer(64, True)
 _U32 = Integer(32, False)
-_NOTHING, _BOOLEAN = types.Nothing(), types.Boolean()
+_NOTHING = types.Nothing()
+_BOOLEAN = types.Boolean()
 
 
 def name(inference: Inference, node: tree.Name) -> ValueType | None:
@@ -39,8 +42,11 @@ def name(inference: Inference, node: tree.Name) -> ValueType | None:
         return _args(inference, node)
     if word in KNOWN:
         return call(inference, tree.Call(span=node.span, name=word, arguments=[]), node)
-    inference.error(f"Unknown identifier: '{node.name}'", node,
-                    *did_you_mean(node.name, {*KNOWN, *definitions.constants, "args", "arg0", "arg1", "arg2"}))
+    inference.error(
+        f"Unknown identifier: '{node.name}'",
+        node,
+        *did_you_mean(node.name, {*KNOWN, *definitions.constants, "args", "arg0", "arg1", "arg2"}),
+    )
     return None
 
 
@@ -50,9 +56,17 @@ def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
     stack = node.name.startswith("sarg")
     if not kinds <= {"kprobe", "uprobe", "usdt", "fentry"} or (stack and "usdt" in kinds):
         wrong = sorted(kinds - {"kprobe", "uprobe", "usdt", "fentry"}) or sorted(kinds)
-        hint = "keep it in a map at the entry: @x[tid] = arg0" if any(p.returns for p in inference.probe.points) else ""
-        inference.error(f"The {node.name} builtin can only be used with kprobe, uprobe and usdt probes, and this is "
-                        f"{'/'.join(wrong)}", node, *([hint] if hint else []))
+        hint = (
+            "keep it in a map at the entry: @x[tid] = arg0"
+            if any(p.returns for p in inference.probe.points)
+            else ""
+        )
+        inference.error(
+            f"The {node.name} builtin can only be used with kprobe, uprobe and usdt probes, and "
+            f"this is {'/'.join(wrong)}",
+            node,
+            *([hint] if hint else []),
+        )
         return None
     if number > 15:
         inference.error(f"{node.name}: programs see 16 arguments, arg0 to arg15", node)
@@ -63,8 +77,12 @@ def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
 def _args(inference: Inference, node: tree.Name) -> ValueType | None:
     found = inference.probe.arguments
     if found is None:
-        inference.error("Cannot read function parameters: args is for entries of functions that debug information "
-                        "describes", node, "arg0, arg1 ... go by the calling convention alone")
+        inference.error(
+            "Cannot read function parameters: args is for entries of functions that debug "
+            "information describes",
+            node,
+            "arg0, arg1 ... go by the calling convention alone",
+        )
     return found
 
 
@@ -73,7 +91,13 @@ def _counted(inference: Inference, node: tree.Call, least: int, most: int) -> bo
     given = len(node.arguments)
     if least <= given <= most:
         return True
-    words = {0: "no arguments", 1: "one argument", 2: "two arguments", 3: "three arguments", 4: "4 arguments"}
+    words = {
+        0: "no arguments",
+        1: "one argument",
+        2: "two arguments",
+        3: "three arguments",
+        4: "4 arguments",
+    }
     if given < least and most > least:
         wanted = f"at least {words[least]}"
     elif most > least:
@@ -97,18 +121,28 @@ def call(inference: Inference, node: tree.Call, at: tree.Node | None = None) -> 
         inference.error(f"{word} has no meaning in this guest: {REFUSED[word]}", at or node)
         return None
     if word in AGGREGATES:
-        inference.error(f"{word}() must be assigned directly to a map", at or node, f"@ = {word}(...)")
+        inference.error(
+            f"{word}() must be assigned directly to a map", at or node, f"@ = {word}(...)"
+        )
         return None
     if word not in KNOWN:
         inference.error(f"Unknown function: '{node.name}'", node, *did_you_mean(word, KNOWN))
         return None
     if word in UNSAFE and not inference.unsafe:
-        inference.error(f"{word}() is an unsafe function being used in safe mode", at or node, "--unsafe allows it")
-    if word in AT_CODE and not all(point.at_code or point.kind in ("watchpoint", "asyncwatchpoint", "profile")
-                                    for point in inference.probe.points):
+        inference.error(
+            f"{word}() is an unsafe function being used in safe mode",
+            at or node,
+            "--unsafe allows it",
+        )
+    if word in AT_CODE and not all(
+        point.at_code or point.kind in ("watchpoint", "asyncwatchpoint", "profile")
+        for point in inference.probe.points
+    ):
         kinds = "/".join(sorted({point.kind for point in inference.probe.points}))
-        inference.error(f"{word} can not be used with {kinds} probes: they are at no place of the guest's code",
-                        at or node)
+        inference.error(
+            f"{word} can not be used with {kinds} probes: they are at no place of the guest's code",
+            at or node,
+        )
         return None
     if word in SIMPLE and word not in ("nsecs", "comm", "pid", "tid"):
         return SIMPLE[word] if _counted(inference, node, 0, 0) else None
@@ -125,7 +159,11 @@ def constant(inference: Inference, node: tree.Expression) -> str | int | None:
         kind = inference.written(node.of.type)
         if kind is None:
             return None
-        named: dict[str, str | int] = {"btf_id": 0, "base_type": base_name(kind), "full_type": name_of(settled(kind))}
+        named: dict[str, str | int] = {
+            "btf_id": 0,
+            "base_type": base_name(kind),
+            "full_type": name_of(settled(kind)),
+        }
         return named.get(node.name)  # another name is an error, which inference tells
     if isinstance(node, tree.Name) and node.name.removeprefix("__builtin_") == "probetype":
         return probe_type(inference.probe.points[0].kind)
@@ -161,12 +199,16 @@ PREDICATES: Final[dict[str, Callable[[ValueType], bool]]] = {
 def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
     """The type of a map that is assigned by `count()` and its like."""
     word = node.name
-    least, most = {"count": (0, 0), "hist": (1, 2), "lhist": (4, 4), "tseries": (3, 4)}.get(word, (1, 1))
+    least, most = {"count": (0, 0), "hist": (1, 2), "lhist": (4, 4), "tseries": (3, 4)}.get(
+        word, (1, 1)
+    )
     if not _counted(inference, node, least, most):
         return None
     if word == "count":
         return types.Count()
-    number = inference.number(node.arguments[0], f"{word}() only supports integer arguments ({{}} provided)")
+    number = inference.number(
+        node.arguments[0], f"{word}() only supports integer arguments ({{}} provided)"
+    )
     if number is None:
         return None
     rest = []
@@ -177,12 +219,19 @@ def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
         if not isinstance(argument, tree.Number):
             kind = inference.type(argument)
             if kind is not None:
-                inference.error(f"{word}: invalid argument {position + 1}: it is a literal", argument)
+                inference.error(
+                    f"{word}: invalid argument {position + 1}: it is a literal", argument
+                )
             return None
         rest.append(argument.value)
     signed = number.signed
-    simple: dict[str, type] = {"sum": types.Sum, "avg": types.Average, "min": types.Minimum, "max": types.Maximum,
-                               "stats": types.Stats}
+    simple: dict[str, type] = {
+        "sum": types.Sum,
+        "avg": types.Average,
+        "min": types.Minimum,
+        "max": types.Maximum,
+        "stats": types.Stats,
+    }
     if word in simple:
         made: types.Aggregate = simple[word](signed)
         return made
@@ -197,15 +246,21 @@ def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
     return _series(inference, node, rest, signed)
 
 
-def _linear(inference: Inference, node: tree.Call, low: int, high: int, step: int) -> types.Aggregate | None:
+def _linear(
+    inference: Inference, node: tree.Call, low: int, high: int, step: int
+) -> types.Aggregate | None:
     if step <= 0:
         inference.error(f"lhist() step must be >= 1 ({step} provided)", node)
     elif low < 0:
         inference.error(f"lhist() min must be non-negative (provided min {low})", node)
     elif high <= low:
-        inference.error(f"lhist() max must be greater than min (provided min {low} and max {high})", node)
+        inference.error(
+            f"lhist() max must be greater than min (provided min {low} and max {high})", node
+        )
     elif (high - low) // step > 1000:
-        inference.error(f"lhist() too many buckets, must be <= 1000 (would need {(high - low) // step})", node)
+        inference.error(
+            f"lhist() too many buckets, must be <= 1000 (would need {(high - low) // step})", node
+        )
     elif max(high, low) >= 1 << 31:
         inference.error("lhist() limits have 31 bits here", node)
     else:
@@ -213,7 +268,9 @@ def _linear(inference: Inference, node: tree.Call, low: int, high: int, step: in
     return None
 
 
-def _series(inference: Inference, node: tree.Call, rest: list[int], signed: bool) -> types.Aggregate | None:
+def _series(
+    inference: Inference, node: tree.Call, rest: list[int], signed: bool
+) -> types.Aggregate | None:
     interval, count = rest
     how = node.arguments[3] if len(node.arguments) == 4 else None
     aggregation = how.value.decode("utf-8", "replace") if isinstance(how, tree.Text) else None
@@ -223,14 +280,20 @@ def _series(inference: Inference, node: tree.Call, rest: list[int], signed: bool
         inference.error(f"tseries() num_intervals must be >= 1 ({count} provided)" if count < 1 else
                         f"tseries() num_intervals must be < 1000000 ({count} provided)", node)
     elif how is not None and aggregation not in ("avg", "max", "min", "sum"):
-        inference.error("tseries() expects one of the following aggregation functions: avg, max, min, sum "
-                        f'("{aggregation}" provided)', node)
+        inference.error(
+            "tseries() expects one of the following aggregation functions: avg, max, min, sum "
+            f'("{aggregation}" provided)',
+            node,
+        )
     elif count > 1000:
         inference.error("tseries() keeps at most 1000 intervals here", node)
     else:
         if inference.final and inference.settings.unstable_tseries == "error":
-            inference.error("Hit an unstable feature: tseries. Enable it with the config variable unstable_tseries",
-                            node)
+            inference.error(
+                "Hit an unstable feature: tseries. Enable it with the config variable "
+                "unstable_tseries",
+                node,
+            )
         return types.TimeSeries(interval, count, aggregation, signed)
     return None
 
@@ -252,7 +315,9 @@ def _format(inference: Inference, node: tree.Call) -> ValueType | None:
     kinds = [inference.type(argument) for argument in node.arguments]
     if not isinstance(text, tree.Text):
         if kinds[0] is not None:
-            inference.error(f"{node.name}() expects a string literal ({base_name(kinds[0])} provided)", text)
+            inference.error(
+                f"{node.name}() expects a string literal ({base_name(kinds[0])} provided)", text
+            )
         return None
     values = list[ValueType]()
     for argument, kind in zip(node.arguments[1:], kinds[1:], strict=True):
@@ -278,7 +343,11 @@ def _print(inference: Inference, node: tree.Call) -> ValueType | None:
     if isinstance(first, tree.MapName):
         facts = inference.map(first.name, first.span)
         if facts.keyed is None and facts.value is None and inference.final:
-            inference.error(f"Undefined map: {first.name}", first, *did_you_mean(first.name, inference.known_maps()))
+            inference.error(
+                f"Undefined map: {first.name}",
+                first,
+                *did_you_mean(first.name, inference.known_maps()),
+            )
         if facts.value is not None:
             inference.typing.of[first] = facts.value
         for number in node.arguments[1:]:
@@ -304,7 +373,9 @@ def _of_map(inference: Inference, node: tree.Call) -> ValueType | None:
         return None
     facts = inference.map(first.name, first.span)
     if facts.value is None and inference.final:
-        inference.error(f"Undefined map: {first.name}", first, *did_you_mean(first.name, inference.known_maps()))
+        inference.error(
+            f"Undefined map: {first.name}", first, *did_you_mean(first.name, inference.known_maps())
+        )
     return _NOTHING
 
 
@@ -339,15 +410,21 @@ def _string(inference: Inference, node: tree.Call) -> ValueType | None:
                 inference.error(f"str cannot use negative length ({length.value})", node)
                 return None
             if length.value + 1 > most:
-                inference.warn(f"length param ({length.value}) is too long and will be shortened to {most} bytes (see "
-                               "BPFTRACE_MAX_STRLEN)", node)
+                inference.warn(
+                    f"length param ({length.value}) is too long and will be shortened to {most} "
+                    "bytes (see BPFTRACE_MAX_STRLEN)",
+                    node,
+                )
             else:
                 size = length.value + 1
     if kind is None:
         return types.String(size)
     if not isinstance(kind, (Integer, types.Pointer, types.String, types.Array)):
-        inference.error(f"str() expects a string, integer or a pointer type as first argument ({name_of(kind)} "
-                        "provided)", node)
+        inference.error(
+            f"str() expects a string, integer or a pointer type as first argument ({name_of(kind)} "
+            "provided)",
+            node,
+        )
         return None
     return types.String(size)
 
@@ -370,10 +447,16 @@ def _buffer(inference: Inference, node: tree.Call) -> ValueType | None:
     elif isinstance(kind, types.String):
         size = min(size, kind.size)
     elif kind is not None:
-        inference.error(f"buf() expects a length argument for non-array type {base_name(kind)}", node)
+        inference.error(
+            f"buf() expects a length argument for non-array type {base_name(kind)}", node
+        )
         return None
-    if kind is not None and not isinstance(kind, (Integer, types.Pointer, types.String, types.Array)):
-        inference.error(f"buf() expects an integer, string, or array argument but saw {base_name(kind)}", node)
+    if kind is not None and not isinstance(
+        kind, (Integer, types.Pointer, types.String, types.Array)
+    ):
+        inference.error(
+            f"buf() expects an integer, string, or array argument but saw {base_name(kind)}", node
+        )
         return None
     return types.Buffer(max(size, 1))
 
@@ -402,7 +485,11 @@ def _address(inference: Inference, node: tree.Call) -> ValueType | None:
     symbol = first.value.decode("utf-8", "replace")
     found = inference.world.symbol(symbol)
     if found is None and inference.final:
-        text = "Failed to resolve kernel symbol" if node.name == "kaddr" else "Could not resolve symbol"
+        text = (
+            "Failed to resolve kernel symbol"
+            if node.name == "kaddr"
+            else "Could not resolve symbol"
+        )
         inference.error(f"{text}: {symbol}", node, *did_you_mean(symbol, inference.world.names()))
     if node.name == "kaddr":
         return _U64
@@ -428,8 +515,12 @@ def _stack(inference: Inference, node: tree.Call) -> ValueType | None:
         return None
     if arguments and isinstance(arguments[0], tree.Name):
         if arguments[0].name not in STACK_MODES:
-            inference.error(f"{node.name}: Invalid value for stack_mode: valid values are bpftrace, raw, perf, and "
-                            "build_id.", arguments[0], *did_you_mean(arguments[0].name, STACK_MODES))
+            inference.error(
+                f"{node.name}: Invalid value for stack_mode: valid values are bpftrace, raw, perf, "
+                "and build_id.",
+                arguments[0],
+                *did_you_mean(arguments[0].name, STACK_MODES),
+            )
         else:
             mode = arguments[0].name
         arguments = arguments[1:]
@@ -442,10 +533,14 @@ def _stack(inference: Inference, node: tree.Call) -> ValueType | None:
             return None
         limit = arguments[0].value
     if limit > 1024:
-        inference.error(f"{node.name}([int limit]): limit shouldn't exceed 1024, {limit} given", node)
+        inference.error(
+            f"{node.name}([int limit]): limit shouldn't exceed 1024, {limit} given", node
+        )
         return None
     if mode == "build_id":
-        inference.error("'build_id' stack mode has no meaning here: frames are shown by their symbols", node)
+        inference.error(
+            "'build_id' stack mode has no meaning here: frames are shown by their symbols", node
+        )
     return types.Stack(user, mode, limit)
 
 
@@ -457,7 +552,9 @@ def _inet(inference: Inference, node: tree.Call) -> ValueType | None:
     if last is not None:
         size = layout.size_of(last) if isinstance(last, (types.Array, types.String)) else 4
         if not isinstance(last, (Integer, types.Array, types.String)):
-            inference.error(f"ntop() expects an integer or array argument, got {name_of(last)}", node)
+            inference.error(
+                f"ntop() expects an integer or array argument, got {name_of(last)}", node
+            )
         elif size not in (4, 16):
             inference.error("ntop() argument must be 4 or 16 bytes in size", node)
     return types.Text("inet")
@@ -473,7 +570,11 @@ def _pton(inference: Inference, node: tree.Call) -> ValueType | None:
     try:
         packed = ipaddress.ip_address(first.value.decode("utf-8", "replace")).packed
     except ValueError:
-        inference.error(f"pton() expects a valid IPv4/IPv6 address, got {first.value.decode('utf-8', 'replace')}", node)
+        inference.error(
+            "pton() expects a valid IPv4/IPv6 address, got "
+            f"{first.value.decode('utf-8', 'replace')}",
+            node,
+        )
         return None
     return types.Array(_U8, len(packed))
 
@@ -483,7 +584,9 @@ def _mac(inference: Inference, node: tree.Call) -> ValueType | None:
         return None
     kind = inference.type(node.arguments[0])
     if kind is not None and not isinstance(kind, (types.Array, types.Pointer, types.String)):
-        inference.error(f"macaddr() only supports array or pointer arguments ({name_of(kind)} provided)", node)
+        inference.error(
+            f"macaddr() only supports array or pointer arguments ({name_of(kind)} provided)", node
+        )
     return types.Text("mac_address")
 
 
@@ -496,7 +599,9 @@ def _strftime(inference: Inference, node: tree.Call) -> ValueType | None:
     return types.Text("timestamp")
 
 
-def _texts(least: int, most: int, result: ValueType) -> Callable[[Inference, tree.Call], ValueType | None]:
+def _texts(
+    least: int, most: int, result: ValueType
+) -> Callable[[Inference, tree.Call], ValueType | None]:
     """A function of strings, the third argument of which is a number."""
     def check(inference: Inference, node: tree.Call) -> ValueType | None:
         if not _counted(inference, node, least, most):
@@ -505,10 +610,17 @@ def _texts(least: int, most: int, result: ValueType) -> Callable[[Inference, tre
             kind = inference.type(argument)
             if number == 2:
                 if not isinstance(argument, tree.Number) or argument.value < 0:
-                    inference.error(f"Builtin {node.name} requires a non-negative literal" if isinstance(
-                        argument, tree.Number) else f"{node.name}() expects a int literal", argument)
+                    inference.error(
+                        f"Builtin {node.name} requires a non-negative literal"
+                        if isinstance(argument, tree.Number)
+                        else f"{node.name}() expects a int literal",
+                        argument,
+                    )
             elif kind is not None and not isinstance(kind, types.String):
-                inference.error(f"{node.name}() only supports string arguments ({base_name(kind)} provided)", argument)
+                inference.error(
+                    f"{node.name}() only supports string arguments ({base_name(kind)} provided)",
+                    argument,
+                )
         return result
     return check
 
@@ -534,10 +646,15 @@ def _key(inference: Inference, node: tree.Call) -> ValueType | None:
     if node.name == "delete" and len(arguments) == 1:
         first = arguments[0]
         if isinstance(first, tree.MapAccess | tree.MapName):
-            facts = inference.map(first.name if isinstance(first, tree.MapName) else first.map.name, first.span)
+            facts = inference.map(
+                first.name if isinstance(first, tree.MapName) else first.map.name, first.span
+            )
             if isinstance(first, tree.MapName) and facts.keyed:
-                inference.error("call to delete() with a single argument expects a map without explicit keys (scalar "
-                                "map)", node)
+                inference.error(
+                    "call to delete() with a single argument expects a map without explicit keys "
+                    "(scalar map)",
+                    node,
+                )
                 return _BOOLEAN
             inference.key(first)
             return _BOOLEAN
@@ -551,7 +668,9 @@ def _key(inference: Inference, node: tree.Call) -> ValueType | None:
         return None
     facts = inference.map(first.name, first.span)
     if facts.keyed is False:
-        what = {"delete": "delete() with two arguments", "has_key": "has_key()", "find": "find"}[node.name]
+        what = {"delete": "delete() with two arguments", "has_key": "has_key()", "find": "find"}[
+            node.name
+        ]
         inference.error(f"call to {what} expects a map with explicit keys (non-scalar map)", node)
         return _BOOLEAN
     if facts.keyed is None:
@@ -562,7 +681,11 @@ def _key(inference: Inference, node: tree.Call) -> ValueType | None:
         if not isinstance(target, tree.Variable):
             inference.error("find() expects a scratch variable as its third argument", target)
         elif facts.value is not None:
-            value = inference.readable(facts.value, node) if isinstance(facts.value, types.Aggregate) else facts.value
+            value = (
+                inference.readable(facts.value, node)
+                if isinstance(facts.value, types.Aggregate)
+                else facts.value
+            )
             inference.type(target)
             slot = inference.typing.slots.get(target)
             if slot is not None and value is not None:
@@ -573,7 +696,9 @@ def _key(inference: Inference, node: tree.Call) -> ValueType | None:
 def _swap(inference: Inference, node: tree.Call) -> ValueType | None:
     if not _counted(inference, node, 1, 1):
         return None
-    number = inference.number(node.arguments[0], "bswap() only supports integer arguments ({} provided)")
+    number = inference.number(
+        node.arguments[0], "bswap() only supports integer arguments ({} provided)"
+    )
     return Integer(number.bits, False) if number is not None else None
 
 
@@ -581,7 +706,9 @@ def _same(inference: Inference, node: tree.Call) -> ValueType | None:
     return inference.type(node.arguments[0]) if _counted(inference, node, 1, 1) else None
 
 
-def _numbers(least: int, most: int, result: ValueType) -> Callable[[Inference, tree.Call], ValueType | None]:
+def _numbers(
+    least: int, most: int, result: ValueType
+) -> Callable[[Inference, tree.Call], ValueType | None]:
     """A function of numbers or pointers."""
     def check(inference: Inference, node: tree.Call) -> ValueType | None:
         if not _counted(inference, node, least, most):
@@ -590,7 +717,10 @@ def _numbers(least: int, most: int, result: ValueType) -> Callable[[Inference, t
             kind = inference.type(argument)
             if kind is not None and not isinstance(kind, (types.Pointer, types.String)) \
                     and inference.as_integer(kind, argument) is None:
-                inference.error(f"{node.name}() only supports integer arguments ({name_of(kind)} provided)", argument)
+                inference.error(
+                    f"{node.name}() only supports integer arguments ({name_of(kind)} provided)",
+                    argument,
+                )
         return result
     return check
 
@@ -608,7 +738,11 @@ def _assert(inference: Inference, node: tree.Call) -> ValueType | None:
         return None
     inference.condition(node.arguments[0])
     inference.type(node.arguments[1])
-    if node.name == "static_assert" and inference.final and inference.known(node.arguments[0]) is False:
+    if (
+        node.name == "static_assert"
+        and inference.final
+        and inference.known(node.arguments[0]) is False
+    ):
         message = constant(inference, node.arguments[1])
         inference.error(str(message), node)
     return _NOTHING
@@ -639,8 +773,11 @@ def _result(inference: Inference, node: tree.Call) -> ValueType | None:
         return None
     if not all(point.returns for point in inference.probe.points):
         kinds = "/".join(sorted({point.kind for point in inference.probe.points}))
-        inference.error(f"The retval builtin can only be used with kretprobe, uretprobe and fexit probes, and this is "
-                        f"{kinds}", node)
+        inference.error(
+            "The retval builtin can only be used with kretprobe, uretprobe and fexit probes, and "
+            f"this is {kinds}",
+            node,
+        )
         return None
     return inference.probe.result or _U64
 
@@ -654,14 +791,19 @@ def _pid(inference: Inference, node: tree.Call) -> ValueType | None:
     if _counted(inference, node, 0, 1) and node.arguments:
         which = node.arguments[0]
         if not isinstance(which, tree.Name) or which.name not in ("curr_ns", "init"):
-            inference.error(f"Invalid PID namespace mode: {getattr(which, 'name', '?')} (expects: curr_ns or init)",
-                            node)
+            inference.error(
+                f"Invalid PID namespace mode: {getattr(which, 'name', '?')} (expects: curr_ns or "
+                "init)",
+                node,
+            )
     return _U32
 
 
 def _comm(inference: Inference, node: tree.Call) -> ValueType | None:
     if node.arguments:
-        inference.error("comm(PID) asks Linux's kernel for another task's name, and there is none here", node)
+        inference.error(
+            "comm(PID) asks Linux's kernel for another task's name, and there is none here", node
+        )
         return None
     return types.String(16)
 
@@ -677,8 +819,12 @@ def _nsecs(inference: Inference, node: tree.Call) -> ValueType | None:
 
 def _unsafe_number(inference: Inference, node: tree.Call) -> ValueType | None:
     if _counted(inference, node, 1, 1):
-        inference.number(node.arguments[0], f"{node.name}() only supports int arguments ({{}} provided)")
-    if node.name == "override" and any(point.kind not in ("kprobe", "uprobe") for point in inference.probe.points):
+        inference.number(
+            node.arguments[0], f"{node.name}() only supports int arguments ({{}} provided)"
+        )
+    if node.name == "override" and any(
+        point.kind not in ("kprobe", "uprobe") for point in inference.probe.points
+    ):
         inference.error("override() can only be used inside kprobes", node)
     return _NOTHING
 
@@ -698,18 +844,56 @@ def _concatenation(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 _CALLS: Final[dict[str, Callable[[Inference, tree.Call], ValueType | None]]] = {
-    **dict.fromkeys(("printf", "errorf", "warnf", "cat", "system"), _format), "print": _print,
-    "clear": _of_map, "zero": _of_map, "exit": _exit, "time": _time,
-    "join": _refused("it reads an array of pointers of the guest's in one go; use printf of str() of each"),
-    "str": _string, "buf": _buffer, "reg": _register, "kaddr": _address, "uaddr": _address, "ksym": _symbol,
-    "usym": _symbol, "kstack": _stack, "ustack": _stack, "ntop": _inet, "pton": _pton, "macaddr": _mac,
-    "strftime": _strftime, "strncmp": _texts(3, 3, _U64), "strcontains": _texts(2, 2, _BOOLEAN),
-    "strlen": _texts(1, 1, _U64), "strstr": _texts(2, 2, _I64), "strcap": _texts(1, 1, _U64),
-    "str_concat": _concatenation, "len": _length, "has_key": _key, "delete": _key, "find": _key, "bswap": _swap,
-    "kptr": _same, "uptr": _same, **dict.fromkeys(PREDICATES, _predicate), "is_err": _numbers(1, 1, _BOOLEAN),
-    "assert": _assert, "static_assert": _assert, "assert_str": _nothing, "fail": _fail, "func": _function,
-    "retval": _result, "probe": _probe, "pid": _pid, "tid": _pid, "comm": _comm, "nsecs": _nsecs,
-    "override": _unsafe_number, "signal": _refused("no signal is sent to a guest's task"),
+    **dict.fromkeys(("printf", "errorf", "warnf", "cat", "system"), _format),
+    "print": _print,
+    "clear": _of_map,
+    "zero": _of_map,
+    "exit": _exit,
+    "time": _time,
+    "join": _refused(
+        "it reads an array of pointers of the guest's in one go; use printf of str() of each"
+    ),
+    "str": _string,
+    "buf": _buffer,
+    "reg": _register,
+    "kaddr": _address,
+    "uaddr": _address,
+    "ksym": _symbol,
+    "usym": _symbol,
+    "kstack": _stack,
+    "ustack": _stack,
+    "ntop": _inet,
+    "pton": _pton,
+    "macaddr": _mac,
+    "strftime": _strftime,
+    "strncmp": _texts(3, 3, _U64),
+    "strcontains": _texts(2, 2, _BOOLEAN),
+    "strlen": _texts(1, 1, _U64),
+    "strstr": _texts(2, 2, _I64),
+    "strcap": _texts(1, 1, _U64),
+    "str_concat": _concatenation,
+    "len": _length,
+    "has_key": _key,
+    "delete": _key,
+    "find": _key,
+    "bswap": _swap,
+    "kptr": _same,
+    "uptr": _same,
+    **dict.fromkeys(PREDICATES, _predicate),
+    "is_err": _numbers(1, 1, _BOOLEAN),
+    "assert": _assert,
+    "static_assert": _assert,
+    "assert_str": _nothing,
+    "fail": _fail,
+    "func": _function,
+    "retval": _result,
+    "probe": _probe,
+    "pid": _pid,
+    "tid": _pid,
+    "comm": _comm,
+    "nsecs": _nsecs,
+    "override": _unsafe_number,
+    "signal": _refused("no signal is sent to a guest's task"),
     "signal_thread": _refused("no signal is sent to a guest's task"),
     "write_user": _refused("programs do not write to the guest's memory"),
     "memcmp": _refused("compare strings, arrays and tuples with =="),
@@ -717,4 +901,6 @@ _CALLS: Final[dict[str, Callable[[Inference, tree.Call], ValueType | None]]] = {
     "signal_name": _refused("the numbers of signals are an operating system's"),
     "container_of": _refused("it takes a pointer, typeof(TYPE) and the name of a member"),
     "config": _refused("it takes no argument"),
-    "ctx": _refused("registers are read by reg()"), "getopt": _nothing}
+    "ctx": _refused("registers are read by reg()"),
+    "getopt": _nothing,
+}

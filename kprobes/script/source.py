@@ -91,7 +91,10 @@ class Message:
         if self.span is None:
             lines = [f"{self.kind}: {self.text}"]
         else:
-            lines = [f"{whose.mark(self.span)}: {self.kind}: {self.text}", *whose.excerpt(self.span)]
+            lines = [
+                f"{whose.mark(self.span)}: {self.kind}: {self.text}",
+                *whose.excerpt(self.span),
+            ]
         return "\n".join([*lines, *(f"HINT: {hint}" for hint in self.hints)])
 
 
@@ -109,8 +112,11 @@ class ScriptError(KprobeError):
         first = next((message for message in self.messages if message.kind == "ERROR"), None)
         reason, hint = self.shown, ""
         if first is not None:
-            place = f"{(first.source or source).mark(first.span)}: " if first.span is not None else ""
-            reason, hint = f"{place}{first.text}", "; ".join(first.hints)
+            place = (
+                f"{(first.source or source).mark(first.span)}: " if first.span is not None else ""
+            )
+            reason = f"{place}{first.text}"
+            hint = "; ".join(first.hints)
         super().__init__(reason, hint=hint)
 
 

@@ -1,4 +1,6 @@
-"""The storage of a script's programs: areas of memory, constants, maps; and actions that Python does for them."""
+"""The storage of a script's programs: areas of memory, constants, maps; and actions that Python
+does for them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ CONSTANTS: Final = 2
 GLOBALS: Final = 3
 SCRATCH: Final = 4
 KEYED: Final = 5  #: the first of the script's own maps with keys
-#: byte of the variables that says whether Python wants to be called; the next one: the script is over
+#: byte of the variables that says whether Python wants to be called; the next one: the script is
+#: over
 TICK: Final = 8
 #: bytes before a scalar map's value: 1 where it was set
 FLAG: Final = 8
@@ -65,7 +68,8 @@ class Storage:
     """All that the programs of one script share.
 
     Attributes:
-        variables: bytes of scratch variables so far; the first word is the time when the script began.
+        variables: bytes of scratch variables so far; the first word is the time when the script
+            began.
         texts: formats of `strftime()`.
         scratch: bytes of temporary values at most.
         constants: bytes that no program changes.
@@ -73,8 +77,8 @@ class Storage:
         scalars: name of a scalar map -> its flag; the value is behind it.
         keyed: name of a map with keys -> its number.
         actions: by number.
-        at_once: Python reads the ring after each record: the guest stops there anyway, and nobody else could read it
-            while the guest runs. False: when it is full, and from time to time.
+        at_once: Python reads the ring after each record: the guest stops there anyway, and nobody
+            else could read it while the guest runs. False: when it is full, and from time to time.
     """
 
     variables: int = 16

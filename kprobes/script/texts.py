@@ -1,7 +1,7 @@
 """Code that walks through strings, byte by byte.
 
-Places in strings are kept in memory, where the verifier knows nothing of them, so that each round of a loop looks the
-same to it.
+Places in strings are kept in memory, where the verifier knows nothing of them, so that each round
+of a loop looks the same to it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def length(g: BlockWriter, text: Area, size: int) -> None:
     asm = g.asm
     state = g.storage.variable(8)
     g.clear(state, 8)
-    top, out = asm.label(), asm.label()
+    top = asm.label()
+    out = asm.label()
     _top(g, top, out)
     g.point(1, state)
     asm.load(2, 1, 0, 8)
@@ -65,7 +66,9 @@ def length(g: BlockWriter, text: Area, size: int) -> None:
     asm.load(0, 1, 0, 8)
 
 
-def differs(g: BlockWriter, left: Area, left_size: int, right: Area, right_size: int, most: int) -> None:
+def differs(
+    g: BlockWriter, left: Area, left_size: int, right: Area, right_size: int, most: int
+) -> None:
     """r0: 1 where two strings differ in their first `most` bytes."""
     asm = g.asm
     state = g.storage.variable(16)
@@ -139,7 +142,8 @@ def join(g: BlockWriter, to: Area, size: int, parts: Sequence[tuple[Area, int]])
     for part, part_size in parts:
         g.point(1, state)
         asm.store_number(1, 8, 0, 8)
-        top, out = asm.label(), asm.label()
+        top = asm.label()
+        out = asm.label()
         _top(g, top, out)
         g.point(1, state)
         asm.load(2, 1, 8, 8)

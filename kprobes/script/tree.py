@@ -75,7 +75,9 @@ class Truth(Expression):
 
 @define(eq=False, kw_only=True)
 class Name(Expression):
-    """An identifier: a builtin, an enum's member, a macro's parameter, or a function without parentheses."""
+    """An identifier: a builtin, an enum's member, a macro's parameter, or a function without
+    parentheses.
+    """
 
     name: str
 
@@ -116,7 +118,8 @@ class Call(Expression):
     Attributes:
         name: of the function.
         arguments: what it is given.
-        expanded: where the macros that it comes from were called, innermost first; empty for the script's own.
+        expanded: where the macros that it comes from were called, innermost first; empty for the
+            script's own.
     """
 
     name: str

@@ -26,8 +26,9 @@ class Sourcer(Protocol):
     """The functions that an address is part of, by debug information."""
 
     def __call__(self, address: int) -> Sequence[tuple[str, str, bool]]:
-        """(name, `file.c:12` or "", inlined) of those inlined there, innermost first, and of that whose code it is;
-        empty where none is known."""
+        """(name, `file.c:12` or "", inlined) of those inlined there, innermost first, and of that
+        whose code it is; empty where none is known.
+        """
 
 
 def unknown(address: int) -> Sequence[tuple[str, str, bool]]:
@@ -78,16 +79,27 @@ class Decoder:
         if isinstance(type, types.String):
             return self._string(type, raw, word)
         if isinstance(type, types.Tuple):
-            return tuple(self.value(part, raw[at:at + layout.room_of(part)]) for at, part in layout.members(type))
+            return tuple(
+                self.value(part, raw[at : at + layout.room_of(part)])
+                for at, part in layout.members(type)
+            )
         if isinstance(type, types.Record):
-            return {one.name: self.value(one.type, raw[one.offset:one.offset + layout.room_of(one.type)])
-                    for one in type.fields}
+            return {
+                one.name: self.value(
+                    one.type, raw[one.offset : one.offset + layout.room_of(one.type)]
+                )
+                for one in type.fields
+            }
         if isinstance(type, types.Structure):
             return {one.name: self._member(one, raw) for one in type.fields}
         if isinstance(type, types.Array):
             size = layout.held(type.element, self.bits // 8)
-            return [self._value(type.element, raw[n * size:(n + 1) * size], self.order, self.bits // 8)
-                    for n in range(type.count)]
+            return [
+                self._value(
+                    type.element, raw[n * size : (n + 1) * size], self.order, self.bits // 8
+                )
+                for n in range(type.count)
+            ]
         if isinstance(type, types.Buffer):
             return raw[8:8 + min(_word(raw), type.size)]
         if isinstance(type, types.Symbol):
@@ -105,9 +117,18 @@ class Decoder:
         raw = raw[:type.size]
         text, nul, _ = raw.partition(b"\0")
         cut = not nul and len(raw) == type.size
-        if not cut and type.size == self.settings.max_strlen and len(text) == type.size - 1 and type.size >= 1024:
+        if (
+            not cut
+            and type.size == self.settings.max_strlen
+            and len(text) == type.size - 1
+            and type.size >= 1024
+        ):
             cut = True  # the helper that reads strings puts a NUL where it cuts them
-        elif not cut and len(text) == self.settings.max_strlen and type.size == self.settings.max_strlen + 1:
+        elif (
+            not cut
+            and len(text) == self.settings.max_strlen
+            and type.size == self.settings.max_strlen + 1
+        ):
             cut = True
         return text + self.settings.str_trunc_trailer.encode() if cut and text else text
 
@@ -125,8 +146,11 @@ class Decoder:
         name, _, _ = self.symbols(address)
         return name if name is not None else f"0x{address:x}"
 
-    def _frames_of(self, type: types.Stack, address: int, returns: bool) -> tuple[types.StackFrame, ...]:
-        """The frames that an address of a stack stands for: functions inlined there come before that which has them.
+    def _frames_of(
+        self, type: types.Stack, address: int, returns: bool
+    ) -> tuple[types.StackFrame, ...]:
+        """The frames that an address of a stack stands for: functions inlined there come before
+        that which has them.
 
         Args:
             type: of the stack.
@@ -172,8 +196,8 @@ class Decoder:
 
         Args:
             type: of the series.
-            words: four words for each interval that is kept: its number plus 1 (0: it is empty), the
-                total or the last value, how many values, and one that is not used.
+            words: four words for each interval that is kept: its number plus 1 (0: it is empty),
+                the total or the last value, how many values, and one that is not used.
 
         Returns:
             Start of an interval in ns since 1970 -> its value, by time.

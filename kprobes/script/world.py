@@ -17,7 +17,8 @@ class World(Protocol):
         bits: of an address, 32 or 64.
         order: of the guest's memory, "little" or "big".
         cpus: how many there are.
-        stacked: bytes from the stack pointer to the first argument on the stack, at a function's entry.
+        stacked: bytes from the stack pointer to the first argument on the stack, at a function's
+            entry.
     """
 
     bits: int
@@ -26,7 +27,9 @@ class World(Protocol):
     stacked: int
 
     def type(self, name: str) -> ValueType | None:
-        """A C type by its name, as debug information has it: `struct foo`, a typedef; None: there is none."""
+        """A C type by its name, as debug information has it: `struct foo`, a typedef; None: there
+        is none.
+        """
 
     def names(self) -> Sequence[str]:
         """Names of functions and data, for suggestions."""
@@ -75,14 +78,25 @@ INTEGERS: dict[str, ValueType] = {
     **{f"u{bits}": types.Integer(bits, False) for bits in (8, 16, 32, 64)},
     **{f"__s{bits}": types.Integer(bits, True) for bits in (8, 16, 32, 64)},
     **{f"__u{bits}": types.Integer(bits, False) for bits in (8, 16, 32, 64)},
-    "char": types.Integer(8, True), "signed char": types.Integer(8, True), "unsigned char": types.Integer(8, False),
-    "short": types.Integer(16, True), "short int": types.Integer(16, True),
-    "unsigned short": types.Integer(16, False), "unsigned short int": types.Integer(16, False),
-    "int": types.Integer(32, True), "signed": types.Integer(32, True), "signed int": types.Integer(32, True),
-    "unsigned": types.Integer(32, False), "unsigned int": types.Integer(32, False),
-    "long long": types.Integer(64, True), "long long int": types.Integer(64, True),
-    "unsigned long long": types.Integer(64, False), "unsigned long long int": types.Integer(64, False),
-    "bool": types.Boolean(), "_Bool": types.Boolean(), "void": types.Nothing(),
+    "char": types.Integer(8, True),
+    "signed char": types.Integer(8, True),
+    "unsigned char": types.Integer(8, False),
+    "short": types.Integer(16, True),
+    "short int": types.Integer(16, True),
+    "unsigned short": types.Integer(16, False),
+    "unsigned short int": types.Integer(16, False),
+    "int": types.Integer(32, True),
+    "signed": types.Integer(32, True),
+    "signed int": types.Integer(32, True),
+    "unsigned": types.Integer(32, False),
+    "unsigned int": types.Integer(32, False),
+    "long long": types.Integer(64, True),
+    "long long int": types.Integer(64, True),
+    "unsigned long long": types.Integer(64, False),
+    "unsigned long long int": types.Integer(64, False),
+    "bool": types.Boolean(),
+    "_Bool": types.Boolean(),
+    "void": types.Nothing(),
 }
 
 
@@ -93,8 +107,16 @@ def integer(name: str, bits: int) -> ValueType | None:
         name: as C writes it.
         bits: of an address, which `long` has as well.
     """
-    words = {"long": True, "long int": True, "unsigned long": False, "unsigned long int": False, "size_t": False,
-             "ssize_t": True, "intptr_t": True, "uintptr_t": False}
+    words = {
+        "long": True,
+        "long int": True,
+        "unsigned long": False,
+        "unsigned long int": False,
+        "size_t": False,
+        "ssize_t": True,
+        "intptr_t": True,
+        "uintptr_t": False,
+    }
     if name in words:
         return types.Integer(bits, words[name])
     if name in ("float", "double"):
