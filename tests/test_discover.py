@@ -143,6 +143,17 @@ def test_an_error_exit_in_front_of_a_function_is_none(ranges: list[tuple[int, in
     assert starts == ({start for start, _ in ranges} if called else {12})
 
 
+def test_a_pool_that_only_later_code_reads_is_no_function() -> None:
+    """Of a long function on 32-bit Arm: constants in its middle, behind a return, that decode as instructions."""
+    words = ["e3500000 0a000003 e3a00001 e12fff1e",  # cmp r0, #0; beq behind the pool; mov r0, #1; bx lr
+             "e0811002 e0822003",  # the pool
+             "e51f1010 e51f2010 e0810002 e12fff1e"]  # ldr r1, its first word; ldr r2, its second; add; bx lr
+    code = b"".join(int(word, 16).to_bytes(4, "little") for word in " ".join(words).split())
+    with UnicornMachine.from_code(code, arch="arm", base=0x10000, symbols={"f": 0x10000}) as m:
+        layout = CodeLayout(text=((0x10000, 0x10000 + len(code)),))
+        assert [f.address for f in _Search(m, layout).functions()] == [0x10000]
+
+
 def test_what_is_found_can_be_probed() -> None:
     program = next(p for p in programs_of("x86_64") if p.stem.endswith("O2"))
     with UnicornMachine.load(program) as named:

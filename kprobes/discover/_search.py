@@ -359,6 +359,11 @@ class _Search:
                 continue
             if at >= stretch.end:
                 return None, blank
+            # what is decoded in data by mistake seems to read anything: what opens as a function is one
+            passed = self._sweeper.sweep.passed.get(at, 0)
+            if passed > at and not self._opens(at):
+                at = passed
+                continue
             offset = at - stretch.start
             step = max(self._arch.insn_align, 2)
             code = stretch.code[offset : offset + step]

@@ -26,6 +26,7 @@ class Sweep:
         computed: addresses of computed jumps within functions.
         starts: addresses of instructions.
         data: address of data amid code that an instruction reads -> where it ends.
+        passed: the same, of instructions behind it: it was decoded by then.
     """
 
     calls: dict[int, int] = field(factory=dict)
@@ -37,6 +38,7 @@ class Sweep:
     computed: list[int] = field(factory=list)
     starts: set[int] = field(factory=set)
     data: dict[int, int] = field(factory=dict)
+    passed: dict[int, int] = field(factory=dict)
 
 
 @frozen
@@ -162,8 +164,9 @@ class Sweeper:
             self._covered = 0
             return at + max(arch.insn_align, 1)
         sweep.starts.add(at)
-        if insn.operand is not None and insn.data and insn.operand > at:
-            sweep.data[insn.operand] = max(sweep.data.get(insn.operand, 0), insn.operand + insn.data)
+        if insn.operand is not None and insn.data:
+            data = sweep.data if insn.operand > at else sweep.passed
+            data[insn.operand] = max(data.get(insn.operand, 0), insn.operand + insn.data)
         if insn.target is not None:
             self._leads(at, insn.next, insn.target, arch.pointers.mode_bits - mode if insn.exchanges else mode,
                         insn.links, insn.falls_through)
