@@ -331,8 +331,7 @@ class Inference(ABC):
             if not low <= node.value <= high:
                 self.error(
                     f"Type mismatch for {slot.name}: trying to assign value of type "
-                    f"'{name_of(value)}' when "
-                    f"variable already has a type '{name_of(kind)}'",
+                    f"'{name_of(value)}' when variable already has a type '{name_of(kind)}'",
                     at,
                 )
             return

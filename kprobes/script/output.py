@@ -77,10 +77,12 @@ class MapShape:
 
 
 def _is_chart(type: ValueType) -> bool:
+    """Return True for types whose values are shown as charts."""
     return isinstance(type, (Histogram, LinearHistogram, TimeSeries))
 
 
 def _is_stats(type: ValueType) -> bool:
+    """Return True for types whose values have a mean."""
     return isinstance(type, (Average, Stats))
 
 
@@ -116,15 +118,16 @@ def strerror(number: int) -> str:
 
 
 class ScriptOutput(ABC):
-    """Takes what a script has to say and writes it in a format.
-
-    Args:
-        out: takes what belongs on standard output.
-        err: takes what belongs on standard error.
-        warnings: False leaves out what `warnf()` formatted.
-    """
+    """Takes what a script has to say, and writes it in a format."""
 
     def __init__(self, out: Write, err: Write, warnings: bool = True) -> None:
+        """Prepare.
+
+        Args:
+            out: takes what belongs on standard output.
+            err: takes what belongs on standard error.
+            warnings: False leaves out what `warnf()` formatted.
+        """
         self._out = out
         self._err = err
         self._warnings = warnings
@@ -250,11 +253,12 @@ class ScriptOutput(ABC):
 
 
 def _plural(count: int, noun: str) -> str:
+    """Return a number and a noun, with an s unless the number is 1."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 class TextOutput(ScriptOutput):
-    """Writes text for people."""
+    """Writes text for people; the methods are those of ScriptOutput."""
 
     def attached_probes(self, count: int) -> None:
         self._err(f"Attached {_plural(count, 'probe')}\n")
@@ -263,6 +267,14 @@ class TextOutput(ScriptOutput):
         self._out(text)
 
     def _log(self, kind: str, text: str, places: Sequence[SourceReference], context: bool) -> None:
+        """Write a message with the places that it names.
+
+        Args:
+            kind: "ERROR" or "WARNING".
+            text: the message.
+            places: see ScriptOutput.message().
+            context: show the source lines of the first place, too.
+        """
         text = text.removesuffix("\n")
         for index, place in enumerate(places):
             said = "expanded from" if index else text
@@ -339,6 +351,7 @@ class TextOutput(ScriptOutput):
             self._test_summary(names, passed)
 
     def _test_summary(self, names: Sequence[str], passed: Sequence[bool]) -> None:
+        """Write how many tests there were, and which have failed."""
         failed = [name for name, good in zip(names, passed, strict=True) if not good]
         self._out(f"{_green('==========')} {_plural(len(names), 'test')} ran.\n")
         self._out(f"{_green('  PASSED  ')} {_plural(len(names) - len(failed), 'test')}.\n")
@@ -360,20 +373,31 @@ class TextOutput(ScriptOutput):
 
 
 def _green(text: str) -> str:
+    """Return text in brackets, in green."""
     return f"\x1b[32m[{text}]\x1b[0m"
 
 
 def _red(text: str) -> str:
+    """Return text in brackets, in red."""
     return f"\x1b[31m[{text}]\x1b[0m"
 
 
 def _latest(shape: MapShape, items: Sequence[Item]) -> int | None:
+    """Return the latest interval of a map's time series; None: it has none."""
     if not isinstance(shape.value, TimeSeries):
         return None
     return last_start(value for _, value in items)
 
 
 def _value_text(type: ValueType, value: Any, div: int, last: int | None) -> str:
+    """Return a value as text.
+
+    Args:
+        type: the value's type.
+        value: the value.
+        div: divides numbers.
+        last: the latest interval of the map's time series; None: this one's.
+    """
     if isinstance(type, (Histogram, LinearHistogram)):
         return histogram_text(rows(type, value, div))
     if isinstance(type, TimeSeries):
@@ -382,6 +406,7 @@ def _value_text(type: ValueType, value: Any, div: int, last: int | None) -> str:
 
 
 def _value_json(type: ValueType, value: Any, div: int, last: int | None) -> str:
+    """Return a value as JSON; arguments as of _value_text()."""
     if isinstance(type, (Histogram, LinearHistogram)):
         return histogram_json(rows(type, value, div))
     if isinstance(type, TimeSeries):
@@ -390,9 +415,10 @@ def _value_json(type: ValueType, value: Any, div: int, last: int | None) -> str:
 
 
 class JsonOutput(ScriptOutput):
-    """Writes JSON, one object a line, for programs."""
+    """Writes JSON, one object a line, for programs; the methods are those of ScriptOutput."""
 
     def _record(self, type: str, data: str) -> None:
+        """Write an object with a type and data, which is JSON already."""
         self._out(f'{{"type": "{type}", "data": {data}}}\n')
 
     def attached_probes(self, count: int) -> None:
@@ -403,6 +429,8 @@ class JsonOutput(ScriptOutput):
         self._record("printf", json_text(text))
 
     def _at(self, type: str, fields: str, place: SourceReference) -> None:
+        """Write an object with a type, fields, which are JSON already, and a place in the script.
+        """
         where = f'"filename": {json_text(place.file)}, "line": {place.line}, "col": {place.column}'
         self._out(f'{{"type": "{type}", {fields}, {where}}}\n')
 
@@ -482,4 +510,4 @@ class JsonOutput(ScriptOutput):
         self._record("benchmark_result", f"{{{json_text(names[index])}: {result}}}")
 
     def end(self) -> None:
-        """Nothing stands between a script's last output and its maps in JSON."""
+        """Write nothing: nothing stands between a script's last output and its maps in JSON."""

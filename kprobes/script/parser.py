@@ -14,7 +14,11 @@ _DEFINITIONS: Final = ("struct", "union", "enum", "typedef")
 
 
 def parse(source: Source, found: Diagnostics) -> tree.Script:
-    """The tree of a script.
+    """Return the tree of a script.
+
+    Args:
+        source: the text.
+        found: where errors go.
 
     Raises:
         ScriptError: it does not follow the grammar.
@@ -23,7 +27,11 @@ def parse(source: Source, found: Diagnostics) -> tree.Script:
 
 
 def parse_expression(source: Source, found: Diagnostics) -> Expression:
-    """The tree of one expression.
+    """Return the tree of one expression.
+
+    Args:
+        source: the text.
+        found: where errors go.
 
     Raises:
         ScriptError: it is none.
@@ -37,10 +45,10 @@ def parse_expression(source: Source, found: Diagnostics) -> Expression:
 
 
 class _Parser(ExpressionParser):
-    """Reads statements and what stands outside of them."""
+    """The parser of statements, and of what stands outside of them."""
 
     def script(self) -> tree.Script:
-        """Read everything."""
+        """Read the whole script. Raises ScriptError."""
         if self.text.startswith("#!"):
             self.at = self.text.find("\n") if "\n" in self.text else len(self.text)
         script = tree.Script(
@@ -117,6 +125,7 @@ class _Parser(ExpressionParser):
             self.at = named.end()
 
     def _import(self) -> tree.Import:
+        """Read an import."""
         self.skip()
         start = self.at
         self.expect("import")
@@ -129,6 +138,7 @@ class _Parser(ExpressionParser):
         return tree.Import(span=self.since(start), path=path)
 
     def _config(self, script: tree.Script) -> None:
+        """Read a config block into the script's settings."""
         for word in ("config", "=", "{"):
             self.expect(word)
         while not self.take("}"):
@@ -152,6 +162,7 @@ class _Parser(ExpressionParser):
     # --- probes and macros
 
     def _item(self, script: tree.Script) -> None:
+        """Read a macro, a map declaration or a probe into the script."""
         word = self.word_ahead()
         if word == "macro":
             script.macros.append(self._macro())
@@ -169,6 +180,7 @@ class _Parser(ExpressionParser):
             script.probes.append(self._probe())
 
     def _macro(self) -> tree.Macro:
+        """Read a macro."""
         start = self.at
         self.expect("macro")
         name = self.identifier("expected macro name")
@@ -194,6 +206,7 @@ class _Parser(ExpressionParser):
         return tree.Macro(span=span, name=name, parameters=parameters, body=self.block(True))
 
     def _declaration(self) -> tree.MapDeclaration:
+        """Read a map declaration."""
         start = self.at
         self.expect("let")
         self.skip()
@@ -214,6 +227,7 @@ class _Parser(ExpressionParser):
         return tree.MapDeclaration(span=self.since(start), name=name, kind=kind, entries=entries)
 
     def _probe(self) -> tree.Probe:
+        """Read attach points, a predicate and a block."""
         start = self.at
         points = [self._point()]
         while self.take(","):
@@ -231,6 +245,7 @@ class _Parser(ExpressionParser):
         return tree.Probe(span=span, points=points, predicate=predicate, body=self.block(False))
 
     def _point(self) -> tree.AttachPoint:
+        """Read an attach point, as it is written."""
         self.skip()
         start = self.at
         quoted = False
@@ -254,6 +269,11 @@ class _Parser(ExpressionParser):
     # --- statements
 
     def block(self, gives: bool) -> tree.Block:
+        """Read statements in braces.
+
+        Args:
+            gives: the last expression may be the block's value.
+        """
         start = self.beyond(self.at)
         self.expect("{")
         statements: list[Statement] = []
@@ -274,7 +294,8 @@ class _Parser(ExpressionParser):
         return tree.Block(span=self.since(start), statements=statements)
 
     def _statement(self) -> Statement | Expression:
-        """Read one; an expression: it stands last in its block, without a semicolon."""
+        """Read a statement; or an expression, which stands last in its block, without a semicolon.
+        """
         self.skip()
         start = self.at
         word = self.word_at(start)
@@ -306,6 +327,7 @@ class _Parser(ExpressionParser):
         return self._evaluated(self.expression(), start)
 
     def _jump(self, word: str, start: int) -> Statement:
+        """Read `break`, `continue` or `return`, whose word stands here. start: where it begins."""
         self.at += len(word)
         value = None
         if word == "return" and self.text[self.beyond(self.at):][:1] not in (";", "}"):
@@ -321,6 +343,9 @@ class _Parser(ExpressionParser):
             self.take(";")
 
     def _evaluated(self, expression: Expression, start: int) -> Statement | Expression:
+        """Return a statement of an expression that was read; the expression itself where it ends
+        its block.
+        """
         span = self.since(start)
         braces = isinstance(expression, tree.Block) or (
             isinstance(expression, tree.Conditional) and self.text[self.at - 1] == "}")
@@ -333,6 +358,7 @@ class _Parser(ExpressionParser):
         return tree.Evaluate(span=span, expression=expression)
 
     def _let(self, start: int) -> Statement:
+        """Read a declaration of a variable. start: where it begins."""
         self.at += len("let")
         self.skip()
         if self.peek() != "$":
@@ -356,6 +382,9 @@ class _Parser(ExpressionParser):
         return tree.Declare(span=span, variable=variable, type=written, value=value)
 
     def _assignment(self, start: int) -> Statement | Expression:
+        """Read what begins with a variable or map: an assignment, or an expression. start: where it
+        begins.
+        """
         target: Expression
         if self.peek() == "@":
             target = self.map()
@@ -401,6 +430,7 @@ class _Parser(ExpressionParser):
         return self._evaluated(self.continued(expression), start)
 
     def _for(self, start: int) -> Statement:
+        """Read a for loop. start: where it begins."""
         self.at += len("for")
         parentheses = self.take("(")
         self.skip()

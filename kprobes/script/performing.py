@@ -1,4 +1,4 @@
-"""The work that programs have Python do: records of the ring, in their order."""
+"""What programs have Python do: records of the ring, in their order."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ _ENOENT: Final = -2
 class Performer:
     """Does what a script's programs ask for.
 
+    Each kind of action has a method of its name, which takes the action's number, the action, and
+    (type, value) of each of its values.
+
     Attributes:
         status: what exit() was given.
         ended: exit() was called.
@@ -33,7 +36,8 @@ class Performer:
 
     def __init__(self, source: Source, settings: Settings, compiled: Compiled, decoder: Decoder,
                  output: ScriptOutput) -> None:
-        """
+        """Prepare.
+
         Args:
             source: the script's text.
             settings: the script's.
@@ -51,7 +55,7 @@ class Performer:
         self._formats: dict[int, Format] = {}
 
     def drain(self) -> None:
-        """Do what the ring has."""
+        """Do what the records in the ring ask for."""
         ring: Ring = self._compiled.ring  # type: ignore[assignment]
         actions = self._compiled.storage.actions
         for record in ring:
@@ -61,18 +65,20 @@ class Performer:
                 getattr(self, f"_{action.kind}")(number, action, self._values(action, record))
 
     def _values(self, action: Action, record: bytes) -> list[tuple[types.ValueType, Any]]:
+        """Return (type, value) of a record's values."""
         return [
             (kind, self._decoder.value(kind, record[at : at + layout.room_of(kind)]))
             for at, kind in action.fields
         ]
 
     def _place(self, span: Span) -> list[SourceReference]:
+        """Return a part of the script as messages name it."""
         return [SourceReference(self._source.mark(span), self._source.name, span.line, span.column,
                                 tuple(self._source.excerpt(span)))]
 
     def _places(self, action: Action) -> list[SourceReference]:
-        """Where a message comes from: in the library, in the script, and where its macros were
-        called.
+        """Return where a message comes from: in the library, in the script, and where its macros
+        were called.
         """
         places = [
             place for span in (action.span, *action.data["expanded"]) for place in self._place(span)
@@ -87,6 +93,7 @@ class Performer:
     def _text(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> str:
+        """Return the text of an action's format with its values."""
         if number not in self._formats:
             self._formats[number] = Format.parse(action.data["format"])
         return self._formats[number].apply(values)
@@ -94,31 +101,37 @@ class Performer:
     def _printf(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Write what printf() formatted."""
         self._output.printf(self._text(number, action, values))
 
     def _errorf(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Write what errorf() formatted."""
         self._output.message(True, self._text(number, action, values), self._places(action))
 
     def _warnf(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Write what warnf() formatted."""
         self._output.message(False, self._text(number, action, values), self._places(action))
 
     def _print(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Write the value of print()."""
         self._output.value(*values[0])
 
     def _print_map(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Write the map of print()."""
         self.show(action.data["map"], action.data["top"], action.data["div"])
 
     def _clear(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Remove all entries of a map."""
         name = action.data["map"]
         if name in self._compiled.maps:
             table: Hash = self._compiled.maps[name]  # type: ignore[assignment]
@@ -130,6 +143,7 @@ class Performer:
     def _zero(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Zero all values of a map; its keys stay."""
         name = action.data["map"]
         if name in self._compiled.maps:
             self._zero_all(self._compiled.maps[name])
@@ -140,6 +154,7 @@ class Performer:
 
     @staticmethod
     def _zero_all(table: Any) -> None:
+        """Zero all values of a map with keys."""
         at = 0
         zero = bytes(table.value_size)
         while True:
@@ -151,6 +166,7 @@ class Performer:
     def _exit(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Note that the script is over; the first exit() counts."""
         if not self.ended:
             self.ended = True
             self.status = (values[0][1] if values else 0) & 255
@@ -158,6 +174,7 @@ class Performer:
     def _time(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Write what time() formatted."""
         text = time_of_day(action.data["format"], time.time())
         if text is not None:
             self._output.time(text)
@@ -165,6 +182,7 @@ class Performer:
     def _cat(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Write a file's content."""
         path = self._text(number, action, values)
         try:
             with open(path, "rb") as file:
@@ -177,6 +195,7 @@ class Performer:
     def _system(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Run a command of the shell, and write what it prints."""
         import subprocess
 
         done = subprocess.run(
@@ -187,30 +206,32 @@ class Performer:
     def _runtime_error(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Warn of what went wrong while a program ran."""
         self._output.runtime_error(action.data["error"], self._place(action.span))
 
     def _helper_error(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
+        """Warn of a helper that has failed."""
         self._output.helper_error(action.data["helper"], values[0][1], self._place(action.span))
 
     # --- maps
 
     def names(self) -> list[str]:
-        """Names of the maps that have a type."""
+        """Return the names of the maps that have a type."""
         return [
             name for name, facts in self._compiled.typing.maps.items() if facts.value is not None
         ]
 
     def _scalar(self, name: str) -> tuple[memoryview, int]:
-        """A scalar map's memory from its flag on, and the bytes of its value."""
+        """Return a scalar map's memory from its flag on, and the bytes of its value."""
         area = self._compiled.storage.scalars[name]
         kind = self._compiled.typing.maps[name].value
         assert kind is not None
         return self._compiled.globals.block.view[area.offset:], layout.room_of(kind)
 
     def items(self, name: str) -> list[tuple[Any, Any]]:
-        """Keys and values of a map; of a scalar one that is set, (None, value)."""
+        """Return keys and values of a map; of a scalar one that is set, [(None, value)]."""
         facts = self._compiled.typing.maps[name]
         assert facts.value is not None
         if name not in self._compiled.maps:
@@ -232,7 +253,15 @@ class Performer:
 
     def show(self, name: str, top: int = 0, div: int = 1, final: bool = False,
              output: ScriptOutput | None = None) -> None:
-        """Print a map."""
+        """Print a map.
+
+        Args:
+            name: the map's.
+            top: how many of the last entries are shown; 0 for all.
+            div: divides numbers before they are shown.
+            final: it is printed because the script ends.
+            output: where to; None: where the script prints.
+        """
         facts = self._compiled.typing.maps[name]
         assert facts.value is not None
         (output or self._output).map(
@@ -244,8 +273,8 @@ class Performer:
         )
 
     def contents(self, name: str) -> Any:
-        """A map as Python has it: a dictionary, or the value of a scalar one (None where it is not
-        set).
+        """Return a map as Python has it: a dictionary, or the value of a scalar one (None where it
+        is not set).
 
         Raises:
             KeyError: there is no such map.

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from ..programs.program import Program
 
 class Probed(Protocol):
-    """A Kprobes, as far as scripts need it."""
+    """A Kprobes, as far as scripts need it.
+
+    Attributes:
+        machine: the guest.
+    """
 
     machine: Any
 
@@ -40,11 +44,14 @@ class Probed(Protocol):
         engine: str | None = None,
         maxactive: int = 0,
         printed: Callable[[str], None] | None = None,
-    ) -> Attachment: ...
+    ) -> Attachment:
+        """Attach a program, as Kprobes.attach() does."""
     def watchpoint(
         self, where: str | int, size: int, access: str = "w", handler: Any = None
-    ) -> Watchpoint: ...
-    def stack_trace(self, regs: Any, limit: int = 64) -> list[int]: ...
+    ) -> Watchpoint:
+        """Watch memory, as Kprobes.watchpoint() does."""
+    def stack_trace(self, regs: Any, limit: int = 64) -> list[int]:
+        """Return the pc and return addresses of a hit, innermost first, `limit` at most."""
 
 
 _WATCHED: Final = ("watchpoint", "asyncwatchpoint")
@@ -55,10 +62,10 @@ _FORCE: Final = (
 
 
 def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list[TypedProbe]:
-    """The blocks of a script with attach points that exist, one for each kind of them that has the
-    same types.
+    """Return the blocks of a script with attach points that exist in the guest.
 
-    Errors go to `front.found`.
+    There is one for each kind of attach points of a block that has the same types. Errors go to
+    `front.found`.
 
     Args:
         front: the script.
@@ -98,6 +105,7 @@ def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list
 
 
 def _add(groups: dict[Any, TypedProbe], key: Any, made: TypedProbe) -> None:
+    """Add a block's attach points to the group of a key."""
     if key in groups:
         groups[key].points += made.points
     else:
@@ -107,7 +115,15 @@ def _add(groups: dict[Any, TypedProbe], key: Any, made: TypedProbe) -> None:
 def _operands(
     front: Front, point: Point, names: set[str], world: GuestWorld
 ) -> dict[int, MarkerArgument]:
-    """How the arguments of a USDT marker that a block reads are read. Errors go to `front.found`.
+    """Return how the arguments of a USDT marker that a block reads are read, by number.
+
+    Errors go to `front.found`.
+
+    Args:
+        front: the script.
+        point: the marker.
+        names: of the builtins that the block uses.
+        world: the guest.
     """
     out = dict[int, MarkerArgument]()
     for number in sorted(int(name[3:]) for name in names if re.fullmatch(r"arg\d{1,2}", name)):
@@ -129,7 +145,14 @@ def _operands(
 
 
 def _found(front: Front, point: Point, world: GuestWorld, unsafe: bool) -> Iterator[Point]:
-    """The places that an attach point means, with their addresses. unsafe: see `placed`."""
+    """Yield the places that an attach point means, with their addresses.
+
+    Args:
+        front: the script, whose `found` takes errors.
+        point: as written.
+        world: the guest.
+        unsafe: see placed().
+    """
     if point.kind in _WATCHED:
         yield from _watched(front, point, world)
         return
@@ -159,7 +182,8 @@ def _found(front: Front, point: Point, world: GuestWorld, unsafe: bool) -> Itera
 
 
 def _inside(front: Front, point: Point, world: GuestWorld) -> bool:
-    """Whether a function that says its size covers an address of a program's; an error if not.
+    """Return True where a function that says its size covers an address of a program's; note an
+    error if not.
 
     Programs in which no function says its size are taken as they are: firmware by a map, stripped
     files.
@@ -176,7 +200,7 @@ def _inside(front: Front, point: Point, world: GuestWorld) -> bool:
 
 
 def _bounded(front: Front, point: Point, symbol: Symbol, world: GuestWorld, unsafe: bool) -> bool:
-    """Whether an attach point is within its function; an error if not.
+    """Return True where an attach point is within its function; note an error if not.
 
     Args:
         front: the script.
@@ -203,11 +227,14 @@ def _bounded(front: Front, point: Point, symbol: Symbol, world: GuestWorld, unsa
 
 
 def _no_matches(point: Point) -> str:
+    """Return the error of an attach point that means no place."""
     return f"No matches for {point.text.replace(':', ' ', 1)}."
 
 
 def _missing(front: Front, point: Point, text: str, known: list[str]) -> None:
-    """A probe's place is not there: what the settings say."""
+    """Note that a probe's place is not there, as an error or warning, or not at all, as the
+    settings say.
+    """
     hints = did_you_mean(point.function, known)
     if front.settings.missing_probes == "error":
         front.found.error(text, point.span, *hints)
@@ -216,6 +243,7 @@ def _missing(front: Front, point: Point, text: str, known: list[str]) -> None:
 
 
 def _watched(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
+    """Yield a watchpoint with its address."""
     if point.address is not None:
         yield point
         return
@@ -281,7 +309,7 @@ def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
 
 def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, engine: str | None,
            woken: Callable[[str], None]) -> Iterator[Attachment | Watchpoint]:
-    """Put a program at all its attach points in the guest.
+    """Attach a program to all its attach points in the guest.
 
     Args:
         kprobes: of the guest.
@@ -289,7 +317,10 @@ def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, eng
         program: its program.
         clock: what nsecs is.
         engine: what runs it; None: the best.
-        woken: called when the program wants to be heard.
+        woken: called when the program wants Python to read the ring.
+
+    Yields:
+        What is attached: detach() or remove() ends it.
     """
     view = kprobes.machine.guest_view
     if view is not None and view.several:
@@ -315,7 +346,12 @@ def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, eng
 
 def _watch(kprobes: Probed, point: Point, program: Program, clock: Any, engine: str | None,
            woken: Callable[[str], None], number: int) -> Watchpoint:
-    """A program at accesses to memory."""
+    """Have a program run at accesses to memory; arguments as of attach(), number: of the attach
+    point.
+
+    Raises:
+        Unsupported: the watchpoint is one of execution.
+    """
     from ..programs.atprobe import AtProbe, ContextReader
     from ..programs.attach import clock_of
     from ..programs.fitting import fits, words

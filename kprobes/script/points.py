@@ -1,4 +1,4 @@
-"""Attach points: what stands before a probe's block, taken apart."""
+"""Attach points, parsed: what stands before a probe's block."""
 
 from __future__ import annotations
 
@@ -131,7 +131,12 @@ class Point:
 
 
 def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
-    """Take one attach point apart; several come of an offset list. Empty where it is wrong."""
+    """Parse one attach point; several come of an offset list, none where it is wrong.
+
+    Args:
+        point: as written.
+        found: where errors go.
+    """
     parts = _split(point.text)
     kind = _KINDS.get(parts[0]) or _KINDS.get(parts[0].lower())
     if kind is None:
@@ -151,7 +156,7 @@ def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
 
 
 def _split(text: str) -> list[str]:
-    """Words between colons; quoted ones may have colons."""
+    """Return the words between colons; quoted ones may have colons."""
     words = list[str]()
     word = ""
     quoted = False
@@ -167,6 +172,7 @@ def _split(text: str) -> list[str]:
 
 
 def _plain(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    """Parse a probe without arguments; arguments and result as of _self()."""
     if words and any(words):
         found.error(f"{point.kind} probe type requires 0 arguments, found {len(words)}", point.span)
         return None
@@ -174,7 +180,7 @@ def _plain(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _named(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Read a probe whose one word is a name, as `bench:NAME`; arguments and result as of _self().
+    """Parse a probe whose one word is a name, as `bench:NAME`; arguments and result as of _self().
     """
     if len(words) != 1 or not words[0]:
         found.error(f"{point.kind} probe type requires 1 argument, found {len(words)}", point.span)
@@ -183,7 +189,7 @@ def _named(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _self(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Read `self:signal:SIGUSR1`.
+    """Parse `self:signal:SIGUSR1`.
 
     Args:
         point: the attach point so far: its kind, span and text.
@@ -203,6 +209,8 @@ def _self(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _function(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    """Parse a probe of a function, an address or a source line; arguments and result as of _self().
+    """
     if not 1 <= len(words) <= 3:
         found.error(
             f"{point.kind} probe type requires 1 or 2 arguments, found {len(words)}", point.span
@@ -234,6 +242,7 @@ def _function(point: Point, words: list[str], found: Diagnostics) -> Point | Non
 
 
 def _marker(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    """Parse a probe of a USDT marker; arguments and result as of _self()."""
     if not 1 <= len(words) <= 3:
         found.error(f"usdt probe type requires 2 or 3 arguments, found {len(words)}", point.span)
         return None
@@ -243,6 +252,7 @@ def _marker(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    """Parse a timer; arguments and result as of _self()."""
     if len(words) == 1 and (match := _DURATION.fullmatch(words[0])):
         return evolve(
             point, period=int(match.group(1)) * _UNITS[match.group(2)], unit=match.group(2)
@@ -267,6 +277,7 @@ def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _watchpoint(point: Point, words: list[str], found: Diagnostics) -> Point | None:
+    """Parse a watchpoint; arguments and result as of _self()."""
     if not 3 <= len(words) <= 4:
         found.error(
             f"{point.kind} probe type requires 3 arguments (address, length, mode), found "

@@ -63,15 +63,18 @@ class Conversion:
     fill: str
 
     def _padded(self, text: str) -> str:
+        """Return text padded to the conversion's width, which counts bytes."""
         padding = self.fill * (self.width - len(encode(text)))
         return text + padding if self.left else padding + text
 
     def _cut(self, value: int, signed: bool) -> int:
+        """Return a number cut to the bits of the length modifier."""
         bits = _BITS.get(self.length, 32)
         low = value & ((1 << bits) - 1)
         return low - (1 << bits) if signed and low >> (bits - 1) else low
 
     def _integer(self, value: int) -> str:
+        """Return an integer as the conversion shows it."""
         if self.letter in "di":
             return f"{self._cut(value, True):{'+' if self.plus else ''}d}"
         shown = self._cut(value, False)
@@ -114,6 +117,7 @@ class Conversion:
 
 
 def _conversion(match: re.Match[str]) -> Conversion:
+    """Return the conversion that a match of _CONVERSION is."""
     width = match["width"]
     return Conversion(
         letter=match["letter"],
@@ -128,7 +132,7 @@ def _conversion(match: re.Match[str]) -> Conversion:
 
 @attrs.frozen
 class Format:
-    """A format, taken apart.
+    """A parsed format.
 
     Attributes:
         texts: what stands before each conversion and behind the last; one more than these.
@@ -140,7 +144,7 @@ class Format:
 
     @classmethod
     def parse(cls, format: str) -> "Format":
-        """Take `format` apart. Unknown conversions stay in it as text."""
+        """Parse a format. Unknown conversions stay in it as text."""
         texts = [""]
         conversions = []
         end = 0

@@ -87,6 +87,7 @@ def escaped_buffer(data: bytes, keep_ascii: bool = True) -> str:
 
 
 def _frame(type: Stack, frame: StackFrame) -> str:
+    """Return the line of a frame in a call stack."""
     if type.mode == "raw":
         return f"{frame.address:x}\n"
     name = f"0x{frame.address:x}"
@@ -123,21 +124,30 @@ def pieces(type: ValueType, value: Any, plus: bool = False, div: int = 1) -> lis
 
 
 def text(type: ValueType, value: Any, div: int = 1) -> str:
-    """Return a value's text. See `pieces` for the arguments."""
+    """Return a value's text.
+
+    Args:
+        type: the value's type; not a histogram or time series.
+        value: the Python value that `types` describes.
+        div: divides numbers before they are shown.
+    """
     return "".join(pieces(type, value, div=div))
 
 
 def _number_pieces(type: Any, value: int, plus: bool, div: int) -> list[str]:
+    """Return the text of a number; arguments as of pieces()."""
     number = divide(value, div)
     signed = getattr(type, "signed", False)
     return [f"{number:+d}" if plus and signed else str(number)]
 
 
 def _average_pieces(type: Average, value: tuple[int, int], plus: bool, div: int) -> list[str]:
+    """Return the text of a mean; arguments as of pieces()."""
     return _number_pieces(type, average(value), plus, div)
 
 
 def _stats_pieces(type: Stats, value: tuple[int, int], plus: bool, div: int) -> list[str]:
+    """Return the text of count, mean and total; arguments as of pieces()."""
     number = Integer(64, type.signed)
     total, count = value
     parts = (
@@ -149,6 +159,7 @@ def _stats_pieces(type: Stats, value: tuple[int, int], plus: bool, div: int) -> 
 
 
 def _named_pieces(parts: Sequence[tuple[str, list[str]]]) -> list[str]:
+    """Return the text of parts with names: `{ .a = 1, .b = 2 }`."""
     if not parts:
         return ["{}"]
     found = ["{ "]
@@ -160,12 +171,14 @@ def _named_pieces(parts: Sequence[tuple[str, list[str]]]) -> list[str]:
 
 
 def _fields_pieces(type: Any, value: Mapping[str, Any], plus: bool, div: int) -> list[str]:
+    """Return the text of a structure or record; arguments as of pieces()."""
     return _named_pieces(
         [(field.name, pieces(field.type, value[field.name], plus, div)) for field in type.fields]
     )
 
 
 def _tuple_pieces(type: Tuple, value: Sequence[Any], plus: bool, div: int) -> list[str]:
+    """Return the text of a tuple; arguments as of pieces()."""
     found = ["("]
     for index, (item_type, item) in enumerate(zip(type.items, value, strict=True)):
         if index:
@@ -176,6 +189,7 @@ def _tuple_pieces(type: Tuple, value: Sequence[Any], plus: bool, div: int) -> li
 
 
 def _array_pieces(type: Array, value: Sequence[Any], plus: bool, div: int) -> list[str]:
+    """Return the text of an array; arguments as of pieces()."""
     found = ["["]
     for index, item in enumerate(value):
         if index:
@@ -240,16 +254,19 @@ def json(type: ValueType, value: Any, div: int = 1) -> str:
 
 
 def _json_object(parts: Sequence[tuple[str, str]]) -> str:
+    """Return a JSON object of parts, which are JSON already."""
     return "{" + ", ".join(f"{json_text(name)}: {value}" for name, value in parts) + "}"
 
 
 def _json_fields(type: Any, value: Mapping[str, Any], div: int) -> str:
+    """Return a structure or record as JSON."""
     return _json_object(
         [(field.name, json(field.type, value[field.name], div)) for field in type.fields]
     )
 
 
 def _json_stats(type: Stats, value: tuple[int, int], div: int) -> str:
+    """Return count, mean and total as JSON."""
     total, count = value
     numbers = (
         ("count", count),
@@ -260,15 +277,18 @@ def _json_stats(type: Stats, value: tuple[int, int], div: int) -> str:
 
 
 def _json_items(texts: Sequence[str]) -> str:
+    """Return a JSON array of parts, which are JSON already."""
     return "[" + ",".join(texts) + "]"
 
 
 def _json_buffer(type: Buffer, value: bytes, div: int) -> str:
+    """Return bytes as a JSON array of signed numbers."""
     signed = (byte - 256 if byte >= 128 else byte for byte in value)
     return _json_items([str(byte) for byte in signed])
 
 
 def _json_tuple(type: Tuple, value: Sequence[Any], div: int) -> str:
+    """Return a tuple as a JSON array."""
     return _json_items(
         [json(item_type, item, div) for item_type, item in zip(type.items, value, strict=True)]
     )

@@ -14,7 +14,7 @@ class Flexible(Integer):
 
 
 def literal(value: int) -> Integer:
-    """The type of an integer literal: the smallest signed one that holds it."""
+    """Return the type of an integer literal: the smallest signed one that holds it."""
     if value >= 1 << 63:
         return Integer(64, False)
     kind = Flexible if value >= 0 else Integer
@@ -25,7 +25,7 @@ def literal(value: int) -> Integer:
 
 
 def settled(type: ValueType) -> ValueType:
-    """The type itself, a literal's sign being decided."""
+    """Return a type with a literal's sign decided."""
     if isinstance(type, Flexible):
         return Integer(type.bits, type.signed)
     if isinstance(type, types.Tuple):
@@ -36,7 +36,7 @@ def settled(type: ValueType) -> ValueType:
 
 
 def both(a: Integer, b: Integer) -> Integer:
-    """The integer type that holds numbers of two; int64 where none does."""
+    """Return the integer type that holds numbers of two; int64 where none does."""
     bits = max(a.bits, b.bits)
     if isinstance(a, Flexible) and isinstance(b, Flexible):
         return Flexible(bits, True)
@@ -52,7 +52,7 @@ def both(a: Integer, b: Integer) -> Integer:
 
 
 def promoted(a: ValueType, b: ValueType) -> ValueType | None:
-    """The type that holds values of two types; None: there is none."""
+    """Return the type that holds values of two types; None: there is none."""
     if a == b:
         return a
     if isinstance(a, Integer) and isinstance(b, Integer):
@@ -92,16 +92,21 @@ def promoted(a: ValueType, b: ValueType) -> ValueType | None:
 
 
 def _unsigned(type: ValueType) -> object:
+    """Return what two aggregates have in common if they differ in sign only."""
     return (builtin_type(type), getattr(type, "interval", 0), getattr(type, "intervals", 0))
 
 
 def builtin_type(value: object) -> str:
-    """The name of a value's Python class."""
+    """Return the name of a value's Python class."""
     return value.__class__.__name__
 
 
 def _records(a: types.Record, b: types.Record) -> ValueType | None:
-    """Records with the same names, in any order: the first one's order counts."""
+    """Return the type that holds records of two types with the same names, in the first one's
+    order.
+
+    None: they have other names, or types that do not go together.
+    """
     there = {field.name: field.type for field in b.fields}
     if there.keys() != {field.name for field in a.fields}:
         return None
@@ -144,7 +149,7 @@ def base_name(kind: ValueType) -> str:
 
 
 def name_of(type: ValueType | None) -> str:
-    """A type as bpftrace's messages write it."""
+    """Return a type as bpftrace's messages write it."""
     if type is None or isinstance(type, types.Nothing):
         return "none" if type is None else "void"
     if isinstance(type, Integer):

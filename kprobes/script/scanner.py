@@ -34,7 +34,7 @@ U64: Final = (1 << 64) - 1
 
 
 def integer(text: str) -> int | str:
-    """The value of an integer literal, or what is wrong with it."""
+    """Return the value of an integer literal, or the text of what is wrong with it."""
     plain = text.replace("_", "")
     match = _PARTS.fullmatch(plain)
     if match is None:
@@ -75,6 +75,7 @@ class Scanner:
     """
 
     def __init__(self, text: str, found: Diagnostics) -> None:
+        """Begin at the start of the text."""
         self.text = text
         self.at = 0
         self.found = found
@@ -83,23 +84,30 @@ class Scanner:
     # --- positions
 
     def _place(self, at: int) -> tuple[int, int]:
+        """Return (line, column) of an index, from 1."""
         import bisect
 
         line = bisect.bisect_right(self._starts, at)
         return line, at - self._starts[line - 1] + 1
 
     def since(self, start: int) -> Span:
-        """The part from an index up to here."""
+        """Return the part from an index up to here."""
         return self.between(start, self.at)
 
     def between(self, start: int, end: int) -> Span:
-        """The part between two indexes."""
+        """Return the part between two indexes."""
         return Span(*self._place(start), *self._place(end))
 
     # --- errors
 
     def fail(self, text: str, span: Span | None = None, *hints: str) -> ScriptError:
-        """Note a syntax error, at the next word if no part is given; the exception to raise."""
+        """Note a syntax error, and return the exception to raise.
+
+        Args:
+            text: what is wrong.
+            span: where; None: at the next word.
+            hints: what to do.
+        """
         if span is None:
             self.skip()
             word = re.compile(r"[@$]?[A-Za-z_0-9]+|.", re.DOTALL).match(self.text, self.at)
@@ -116,13 +124,13 @@ class Scanner:
         self.at = match.end()
 
     def beyond(self, at: int) -> int:
-        """The index of what stands behind blanks and comments from an index on."""
+        """Return the index of what stands behind blanks and comments from an index on."""
         match = _LAYOUT.match(self.text, at)
         assert match is not None
         return match.end()
 
     def peek(self, ahead: int = 0) -> str:
-        """A character; "" behind the end."""
+        """Return a character; "" behind the end."""
         return self.text[self.at + ahead:self.at + ahead + 1]
 
     @property
@@ -131,18 +139,18 @@ class Scanner:
         return self.at >= len(self.text)
 
     def word_at(self, at: int) -> str:
-        """The identifier at an index; "" for none."""
+        """Return the identifier at an index; "" for none."""
         match = _WORD.match(self.text, at)
         return match.group() if match else ""
 
     def word_ahead(self) -> str:
-        """The next identifier; "" for none."""
+        """Return the next identifier; "" for none."""
         return self.word_at(self.beyond(self.at))
 
     # --- taking
 
     def take(self, symbol: str) -> bool:
-        """Pass a symbol or a whole word, if it stands there."""
+        """Pass a symbol or a whole word, if it stands there; False: it does not."""
         self.skip()
         if not self.text.startswith(symbol, self.at):
             return False
@@ -161,7 +169,10 @@ class Scanner:
             raise self.fail(f"expected '{symbol}'")
 
     def identifier(self, error: str) -> str:
-        """Pass an identifier.
+        """Pass an identifier, and return it.
+
+        Args:
+            error: the message where something else stands there.
 
         Raises:
             ScriptError: something else stands there.
@@ -174,7 +185,7 @@ class Scanner:
         return word
 
     def sigil(self) -> str:
-        """Pass `$name` or `@name`; `@` alone is a name too."""
+        """Pass `$name` or `@name`, and return it; `@` alone is a name too. Raises ScriptError."""
         word = self.word_at(self.at + 1)
         sign = self.peek()
         if not word and sign == "$":
@@ -183,7 +194,7 @@ class Scanner:
         return sign + word
 
     def number(self) -> tuple[int, str]:
-        """Pass an integer literal: its value, and as written."""
+        """Pass an integer literal; return its value, and how it is written. Raises ScriptError."""
         self.skip()
         start = self.at
         match = _NUMBER.match(self.text, start)
@@ -205,7 +216,7 @@ class Scanner:
         return value, text
 
     def string(self) -> bytes:
-        """Pass a string literal."""
+        """Pass a string literal, and return its bytes. Raises ScriptError."""
         out = bytearray()
         self.at += 1
         while True:
@@ -218,6 +229,7 @@ class Scanner:
             out += self._escape() if char == "\\" else char.encode("utf-8", "surrogateescape")
 
     def _escape(self) -> bytes:
+        """Pass what follows a backslash, and return the byte that it stands for."""
         start = self.at - 1
         char = self.peek()
         self.at += 1

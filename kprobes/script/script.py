@@ -39,8 +39,7 @@ _LEAST: Final = 0.001
 
 
 class Outside:
-    """The place where begin, end and interval probes run: at no place of the guest (a
-    call.RunPlace).
+    """Where begin, end and interval probes run: at no place of the guest (a call.RunPlace).
 
     Attributes:
         cpu: always 0.
@@ -49,7 +48,8 @@ class Outside:
     cpu = 0
 
     def __init__(self, read: Callable[[int, int], bytes] | None, clock: Callable[[], int]) -> None:
-        """
+        """Prepare.
+
         Args:
             read: reads guest memory; None: there is no guest.
             clock: what nsecs is.
@@ -58,7 +58,7 @@ class Outside:
         self.clock = clock
 
     def read(self, addr: int, size: int) -> bytes:
-        """Guest memory."""
+        """Return guest memory. Raises ProgramError where there is no guest."""
         if self._read is None:
             raise ProgramError("there is no guest whose memory could be read")
         return self._read(addr, size)
@@ -72,37 +72,38 @@ class Outside:
         return b"bpftrace"
 
     def stack(self, skip: int, depth: int) -> list[int]:
-        """No frames."""
+        """Return no frames."""
         return []
 
     def override(self, value: int) -> None:
-        """Refuse: there is no function to skip."""
+        """Raise ProgramError: there is no function to skip."""
         raise ProgramError("there is no function to skip outside of the guest")
 
     def func_ip(self) -> int:
-        """No function."""
+        """Return 0: there is no function."""
         return 0
 
     def cookie(self) -> int:
-        """No number."""
+        """Return 0: there is no number."""
         return 0
 
     def marker_argument(self, number: int) -> None:
-        """No tracepoint."""
+        """Return None: there is no static tracepoint."""
 
     def at_return(self) -> bool:
-        """No function has returned."""
+        """Return False: no function has returned."""
         return False
 
     def symbol(self, addr: int) -> None:
-        """No symbol: scripts name addresses by themselves."""
+        """Return None: scripts name addresses by themselves."""
 
 
 class Pace:
-    """Sets a byte from time to time, so that programs look up."""
+    """A thread that sets a byte from time to time, so that programs call Python."""
 
     def __init__(self, tick: memoryview, seconds: float) -> None:
-        """
+        """Begin.
+
         Args:
             tick: the byte.
             seconds: between two times.
@@ -113,11 +114,12 @@ class Pace:
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
+        """Set the byte until the end."""
         while not self._over.wait(self._seconds):
             self._tick[0] = 1
 
     def end(self) -> None:
-        """No more."""
+        """End the thread."""
         self._over.set()
 
 
@@ -151,8 +153,10 @@ def chosen(points: list[list[Point]], probe_filter: str, mode: str | None) -> li
 
 
 class Script:
-    """A script at the probes of a guest, or alone. A context manager: entering attaches its probes
-    and runs `begin`, leaving detaches them, runs `end` and prints the maps.
+    """A script at the probes of a guest, or alone.
+
+    A context manager: entering attaches its probes and runs `begin`, leaving detaches them, runs
+    `end` and prints the maps.
 
     Attributes:
         source: its text.
@@ -181,7 +185,9 @@ class Script:
         mode: str | None = None,
         wary: bool = False,
     ) -> None:
-        """Args:
+        """Compile a script.
+
+        Args:
             text: the script.
             kprobes: of the guest; None: there is none.
             world: what the script can know of the guest; None: what `kprobes` has.
@@ -250,6 +256,7 @@ class Script:
     # --- making it
 
     def _clock(self) -> Callable[[], int]:
+        """Return the function that gives the script's time."""
         if callable(self._ticks):
             return self._ticks
         if (
@@ -262,6 +269,7 @@ class Script:
         return time.monotonic_ns
 
     def _decoder(self) -> values.Decoder:
+        """Return what decodes the script's values."""
         guest = self._world if isinstance(self._world, GuestWorld) else None
         symbols = guest.describe if guest is not None else values.nowhere
         sources = guest.sources if guest is not None else values.unknown
@@ -315,7 +323,9 @@ class Script:
         self._wind_timers()  # the first period begins behind `begin`, however long that took
 
     def _attached(self) -> int:
-        """Probes that are attached: a marker is one, at however many places it stands."""
+        """Return the number of probes that are attached; a marker is one, at however many places it
+        stands.
+        """
         markers = {
             (id(probe.probe), point.text)
             for probe, _ in self._compiled.programs
@@ -331,8 +341,10 @@ class Script:
         return len(markers) + len(others)
 
     def _in_order(self) -> list[tuple[TypedProbe, Program]]:
-        """The programs as they are attached: of those at one instruction the newest runs first, and
-        the script's first block is to. At returns the oldest runs first.
+        """Return the programs in the order in which they are attached.
+
+        Of those at one instruction the newest runs first, and the script's first block is to. At
+        returns the oldest runs first.
         """
         entries = [
             one
@@ -342,7 +354,7 @@ class Script:
         return [*reversed(entries), *(one for one in self._compiled.programs if one not in entries)]
 
     def _look(self, points: list[Point]) -> None:
-        """Tell the guest which USDT markers are looked at."""
+        """Tell the guest which USDT markers are traced."""
         assert self._kprobes is not None
         for point in points:
             if point.semaphore:
@@ -350,6 +362,7 @@ class Script:
                 self._looked.append(point)
 
     def _detach(self) -> None:
+        """Detach all programs, and tell the guest that its markers are not traced any more."""
         while self._looked:
             assert self._kprobes is not None
             # the guest has ended, or unmapped it
@@ -369,15 +382,17 @@ class Script:
                     self.run(program)
 
     def run(self, program: Program) -> int:
-        """Run one program outside of the guest, and do what it wants done. Returns what a test's
-        block returns.
+        """Run one program outside of the guest, and do what it asks for.
+
+        Returns:
+            What a test's block returns.
         """
         result = program.engine(self._engine).run(b"", self._place, lambda text: self.poll())
         self.poll()
         return result
 
     def named(self, kind: str) -> list[tuple[str, Program]]:
-        """Name and program of each `test:` or `bench:` probe.
+        """Return name and program of each `test:` or `bench:` probe.
 
         Args:
             kind: `test` or `bench`.
@@ -394,7 +409,12 @@ class Script:
         self._performer.drain()
 
     def woken(self, text: str) -> None:
-        """A program in the guest wants to be heard, or is told that it is time."""
+        """Do what programs have asked for, and run timers that are due. Programs in the guest call
+        it.
+
+        Args:
+            text: what the program printed to be heard; it is not used.
+        """
         tick = self._compiled.variables.block.view[TICK:TICK + 1]
         if self._pace is not None:
             tick[0] = 0
@@ -440,7 +460,7 @@ class Script:
         self._pace = Pace(tick, max(_LEAST, min([_NAP, *periods])))
 
     def wait(self, until: Callable[[], bool] = lambda: False) -> None:
-        """Fire timers by the host's clock until the script ends, or `until` says so."""
+        """Run timers by the host's clock until the script ends, or `until` returns True."""
         listens = any(
             point.kind == "self" for probe, _ in self._compiled.programs for point in probe.points
         )
@@ -451,7 +471,7 @@ class Script:
 
     @contextlib.contextmanager
     def told_by_signals(self) -> Iterator[None]:
-        """Fire `self:signal` probes when this process gets their signal meanwhile."""
+        """Run `self:signal` probes when this process gets their signal inside a with block."""
         if not any(
             point.kind == "self" for probe, _ in self._compiled.programs for point in probe.points
         ):

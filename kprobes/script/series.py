@@ -74,6 +74,7 @@ def points(type: TimeSeries, values: Mapping[int, int], last: int | None) -> Poi
 
 
 def _clock(nanoseconds: int, unit: TimeUnit) -> str:
+    """Return a time of day, with as many digits of the second as the unit has."""
     seconds, rest = divmod(nanoseconds, _BILLION)
     text = time.strftime("%H:%M:%S", time.localtime(seconds))
     if not unit.digits:
@@ -93,6 +94,7 @@ def _range(numbers: Sequence[int], signed: bool) -> tuple[int, int]:
 
 
 def _column(steps: int, distance: int, length: int) -> int:
+    """Return the column of a number in a chart, computed in single precision as bpftrace does."""
     return int(single(single(steps * single(distance)) / single(length)))
 
 

@@ -74,7 +74,7 @@ NAMES: Final = tuple(field.name for field in attrs.fields(Settings) if field.nam
 def configured(
     lines: Iterable[Setting], environment: Mapping[str, str], found: Diagnostics
 ) -> Settings:
-    """The settings of a script.
+    """Return the settings of a script.
 
     Args:
         lines: of its config block.
@@ -110,13 +110,17 @@ def configured(
 
 @frozen
 class _Wrong:
-    """Why a value is none of a variable's."""
+    """Why a value is none that a variable can have.
+
+    Attributes:
+        reason: the message.
+    """
 
     reason: str
 
 
 def _value(name: str, value: str | int | bool) -> object:
-    """A value as the variable's type has it."""
+    """Return a value as the variable's type has it; a _Wrong where it is none."""
     kind = type(getattr(Settings(), name))
     if kind is bool:
         if value in (0, 1, True, False):

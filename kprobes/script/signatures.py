@@ -1,4 +1,8 @@
-"""Builtins and functions: what they take and which type they give."""
+"""Builtins and functions: what they take, and which type they give.
+
+Functions here take the walk (`inference`) and the call or name (`node`), walk through the
+arguments, note errors, and return the type; None where it is not known yet, or wrong.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ _BOOLEAN = types.Boolean()
 
 
 def name(inference: Inference, node: tree.Name) -> ValueType | None:
-    """The type of a name: a builtin, an enumerator or a constant."""
+    """Return the type of a name: a builtin, an enumerator or a constant."""
     word = node.name
     definitions = inference.definitions
     if word in definitions.enumerators:
@@ -51,6 +55,7 @@ def name(inference: Inference, node: tree.Name) -> ValueType | None:
 
 
 def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
+    """Check argN and sargN."""
     number = int(node.name.lstrip("sarg"))
     kinds = {point.kind for point in inference.probe.points}
     stack = node.name.startswith("sarg")
@@ -75,6 +80,7 @@ def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
 
 
 def _args(inference: Inference, node: tree.Name) -> ValueType | None:
+    """Check args."""
     found = inference.probe.arguments
     if found is None:
         inference.error(
@@ -87,7 +93,8 @@ def _args(inference: Inference, node: tree.Name) -> ValueType | None:
 
 
 def _counted(inference: Inference, node: tree.Call, least: int, most: int) -> bool:
-    """Whether a call has as many arguments as the function takes; an error if not."""
+    """Return True where a call has as many arguments as the function takes; note an error if not.
+    """
     given = len(node.arguments)
     if least <= given <= most:
         return True
@@ -109,7 +116,7 @@ def _counted(inference: Inference, node: tree.Call, least: int, most: int) -> bo
 
 
 def call(inference: Inference, node: tree.Call, at: tree.Node | None = None) -> ValueType | None:
-    """The type of a call.
+    """Return the type of a call.
 
     Args:
         inference: the walk.
@@ -197,7 +204,7 @@ PREDICATES: Final[dict[str, Callable[[ValueType], bool]]] = {
 # --- aggregates
 
 def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
-    """The type of a map that is assigned by `count()` and its like."""
+    """Return the type of a map that is assigned by `count()` and its like."""
     word = node.name
     least, most = {"count": (0, 0), "hist": (1, 2), "lhist": (4, 4), "tseries": (3, 4)}.get(
         word, (1, 1)
@@ -249,6 +256,7 @@ def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
 def _linear(
     inference: Inference, node: tree.Call, low: int, high: int, step: int
 ) -> types.Aggregate | None:
+    """Check the limits of lhist(), and return its type."""
     if step <= 0:
         inference.error(f"lhist() step must be >= 1 ({step} provided)", node)
     elif low < 0:
@@ -271,6 +279,14 @@ def _linear(
 def _series(
     inference: Inference, node: tree.Call, rest: list[int], signed: bool
 ) -> types.Aggregate | None:
+    """Check the numbers of tseries(), and return its type.
+
+    Args:
+        inference: the walk.
+        node: the call.
+        rest: nanoseconds of an interval, and how many intervals there are.
+        signed: the numbers are signed.
+    """
     interval, count = rest
     how = node.arguments[3] if len(node.arguments) == 4 else None
     aggregation = how.value.decode("utf-8", "replace") if isinstance(how, tree.Text) else None
@@ -301,13 +317,14 @@ def _series(
 # --- functions
 
 def _nothing(inference: Inference, node: tree.Call) -> ValueType:
+    """Walk through the arguments of a function that gives nothing."""
     for argument in node.arguments:
         inference.type(argument)
     return _NOTHING
 
 
 def _format(inference: Inference, node: tree.Call) -> ValueType | None:
-    """printf and its like: a literal, and values."""
+    """Check printf() and its like: a literal, and values."""
     if not node.arguments:
         inference.error(f"{node.name}() requires at least one argument (0 provided)", node)
         return None
@@ -337,6 +354,7 @@ def _format(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _print(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check print()."""
     if not _counted(inference, node, 1, 3):
         return None
     first = node.arguments[0]
@@ -364,7 +382,7 @@ def _print(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _of_map(inference: Inference, node: tree.Call) -> ValueType | None:
-    """clear and zero."""
+    """Check clear() and zero()."""
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
@@ -380,6 +398,7 @@ def _of_map(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _exit(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check exit()."""
     if not _counted(inference, node, 0, 1):
         return None
     for argument in node.arguments:
@@ -388,6 +407,7 @@ def _exit(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _time(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check time()."""
     if not _counted(inference, node, 0, 1):
         return None
     for argument in node.arguments:
@@ -397,6 +417,7 @@ def _time(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _string(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check str()."""
     if not _counted(inference, node, 1, 2):
         return None
     kind = inference.type(node.arguments[0])
@@ -430,6 +451,7 @@ def _string(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _buffer(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check buf()."""
     if not _counted(inference, node, 1, 2):
         return None
     kind = inference.type(node.arguments[0])
@@ -462,6 +484,7 @@ def _buffer(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _register(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check reg()."""
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
@@ -476,6 +499,7 @@ def _register(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _address(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check kaddr() and uaddr()."""
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
@@ -498,6 +522,7 @@ def _address(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _symbol(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check ksym() and usym()."""
     if not _counted(inference, node, 1, 1):
         return None
     kind = inference.type(node.arguments[0])
@@ -507,6 +532,7 @@ def _symbol(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _stack(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check kstack() and ustack()."""
     user = node.name == "ustack"
     mode, limit = inference.settings.stack_mode, 127
     arguments = list(node.arguments)
@@ -545,6 +571,7 @@ def _stack(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _inet(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check ntop()."""
     if not _counted(inference, node, 1, 2):
         return None
     kinds = [inference.type(argument) for argument in node.arguments]
@@ -561,6 +588,7 @@ def _inet(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _pton(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check pton()."""
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
@@ -580,6 +608,7 @@ def _pton(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _mac(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check macaddr()."""
     if not _counted(inference, node, 1, 1):
         return None
     kind = inference.type(node.arguments[0])
@@ -591,6 +620,7 @@ def _mac(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _strftime(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check strftime()."""
     if not _counted(inference, node, 2, 2):
         return None
     if not isinstance(node.arguments[0], tree.Text):
@@ -602,7 +632,13 @@ def _strftime(inference: Inference, node: tree.Call) -> ValueType | None:
 def _texts(
     least: int, most: int, result: ValueType
 ) -> Callable[[Inference, tree.Call], ValueType | None]:
-    """A function of strings, the third argument of which is a number."""
+    """Return the check of a function of strings, the third argument of which is a number.
+
+    Args:
+        least: arguments at least.
+        most: arguments at most.
+        result: the type that it gives.
+    """
     def check(inference: Inference, node: tree.Call) -> ValueType | None:
         if not _counted(inference, node, least, most):
             return None
@@ -626,6 +662,7 @@ def _texts(
 
 
 def _length(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check len()."""
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
@@ -641,7 +678,7 @@ def _length(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _key(inference: Inference, node: tree.Call) -> ValueType | None:
-    """delete, has_key and find."""
+    """Check delete(), has_key() and find()."""
     arguments = node.arguments
     if node.name == "delete" and len(arguments) == 1:
         first = arguments[0]
@@ -694,6 +731,7 @@ def _key(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _swap(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check bswap()."""
     if not _counted(inference, node, 1, 1):
         return None
     number = inference.number(
@@ -703,13 +741,14 @@ def _swap(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _same(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check a function that gives its argument."""
     return inference.type(node.arguments[0]) if _counted(inference, node, 1, 1) else None
 
 
 def _numbers(
     least: int, most: int, result: ValueType
 ) -> Callable[[Inference, tree.Call], ValueType | None]:
-    """A function of numbers or pointers."""
+    """Return the check of a function of numbers or pointers; arguments as of _texts()."""
     def check(inference: Inference, node: tree.Call) -> ValueType | None:
         if not _counted(inference, node, least, most):
             return None
@@ -734,6 +773,7 @@ def _predicate(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _assert(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check assert() and static_assert()."""
     if not _counted(inference, node, 2, 2):
         return None
     inference.condition(node.arguments[0])
@@ -749,6 +789,7 @@ def _assert(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _fail(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check fail(), which is an error where it is reached."""
     if inference.final:
         text = node.arguments[0] if node.arguments else None
         if not isinstance(text, tree.Text):
@@ -763,12 +804,14 @@ def _fail(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _function(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check func."""
     if not _counted(inference, node, 0, 0):
         return None
     return types.Symbol(all(point.user for point in inference.probe.points))
 
 
 def _result(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check retval."""
     if not _counted(inference, node, 0, 0):
         return None
     if not all(point.returns for point in inference.probe.points):
@@ -783,11 +826,13 @@ def _result(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _probe(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check probe."""
     longest = max((len(point.text.encode()) for point in inference.probe.points), default=0)
     return types.String(longest + 1)
 
 
 def _pid(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check pid() and tid()."""
     if _counted(inference, node, 0, 1) and node.arguments:
         which = node.arguments[0]
         if not isinstance(which, tree.Name) or which.name not in ("curr_ns", "init"):
@@ -800,6 +845,7 @@ def _pid(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _comm(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check comm()."""
     if node.arguments:
         inference.error(
             "comm(PID) asks Linux's kernel for another task's name, and there is none here", node
@@ -809,6 +855,7 @@ def _comm(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _nsecs(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check nsecs()."""
     if _counted(inference, node, 0, 1) and node.arguments:
         which = node.arguments[0]
         if not isinstance(which, tree.Name) or which.name not in CLOCKS:
@@ -818,6 +865,7 @@ def _nsecs(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _unsafe_number(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check a function that changes the guest by a number."""
     if _counted(inference, node, 1, 1):
         inference.number(
             node.arguments[0], f"{node.name}() only supports int arguments ({{}} provided)"
@@ -830,12 +878,15 @@ def _unsafe_number(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _refused(reason: str) -> Callable[[Inference, tree.Call], ValueType | None]:
+    """Return the check of a function that is not supported, for a reason."""
+
     def refuse(inference: Inference, node: tree.Call) -> None:
         inference.error(f"{node.name}() is not supported here: {reason}", node)
     return refuse
 
 
 def _concatenation(inference: Inference, node: tree.Call) -> ValueType | None:
+    """Check str_concat()."""
     if _texts(2, 2, _NOTHING)(inference, node) is None:
         return None
     sizes = [inference.typing.of.get(argument) for argument in node.arguments]

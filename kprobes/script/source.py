@@ -18,8 +18,10 @@ class Span:
     """A part of the text.
 
     Attributes:
-        line, column: of its first character, from 1.
-        end_line, end_column: of the character behind it.
+        line: of its first character, from 1.
+        column: of its first character, from 1.
+        end_line: of the character behind it.
+        end_column: of the character behind it.
     """
 
     line: int
@@ -28,7 +30,7 @@ class Span:
     end_column: int
 
     def to(self, other: Span) -> Span:
-        """The part from the beginning of this one to the end of another."""
+        """Return the part from the beginning of this one to the end of another."""
         return Span(self.line, self.column, other.end_line, other.end_column)
 
 
@@ -48,13 +50,13 @@ class Source:
     text: str
 
     def mark(self, span: Span) -> str:
-        """The position as bpftrace writes it: `stdin:1:9-12`."""
+        """Return a position as bpftrace writes it: `stdin:1:9-12`."""
         if span.line != span.end_line:
             return f"{self.name}:{span.line}-{span.end_line}"
         return f"{self.name}:{span.line}:{span.column}-{span.end_column}"
 
     def excerpt(self, span: Span) -> list[str]:
-        """The source lines of a part, with a line of marks under a single one."""
+        """Return the source lines of a part, with a line of marks under a single one."""
         lines = self.text.split("\n")
         shown = lines[span.line - 1:span.end_line]
         if span.line != span.end_line:
@@ -86,7 +88,7 @@ class Message:
     source: Source | None = None
 
     def shown(self, source: Source) -> str:
-        """The message as bpftrace writes it, with source lines and marks."""
+        """Return the message as bpftrace writes it, with source lines and marks."""
         whose = self.source or source
         if self.span is None:
             lines = [f"{self.kind}: {self.text}"]
@@ -99,7 +101,7 @@ class Message:
 
 
 class ScriptError(KprobeError):
-    """A script is wrong, or asks for something that there is not.
+    """A script is wrong, or asks for what does not exist.
 
     Attributes:
         messages: what is wrong, in the order found; errors and warnings.
@@ -107,6 +109,7 @@ class ScriptError(KprobeError):
     """
 
     def __init__(self, messages: Iterable[Message], source: Source) -> None:
+        """Make an exception of messages. source: the script's text."""
         self.messages = tuple(messages)
         self.shown = "\n".join(message.shown(source) for message in self.messages)
         first = next((message for message in self.messages if message.kind == "ERROR"), None)
@@ -137,10 +140,11 @@ class Diagnostics:
         self._add(Message("ERROR", text, span, hints))
 
     def warn(self, text: str, span: Span | None, *hints: str) -> None:
-        """Note a warning."""
+        """Note a warning; the same one at the same place is kept once."""
         self._add(Message("WARNING", text, span, hints))
 
     def _add(self, message: Message) -> None:
+        """Keep a message, unless it is there."""
         if message not in self.messages:
             self.messages.append(message)
 
@@ -166,6 +170,6 @@ class Diagnostics:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """A hint with the known name that is nearest to `name`; empty if none is near."""
+    """Return a hint with the known name that is nearest to `name`; none if none is near."""
     near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
     return (f"did you mean {near[0]}?",) if near else ()

@@ -1,5 +1,5 @@
-"""The storage of a script's programs: areas of memory, constants, maps; and actions that Python
-does for them.
+"""What a script's programs share: areas of memory, constants, maps; and actions that Python does
+for them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Area:
     offset: int
 
     def at(self, offset: int) -> Area:
-        """A place behind this one."""
+        """Return the place so many bytes behind this one."""
         return Area(self.map, self.offset + offset)
 
 
@@ -103,20 +103,20 @@ class Storage:
             self.globals += FLAG + _up(layout.room_of(facts.value))
 
     def variable(self, size: int) -> Area:
-        """Room that is kept from run to run."""
+        """Return a new area of `size` bytes that is kept from run to run."""
         area = Area(VARIABLES, self.variables)
         self.variables += _up(size)
         return area
 
     def slot(self, slot: Slot) -> Area:
-        """The room of a scratch variable."""
+        """Return the area of a scratch variable."""
         if slot not in self._slots:
             assert slot.type is not None
             self._slots[slot] = self.variable(layout.room_of(slot.type))
         return self._slots[slot]
 
     def constant(self, data: bytes) -> Area:
-        """Bytes that no program changes, with zeros up to a multiple of 8."""
+        """Return where bytes lie that no program changes, with zeros up to a multiple of 8."""
         data = data.ljust(_up(len(data)), b"\0")
         if data not in self._known:
             self._known[data] = len(self.constants)
@@ -124,10 +124,11 @@ class Storage:
         return Area(CONSTANTS, self._known[data])
 
     def action(self, action: Action) -> int:
-        """The number of an action."""
+        """Enter an action; return its number."""
         self.actions.append(action)
         return len(self.actions) - 1
 
 
 def _up(size: int) -> int:
+    """Return a size rounded up to a multiple of 8."""
     return size + 7 & ~7

@@ -1,4 +1,4 @@
-"""Code that walks through strings, byte by byte.
+"""Code that walks through strings, byte by byte; `g` writes the program.
 
 Places in strings are kept in memory, where the verifier knows nothing of them, so that each round
 of a loop looks the same to it.
@@ -13,10 +13,10 @@ from .storage import Area
 
 
 def _byte(g: BlockWriter, register: int, text: Area, size: int, index: int, behind: str) -> None:
-    """A byte of a string.
+    """Load a byte of a string.
 
     Args:
-        g: the generator.
+        g: writes the program.
         register: gets it.
         text: the string.
         size: its bytes.
@@ -30,13 +30,14 @@ def _byte(g: BlockWriter, register: int, text: Area, size: int, index: int, behi
 
 
 def _top(g: BlockWriter, top: str, out: str) -> None:
+    """Write the beginning of a loop's round, which engines count. out: label behind the loop."""
     g.asm.place(top)
     g.asm.call("may_loop")
     g.asm.jump_if_number("==", 0, 0, out)
 
 
 def cut(g: BlockWriter, text: Area, size: int, room: int) -> None:
-    """Zero a string from its last byte of `size` on."""
+    """Zero a string from its last byte of `size` on. room: bytes of the area."""
     first = max(size - 1, 0)
     at = first + 7 & ~7
     g.point(1, text)
@@ -47,7 +48,7 @@ def cut(g: BlockWriter, text: Area, size: int, room: int) -> None:
 
 
 def length(g: BlockWriter, text: Area, size: int) -> None:
-    """r0: bytes of a string before its NUL."""
+    """Load into r0 the bytes of a string before its NUL. size: bytes of the area."""
     asm = g.asm
     state = g.storage.variable(8)
     g.clear(state, 8)
@@ -69,7 +70,7 @@ def length(g: BlockWriter, text: Area, size: int) -> None:
 def differs(
     g: BlockWriter, left: Area, left_size: int, right: Area, right_size: int, most: int
 ) -> None:
-    """r0: 1 where two strings differ in their first `most` bytes."""
+    """Load into r0 whether two strings differ in their first `most` bytes."""
     asm = g.asm
     state = g.storage.variable(16)
     g.clear(state, 16)
@@ -101,7 +102,7 @@ def differs(
 
 
 def position(g: BlockWriter, text: Area, size: int, part: Area, part_size: int) -> None:
-    """r0: where a string first stands in another, or -1; 0 for an empty one."""
+    """Load into r0 where a string first stands in another, or -1; 0 for an empty one."""
     asm = g.asm
     state = g.storage.variable(24)  # place in the text, place in the part, result
     g.clear(state, 16)
@@ -135,7 +136,14 @@ def position(g: BlockWriter, text: Area, size: int, part: Area, part_size: int) 
 
 
 def join(g: BlockWriter, to: Area, size: int, parts: Sequence[tuple[Area, int]]) -> None:
-    """Put strings one behind the other, into an area of zeros; what does not fit is cut."""
+    """Put strings one behind the other, into an area of zeros; what does not fit is cut.
+
+    Args:
+        g: writes the program.
+        to: the area.
+        size: bytes of the result, its NUL included.
+        parts: (area, bytes) of each string.
+    """
     asm = g.asm
     state = g.storage.variable(16)  # place in the result, place in the part
     g.clear(state, 16)

@@ -53,7 +53,12 @@ class Expression(Node):
 
 @define(eq=False, kw_only=True)
 class Number(Expression):
-    """An integer literal. text: as written."""
+    """An integer literal.
+
+    Attributes:
+        value: its number.
+        text: as written.
+    """
 
     value: int
     text: str = ""
@@ -252,7 +257,12 @@ class Statement(Node):
 
 @define(eq=False, kw_only=True)
 class Evaluate(Statement):
-    """An expression for its effect; discarded: its value is thrown away on purpose, `_ = x`."""
+    """An expression for its effect.
+
+    Attributes:
+        expression: the expression.
+        discarded: its value is thrown away on purpose, `_ = x`.
+    """
 
     expression: Expression
     discarded: bool = False
@@ -317,7 +327,12 @@ class ForMap(Statement):
 
 @define(eq=False, kw_only=True)
 class Jump(Statement):
-    """`break`, `continue` or `return`; value: what stands behind `return`, or None."""
+    """`break`, `continue` or `return`.
+
+    Attributes:
+        kind: the word.
+        value: what stands behind `return`; None: nothing.
+    """
 
     kind: str
     value: Expression | None = None
@@ -391,12 +406,13 @@ class Script(Node):
 
 
 def children(node: Node) -> Iterator[Node]:
-    """The nodes directly below one, in the order of the text."""
+    """Yield the nodes directly below one, in the order of the text."""
     for name in attrs.fields_dict(type(node)):
         yield from _nodes(getattr(node, name))
 
 
 def _nodes(value: Any) -> Iterator[Node]:
+    """Yield the nodes that an attribute holds."""
     if isinstance(value, Node):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -405,7 +421,7 @@ def _nodes(value: Any) -> Iterator[Node]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """A node and all below it."""
+    """Yield a node and all below it."""
     yield node
     for child in children(node):
         yield from walk(child)

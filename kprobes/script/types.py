@@ -236,40 +236,42 @@ class Aggregate(ValueType):
 
 @attrs.frozen
 class Count(Aggregate):
-    """Value: int."""
+    """The number of calls of count(). Value: int."""
 
 
 @attrs.frozen
 class Sum(Aggregate):
-    """Value: int. `signed` as in `Integer`; 64 bits."""
+    """The sum of sum(), in 64 bits. Value: int. `signed` as in `Integer`."""
 
     signed: bool
 
 
 @attrs.frozen
 class Average(Aggregate):
-    """Value: tuple (total, count); the quotient is the printer's. `signed` as in `Integer`."""
+    """The mean of avg(). Value: tuple (total, count); the quotient is the printer's. `signed` as in
+    `Integer`.
+    """
 
     signed: bool
 
 
 @attrs.frozen
 class Minimum(Aggregate):
-    """Value: int. `signed` as in `Integer`; 64 bits."""
+    """The smallest number of min(), in 64 bits. Value: int. `signed` as in `Integer`."""
 
     signed: bool
 
 
 @attrs.frozen
 class Maximum(Aggregate):
-    """Value: int. `signed` as in `Integer`; 64 bits."""
+    """The greatest number of max(), in 64 bits. Value: int. `signed` as in `Integer`."""
 
     signed: bool
 
 
 @attrs.frozen
 class Stats(Aggregate):
-    """Value: tuple (total, count). `signed` as in `Integer`."""
+    """Count, mean and total of stats(). Value: tuple (total, count). `signed` as in `Integer`."""
 
     signed: bool
 

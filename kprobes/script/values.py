@@ -19,25 +19,27 @@ class Symbolizer(Protocol):
     """Names of a guest's addresses."""
 
     def __call__(self, address: int) -> tuple[str | None, int, str]:
-        """Name of the symbol, bytes behind it, and the image."""
+        """Return (name of the symbol at an address or None, bytes behind it, the image)."""
 
 
 class Sourcer(Protocol):
     """The functions that an address is part of, by debug information."""
 
     def __call__(self, address: int) -> Sequence[tuple[str, str, bool]]:
-        """(name, `file.c:12` or "", inlined) of those inlined there, innermost first, and of that
-        whose code it is; empty where none is known.
+        """Return the functions that an address is part of; empty where none is known.
+
+        Each is (name, `file.c:12` or "", inlined): those inlined there, innermost first, then that
+        whose code it is.
         """
 
 
 def unknown(address: int) -> Sequence[tuple[str, str, bool]]:
-    """Without a guest no address has a source."""
+    """Return no functions, as without a guest no address has a source."""
     return ()
 
 
 def nowhere(address: int) -> tuple[str | None, int, str]:
-    """Without a guest no address has a name."""
+    """Return no name, as without a guest no address has one."""
     return None, 0, ""
 
 
@@ -47,7 +49,8 @@ class Decoder:
 
     Attributes:
         settings: the script's.
-        bits, order: of the guest.
+        bits: of the guest's addresses.
+        order: the guest's byte order.
         symbols: names its addresses.
         texts: formats of strftime(), by number.
         strftime: formats (format, ns since 1970).
@@ -66,10 +69,23 @@ class Decoder:
     _frames: dict[tuple[int, int, bool], tuple[types.StackFrame, ...]] = field(factory=dict)
 
     def value(self, type: ValueType, raw: bytes) -> Any:
-        """The Python value that `types` describes, of a value's bytes in a program's memory."""
+        """Return the Python value that `types` describes.
+
+        Args:
+            type: the value's type.
+            raw: its bytes in a program's memory.
+        """
         return self._value(type, raw, sys.byteorder, 8)
 
     def _value(self, type: ValueType, raw: bytes, order: Any, word: int) -> Any:
+        """Return the Python value of bytes.
+
+        Args:
+            type: the value's type.
+            raw: its bytes.
+            order: their byte order.
+            word: bytes of a pointer.
+        """
         if isinstance(type, (types.Integer, types.Enumeration)):
             return int.from_bytes(raw[:type.bits // 8], order, signed=type.signed)
         if isinstance(type, types.Boolean):
@@ -114,6 +130,7 @@ class Decoder:
         return None
 
     def _string(self, type: types.String, raw: bytes, word: int) -> bytes:
+        """Return the bytes of a string, with the trailer of one that was cut."""
         raw = raw[:type.size]
         text, nul, _ = raw.partition(b"\0")
         cut = not nul and len(raw) == type.size
@@ -133,6 +150,7 @@ class Decoder:
         return text + self.settings.str_trunc_trailer.encode() if cut and text else text
 
     def _member(self, one: types.Field, raw: bytes) -> Any:
+        """Return the value of a structure's member. raw: the structure."""
         word = self.bits // 8
         part = raw[one.offset:one.offset + layout.held(one.type, word)]
         if one.bit_size is None:
@@ -143,14 +161,16 @@ class Decoder:
         return number >> shift & (1 << one.bit_size) - 1  # without a sign, as in bpftrace
 
     def _symbol(self, address: int) -> str:
+        """Return the name of an address, or its number."""
         name, _, _ = self.symbols(address)
         return name if name is not None else f"0x{address:x}"
 
     def _frames_of(
         self, type: types.Stack, address: int, returns: bool
     ) -> tuple[types.StackFrame, ...]:
-        """The frames that an address of a stack stands for: functions inlined there come before
-        that which has them.
+        """Return the frames that an address of a stack stands for, innermost first.
+
+        Functions that are inlined there come before that which has them.
 
         Args:
             type: of the stack.
@@ -169,6 +189,7 @@ class Decoder:
         return self._frames[key]
 
     def _text(self, type: types.Text, raw: bytes) -> str:
+        """Return a value that is decoded when it is read."""
         if type.kind == "timestamp":
             return self.strftime(self.texts[_word(raw, 8)], _word(raw) + self.since)
         if type.kind == "inet":
@@ -180,6 +201,7 @@ class Decoder:
         return str(_word(raw))
 
     def _aggregate(self, type: types.Aggregate, raw: bytes) -> Any:
+        """Return the value of an aggregate."""
         words = [_word(raw, at) for at in range(0, len(raw) & ~7, 8)]
         if isinstance(type, types.Count):
             return words[0]
@@ -217,7 +239,7 @@ class Decoder:
 
 
 def hashable(value: Any) -> Any:
-    """A value that can be a key of a dictionary: lists and dictionaries become tuples."""
+    """Return a value that can be a key of a dictionary: lists and dictionaries become tuples."""
     if isinstance(value, dict):
         return tuple(hashable(one) for one in value.values())
     if isinstance(value, (list, tuple)):
@@ -226,8 +248,10 @@ def hashable(value: Any) -> Any:
 
 
 def _word(raw: bytes, at: int = 0) -> int:
+    """Return the word at an offset."""
     return int.from_bytes(raw[at:at + 8], sys.byteorder)
 
 
 def _signed(number: int, signed: bool) -> int:
+    """Return 64 bits as a signed number, where they are one."""
     return number - (1 << 64) if signed and number >> 63 else number

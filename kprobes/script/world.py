@@ -1,4 +1,4 @@
-"""The knowledge that a script can have of its guest, before and while it runs."""
+"""What a script can know of its guest, before and while it runs."""
 
 from __future__ import annotations
 
@@ -27,21 +27,23 @@ class World(Protocol):
     stacked: int
 
     def type(self, name: str) -> ValueType | None:
-        """A C type by its name, as debug information has it: `struct foo`, a typedef; None: there
-        is none.
+        """Return a C type by its name, as debug information has it: `struct foo`, a typedef; None:
+        there is none.
         """
 
     def names(self) -> Sequence[str]:
-        """Names of functions and data, for suggestions."""
+        """Return the names of functions and data, for suggestions."""
 
     def symbol(self, name: str) -> tuple[int, int] | None:
-        """Address and size of a symbol; None: there is none."""
+        """Return (address, size) of a symbol; None: there is none."""
 
     def register(self, name: str) -> int | None:
-        """The word of a program's context that a register is; None: there is no such register."""
+        """Return the word of a program's context that a register is; None: there is no such
+        register.
+        """
 
     def registers(self) -> Sequence[str]:
-        """Names of registers, for messages."""
+        """Return the names of registers, for messages."""
 
 
 class NoGuest:
@@ -53,18 +55,23 @@ class NoGuest:
     stacked = 0
 
     def type(self, name: str) -> ValueType | None:
+        """Return None: there are no types."""
         return None
 
     def names(self) -> Sequence[str]:
+        """Return no names."""
         return ()
 
     def symbol(self, name: str) -> tuple[int, int] | None:
+        """Return None: there are no symbols."""
         return None
 
     def register(self, name: str) -> int | None:
+        """Return None: there are no registers."""
         return None
 
     def registers(self) -> Sequence[str]:
+        """Return no names."""
         return ()
 
 
@@ -101,7 +108,7 @@ INTEGERS: dict[str, ValueType] = {
 
 
 def integer(name: str, bits: int) -> ValueType | None:
-    """A C integer type by its name; None: it is none.
+    """Return a C integer type by its name; None: it is none.
 
     Args:
         name: as C writes it.
