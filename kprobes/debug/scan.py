@@ -159,6 +159,20 @@ class UnitScanner:
         """
         return _Walk(self._sections, header, self._of(header), address, text, deep).run()
 
+    def has_no_code(self, header: Header) -> bool:
+        """Tell whether a unit has none, by its abbreviations: neither it nor any function says an address.
+
+        Args:
+            header: the unit's.
+
+        Raises:
+            IndexError, KeyError: its abbreviations are damaged.
+        """
+        shapes = self._of(header)
+        code, _ = leb(self._sections.info, header.first)
+        with_code = [shapes[code], *[shape for shape in shapes.values() if shape.tag == _SUBPROGRAM]]
+        return not any(name in (_LOW, _RANGES) for shape in with_code for name, _, _ in shape.attributes)
+
     def fields(self, header: Header, forms: Set[int]) -> Iterator[tuple[int, int, int]]:
         """Yield the attributes of some forms of a unit's entries.
 

@@ -145,6 +145,8 @@ class Units:
             (start, end) link addresses of each piece; None: the entry does not say, or is damaged.
         """
         try:
+            if self._scanner.has_no_code(self.headers[n]):
+                return []
             unit = self.unit(n)
             return [*spans(unit.get_top_DIE(), unit)] or None
         except DAMAGE:

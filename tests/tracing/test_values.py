@@ -16,6 +16,7 @@ from value_judge import compared
 from value_programs import build, compiler
 
 from kprobes import Kprobe, Kprobes, UnicornMachine, UnknownSymbol, Unsupported
+from kprobes.debug.units import units_of
 
 COUNT = int(os.environ.get("VALUES", "1"))  #: programs of each kind
 SHARE = float(os.environ.get("VALUES_SHARE", "0.08"))  #: of their instructions
@@ -101,6 +102,21 @@ void _start(void) { __int128 w = ((__int128)5 << 70) + 3; first(sink, 2.5f, w); 
         event = k.event("p first f w")
         m.call("_start")
         assert [dict(record.args) for record in event] == 2 * [{"f": 2.5, "w": (5 << 70) + 3}]
+
+
+def test_units_of_data_are_not_asked_for_code(tmp_path: Path) -> None:
+    """libc has 126 of them, and each was read whole for the lines of any function."""
+    if compiler("c") is None:
+        pytest.skip("there is no compiler of C")
+    (tmp_path / "data.c").write_text("struct pair { int a, b; } given = {1, 2};")
+    (tmp_path / "code.c").write_text("void _start(void) {} int other(int a) { return a; }")
+    subprocess.run(["gcc", "-g", "-O1", "-nostdlib", "-static", "data.c", "code.c", "-o", "both"], check=True, cwd=tmp_path)
+    with UnicornMachine.load(tmp_path / "both") as m:
+        units = units_of(m.symbols.files[0])
+        assert len(units.headers) == 2
+        start = m.symbols["_start"].address - m.symbols.files[0].bias
+        assert [*units.units_with(start, start + 8)] == [1]
+        assert m.type("struct pair").size == 8
 
 
 def test_a_name_of_types_that_differ(tmp_path: Path) -> None:
