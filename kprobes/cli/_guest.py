@@ -117,8 +117,7 @@ class GuestOptions:
         check_sysroot(self.sysroot)
         with patience(f"loading {os.path.basename(self.file)}"):
             machine = self.around.load(self.file, self.arch)
-        for library in self.preload:
-            machine.load_module(library)
+        machine.load_libraries(self.preload)
         if self.syscalls:
             machine.serve_system_calls()
         if self.arguments is not None:

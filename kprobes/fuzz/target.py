@@ -152,8 +152,7 @@ class CallTarget:
         """
         call = parse_call(self.call, inputs=True)
         machine = self._machine()
-        for library in self.preload:
-            machine.load_module(library)
+        machine.load_libraries(self.preload)
         if self.syscalls:
             machine.serve_system_calls()
         with suppress(Unsupported):  # where there are processes, their thread-local storage

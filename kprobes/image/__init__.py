@@ -17,6 +17,7 @@ from ._garbage import collector_paused
 from ._layout import CodeLayout
 from ._loadable import loadable
 from ._names import FORMATS, names_in
+from ._order import in_order
 from ._placing import Image
 from ._relocatable import relocatable
 from ._separate import FOLDERS, build_id, fetched, find_separate, has_dwarf, is_of_same_build
@@ -55,6 +56,7 @@ __all__ = [
     "fetched",
     "find_separate",
     "has_dwarf",
+    "in_order",
     "is_of_same_build",
     "linked",
     "page_size",

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from arch_rows import THREADS
 from arches import RUNNABLE
+from attrs import evolve
 from click.testing import CliRunner
 
 from kprobes import BadArgument, GuestFault, Kprobes, UnicornMachine, Unsupported
 from kprobes.campaign import Calls
 from kprobes.cli import main
+from kprobes.image import Image, Import, in_order, read_elf
 from kprobes.regs import Regs
 
 pytestmark = pytest.mark.quick
@@ -212,6 +214,28 @@ def test_the_stack_and_the_thread_pointer(arch: str) -> None:
         if threads.register not in ("", "gs", "a0"):
             assert regs[threads.register] == m.parts.process.pointer
         assert m.read(m.parts.process.pointer - 0x8000, 0x10000).count(0) > 0xFFF0
+
+
+@pytest.mark.parametrize(("arch", "code"), [("x86_64", "mov rax, fs:[0x10]; ret"), ("i386", "mov eax, gs:[8]; ret")])
+def test_a_c_library_finds_its_descriptor_of_the_thread(arch: str, code: str) -> None:
+    """glibc's and musl's third word: getrandom() of glibc writes through it."""
+    with UnicornMachine.from_code(code, arch=arch, symbols={"self": 0x10000}, base=0x10000) as m:
+        m.process()
+        assert m.call("self") == m.parts.process.pointer
+
+
+def test_libraries_come_behind_those_whose_variables_they_take() -> None:
+    some = read_elf(Path(__file__).resolve().parents[2] / "examples" / "demo.x86_64")
+
+    def library(has: str, *takes: str, kind: str = "object") -> Image:
+        return evolve(some, symbols=(evolve(some.symbols[0], name=has),),
+                      imports={name: Import(name=name, weak=False, kind=kind, size=8) for name in takes})
+
+    linker, c, mathematics = library("_rtld_global"), library("errno", "_rtld_global"), library("signgam", "errno")
+    assert in_order([mathematics, c, linker]) == [2, 1, 0]
+    assert in_order([linker, c, mathematics]) == [0, 1, 2]
+    assert in_order([library("f", "g"), library("g", "f")]) == [0, 1]
+    assert in_order([library("f", "g", kind="func"), library("g")]) == [0, 1]
 
 
 def test_where_there_is_no_such_process() -> None:

@@ -18,7 +18,7 @@ from ... import arch as architectures
 from ...arch._base import Arch
 from ...arguments import checked
 from ...debug.described import Described
-from ...image import raw_bytes
+from ...image import in_order, raw_bytes
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
 from .._base import (
@@ -487,6 +487,14 @@ class UnicornMachine(Described):
         symbols there are.
         """
         return self.parts.loader.add(read(file, name), base)
+
+    def load_libraries(self, files: Sequence[str | os.PathLike[str]]) -> None:
+        """Load libraries with load_module(), those first whose variables others of them take:
+        a C library takes its dynamic linker's.
+        """
+        images = [read(file, None) for file in files]
+        for n in in_order(images):
+            self.parts.loader.add(images[n], None)
 
     def bind(self, name: str, function: Callable[[Regs], int | None]) -> None:
         """Serve an import by a Python function: it gets Regs as at function entry, and its result

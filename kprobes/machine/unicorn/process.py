@@ -262,6 +262,8 @@ class LinuxProcess:
             self._fill(number)
         if threads.itself:
             m.regs.set_word(self.pointer, self.pointer)
+            # the thread's descriptor, which glibc takes it from, and musl's list of one thread
+            m.regs.set_word(self.pointer + 2 * (m.arch.bits // 8), self.pointer)
         self.set_pointer(self.pointer)
         for name, function in ((threads.call, self._address), (threads.read, self._read_pointer),
                                (TLSDESC, self._described)):
