@@ -9,8 +9,7 @@ from functools import wraps
 from numbers import Real
 from typing import Any, TypeVar, cast
 
-from attrs import frozen
-
+from .attributes import frozen
 from .errors import BadArgument
 
 T = TypeVar("T")

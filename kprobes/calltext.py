@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
-from attrs import frozen
-
+from .attributes import frozen
 from .errors import EventError, KprobeError
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ from .core.register.locate import locate
 from .core.register.shorthand import Shorthand
 from .core.register.verdict import Verdict, verdict
 from .core.settings import count, switch
-from .debug.info import DebugInfo
-from .debug.unwind import Unwinder
+from .debug.registers import sp_at_call
 from .errors import BadLocation, KprobeError, MachineClosed, Uncopied, Unsupported
 from .machine._base import Machine
 from .notebook import table
@@ -38,6 +37,8 @@ from .regs import Regs
 from .stacks import INCOMPLETE, Stack
 
 if TYPE_CHECKING:
+    from .debug.info import DebugInfo
+    from .debug.unwind import Unwinder
     from .events._armed import TraceEvent
     from .events._table import Events
     from .events._watchpoint import WatchHandler, Watchpoint
@@ -75,7 +76,7 @@ class Kprobes(Uncopied):
         self._points, self._driver = registry.points, registry.driver
         self._watchpoints: list[Watchpoint] = []
         self.optimizer, self.blacklist = registry.optimizer, registry.admission.blacklist
-        self._stacks = Stacks(self._calls, Unwinder(machine.arch, machine.symbols), machine, self._points,
+        self._stacks = Stacks(self._calls, self._make_unwinder, sp_at_call(machine.arch, 0), machine, self._points,
                               lambda pc: self._entry(pc, machine.symbols.changes))
         #: regs -> a hit's stack as records keep it: pc and INCOMPLETE alone where stack_trace() raises Unsupported
         self.kept_stack = self._stacks.keeper(self._keep_stack)
@@ -238,8 +239,15 @@ class Kprobes(Uncopied):
             self._rooms.collect()
         return found
 
+    def _make_unwinder(self) -> Unwinder:
+        from .debug.unwind import Unwinder
+
+        return Unwinder(self.machine.arch, self.machine.symbols)
+
     @cached_property
     def _debug(self) -> DebugInfo:
+        from .debug.info import DebugInfo
+
         return DebugInfo(self.machine)
 
     def list(self) -> Records:

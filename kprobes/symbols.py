@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import difflib
 import fnmatch
 import itertools
 import math
@@ -383,6 +382,8 @@ class Symbols:
         return f"{addr:#x}" if found is None else f"{found.name}+{addr - found.address:#x}"
 
     def _hint(self, name: str) -> str:
+        import difflib  # errors alone want it
+
         near = difflib.get_close_matches(name.rpartition(":")[2], list(self._by_name), 3)
         if not near:
             return where_names_are(self)

@@ -115,6 +115,37 @@ def test_commands_load_what_they_use() -> None:
                                                          "programs", "discover"))} == set()
 
 
+def test_what_a_command_compiles_and_loads() -> None:
+    """The work of a short command, counted: no debug information is read where none is asked for, and of its classes
+    attrs writes no methods but `__init__`."""
+    run = ["trace", DEMO, "-e", "p crc32", "--call", 'crc32(0, "hello", 5)']
+    code = f"""
+written = []
+def hear(event, args):
+    if event == "compile" and str(args[1]).startswith("<attrs generated") and " kprobes." in str(args[1]):
+        written.append(args[0] if isinstance(args[0], str) else args[0].decode())
+sys.addaudithook(hear)
+from kprobes.cli import main
+try:
+    main({run!r})
+except SystemExit:
+    pass
+compared = sum("def __eq__(" in text or "def __repr__(" in text for text in written)
+print(f"made:{{compared}}:{{sum('def __init__(' in text for text in written)}}", *sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True, timeout=300,
+                          check=True)
+    made, *loaded = done.stdout.splitlines()[-1].split()
+    compared, classes = (int(number) for number in made.split(":")[1:])
+    modules = ours({*loaded})
+    assert {name for name in modules if name.startswith(("debug.", "pictures", "heap", "script", "image._relocatable",
+                                                         "image._names", "arch._comparing", "tracing.html"))} \
+        <= {"debug.described", "debug.registers"}
+    assert "machine.unicorn.hostpages" not in modules, "no snapshot is taken"
+    assert compared == 0 and 60 < classes < 180, "use kprobes.attributes, or load less"
+    assert len(modules) < 280
+
+
 # --- architectures
 
 

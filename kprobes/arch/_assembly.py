@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from attrs import frozen
+from ..attributes import frozen
 
 __all__ = ["AssemblyText", "CapstoneMode"]
 

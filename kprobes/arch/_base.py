@@ -7,15 +7,15 @@ it says "target": what a branch register would hold (on ARM bit 0 selects Thumb)
 
 from __future__ import annotations
 
-import difflib
 import enum
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from attrs import field, frozen
+from attrs import field
 from attrs.validators import in_
 
+from ..attributes import frozen
 from ..errors import OutOfReach, UnknownRegister
 from ..regs import Regs
 from ._calls import Abi, Frame, Linkage, Results, Returning, Skips
@@ -55,6 +55,8 @@ class Registers:
         if name in known:
             return UnknownRegister(f"this machine does not show register {name!r}",
                                    hint="regs.names has those that it shows")
+        import difflib  # errors alone want it
+
         near = difflib.get_close_matches(str(name), known, 3)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         return UnknownRegister(f"no register {name!r}", hint=f"{hint}registers: {' '.join(known)}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attrs import frozen
-
+from ..attributes import frozen
 from ..regs import Regs
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from attrs import frozen
+from ..attributes import frozen
 
 __all__ = ["Comparing", "Comparison", "Value", "constant", "register"]
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Final
 
-from attrs import field, frozen
+from attrs import field
+
+from ..attributes import frozen
 
 __all__ = ["Call", "DetourCode", "Saving", "numbered", "some", "words"]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from attrs import field, frozen
+from attrs import field
+
+from ..attributes import frozen
 
 __all__ = ["DwarfFacts"]
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
-from attrs import frozen
-
+from ..attributes import frozen
 from ..regs import Regs
 
 

@@ -8,12 +8,12 @@ writes `InterruptRules`; one with an interrupt controller in its CPU (Armv7-M) w
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from attrs import define, field, frozen
+from attrs import field
 
+from ..attributes import define, frozen
 from ..errors import BadArgument
 from ..regs import Regs
 
@@ -126,6 +126,8 @@ def line_number(name: int | str, numbers: range, names: Mapping[str, int]) -> in
     number = names.get(name.lower()) if isinstance(name, str) else name
     if isinstance(number, int) and not isinstance(number, bool) and number in numbers:
         return number
+    import difflib  # errors alone want it
+
     near = difflib.get_close_matches(str(name), [*names], 1)
     raise BadArgument(
         f"{name!r} is no interrupt of this CPU",

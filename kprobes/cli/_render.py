@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,8 +10,6 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
-from ..arch._assembly import AssemblyText
-from ..arch._rows import row
 from ..controls import CONTROLS
 from ..errors import KprobeError, Unsupported
 from ..names import can_demangle, readable
@@ -63,6 +60,8 @@ def naming(file: IO[str], as_json: bool = False) -> IO[str]:
 
 
 def _escaped(name: str) -> str:
+    import json
+
     return json.dumps(name)[1:-1]
 
 
@@ -117,6 +116,8 @@ on_json = click.option("--json", "as_json", is_flag=True, help="One JSON object 
 
 def objects(rows: Iterable[Mapping[str, Any]]) -> None:
     """Print an object a line, with its texts as named() has them."""
+    import json
+
     for facts in rows:
         shown = {key: named(value) if isinstance(value, str) else value for key, value in facts.items()}
         click.echo(json.dumps(shown))
@@ -158,6 +159,9 @@ def describe(verdict: Verdict) -> str:
 
 def disassembler(arch: Arch) -> Callable[[bytes, int, int], str]:
     """(bytes, address, mode bits) -> text; empty where capstone is absent or does not know."""
+    from ..arch._assembly import AssemblyText
+    from ..arch._rows import row
+
     text = row(arch, AssemblyText)
     known = text.capstone if text is not None else None
     try:

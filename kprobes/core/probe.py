@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from attrs import define, field, fields
+from attrs import field, fields
 
+from ..attributes import define
 from ..errors import AlreadyRegistered, NotRegistered
 from ..notebook import table
 from ..regs import Regs

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import checked
 from ..errors import Uncopied
 from ..notebook import table
-from .info import DebugInfo
-from .types import CType
-from .view import View
 
 if TYPE_CHECKING:
     from ..discover import Found
+    from .info import DebugInfo
+    from .types import CType
+    from .view import View
 
 
 def _shown(machine: Any) -> str:
@@ -39,6 +39,8 @@ class Described(Uncopied):
     @cached_property
     def debug(self) -> DebugInfo:
         """The debug information of the guest's files: types, variables, lines."""
+        from .info import DebugInfo
+
         machine: Any = self
         return DebugInfo(machine)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -109,6 +108,8 @@ class DebugInfo:
         found = self._find(name)
         if found is None:
             known = [spelled for _, units in self._units() for spelled in units.type_names]
+            import difflib  # errors alone want it
+
             near = difflib.get_close_matches(spelling(name), known, 3)
             hint = (f"did you mean {' or '.join(near)}?" if near
                     else "build the guest with -g, or m.symbols.load() a file that was")

@@ -13,8 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn
 
-from attrs import frozen
-
+from ..attributes import frozen
 from ..regs import Regs
 from ..symbols import Symbols
 from ._event import Event, Value

@@ -8,13 +8,10 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterator
 
-from attrs import frozen
-
+from ..attributes import frozen
 from ..errors import EventError
 from ..machine._base import Machine
 from ..symbols import Symbols, spellings, where_names_are
-from ._lines import source_places
-from ._markers import marked
 from ._messages import make_error
 
 QUOTES = ("'", '"')
@@ -72,6 +69,8 @@ def many(text: str, machine: Machine) -> Many | None:
     """
     words = _words(text)
     if len(words) > 1 and words[1][0] == "%":
+        from ._markers import marked
+
         return Many(" ".join(words), words[1], marked(words, machine))
     if len(words) < 2:
         return None
@@ -128,6 +127,10 @@ def _in_source(words: list[str], machine: Machine) -> Many | None:
     """Make a definition for each place that a place in the source means; None: it is no such place.
     """
     body = words[1].removesuffix("%return")
+    if not machine.symbols.files or body in machine.symbols:
+        return None  # the usual case, which takes no debug information
+    from ._lines import source_places
+
     found = source_places(body, machine, " ".join(words), len(words[0]) + 1)
     if found is None:
         return None

@@ -103,10 +103,11 @@ def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: F
     names: dict[str, Any] = {
         "words": store.words,
         "machine": machine,
-        "stack": switch.stack_of,
         "triggers": triggers,
         "switch": switch,
     }
+    if triggers or stacked:
+        names["stack"] = switch.stack_of
     at_once = AtOnce(event.args, machine)
     fetches = [
         "" if n in at_once else _fetch(arg, n, machine, names) for n, arg in enumerate(event.args)

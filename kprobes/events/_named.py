@@ -30,7 +30,6 @@ from ._plans import Fetch, Word, memory
 from ._types import MAX_ARRAY, type_of
 
 _NUMBER = re.compile(r"([usx])(?:8|16|32|64)")  #: types of events that are numbers
-NAMED = re.compile(r"([A-Za-z_]\w*)((?:(?:->|\.)[A-Za-z_]\w*|\[[^]\[]*\])*)", re.ASCII)
 #: one step of the way to a member or element
 _STEP = re.compile(r"(->|\.)([A-Za-z_]\w*)|(\[)([^]\[]*)\]", re.ASCII)
 _INDEX = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from functools import cached_property
 from itertools import accumulate
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ..arch._base import Entry
 from ..errors import AmbiguousSymbol, GuestFault, KprobeError, UnknownSymbol
@@ -15,10 +15,12 @@ from ..machine._base import Machine
 from ..symbols import Symbol
 from ._event import Argument, Event, KeptAtEntry, Type, located
 from ._messages import make_error
-from ._named import NAMED, KnownNames
 from ._plans import Fetch, Word, comm, memory, plan, saved_argument
 from ._types import integer_of, signed_of, type_of, unsigned_of
 from ._watchpoint import MOST_WATCHED
+
+if TYPE_CHECKING:
+    from ._named import KnownNames
 
 MAX_NAME = 63  #: characters of an event's or a group's name
 MAX_ARG_NAME = 32  #: characters of an argument's name
@@ -40,6 +42,7 @@ _TAKEN = {
 #: definitions of Linux's that guests have nothing for, and what is said of each
 UNSUPPORTED = {"e": "NO_EPROBES", "t": "NO_TRACEPOINTS", "s": "NO_SYNTHETIC"}
 WATCHED = ("$before", "$value", "$addr")  #: what an access to watched memory has
+_NAMED = re.compile(r"([A-Za-z_]\w*)((?:(?:->|\.)[A-Za-z_]\w*|\[[^]\[]*\])*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -88,6 +91,8 @@ class Parser:
     @cached_property
     def typed(self) -> KnownNames:
         """The parameters and variables that are known at the place."""
+        from ._named import KnownNames
+
         return KnownNames(self, self.target & ~self.arch.pointers.mode_bits)
 
     def fail(self, kind: str, at: int, *facts: object) -> NoReturn:
@@ -428,7 +433,7 @@ class Parser:
         if not equals:
             name = f"arg{len(before) + 1}"
             body = word
-            found = NAMED.fullmatch(word.partition(":")[0])
+            found = _NAMED.fullmatch(word.partition(":")[0])
             last = re.split(r"->|\.", re.sub(r"\[.*?\]", "", found[0]))[-1] if found else name
             name = (
                 last
@@ -465,7 +470,7 @@ class Parser:
         literal = fetch[:2] == '\\"' or fetch in ("$comm", "$COMM")
         type_at = at + len(fetch) + 1
         type, source = None, None
-        if NAMED.fullmatch(fetch) and (
+        if _NAMED.fullmatch(fetch) and (
             self.typed.known or self.typed.is_global(re.split(r"->|[.[]", fetch)[0])
         ):
             source, type = self.typed.fetch(fetch, at, suffix)

@@ -7,8 +7,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from attrs import frozen
-
+from ..attributes import frozen
 from ..errors import GuestFault, Unsupported
 from ..regs import Regs
 from ..symbols import Symbols

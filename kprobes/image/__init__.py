@@ -16,10 +16,8 @@ from ._export import EXPORTS, write_names
 from ._garbage import collector_paused
 from ._layout import CodeLayout
 from ._loadable import loadable
-from ._names import FORMATS, names_in
 from ._order import in_order
 from ._placing import Image
-from ._relocatable import relocatable
 from ._separate import FOLDERS, build_id, fetched, find_separate, has_dwarf, is_of_same_build
 from ._symbol import LoadedFile, Symbol
 from ._unlinked import linked
@@ -38,7 +36,6 @@ from ._values import (
 __all__ = [
     "EXPORTS",
     "FOLDERS",
-    "FORMATS",
     "TLSDESC",
     "CodeLayout",
     "Copy",
@@ -82,7 +79,12 @@ def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) ->
                 f"{name}: {what}",
                 hint="executables, shared objects and relocatable files are loaded",
             )
-        image = relocatable(elf) if elf.type == "ET_REL" else loadable(elf)
+        if elf.type == "ET_REL":
+            from ._relocatable import relocatable
+
+            image = relocatable(elf)
+        else:
+            image = loadable(elf)
     if isinstance(source, bytes | bytearray | memoryview):
         return image
     return evolve(image, path=os.path.abspath(os.fsdecode(source)))
@@ -108,6 +110,8 @@ def read_names(
 
     Raises ImageError.
     """
+    from ._names import FORMATS, names_in
+
     if format not in (None, *FORMATS):
         raise ImageError(f"no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
     data, name = _contents(source, None)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from attrs import frozen
-
+from ..attributes import frozen
 from ._sites import NEARER, ImageMemory, RelocationField, RelocationSite, signed
 from ._types import AARCH64
 

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from attrs import frozen
-
+from ..attributes import frozen
 from ._elf import Elf, Relocation
 
 SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab")

@@ -5,20 +5,20 @@ in itself.
 from __future__ import annotations
 
 import io
-import lzma
 import os
 import re
-import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from elftools.elf.elffile import ELFFile
 
 from ..errors import ImageError
 from ._elf import damage_is_error
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FOLDERS: Final = ("/usr/lib/debug",)
 _MOST: Final = 1 << 30  #: bytes of a file that is unpacked or fetched
@@ -63,6 +63,8 @@ def packed_symbols(data: bytes) -> bytes:
     """Return the ELF file in .gnu_debugdata, whose symbols a stripped file lacks; b"" where there
     is none, or it is damaged.
     """
+    import lzma
+
     with suppress(ImageError, lzma.LZMAError), damage_is_error(""):
         section = _elf(data).get_section_by_name(".gnu_debugdata")
         if section is not None:
@@ -145,6 +147,8 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
     """
     if not _ID.fullmatch(identity):
         raise ImageError("the file has no build-id, by which servers know it", hint="give its debug file's path")
+    from pathlib import Path
+
     folder = Path(os.environ.get("DEBUGINFOD_CACHE_PATH") or Path.home() / ".cache" / "debuginfod_client") / identity
     kept = folder / "debuginfo"
     if kept.is_file() and kept.stat().st_size:
@@ -173,6 +177,8 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
 
 def _keep(path: Path, data: bytes) -> None:
     """Keep what was fetched, if that is possible."""
+    import tempfile
+
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent)
@@ -183,7 +189,8 @@ def _keep(path: Path, data: bytes) -> None:
             file.write(data)
         os.replace(name, path)
     except OSError:
-        Path(name).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(name)
 
 
 def _elf(data: bytes) -> ELFFile:

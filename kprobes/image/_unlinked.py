@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import field
 
+from ..attributes import define
 from ..errors import ImageError
 from ._elf import Elf, Relocation, SymbolEntry, damage_is_error
 from ._relocations import apply, rows

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import checked
 from ..clocknames import INSTRUCTION_CLOCK
 from ..core.probe import Probe
-from ..debug.info import DebugInfo
 from ..errors import BadArgument, EventError, GuestFault, KprobeError, MachineBusy
 from ..events import parse_event
 from ..events._event import Event, locate
@@ -19,7 +19,7 @@ from ..events._handler import Handler, handler
 from ..events._place import EventOwner, counts_of, look, probe_of, unlook
 from ..events._siblings import check_sibling
 from ..events._watchpoint import Watchpoint
-from ..machine._base import Clock
+from ..machine._base import Clock, Machine
 from ..regs import Regs
 from .batches import Batch, Row
 from .clocks import OWN, clock_of
@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     from .compiled import Programs
 
 RECORDS = 1 << 20  #: that are kept, where nobody says
+
+
+def _source_line(machine: Machine, address: int) -> str:
+    """Return the source line of an address, as DebugInfo.where() has it."""
+    from ..debug.info import DebugInfo
+
+    return DebugInfo(machine).where(address)
 
 
 class Live:
@@ -120,7 +127,7 @@ class Recording:
         self.told: list[Tell] = []
         self._before = 0
         self.trace = Trace(Live(infos, self._ring, self._clock, self._drain), lambda address: locate(symbols, address),
-                           self._missed, DebugInfo(k.machine).where)
+                           self._missed, partial(_source_line, k.machine))
 
     def _parse(self, definitions: Sequence[str]) -> list[Event]:
         """The events, one for each function that a pattern names; of these, those that cannot be probed are left
@@ -256,4 +263,9 @@ class Walker:
     enabled = True
 
     def __init__(self, k: EventOwner) -> None:
-        self.stack_of: Callable[[Regs], tuple[int, ...]] = k.kept_stack  #: gives the stack of a hit
+        self._k = k
+
+    @property
+    def stack_of(self) -> Callable[[Regs], tuple[int, ...]]:
+        """Gives the stack of a hit."""
+        return self._k.kept_stack

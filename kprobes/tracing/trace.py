@@ -11,7 +11,6 @@ from ..arguments import checked, shown
 from ..errors import BadArgument, Unsupported
 from ..events._record import Record
 from ..newfile import NewFile
-from ..pictures.page import Picture
 from ..stacks import INCOMPLETE, MARK, addresses_of, is_incomplete
 from .batches import Batch, Row
 from .clocks import COUNTER
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     import numpy
     import pandas
     import pyarrow
+
+    from ..pictures.page import Picture
 
 #: format of export() -> module of this package whose write(trace, file) writes it, and whether it writes bytes
 FORMATS: Mapping[str, tuple[str, bool]] = {
@@ -274,6 +275,8 @@ class Trace:
 
         if before is not None and not isinstance(before, Trace):
             raise BadArgument(f"before is {shown(before)}", hint="pass a Trace")
+        from ..pictures.page import Picture
+
         return Picture(import_module("..tracing.html", __package__).page_of(self, pictures, before))
 
     def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property, partial
 
-from attrs import frozen
-
+from ...attributes import frozen
 from ...errors import GuestFault
 from ...regs import Regs
 from .._base import Entry, Frame, Insn, Jump, Linkage, Simulate, Traps

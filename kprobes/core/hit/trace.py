@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ...arch._base import Arch
-from ...debug.unwind import Unwinder
 from ...errors import GuestFault, KprobeError, Unsupported
 from ...machine._base import Machine
 from ...regs import Regs
 from ...stacks import Stack, addresses_of, is_incomplete
 from .calls import CallsUnderWay, Followed
+
+if TYPE_CHECKING:
+    from ...debug.unwind import Unwinder
 
 
 def stack_trace(
@@ -50,7 +53,8 @@ class Stacks:
     def __init__(
         self,
         calls: CallsUnderWay,
-        unwinder: Unwinder,
+        make_unwinder: Callable[[], Unwinder],
+        above: int,
         machine: Machine,
         points: Container[int],
         begins: Callable[[int], bool],
@@ -58,7 +62,8 @@ class Stacks:
         """
         Args:
             calls: the calls that return probes follow.
-            unwinder: has the call frame information.
+            make_unwinder: makes what has the call frame information, for the first stack.
+            above: bytes from a canonical frame address to the caller's stack pointer register.
             machine: runs the guest.
             points: addresses that are probed.
             begins: (one of these) -> True where a function begins there.
@@ -66,14 +71,18 @@ class Stacks:
         self._points = points
         self._begins = begins
         self._calls = calls
-        self._unwinder = unwinder
+        self._make_unwinder = make_unwinder
         self._machine = machine
         walking = machine.stack_walking if machine.cpus == 1 else None
         self._walk = None if walking is None else walking.begin(
-            calls, machine.symbols, self._look, unwinder.above, points
+            calls, machine.symbols, self._look, above, points
         )
         self._files: object = None
         self._changes = -1
+
+    @cached_property
+    def _unwinder(self) -> Unwinder:
+        return self._make_unwinder()
 
     def of(self, regs: Regs, limit: int) -> Stack:
         """Return the stack of a hit, at most `limit` addresses.

@@ -10,8 +10,9 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
+from ...attributes import frozen
 from ..probe import KretprobeInstance
 from .calls import CallsUnderWay
 

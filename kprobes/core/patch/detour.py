@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import define
+from ...attributes import define
 
 
 @define(eq=False, kw_only=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from attrs import frozen
-
+from ...attributes import frozen
 from ..patch.arming import Arming
 from ..patch.probepoint import Probepoint
 

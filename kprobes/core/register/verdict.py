@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from attrs import field, fields, frozen
+from attrs import field, fields
 
 from ...arch._base import Insn
-from ...debug.info import SourceLine
+from ...attributes import frozen
 from ...errors import NoMemory, OutOfReach
 from ...notebook import table
 from ..patch.optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from ...debug.info import SourceLine
 
 
 @frozen(kw_only=True)

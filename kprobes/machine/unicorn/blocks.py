@@ -11,8 +11,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Literal
 
-from attrs import frozen
-
+from ...attributes import frozen
 from ...hostmemory import zeroed
 
 Read = Callable[[int, int], bytes]

@@ -10,16 +10,19 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
-from ...arch._comparing import Comparing, Comparison, Value
 from ...errors import GuestFault
 from .engine import CODE, address_of
 from .host import hostcode
 from .memory import GuestMemory
 from .registers.cells import Cell
+
+if TYPE_CHECKING:
+    from ...arch._comparing import Comparing, Comparison, Value
 
 #: words of struct instructions
 _EDGES, _FACTOR, _MASK, _TABLE, _FRESH, _WIDE, _SWAPPED, _BLOCKS = range(8)

@@ -17,7 +17,6 @@ from operator import index
 
 from unicorn import unicorn_const as const
 
-from ...arch._comparing import Comparing
 from ...arch._rows import row
 from ...arguments import shown
 from ...errors import BadArgument, Unsupported
@@ -79,7 +78,11 @@ class EdgeMap:
             raise BadArgument(
                 f"counters is {shown(counters)}", hint="pass an array of ctypes.c_uint8"
             )
-        comparing = row(memory.arch, Comparing) if comparisons else None
+        comparing = None
+        if comparisons:
+            from ...arch._comparing import Comparing
+
+            comparing = row(memory.arch, Comparing)
         if comparisons and memory.guest.blocks.compares is None and comparing is None:
             raise Unsupported(
                 f"comparisons of {memory.arch.name} code cannot be seen on this engine",

@@ -18,9 +18,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from attrs import field, frozen
+from attrs import field
 
 from ... import native
+from ...attributes import frozen
 from .blocks import HostBlock
 
 Range = tuple[int, int]

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from unicorn import x86_const
 
-from ...arch._linux import Linux, ThreadStorage
 from ...arch._rows import row
 from ...errors import BadArgument, GuestFault, Unsupported
 from ...image import TLSDESC, Image, Placed, TlsBlock
@@ -25,6 +25,9 @@ from .furniture import STACK_SIZE, Furniture
 from .layout import PAGE
 from .runstate import RunState
 from .stubs import Stubs
+
+if TYPE_CHECKING:
+    from ...arch._linux import Linux, ThreadStorage
 
 Text = str | bytes
 # bytes on either side of the thread pointer at least: a C library's own data about the thread lie
@@ -71,15 +74,22 @@ class LinuxProcess:
         self._functions = functions
         self._stubs = stubs
         self._furniture = furniture
-        linux = row(cpu.arch, Linux)
-        self._threads = linux.storage if linux is not None else None
-        self._kernel_code = linux.kernel_code if linux is not None else None
         self._main: tuple[Image, Placed] | None = None
         # (template, from the thread pointer, what its image was moved by)
         self._blocks: list[tuple[TlsBlock, int, int]] = []
         self._end = 0  # of the blocks, from the thread pointer, whichever way they grow
         self.pointer = self._room = 0
         self.path = b""
+
+    @cached_property
+    def _linux(self) -> Linux | None:
+        from ...arch._linux import Linux
+
+        return row(self._cpu.arch, Linux)
+
+    @property
+    def _threads(self) -> ThreadStorage | None:
+        return self._linux.storage if self._linux is not None else None
 
     @property
     def books(self) -> tuple[Any, ...]:
@@ -113,7 +123,8 @@ class LinuxProcess:
         """Room for an image's thread-local storage: (number of the image, offset from the thread
         pointer, what offsets in it leave out).
         """
-        block, threads = image.tls_block, self._threads
+        block = image.tls_block
+        threads = self._threads if block is not None else None
         if block is None or threads is None:
             return 0, 0, 0
         align = max(block.align, 1)
@@ -153,7 +164,8 @@ class LinuxProcess:
 
     def bring_kernel_code(self) -> None:
         """Map the page that has the kernel's code for processes, unless something is there."""
-        code, memory = self._kernel_code, self._cpu.memory
+        linux, memory = self._linux, self._cpu.memory
+        code = linux.kernel_code if linux is not None else None
         if code is None:
             return
         end = code.page + code.size

@@ -9,8 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 
-from attrs import frozen
-
+from ...attributes import frozen
 from .._base import HostProgram
 from .clock import InstructionClock
 from .cpu import UnicornCpu

@@ -10,19 +10,21 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from attrs import define
 from unicorn import unicorn_const as const
 
+from ...attributes import define
 from ...errors import BadArgument, GuestFault, NoMemory, Unsupported
 from .._base import Books, Patched
 from .blocks import HostBlock
 from .calls import FunctionCalls
 from .cpu import UnicornCpu
-from .hostpages import KeptBlock, WayBack, best
 from .runner import Runner
 from .runstate import RunState
+
+if TYPE_CHECKING:
+    from .hostpages import KeptBlock, WayBack
 
 Region = tuple[int, int, int]  # start, end, permissions
 _WX = const.UC_PROT_WRITE | const.UC_PROT_EXEC
@@ -189,6 +191,8 @@ class Snapshots:
         cpu, sink = self._cpu, self._state.sink
         layout, blocks = self._now()
         try:
+            from .hostpages import best
+
             self.pages = self.pages or best(self._memory.page_size)
             held = [self.pages.keep(block) for block in blocks]
             foreign = self._read_foreign(layout, blocks) if not self._owned else {}

@@ -8,8 +8,9 @@ one of the library's. kprobes/native has their source: sites.c, and words.h for 
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import field
 
+from ....attributes import frozen
 from ....native import SWITCH, SlowHost, address, available
 
 __all__ = [

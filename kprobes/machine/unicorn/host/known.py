@@ -6,8 +6,7 @@ import ctypes
 import platform
 import re
 
-from attrs import frozen
-
+from ....attributes import frozen
 from .library import address
 
 # bytes that a look is shorter than; as in kprobes/native/engine.c, with what else is known there

@@ -10,8 +10,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from attrs import frozen
-
+from ....attributes import frozen
 from . import hostcode
 
 AT_ONCE = 256  # NOTES of engine.c

@@ -17,8 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from attrs import frozen
-
+from ....attributes import frozen
 from ..engine import PAGE, Engine
 
 HANDLE_SIZE = 0x1000  # bytes of the handle searched for pointers

@@ -12,8 +12,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-from attrs import frozen
-
+from ....attributes import frozen
 from ....errors import Unsupported
 from ..engine import Engine
 from .cells import find_cells
