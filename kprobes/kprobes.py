@@ -530,7 +530,8 @@ class Kprobes(Uncopied):
                    handler: WatchHandler | None = None) -> Watchpoint:
         """Call handler(w, regs) at each access of the guest's to `size` bytes (1 to 65536) at an address or symbol.
 
-        access: "r", "w" or "rw".
+        access: "r", "w" or "rw"; "x": call it before each instruction that is executed there. Nothing is written to
+            guest memory then, as a probe's breakpoint is, so that code that copies or checksums itself sees nothing.
 
         Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol; GuestFault where nothing is mapped; Unsupported
         where the engine cannot report accesses without changing what the guest does; MachineBusy while another thread

@@ -1,4 +1,4 @@
-"""Watchpoints: handlers that run when the guest accesses memory, wherever from."""
+"""Watchpoints: handlers that run when the guest accesses memory, wherever from, or executes it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ class Watchpoint:
     instruction that accesses. It may read the guest's registers and memory, not change registers.
     Accesses of guest code that a handler calls are missed.
 
+    Of "x" it runs before each instruction that begins there, and may change registers but pc.
+    Nothing is written to guest memory: it is the probe for code that copies or checksums itself.
+
     Attributes:
         address: of the memory.
         size: of the memory, in bytes.
-        wanted: accesses that are reported: "r", "w" or "rw".
+        wanted: accesses that are reported: "r", "w", "rw" or "x".
         nhit: number of accesses that were reported.
         nmissed: number of accesses that were not, as the handler was running.
-        access: of the last hit: "r" or "w".
+        access: of the last hit: "r", "w" or "x".
         before: the watched memory before the last hit, an unsigned integer in the guest's byte
-            order.
+            order; of "x" 0.
         value: the same after it.
-        accessed: address that the instruction of the last hit accesses.
-        accessed_size: bytes that it accesses.
+        accessed: address that the instruction of the last hit accesses; of "x" its own.
+        accessed_size: bytes that it accesses; of "x" its own.
         busy: the machine's lock.
     """
 
@@ -150,14 +153,10 @@ class Watchpoint:
         if self._busy:
             self.nmissed += 1
             return
-        try:
-            now = self._machine.read(self.address, self.size)
-        except GuestFault:  # it is not mapped any more: the access is going to fail
+        if self.wanted == "x":
+            self.access = "x"
+        elif not self._look(address, data):
             return
-        self.before = int.from_bytes(now, self._order)  # type: ignore[arg-type]
-        after = now if data is None else self._changed(now, address, data)
-        self.value = int.from_bytes(after, self._order)  # type: ignore[arg-type]
-        self.access = "r" if data is None else "w"
         self.accessed = address
         self.accessed_size = size
         self.nhit += 1
@@ -169,6 +168,26 @@ class Watchpoint:
             finally:
                 self._busy = False
                 self._serving = 0
+
+    def _look(self, address: int, data: bytes | None) -> bool:
+        """Note the watched bytes before and after an access.
+
+        Args:
+            address: where it is.
+            data: what it writes; None: it reads.
+
+        Returns:
+            False where they are not mapped any more: the access is going to fail.
+        """
+        try:
+            now = self._machine.read(self.address, self.size)
+        except GuestFault:
+            return False
+        self.before = int.from_bytes(now, self._order)  # type: ignore[arg-type]
+        after = now if data is None else self._changed(now, address, data)
+        self.value = int.from_bytes(after, self._order)  # type: ignore[arg-type]
+        self.access = "r" if data is None else "w"
+        return True
 
     def _changed(self, now: bytes, address: int, data: bytes) -> bytes:
         """Return the watched bytes as an access leaves them.
@@ -209,7 +228,7 @@ def _size(size: int) -> int:
 
 
 def _access(access: str) -> str:
-    """Return "r", "w" or "rw". Raises BadArgument for anything else."""
-    if access not in ("r", "w", "rw"):
-        raise BadArgument(f"{access!r} is no access", hint='write "r", "w" or "rw"')
+    """Return "r", "w", "rw" or "x". Raises BadArgument for anything else."""
+    if access not in ("r", "w", "rw", "x"):
+        raise BadArgument(f"{access!r} is no access", hint='write "r", "w", "rw" or "x"')
     return access

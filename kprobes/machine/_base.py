@@ -712,8 +712,8 @@ class Watching(Protocol):
         Args:
             start: address of the first byte.
             size: bytes.
-            access: "r", "w" or "rw".
-            report: called with the access.
+            access: "r", "w" or "rw"; "x": the guest executes instructions that begin there.
+            report: called with the access; for "x" with the instruction's address and size.
 
         Returns:
             What ends it.

@@ -8,10 +8,10 @@ from typing import Any
 
 from unicorn import unicorn_const as const
 
-from ...errors import Unsupported
+from ...errors import MachineBusy, Unsupported
 from .._base import UNWRITTEN, Watched
 from .cpu import UnicornCpu
-from .engine import address_of
+from .engine import CODE, address_of
 from .host import hostcode
 from .mended import mending
 from .runstate import RunState
@@ -64,14 +64,108 @@ class Watches:
         Args:
             start: address of the first byte.
             size: bytes.
-            access: "r", "w" or "rw".
+            access: "r", "w" or "rw"; "x": instructions that begin in the range are reported, each
+                time before it is executed.
             report: called at each access, before memory changes.
 
         Returns:
             A function that ends it.
+
+        Raises:
+            MachineBusy: "x" in a run: what is translated already would not be reported.
+            Unsupported: "x" of delay slots alone, in which the engine cannot be hooked.
         """
+        if access == "x":
+            return self._executed_at(start, size, report)
         number = self._begin(start, report)
         return self._hooked(number, start, size, access, self._callback, number)
+
+    def _executed_at(self, start: int, size: int, report: Watched) -> Callable[[], None]:
+        """Report instructions that begin in a range, by a hook of the engine. See watch_at()."""
+        state, engine = self._state, self._cpu.engine
+        if state.depth:
+            raise MachineBusy("instructions are watched from between two runs on",
+                              hint="call watchpoint() before run() or call()")
+        place = self._cpu.memory.windows.place(start)
+        ranges = self._hookable(start, place, size)
+        twice = self._cpu.guest.blocks.reported_twice
+        watched, last = True, -1
+
+        def on_instruction(_uc: int, address: int, length: int, _user: int) -> None:
+            nonlocal last
+            if not watched or state.parked is not None or state.resting == state.depth:
+                return
+            if twice is not None and address == last and twice(engine.read(address, 2) or b"\0\0"):
+                last = -1
+            else:
+                last = address
+                self._executed(start + address - place, length, report)
+
+        state.stop_in_front_of_blocks()
+        callback = CODE(on_instruction)
+        hooks = [engine.hook(const.UC_HOOK_CODE, callback, first, end - 1) for first, end in ranges]
+        engine.retranslate()
+        # a jump over several instructions would have them executed elsewhere
+        sink = state.sink
+        if sink is not None:
+            sink.exact(True)
+
+        def remove() -> None:
+            nonlocal watched
+            if watched:
+                watched = False
+                self._left += hooks
+                self._tidy()
+                if sink is not None and sink is state.sink:
+                    sink.exact(False)
+
+        return remove
+
+    def _hookable(self, start: int, place: int, size: int) -> list[tuple[int, int]]:
+        """Return the ranges of the engine's addresses that a hook on instructions may be on.
+
+        Args:
+            start: guest address of the first byte.
+            place: the engine's address of it.
+            size: bytes.
+
+        Raises:
+            Unsupported: there is none.
+        """
+        arch, sink = self._cpu.arch, self._state.sink
+        if self._cpu.guest.blocks.hooked_delay_slots:
+            return [(place, place + size)]
+        ranges: list[tuple[int, int]] = []
+        step = arch.insn_align
+        for at in range(place - place % step, place + size, step):
+            home = start + at - place
+            before = self._cpu.engine.read(at - step, step) or b""
+            if sink is not None and before:
+                before = sink.original(home - step, before)
+            if before and arch.decode(before + bytes(arch.max_insn), home - step).delay_slot:
+                continue
+            if ranges and ranges[-1][1] == at:
+                ranges[-1] = ranges[-1][0], at + step
+            else:
+                ranges.append((at, at + step))
+        if not ranges:
+            raise Unsupported(
+                f"the engine destroys {arch.name} jumps whose delay slot is watched",
+                hint="watch the branch in front of it",
+            )
+        return [(max(first, place), min(end, place + size)) for first, end in ranges]
+
+    def _executed(self, address: int, size: int, report: Watched) -> None:
+        """Report an instruction that is about to be executed."""
+        regs = self._cpu.regs
+        before = regs.reported, regs.target, regs.midway
+        regs.midway = True  # a stop comes behind the instruction, which is not executed again
+        try:
+            regs.at(address)
+            report(regs, address, size, None)
+        except BaseException as error:
+            self._state.park(error)
+        regs.reported, regs.target, regs.midway = before
 
     def add_marked(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
         """Report accesses to bytes whose mark is set. Host code looks at the marks.
