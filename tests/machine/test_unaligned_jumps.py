@@ -97,3 +97,35 @@ def test_jumps_to_where_nothing_can_be(arch: str) -> None:
     if arch.startswith("mips"):
         assert lines.count("0x10802 GuestFault fetch 0x10802 0x10802") == 2, lines
         assert lines.count("0x80002 GuestFault fetch 0x80002 0x80002") == 2, lines
+
+
+#: Prints what each odd jump ends in: without a probe, with one, and with one that may become a jump. [arch, code].
+PROBED = """
+import sys
+from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, UnicornMachine
+arch, register, code = sys.argv[1:]
+for target in (0x10801, 0x79458a97, 0x7fff0003):
+    ends = []
+    for probes in ((), (False,), (True,)):
+        with UnicornMachine.from_code(bytes.fromhex(code).ljust(0x1000, b"\\0"), arch=arch, base=0x10000) as m, Kprobes(m) as k:
+            for optimize in probes:
+                k.register(Kprobe(addr=0x10000, optimize=optimize))
+            k.flush_optimizer()
+            m.regs[register] = target
+            try:
+                m.run(0x10000, max_insns=4)
+                ends.append("ran")
+            except GuestFault as fault:
+                ends.append((fault.access, fault.address, fault.pc, fault.number))
+            except GuestTimeout as bound:
+                ends.append(bound.pc)
+    assert ends[0] == ends[1] == ends[2], (hex(target), ends)
+"""
+
+
+@pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64", "mips64el", "mips64r6"])
+def test_a_probed_jump_to_an_odd_address(arch: str) -> None:
+    """The last bit selects MIPS16 on 32-bit models; the others have none, and a fetch fails there."""
+    done = subprocess.run([sys.executable, "-c", PROBED, arch, *JUMPS[arch]], capture_output=True, text=True,
+                          timeout=120, check=False)
+    assert not done.returncode, done.stderr

@@ -51,6 +51,10 @@ class UnicornCpu:
         self.read_pc = self.engine.reader(*pc)
         self.write_pc = pc_writer(self.engine, *pc)
         self.leave_for = self.engine.writer(*pc)
+        word = self.cells.get(self.arch.regs.pc)
+        if self.guest.pc.odd and word is not None:
+            self.write_pc = odd_as_well(self.write_pc, word)
+            self.leave_for = odd_as_well(self.leave_for, word)
         cell = self.cells.get(self.arch.regs.pc) if self.guest.pc.next else None
         self.pair = None if cell is None else cell.onward(2)
         self.engine.beside = [self.access(name) for name in self.guest.contexts.beside]
@@ -173,6 +177,23 @@ class UnicornCpu:
             self.view_address = self._view.address
             native.see(regs, self.view_address)
         return regs
+
+
+def odd_as_well(write: Callable[[int], None], word: Cell) -> Callable[[int], None]:
+    """Return a function that writes pc where the last bit of an address selects no mode.
+
+    Args:
+        write: takes that bit for a mode.
+        word: pc in the engine.
+    """
+    view, index = word.view, word.index
+
+    def write_odd(value: int) -> None:
+        write(value & -2)
+        if value & 1:
+            view[index] = value & (1 << 8 * view.itemsize) - 1
+
+    return write_odd
 
 
 def pc_writer(engine: Engine, register: int, bits: int) -> Callable[[int], None]:

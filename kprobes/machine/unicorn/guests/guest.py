@@ -100,6 +100,8 @@ class Pc:
     plain: bool = False
     #: bits of a target that select a mode: the engine's API writes one that is not the present one
     modes: int = 0
+    #: the CPU goes to odd addresses, whose fetch fails; the engine's API takes the bit for a mode
+    odd: bool = False
     mode_bit: int | None = None  #: the flags' bit that shows it; None: it is 0 at all breakpoints
     #: where the next pc's word is behind pc's, and a hook of invalid instructions may set both: an
     #: instruction that does nothing, for the self-test

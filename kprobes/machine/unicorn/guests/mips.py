@@ -145,7 +145,8 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
         breakpoint=Breakpoint(
             channel=INTR, number=17, bias=4, traps=Traps(probe={4: probe}, end={0: end})
         ),
-        pc=Pc(plain=True, modes=1),
+        # the 64-bit models have no MIPS16
+        pc=Pc(plain=True, modes=int(bits == 32), odd=bits == 64),
         # JALR zero, ra
         runs=Runs(until_pc=False, settle=bytes(4), jump=0x03E00009.to_bytes(4, order)),
         blocks=Blocks(
