@@ -42,6 +42,7 @@ _TRAILERS: Final = {
     DECL_TAG: (4, False),
     ENUM64: (12, True),
 }
+_BARE: Final = {*QUALIFIERS, PTR, FWD, FUNC, FLOAT}  #: kinds without trailing items
 _DEEP: Final = 64  # longest chain of qualifiers, deepest nesting
 
 
@@ -107,18 +108,26 @@ class Btf:
 
     def _parse(self, data: bytes) -> None:
         at = 0
+        head = struct.Struct(f"{self.mark}III")
+        words_of = {width: struct.Struct(f"{self.mark}{width // 4}I") for width in (4, 8, 12)}
+        names: dict[int, str] = {}
         while at < len(data):
-            name, info, size = struct.unpack_from(f"{self.mark}III", data, at)
+            name, info, size = head.unpack_from(data, at)
             at += 12
             kind, count = info >> 24 & 31, info & 0xFFFF
-            if kind not in _TRAILERS and kind not in (*QUALIFIERS, PTR, FWD, FUNC, FLOAT):
+            if kind not in _TRAILERS and kind not in _BARE:
                 raise ValueError(f"BTF type {len(self.types)} is of unknown kind {kind}")
             width, many = _TRAILERS.get(kind, (0, False))
-            items = []
+            items: list[tuple[Any, ...]] = []
             for _ in range(count if many else bool(width)):
-                words = struct.unpack_from(f"{self.mark}{width // 4}I", data, at)
-                named = many and kind != DATASEC
-                items.append((self.text(words[0]), *words[1:]) if named else words)
+                words = words_of[width].unpack_from(data, at)
+                if many and kind != DATASEC:
+                    text = names.get(words[0])
+                    if text is None:
+                        text = names[words[0]] = self.text(words[0])
+                    items.append((text, *words[1:]))
+                else:
+                    items.append(words)
                 at += width
             self.types.append(BtfType(kind, self.text(name), size, bool(info >> 31), tuple(items)))
 

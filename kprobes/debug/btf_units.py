@@ -40,8 +40,6 @@ _QUALIFIERS: Final = {
     b.PTR: _POINTER, b.TYPEDEF: _TYPEDEF, b.VOLATILE: _VOLATILE, b.CONST: _CONST, b.RESTRICT: _RESTRICT}
 #: kinds of which a module names those of its kernel by a declaration
 _DECLARED: Final = {b.STRUCT: _STRUCTURE, b.UNION: _UNION, b.ENUM: _ENUMERATION, b.ENUM64: _ENUMERATION}
-#: entries that never say a type
-_WITHOUT_TYPE: Final = {_UNIT, _ENUMERATION, _ENUMERATOR, _BASE, _SUBRANGE, _STRUCTURE, _UNION, _UNSPECIFIED}
 #: name -> (link address, bytes) of each function
 Functions = Mapping[str, Sequence[tuple[int, int]]]
 
@@ -125,7 +123,8 @@ class _Writer:
         self._word = word
         self._order = types.order
         self._out = bytearray()
-        self._codes: dict[tuple[int, bool, tuple[tuple[int, int], ...]], int] = {}
+        self._sizes = {_DATA1: 1, _DATA4: 4, _DATA8: 8, _AS_ADDRESS: word}
+        self._codes: dict[tuple[int, bool, tuple[tuple[int, int], ...]], bytes] = {}  # number of each abbreviation
         self._starts: dict[int, int] = {}  # number of a type -> offset of its entry
         self._holes: list[tuple[int, int]] = []  # (offset of a reference, number of the type)
 
@@ -135,7 +134,8 @@ class _Writer:
         out += bytes(4) + self._number(4, 2) + bytes(4) + bytes([self._word])
         self._entry(_UNIT, [(_PRODUCER, _STRING, PRODUCER), (_LANGUAGE, _DATA1, _C99)], True)
         for number in range(self._btf.own, len(self._btf.types)):
-            self._type(number)
+            if self._btf.types[number].kind != b.FUNC_PROTO:  # those that pointers point at are written by _fill()
+                self._type(number)
         self._fill()
         out.append(0)
         out[:4] = self._number(len(out) - 4, 4)
@@ -166,27 +166,29 @@ class _Writer:
         """
         out = self._out
         at = len(out)
-        if tag not in _WITHOUT_TYPE:
-            attributes = [
-                (name, form, self._plain(value) if form == _REF4 else value) for name, form, value in attributes]
-            attributes = [each for each in attributes if each[1] != _REF4 or each[2]]  # void has no entry
-        shape = tag, children, tuple([(name, form) for name, form, _ in attributes])
-        code = self._codes.setdefault(shape, len(self._codes) + 1)
-        out += _leb(code)
-        for _, form, value in attributes:
-            if form == _REF4:
-                self._holes.append((len(out), value))
-                out += bytes(4)
-            elif form == _STRING:
-                out += value.encode("utf-8", "backslashreplace").replace(b"\0", b"") + b"\0"
+        written = [each for each in attributes if each[1] != _REF4 or self._plain(each[2])]  # void has no entry
+        shape = tag, children, tuple([each[:2] for each in written])
+        code = self._codes.get(shape)
+        if code is None:
+            code = self._codes[shape] = _leb(len(self._codes) + 1)
+        out += code
+        for _, form, value in written:
+            if form == _STRING:
+                out += value.encode("utf-8", "backslashreplace") + b"\0"
+            elif form == _REF4:
+                self._holes.append((len(out), self._plain(value)))
+                out += b"\0\0\0\0"
             elif form == _SDATA:
                 out += _leb(value, signed=True)
             elif form != _FLAG:
-                out += self._number(value, {_DATA1: 1, _DATA4: 4, _DATA8: 8, _AS_ADDRESS: self._word}[form])
+                out += value.to_bytes(self._sizes[form], self._order)
         return at
 
     def _plain(self, number: int) -> int:
         """Return a type without tags, which DWARF does not have."""
+        types = self._btf.types
+        if 0 <= number < len(types) and types[number].kind != b.TYPE_TAG:
+            return number
         for _ in range(64):
             if not 0 <= number < len(self._btf.types):
                 raise ValueError(f"there is no BTF type {number}")
@@ -304,7 +306,7 @@ class _Writer:
     def _abbreviations(self) -> bytes:
         out = bytearray()
         for (tag, children, attributes), code in self._codes.items():
-            out += _leb(code) + _leb(tag) + bytes([children])
+            out += code + _leb(tag) + bytes([children])
             for name, form in attributes:
                 out += _leb(name) + _leb(form)
             out += b"\0\0"
