@@ -248,7 +248,7 @@ def test_u_boot_starts_in_unicorn(arch: str, comes: str, tmp_path: Path) -> None
                 m.stop()
 
         probes = few_hits(k, m.discover(), look)
-        m.run(timeout=60)
+        m.run(timeout=600)  # some 10 s of processor time
         for probe in probes:
             if probe.registered:
                 k.unregister(probe)

@@ -224,6 +224,16 @@ def test_a_c_library_finds_its_descriptor_of_the_thread(arch: str, code: str) ->
         assert m.call("self") == m.parts.process.pointer
 
 
+def test_a_c_library_of_i386_calls_the_kernel_through_its_thread() -> None:
+    pytest.importorskip("system_calls")
+    code = "mov eax, 20; call gs:[0x10]; ret"  # getpid
+    with UnicornMachine.from_code(code, arch="i386", symbols={"getpid": 0x10000}, base=0x10000) as m:
+        served = m.serve_system_calls()
+        served["getpid"] = lambda regs, *words: 77
+        m.process()
+        assert m.call("getpid") == 77
+
+
 def test_libraries_come_behind_those_whose_variables_they_take() -> None:
     some = read_elf(Path(__file__).resolve().parents[2] / "examples" / "demo.x86_64")
 

@@ -276,10 +276,24 @@ class LinuxProcess:
             m.regs.set_word(self.pointer, self.pointer)
             # the thread's descriptor, which glibc takes it from, and musl's list of one thread
             m.regs.set_word(self.pointer + 2 * (m.arch.bits // 8), self.pointer)
+        if threads.register == "gs":
+            self._give_entry()
         self.set_pointer(self.pointer)
         for name, function in ((threads.call, self._address), (threads.read, self._read_pointer),
                                (TLSDESC, self._described)):
             self._stubs.bound.setdefault(name, function)
+
+    def _give_entry(self) -> None:
+        """Put the kernel's entry into the descriptor's fifth word, for glibc on i386.
+
+        Its dynamic linker has that from the kernel.
+        """
+        m = self._cpu
+        if not m.regs.word(self.pointer + 16):
+            entry = m.memory.map_anywhere(PAGE)
+            m.memory.write(entry, bytes.fromhex("cd80c3"))  # int 0x80; ret
+            m.memory.protect(entry, PAGE, "rx")
+            m.regs.set_word(self.pointer + 16, entry)
 
     def _fill(self, number: int) -> None:
         """The initial values of an image's variables."""
