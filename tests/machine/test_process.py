@@ -234,6 +234,21 @@ def test_a_c_library_of_i386_calls_the_kernel_through_its_thread() -> None:
         assert m.call("getpid") == 77
 
 
+@pytest.mark.parametrize(("arch", "code"), [
+    ("ppc64le", "3c600002 6063000c 4e800020 7d836378 4e800020"),  # lis r3, 2; ori r3, r3, 12; blr; mr r3, r12; blr
+    ("mips", "3c020002 03e00008 3442000c 03e00008 03201025"),  # lui v0, 2; jr ra; ori v0, v0, 12; jr ra; move v0, t9
+])  # fmt: skip
+def test_a_chosen_function_finds_its_data(arch: str, code: str) -> None:
+    """An ifunc's is told its own address, not that of what was called."""
+    base = 0x20000
+    words = b"".join(int(word, 16).to_bytes(4, "little" if arch.endswith("le") else "big") for word in code.split())
+    with UnicornMachine.from_code(words, arch=arch, base=base) as m:
+        m.map(0x40000, m.page_size, "rx")
+        m.write(0x40000, m.arch.end_bytes(0))
+        m.parts.stubs.ifuncs[0x40000] = base
+        assert m.call(0x40000) == base + 12
+
+
 def test_libraries_come_behind_those_whose_variables_they_take() -> None:
     some = read_elf(Path(__file__).resolve().parents[2] / "examples" / "demo.x86_64")
 

@@ -78,8 +78,9 @@ class Stubs:
         """
         if stub in self.ifuncs:
             pointer = self.choose(self.ifuncs[stub])
+            self._functions.introduce(pointer)
+            self._cpu.write_pc(self._functions.target(pointer))
             self._count(stub, pointer)
-            self._cpu.write_pc(pointer)
             return True
         name = self.imports.get(stub)
         if name is None:
