@@ -34,7 +34,8 @@ class EventColumns:
 
 @frozen
 class Batch:
-    """Records that follow each other: columns of what all have, in their order, and a part for each event that occurs.
+    """Records that follow each other: columns of what all have, in their order, and a part for each
+    event that occurs.
 
     Attributes:
         seqs: numbers of the records.
@@ -56,13 +57,23 @@ class Batch:
         return len(self.seqs)
 
     def rows(self) -> list[Row]:
-        """The records one by one, in their order."""
+        """Return the records of the batch one by one, as tuples (number, event, cpu, task, time,
+        caller, values, stack), in their order.
+        """
         out: list[Any] = [None] * len(self)
         for part in self.parts:
             many = len(part.places)
             values = zip(*part.values, strict=True) if part.values else iter([()] * many)
             rest = zip(part.places, part.callers, values, part.stacks or [()] * many, strict=True)
             for place, caller, arguments, stack in rest:
-                out[place] = (self.seqs[place], part.event, self.cpus[place], self.tasks[place], self.times[place],
-                              caller, arguments, stack)
+                out[place] = (
+                    self.seqs[place],
+                    part.event,
+                    self.cpus[place],
+                    self.tasks[place],
+                    self.times[place],
+                    caller,
+                    arguments,
+                    stack,
+                )
         return out

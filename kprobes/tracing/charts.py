@@ -16,14 +16,14 @@ _LINES = {code: text for code, text in CONTROLS.items() if code != ord("\n")}
 
 
 class Names:
-    """Texts that are numbers in a picture's data."""
+    """Gives each text a number, so that a page's data names a function by its number."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._texts: list[str] = []
 
     def number(self, text: str) -> int:
-        """Of a text."""
+        """Return the number of a text, counted from 0; a new text takes the next one."""
         number = self._numbers.get(text)
         if number is None:
             number = self._numbers[text] = len(self._texts)
@@ -31,22 +31,33 @@ class Names:
         return number
 
     def text(self, number: int) -> str:
-        """By its number."""
+        """Return the text that a number stands for."""
         return self._texts[number]
 
     def texts(self) -> list[str]:
-        """In order of their numbers, without characters that control a terminal."""
+        """Return all texts in the order of their numbers, without characters that control a
+        terminal.
+        """
         return [text.translate(_LINES) for text in self._texts]
 
 
 def flame_data(trees: Sequence[tuple[str, str, Stacks, Stacks | None]]) -> dict[str, Any]:
-    """Data of scripts/flame.js. trees: (label, unit, stacks with their weights, the same of before)."""
+    """Return the data that scripts/flame.js draws flame graphs from.
+
+    Args:
+        trees: one for each graph: (label, unit of weights, stacks with their weights, the stacks of
+            the trace to compare with or None).
+    """
     return {"trees": [_tree(*tree) for tree in trees]}
 
 
 def _tree(label: str, unit: str, stacks: Stacks, before: Stacks | None) -> dict[str, Any]:
+    """Return one flame graph's data; its arguments are those of a tree in flame_data()."""
     names = Names()
-    name, depth, weight, was = list[int](), list[int](), list[int](), list[int]()
+    name = list[int]()
+    depth = list[int]()
+    weight = list[int]()
+    was = list[int]()
     last: tuple[str, ...] = ()
     for frames in sorted({*stacks, *(before or ())}):
         same = next((n for n, (a, b) in enumerate(zip(frames, last, strict=False)) if a != b),
@@ -60,26 +71,43 @@ def _tree(label: str, unit: str, stacks: Stacks, before: Stacks | None) -> dict[
             weight[-1] += stacks.get(frames, 0)
             was[-1] += (before or {}).get(frames, 0)
         last = frames
-    found = {"label": label, "unit": unit, "names": names.texts(), "name": name, "depth": depth, "self": weight}
+    found = {
+        "label": label,
+        "unit": unit,
+        "names": names.texts(),
+        "name": name,
+        "depth": depth,
+        "self": weight,
+    }
     return found if before is None else found | {"before": was}
 
 
 def graph_data(unit: str, own: Mapping[str, int], weight: Mapping[str, int],
                edges: Mapping[tuple[str, str], int]) -> dict[str, Any]:
-    """Data of scripts/callgraph.js: of the functions that weigh most.
+    """Return the data that scripts/callgraph.js draws: the functions that weigh most, and the calls
+    between these.
 
     Args:
         unit: of weights.
         own: function -> its own weight.
-        weight: function -> with what it calls.
-        edges: (caller, function) -> calls.
+        weight: function -> its weight with that of the functions it calls.
+        edges: (caller, function) -> number of calls.
     """
     kept = sorted({*weight, *own}, key=lambda name: (-weight.get(name, 0), -own.get(name, 0), name))
     numbers = {name: n for n, name in enumerate(kept[:MOST_NODES])}
-    shown = [(numbers[a], numbers[b], count) for (a, b), count in edges.items() if a in numbers and b in numbers]
-    return {"unit": unit, "names": [name.translate(CONTROLS) for name in numbers],
-            "own": [own.get(name, 0) for name in numbers], "weight": [weight.get(name, 0) for name in numbers],
-            "edges": [number for edge in shown for number in edge], "left_out": len(kept) - len(numbers)}
+    shown = [
+        (numbers[a], numbers[b], count)
+        for (a, b), count in edges.items()
+        if a in numbers and b in numbers
+    ]
+    return {
+        "unit": unit,
+        "names": [name.translate(CONTROLS) for name in numbers],
+        "own": [own.get(name, 0) for name in numbers],
+        "weight": [weight.get(name, 0) for name in numbers],
+        "edges": [number for edge in shown for number in edge],
+        "left_out": len(kept) - len(numbers),
+    }
 
 
 def of_stacks(stacks: Stacks) -> tuple[Counter[str], Counter[str], Counter[tuple[str, str]]]:
@@ -89,10 +117,12 @@ def of_stacks(stacks: Stacks) -> tuple[Counter[str], Counter[str], Counter[tuple
         stacks: names of functions, outermost first -> weight.
 
     Returns:
-        Three counters: innermost function -> weight; function -> weight of all stacks that it is in;
-        (caller, function) -> weight. Recursion counts once for a stack.
+        Three counters: innermost function -> weight; function -> weight of all stacks that it is
+        in; (caller, function) -> weight. Recursion counts once for a stack.
     """
-    own, weight, edges = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
+    own = Counter[str]()
+    weight = Counter[str]()
+    edges = Counter[tuple[str, str]]()
     for frames, count in stacks.items():
         if not frames:
             continue

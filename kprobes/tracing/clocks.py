@@ -19,8 +19,18 @@ COUNTS: Final = (COUNTER, INSTRUCTION_CLOCK)
 
 
 def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], int] | None:
-    """Return what tells a record's time; None: nobody. BadArgument; Unsupported: this machine counts no
-    instructions."""
+    """Return the function that tells the time of a record; None for the clock "counter", which has
+    no times.
+
+    Args:
+        machine: the guest, whose instructions the clock "instructions" counts.
+        clock: "counter", "host" (monotonic, ns), "instructions", or a function that gives a number
+            of 64 bits.
+
+    Raises:
+        BadArgument: there is no clock of that name.
+        Unsupported: the machine does not count instructions.
+    """
     if callable(clock):
         return _own(clock)
     if clock == INSTRUCTION_CLOCK:
@@ -29,23 +39,36 @@ def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], i
                               hint='use clock="host", or a function that gives ns')
         return machine.clock
     if clock not in CLOCKS:
-        raise BadArgument(f"no clock {clock!r}", hint=f"there are: {', '.join(CLOCKS)}; or give a function")
+        raise BadArgument(
+            f"no clock {clock!r}", hint=f"there are: {', '.join(CLOCKS)}; or give a function"
+        )
     return time.monotonic_ns if clock == HOST_CLOCK else None
 
 
 def _own(clock: Callable[[], Any]) -> Callable[[], int]:
-    """Return the user's clock with a check: it raises BadArgument for a time that records have no room for."""
+    """Return the user's clock with a check: it raises BadArgument for a time that records have no
+    room for.
+    """
     def now() -> int:
         time = clock()
         if not isinstance(time, int) or not 0 <= time < 1 << 64:
-            raise BadArgument(f"the clock says {time!r}", hint="a clock gives a number of 64 bits, such as ns")
+            raise BadArgument(
+                f"the clock says {time!r}", hint="a clock gives a number of 64 bits, such as ns"
+            )
         return time
 
     return now
 
 
 def stamp(seq: int, time: int, clock: str) -> str:
-    """A time in ns as seconds and microseconds, a count as it is: as ftrace prints them."""
+    """Return a record's time as ftrace prints it: ns as seconds and microseconds, a count
+    unchanged.
+
+    Args:
+        seq: the record's number, which is its time where the clock is "counter".
+        time: by the trace's clock.
+        clock: the clock's name.
+    """
     if clock in COUNTS:
         return f"{seq if clock == COUNTER else time:12d}"
     return f"{time // 1_000_000_000:5d}.{time // 1000 % 1_000_000:06d}"

@@ -33,12 +33,31 @@ VERSION = 2
 #: version of a file -> names of columns that are no arguments
 HEADS: Mapping[int, tuple[str, ...]] = {
     1: ("seq", "event", "address", "cpu", "task", "time", "caller", "stack"),
-    2: ("seq", "event", "definition", "address", "cpu", "task", "time", "caller", "stack", "incomplete"),
+    2: (
+        "seq",
+        "event",
+        "definition",
+        "address",
+        "cpu",
+        "task",
+        "time",
+        "caller",
+        "stack",
+        "incomplete",
+    ),
 }
 
 
 def need(name: str, extra: str) -> ModuleType:
-    """A library of an extra. Raises Unsupported: it is not installed."""
+    """Import a library that an extra of kprobes installs, and return the module.
+
+    Args:
+        name: the module's name.
+        extra: the extra that installs it.
+
+    Raises:
+        Unsupported: the library is not installed.
+    """
     from importlib import import_module
 
     try:
@@ -49,8 +68,15 @@ def need(name: str, extra: str) -> ModuleType:
 
 
 def names_of(infos: Sequence[EventInfo], version: int = VERSION) -> list[list[str]]:
-    """For each event the columns of its arguments: the argument's name, or event.name where that column has another
-    type. version: of the file that has the columns."""
+    """Return for each event the names of the columns that hold its arguments.
+
+    A column has the argument's name; where events have arguments of one name and different types,
+    it is `event.name`.
+
+    Args:
+        infos: the events.
+        version: of the file that has the columns.
+    """
     types: dict[str, Any] = dict.fromkeys(HEADS[version])
     out = []
     for info in infos:
@@ -58,8 +84,17 @@ def names_of(infos: Sequence[EventInfo], version: int = VERSION) -> list[list[st
         for field in info.fields:
             shape = field.type.style if field.type.style in ("f", "value") else ""
             whole = field.type.name if shape == "value" else ""
-            kind = (field.text, field.type.style == "s", field.type.size, field.type.count, shape, whole)
-            name = field.name if types.get(field.name, kind) == kind else f"{info.name}.{field.name}"
+            kind = (
+                field.text,
+                field.type.style == "s",
+                field.type.size,
+                field.type.count,
+                shape,
+                whole,
+            )
+            name = (
+                field.name if types.get(field.name, kind) == kind else f"{info.name}.{field.name}"
+            )
             types.setdefault(name, kind)
             row.append(name)
         out.append(row)
@@ -69,14 +104,20 @@ def names_of(infos: Sequence[EventInfo], version: int = VERSION) -> list[list[st
 # --- of a ring
 
 
-def batches_of_ring(infos: Sequence[EventInfo], ring: Ring, clock: str, names: Callable[[int], str],
-                    lines: Callable[[int], str]) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
-    """The records of a ring, some ten thousand at a time, and the schema of them all.
+def batches_of_ring(
+    infos: Sequence[EventInfo],
+    ring: Ring,
+    clock: str,
+    names: Callable[[int], str],
+    lines: Callable[[int], str],
+) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
+    """Return the schema of a ring's records, and an iterator of them in batches of some ten
+    thousand.
 
     Args:
         infos: the events.
         ring: the records.
-        clock: whose times they have.
+        clock: the name of the clock that their times are by.
         names: a code address -> its name.
         lines: a code address -> its source line, "" where none is known.
 
@@ -95,8 +136,13 @@ def batches_of_ring(infos: Sequence[EventInfo], ring: Ring, clock: str, names: C
     facts = {"version": VERSION, "events": [info.as_json() for info in infos], "lost": ring.lost,
              "clock": clock, "names": {str(address): names(address) for address in addresses},
              "lines": {str(address): line for address in looked_up if (line := lines(address))}}
-    columns = _Columns(infos, ring, 0, 0).columns({name: array[:0] for name, (_, array) in wholes.items()})
-    fields = [wholes[name][0] if name in wholes else pa.field(name, column.type) for name, column in columns.items()]
+    columns = _Columns(infos, ring, 0, 0).columns(
+        {name: array[:0] for name, (_, array) in wholes.items()}
+    )
+    fields = [
+        wholes[name][0] if name in wholes else pa.field(name, column.type)
+        for name, column in columns.items()
+    ]
     schema = pa.schema(fields, {KEY: json.dumps(facts).encode()})
 
     def batches() -> Iterator[pyarrow.RecordBatch]:
@@ -108,8 +154,12 @@ def batches_of_ring(infos: Sequence[EventInfo], ring: Ring, clock: str, names: C
     return schema, batches()
 
 
-def _whole_columns(infos: Sequence[EventInfo], ring: Ring) -> dict[str, tuple[pyarrow.Field, pyarrow.Array]]:
-    """The columns of structures and arrays: all records' values tell their types."""
+def _whole_columns(
+    infos: Sequence[EventInfo], ring: Ring
+) -> dict[str, tuple[pyarrow.Field, pyarrow.Array]]:
+    """Return the columns of structures and arrays, made of all records at once: only all values
+    together tell such a column's type.
+    """
     values: dict[str, list[Any]] = {}
     for event, names in enumerate(names_of(infos)):
         for n, name in enumerate(names):
@@ -144,11 +194,13 @@ class _Columns:
         self.places = ring.order(first, many)
         self.head = self.raw[:, 1].copy().view(numpy.uint16).reshape(-1, 4)
         self.event = self.head[:, 0]
-        self.which: list[Any] = [slice(None) if len(infos) == 1 else numpy.flatnonzero(self.event == n)
-                                 for n in range(len(infos))]
+        self.which: list[Any] = [
+            slice(None) if len(infos) == 1 else numpy.flatnonzero(self.event == n)
+            for n in range(len(infos))
+        ]
 
     def callers(self) -> set[int]:
-        """The addresses that return events return to."""
+        """Return the addresses that the return events among these records return to."""
         found: set[int] = set()
         for layout, which in zip(self.ring.layouts, self.which, strict=True):
             if layout.returns:
@@ -156,14 +208,26 @@ class _Columns:
         return found
 
     def columns(self, wholes: Mapping[str, pyarrow.Array]) -> dict[str, pyarrow.Array]:
-        """Name -> column. wholes: those of structures and arrays."""
+        """Return the columns of these records by name.
+
+        Args:
+            wholes: columns of structures and arrays over the whole ring, of which this part is cut
+                out.
+        """
         pa, ring = self.pa, self.ring
-        columns: dict[str, Any] = {"seq": pa.array(self.raw[:, 0].copy()),
-                                   "event": self._dictionary(self.event, [i.name for i in self.infos])}
+        columns: dict[str, Any] = {
+            "seq": pa.array(self.raw[:, 0].copy()),
+            "event": self._dictionary(self.event, [i.name for i in self.infos]),
+        }
         if len(_places(self.infos)) < len(self.infos):
             columns["definition"] = pa.array(self.event.copy())
-        columns |= {"address": pa.array(self.np.array([i.address for i in self.infos], self.np.uint64)[self.event]),
-                    "cpu": pa.array(self.head[:, 1].copy()), "task": self._task()}
+        columns |= {
+            "address": pa.array(
+                self.np.array([i.address for i in self.infos], self.np.uint64)[self.event]
+            ),
+            "cpu": pa.array(self.head[:, 1].copy()),
+            "task": self._task(),
+        }
         if ring.clock is not None:
             columns["time"] = pa.array(self.raw[:, 2].copy())
         if any(layout.returns for layout in ring.layouts):
@@ -181,14 +245,22 @@ class _Columns:
         return columns
 
     def _dictionary(self, indices: numpy.ndarray[Any, Any], values: Sequence[str]) -> pyarrow.Array:
-        """A column of texts, given by their places in `values`; each text is one category, whatever places it has."""
+        """Return a column of texts as categories; each text is one category, however often it
+        stands in `values`.
+
+        Args:
+            indices: for each record the index of its text in `values`.
+            values: texts, which may repeat.
+        """
         categories = {value: n for n, value in enumerate(dict.fromkeys(values))}
         numbers: Any = self.np.array([categories[value] for value in values], self.np.int32)
         return self.pa.DictionaryArray.from_arrays(self.pa.array(numbers[indices]),
                                                    self.pa.array([*categories], self.pa.string()))
 
     def _task(self) -> pyarrow.Array:
-        np, tasks, numbers = self.np, self.ring.tasks, self.head[:, 2:].copy().view(self.np.uint32).reshape(-1)
+        np = self.np
+        tasks = self.ring.tasks
+        numbers = self.head[:, 2:].copy().view(self.np.uint32).reshape(-1)
         if all(isinstance(task, int) and -(1 << 63) <= task < 1 << 63 for task in tasks):
             return self.pa.array(np.array(tasks or [0], np.int64)[numbers])
         return self._dictionary(numbers, [task_text(task) for task in tasks])
@@ -203,7 +275,11 @@ class _Columns:
 
     def _argument(self, columns: dict[str, Any], event: int, n: int, name: str) -> None:
         field, which = self.infos[event].fields[n], self.which[event]
-        column = self._text(event, n) if field.text else self._number(self.ring.layouts[event], n, field, which)
+        column = (
+            self._text(event, n)
+            if field.text
+            else self._number(self.ring.layouts[event], n, field, which)
+        )
         if len(self.infos) > 1:
             wide: Any = self.np.full(len(self.raw), -1, self.np.int64)
             wide[which] = self.np.arange(len(column))
@@ -213,32 +289,43 @@ class _Columns:
         columns[name] = column
 
     def _number(self, layout: Layout, n: int, field: Field, which: Any) -> pyarrow.Array:
-        np, at = self.np, layout.numbers.index(n)
+        np = self.np
+        at = layout.numbers.index(n)
         first = 2 + layout.clock + layout.returns
         column = first + layout.words + sum(max(c, 1) for c in layout.counts[:at])
-        many, kind = max(layout.counts[at], 1), np.dtype(f"{'i' if field.type.style == 's' else 'u'}{field.type.size}")
+        many = max(layout.counts[at], 1)
+        kind = np.dtype(f"{'i' if field.type.style == 's' else 'u'}{field.type.size}")
         values = self.raw[which, column : column + many].astype(kind)
-        bad = [(self.raw[which, first + bit // 64] >> np.uint64(bit % 64) & np.uint64(1)).astype(bool)
-               for bit in range(layout.bits[at], layout.bits[at] + 1 + layout.counts[at])]
+        bad = [
+            (self.raw[which, first + bit // 64] >> np.uint64(bit % 64) & np.uint64(1)).astype(bool)
+            for bit in range(layout.bits[at], layout.bits[at] + 1 + layout.counts[at])
+        ]
         if not layout.counts[at]:
             return self.pa.array(values[:, 0], mask=bad[0] if bad[0].any() else None)
         flat = self.pa.array(values.reshape(-1), mask=np.stack(bad[1:], axis=1).reshape(-1))
         offsets = np.arange(0, len(flat) + 1, many, dtype=np.int32)
-        return self.pa.ListArray.from_arrays(self.pa.array(offsets, mask=np.append(bad[0], False)), flat)
+        return self.pa.ListArray.from_arrays(
+            self.pa.array(offsets, mask=np.append(bad[0], False)), flat
+        )
 
     def _text(self, event: int, n: int) -> pyarrow.Array:
         texts, count = self.ring.texts, self.infos[event].fields[n].type.count
-        places = self.places if len(self.infos) == 1 else [self.places[i] for i in self.which[event]]
+        places = (
+            self.places if len(self.infos) == 1 else [self.places[i] for i in self.which[event]]
+        )
         found = [texts[place][n] for place in places]
         style = self.infos[event].fields[n].type.style
         if style == "f":
-            return self.pa.array(found, self.pa.list_(self.pa.float64()) if count else self.pa.float64())
+            return self.pa.array(
+                found, self.pa.list_(self.pa.float64()) if count else self.pa.float64()
+            )
         return self.pa.array(found, self.pa.list_(self.pa.string()) if count else self.pa.string())
 
 
 def _places(infos: Sequence[EventInfo]) -> dict[tuple[str, int], int]:
-    """(name, address) of each event -> its place in `infos`. Events of several groups may share both, and definitions
-    that fetch something else: then there are fewer than events."""
+    """(name, address) of each event -> its place in `infos`. Events of several groups may share
+    both, and definitions that fetch something else: then there are fewer than events.
+    """
     return {(info.name, info.address): n for n, info in enumerate(infos)}
 
 
@@ -246,22 +333,34 @@ def _places(infos: Sequence[EventInfo]) -> dict[tuple[str, int], int]:
 
 
 def frame(make: Callable[[], pyarrow.Table]) -> pandas.DataFrame:
-    """A data frame in which no integer becomes a float: addresses have more bits than that."""
-    pandas, pa = need("pandas", "arrow"), need("pyarrow", "arrow")
-    kinds = {getattr(pa, name)(): getattr(pandas, name.replace("ui", "UI").replace("i", "I") + "Dtype")()
-             for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
+    """Return a table as a data frame whose integers stay integers where some are missing.
+
+    A float has too few bits for an address. `make` is called once the libraries are known to be
+    there.
+    """
+    pandas = need("pandas", "arrow")
+    pa = need("pyarrow", "arrow")
+    kinds = {
+        getattr(pa, name)(): getattr(pandas, name.replace("ui", "UI").replace("i", "I") + "Dtype")()
+        for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+    }
     table = make()
     gaps = {column.type for column in table.columns if column.null_count}
     return table.to_pandas(types_mapper=lambda kind: kinds.get(kind) if kind in gaps else None)
 
 
 def arrays(table: pyarrow.Table) -> dict[str, numpy.ndarray[Any, Any]]:
-    """Column name -> array; masked where integers are missing."""
-    numpy, pa = need("numpy", "arrow"), need("pyarrow", "arrow")
+    """Return the table's columns as arrays, by name; a column in which integers are missing is a
+    masked array.
+    """
+    numpy = need("numpy", "arrow")
+    pa = need("pyarrow", "arrow")
     out: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if column.null_count and pa.types.is_integer(column.type):
-            out[name] = numpy.ma.masked_array(column.fill_null(0).to_numpy(), mask=column.is_null().to_numpy())
+            out[name] = numpy.ma.masked_array(
+                column.fill_null(0).to_numpy(), mask=column.is_null().to_numpy()
+            )
         else:
             out[name] = column.to_numpy()
     return out
@@ -271,7 +370,11 @@ def arrays(table: pyarrow.Table) -> dict[str, numpy.ndarray[Any, Any]]:
 
 
 def save(schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch], file: IO[bytes]) -> None:
-    """Write batches of records as an Arrow file. Raises OSError."""
+    """Write batches of records to an open file as an Arrow file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     import pyarrow
 
     with pyarrow.ipc.new_file(file, schema) as writer:
@@ -279,16 +382,32 @@ def save(schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch], file: I
             writer.write_batch(batch)
 
 
-def save_parquet(schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch], file: IO[bytes]) -> None:
-    """Write batches of records as a Parquet file. Raises Unsupported, OSError."""
-    parquet, table = need("pyarrow.parquet", "arrow"), need("pyarrow", "arrow").Table
+def save_parquet(
+    schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch], file: IO[bytes]
+) -> None:
+    """Write batches of records to an open file as a Parquet file.
+
+    Raises:
+        Unsupported: pyarrow is not installed.
+        OSError: the file cannot be written.
+    """
+    parquet = need("pyarrow.parquet", "arrow")
+    table = need("pyarrow", "arrow").Table
     with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         while group := [*islice(batches, GROUP)]:
             writer.write_table(table.from_batches(group, schema))
 
 
 def load(path: str | os.PathLike[str]) -> tuple[TableSource, Mapping[int, str], Mapping[int, str]]:
-    """A file's table, and the names and the source lines of the addresses in it. Raises ImageError, Unsupported."""
+    """Read a file that Trace.save() wrote.
+
+    Returns:
+        Its table as a source of records; address -> name; address -> source line.
+
+    Raises:
+        ImageError: the file cannot be read, is damaged, or another program's.
+        Unsupported: pyarrow is not installed.
+    """
     need("pyarrow", "arrow")
     import pyarrow
 
@@ -297,7 +416,9 @@ def load(path: str | os.PathLike[str]) -> tuple[TableSource, Mapping[int, str], 
             table = pyarrow.ipc.open_file(file.read()).read_all()
         table.validate(full=True)
         return TableSource.of(table)
-    except (pyarrow.ArrowException, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+    except (
+        pyarrow.ArrowException, KeyError, TypeError, ValueError, AttributeError, OSError
+    ) as error:
         reason = (error.strerror if isinstance(error, OSError) and error.strerror
                   else "is no trace of kprobes, or damaged")
         raise ImageError(f"{os.fspath(path)}: {reason}",
@@ -305,7 +426,10 @@ def load(path: str | os.PathLike[str]) -> tuple[TableSource, Mapping[int, str], 
 
 
 def _one_category_each(table: pyarrow.Table) -> pyarrow.Table:
-    """The table with each name once in its columns of categories: files of before version 2 have one a place."""
+    """Return the table with each name once among the categories of its columns.
+
+    Files before version 2 have a category for each place instead.
+    """
     import pyarrow
 
     for n, column in enumerate(table.columns):
@@ -328,16 +452,25 @@ class _Lists:
         return name in self._table.column_names
 
     def of(self, name: str, places: Any = None) -> list[Any]:
-        """The values of a column; lists in it are tuples. places: only those at these places, an array."""
+        """Return the values of a column as a list; Arrow's lists in it become tuples.
+
+        Args:
+            name: of the column.
+            places: an array of the indices of the records that are wanted; None: all.
+        """
         values = self._made.get(name)
         if values is None:
             values = self._made[name] = self._values(name)
         if not isinstance(values, list):
             return list((values if places is None else values[places]).tolist())
-        return values if places is None or len(places) == len(values) else [values[place] for place in places]
+        return (
+            values
+            if places is None or len(places) == len(values)
+            else [values[place] for place in places]
+        )
 
     def _values(self, name: str) -> Any:
-        """A column as an array of integers, or where it has others as a list."""
+        """Return a column as an array where its values are integers, and as a list otherwise."""
         import pyarrow
 
         column = self._table.column(name)
@@ -348,16 +481,27 @@ class _Lists:
             values = column.fill_null(0).to_numpy().astype(object)
             values[gaps] = None
             return values
-        field, values = self._table.schema.field(name), column.to_pylist()
+        field = self._table.schema.field(name)
+        values = column.to_pylist()
         return nested.kept(values, field) if nested.is_nested(field) else list(values)
 
 
 class TableSource:
-    """An Arrow table as the source of a trace."""
+    """The records of an Arrow table, as a source that a Trace reads."""
 
     def __init__(self, table: pyarrow.Table, infos: Sequence[EventInfo], lost: int, clock: str,
                  version: int = VERSION) -> None:
-        """version: of the file. Raises KeyError, TypeError, ValueError: the table is none of ours."""
+        """
+        Args:
+            table: the records.
+            infos: the events that they are of.
+            lost: number of records that there was no room for.
+            clock: the name of the clock that their times are by.
+            version: of the file.
+
+        Raises:
+            KeyError, TypeError, ValueError: the table is none that Trace.save() wrote, or damaged.
+        """
         import pyarrow
 
         self.infos = infos
@@ -376,7 +520,11 @@ class TableSource:
         self._near = lru_cache(1)(self._rows_of)
 
     def _definitions(self) -> Any:
-        """An array with the place of its event in `infos` for each record."""
+        """Return an array that has for each record the index of its event in `infos`.
+
+        Raises:
+            KeyError, ValueError: a record's event is not in the file.
+        """
         import numpy
 
         places = _places(self.infos)
@@ -389,7 +537,9 @@ class TableSource:
             parts.append(part.astype(small))
         return numpy.concatenate(parts)
 
-    def _definitions_of(self, batch: pyarrow.RecordBatch, places: Mapping[tuple[str, int], int]) -> Any:
+    def _definitions_of(
+        self, batch: pyarrow.RecordBatch, places: Mapping[tuple[str, int], int]
+    ) -> Any:
         """Return which event each record of a batch is of, as numbers from 0.
 
         Args:
@@ -410,9 +560,15 @@ class TableSource:
         wide = len(addresses.dictionary)
         pairs = names.indices.to_numpy().astype(numpy.int64) * wide + addresses.indices.to_numpy()
         which: Any = numpy.unique(pairs)
-        texts, where = names.dictionary.to_pylist(), addresses.dictionary.to_pylist()
-        found: Any = numpy.array([places[texts[pair // wide].translate(CONTROLS), where[pair % wide]]
-                                  for pair in which.tolist()], numpy.int64)
+        texts = names.dictionary.to_pylist()
+        where = addresses.dictionary.to_pylist()
+        found: Any = numpy.array(
+            [
+                places[texts[pair // wide].translate(CONTROLS), where[pair % wide]]
+                for pair in which.tolist()
+            ],
+            numpy.int64,
+        )
         return found[numpy.searchsorted(which, pairs)]
 
     @classmethod
@@ -435,53 +591,89 @@ class TableSource:
         if version not in HEADS:
             raise ValueError("another version")
         infos = [EventInfo.from_json(info) for info in facts["events"]]
-        missing = {"seq", "event", "address", "cpu", "task",
-                   *(name for row in names_of(infos, version) for name in row)} - {*table.column_names}
+        missing = {
+            "seq",
+            "event",
+            "address",
+            "cpu",
+            "task",
+            *(name for row in names_of(infos, version) for name in row),
+        } - {*table.column_names}
         if missing:
             raise KeyError(*missing)
         clock = str(facts.get("clock", HOST_CLOCK))  # older files do not say
-        names, lines = ({int(address): str(text).translate(CONTROLS) for address, text in found.items()}
-                        for found in (facts["names"], facts.get("lines", {})))  # older files have no lines
+        names, lines = (
+            {int(address): str(text).translate(CONTROLS) for address, text in found.items()}
+            # older files have no lines
+            for found in (facts["names"], facts.get("lines", {}))
+        )
         return cls(table, infos, int(facts["lost"]), clock, version), names, lines
 
     @property
     def lost(self) -> int:
+        """Number of records that there was no room for when the trace was recorded."""
         return self._lost
 
     def __len__(self) -> int:
         return len(self._events)
 
     def row(self, n: int) -> Row:
+        """Return the n-th oldest record. Its batch is kept for the next call."""
         return self._near(n // BATCH)[n % BATCH]
 
     def rows(self) -> Iterator[Row]:
+        """Yield all records, the oldest first."""
         for batch in self.batches():
             yield from batch.rows()
 
     def _rows_of(self, number: int) -> list[Row]:
+        """Return the records of the batch with a number, counted from 0."""
         return self._batch(number * BATCH).rows()
 
     def batches(self) -> Iterator[Batch]:
+        """Yield all records in batches, the oldest first."""
         for first in range(0, len(self), BATCH):
             yield self._batch(first)
 
     def _batch(self, first: int) -> Batch:
-        """The batch that begins with a record."""
+        """Return the batch whose first record is the one at index `first`."""
         columns = _Lists(self._table.slice(first, BATCH))
         events = self._events[first : first + BATCH]
-        numbers, order = self._numbers, events.tolist()
+        numbers = self._numbers
+        order = events.tolist()
         times = columns.of("time") if self.clock != COUNTER else [0] * len(order)
-        return Batch(columns.of("seq"), order, columns.of("cpu"), [numbers[task] for task in columns.of("task")], times,
-                     [self._part(columns, event, (events == event).nonzero()[0]) for event in dict.fromkeys(order)])
+        return Batch(
+            columns.of("seq"),
+            order,
+            columns.of("cpu"),
+            [numbers[task] for task in columns.of("task")],
+            times,
+            [
+                self._part(columns, event, (events == event).nonzero()[0])
+                for event in dict.fromkeys(order)
+            ],
+        )
 
     def _part(self, columns: _Lists, event: int, places: Any) -> EventColumns:
-        """Records of one event. places: an array."""
+        """Return what the records of one event have in a batch.
+
+        Args:
+            columns: of the batch.
+            event: the event's number.
+            places: an array of the indices of its records in the batch.
+        """
         callers = ([caller or 0 for caller in columns.of("caller", places)]
                    if self.infos[event].kind != "p" and "caller" in columns else [0] * len(places))
-        stacks = [tuple(stack or ()) for stack in columns.of("stack", places)] if "stack" in columns else []
+        stacks = (
+            [tuple(stack or ()) for stack in columns.of("stack", places)]
+            if "stack" in columns
+            else []
+        )
         if stacks and "incomplete" in HEADS[self._version] and "incomplete" in columns:
-            stacks = [(*stack, INCOMPLETE) if incomplete else stack
-                      for stack, incomplete in zip(stacks, columns.of("incomplete", places), strict=True)]
+            stacks = [
+                (*stack, INCOMPLETE) if incomplete else stack
+                for stack, incomplete in zip(stacks, columns.of("incomplete", places), strict=True)
+            ]
         return EventColumns(
             event,
             places.tolist(),
@@ -493,5 +685,10 @@ class TableSource:
     def record_batches(
         self, names: Callable[[int], str], lines: Callable[[int], str]
     ) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
-        """The table, in parts. names, lines: those of the file count."""
+        """Return the table's schema and its records in batches.
+
+        Args:
+            names: not used: the file has its own names of addresses.
+            lines: not used, as `names`.
+        """
         return self._table.schema, iter(self._table.to_batches(ROWS))

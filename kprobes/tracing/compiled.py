@@ -1,5 +1,6 @@
-"""Events of a trace whose hits run programs, or are recorded by the machine: Python is not asked until somebody looks,
-and then their records go into the trace's ring."""
+"""Events of a trace whose hits run programs, or are recorded by the machine: Python is not asked
+until somebody looks, and then their records go into the trace's ring.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +21,37 @@ from ..events._program import EventProgram, RecordReader, compiled, needs_python
 from ..events._recording import described, recorder
 from .ring import HEAD, Put, Ring
 
-MOST: Final = 1 << 28  #: bytes for records of programs: those of a trace that takes more go through Python
+#: bytes for records of programs: those of a trace that takes more go through Python
+MOST: Final = 1 << 28
 _HEAD: Final = struct.Struct(HEAD)
 #: where the event's number is in the second word of a record: see ring.HEAD
 _EVENT: Final = 0 if sys.byteorder == "little" else 48
 
 
 class Programs:
-    """The programs of a trace's events, as far as there can be any.
+    """The eBPF programs that record a trace's events, and the buffer that these write into.
+
+    An event that no program can record (text, floating point, a watched place) has none, and its
+    hits run Python.
 
     Attributes:
-        buffer: where they record.
-        made: event's number -> its program.
-        others: the same of those that have none, and that the machine records by itself -> what reads their records.
+        buffer: the buffer that programs and the machine write records into.
+        made: number of an event -> its program.
+        others: number of an event without a program that the machine records by itself -> what
+            reads its records.
     """
 
     def __init__(self, k: EventOwner, ring: Ring, clock: str, events: Sequence[Event],
                  filters: Sequence[Filter | None]) -> None:
+        """Compile what can be compiled; nothing is attached yet.
+
+        Args:
+            k: the Kprobes that the events are to be registered with.
+            ring: the trace's ring, which drain() fills.
+            clock: the name of the trace's clock.
+            events: the trace's events.
+            filters: each event's filter; None: all hits are recorded.
+        """
         self._k = k
         self._ring = ring
         self._clock = clock
@@ -44,7 +59,8 @@ class Programs:
         self._attached: list[Attached] = []
         able = [n for n, event in enumerate(events) if event.kind != "w"
                 and not any(arg.type.style in ("string", "f") for arg in event.args)]
-        #: bytes of a record, all the same: where they are the ring's own, what was recorded is copied in one piece
+        #: bytes of a record, all the same: where they are the ring's own, what was recorded is
+        #: copied in one piece
         self._size = max([ring.size, *(RecordLayout(events[n], timed).size for n in able)])
         room = ring.records * (8 + self._size)
         self.buffer = Buffer.of(k.machine, room if able and room <= MOST else 1)
@@ -58,40 +74,80 @@ class Programs:
             elif described(events[n], k.machine, filters[n]) is not None:
                 layout = RecordLayout(events[n], timed, self._size)
                 self.others[n] = RecordReader(events[n], layout, k.machine.symbols)
-        self._copied = self._size == ring.size and not any(ring.layouts[n].texted for n in (*self.made, *self.others))
-        self._take: dict[int, Callable[[int, bytes], None]] = {n: self._taker(made, ring.writer(n))
-                                                               for n, made in (self.made | self.others).items()}
+        self._copied = self._size == ring.size and not any(
+            ring.layouts[n].texted for n in (*self.made, *self.others)
+        )
+        self._take: dict[int, Callable[[int, bytes], None]] = {
+            n: self._taker(made, ring.writer(n)) for n, made in (self.made | self.others).items()
+        }
         if self._take:
             ring.task(0)  # the only one: its number is 0, too
 
     def _program(self, event: Event, filter: Filter | None) -> EventProgram | None:
-        machine, key = self._k.machine, (event.kind, shape(event))
+        """Return the program of an event; None: its hits need Python. Events of one shape share a
+        program.
+        """
+        machine = self._k.machine
+        key = (event.kind, shape(event))
         if key not in self._known:
             def make() -> EventProgram:
-                return compiled(event, machine.arch, machine.symbols, self.buffer, filter, self._ring.clock is not None,
-                                least=self._size)
+                return compiled(
+                    event,
+                    machine.arch,
+                    machine.symbols,
+                    self.buffer,
+                    filter,
+                    self._ring.clock is not None,
+                    least=self._size,
+                )
 
-            self._known[key] = None if needs_python(machine, event, filter, make, self._ticks) else make()
+            self._known[key] = (
+                None if needs_python(machine, event, filter, make, self._ticks) else make()
+            )
         return self._known[key]
 
     def recorder(self, number: int, filter: Filter | None, plain: Handler) -> Handler:
-        """Return the machine's handler for an event that is in `others`, or `plain`. See events._recording.recorder().
+        """Return the handler by which the machine records an event of `others`. See
+        events._recording.recorder().
+
+        Args:
+            number: of the event.
+            filter: of its hits; None: all are recorded.
+            plain: the handler in Python, which is returned where the machine cannot record this
+                event.
         """
         reader = self.others[number]
-        return recorder(reader.event, self._k.machine, self.buffer, reader.layout, number << _EVENT, filter,
-                        self._ring.clock, plain)
+        return recorder(
+            reader.event,
+            self._k.machine,
+            self.buffer,
+            reader.layout,
+            number << _EVENT,
+            filter,
+            self._ring.clock,
+            plain,
+        )
 
     def _taker(self, made: RecordReader, put: Put) -> Callable[[int, bytes], None]:
-        read, at = made.reader(), made.time
+        """Return a function that puts one record of a program, given its number and bytes, into the
+        ring.
+        """
+        read = made.reader()
+        at = made.time
 
         def take(seq: int, data: bytes) -> None:
             values, caller = read(data)
-            put(seq, 0, 0, values, caller, (), struct.unpack_from("=Q", data, at)[0] if at else None)
+            put(
+                seq, 0, 0, values, caller, (), struct.unpack_from("=Q", data, at)[0] if at else None
+            )
         return take
 
     def arm(self, event: Event, number: int) -> Probe | None:
-        """Register the probe of an event that is in `made`; None: a remote guest would stop there at every hit, as it
-        does for Python."""
+        """Attach the program of an event that is in `made`, and return its probe.
+
+        Return None, and attach nothing, where a remote guest would have to stop at every hit: then
+        the program gains nothing over Python.
+        """
         attachment = attached(self._k, self.made[number], event, number << _EVENT, self._ticks)
         if self._k.machine.guest_view is not None and any(attachment.why_python.values()):
             attachment.detach()
@@ -101,21 +157,25 @@ class Programs:
 
     @property
     def _ticks(self) -> str:
-        """The programs' clock."""
+        """Name of the clock that programs read; "host" where the trace has no times."""
         return INSTRUCTION_CLOCK if self._clock == INSTRUCTION_CLOCK else HOST_CLOCK
 
     def detach(self) -> None:
-        """Detach the programs: they run no more."""
-        attached, self._attached = self._attached, []
+        """Detach all programs. Records that they have written stay in the buffer."""
+        attached = self._attached
+        self._attached = []
         for each in attached:
             each.detach()
 
     def _whose(self, data: bytes) -> bool:
-        """Return True where one of the programs may have written a record."""
+        """Return True where a record in the buffer is, by its size and event number, one of these
+        programs'.
+        """
         return len(data) == self._size and _HEAD.unpack_from(data)[1] in self._take
 
     def drain(self) -> None:
-        """Put what was recorded into the trace's ring."""
+        """Move what programs and the machine have recorded from the buffer into the trace's ring.
+        """
         self.buffer.settle()
         if self._copied and not self.buffer.ring.copies:
             self._ring.extend(self.buffer.ring.take(self._size))

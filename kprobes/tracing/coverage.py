@@ -1,5 +1,6 @@
-"""The code that was executed: blocks and edges as the machine counts them, and the files that other tools read coverage
-from."""
+"""The code that was executed: blocks and edges as the machine counts them, and the files that other
+tools read coverage from.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +16,40 @@ from ..errors import BadArgument, UnknownSymbol, Unsupported
 from ..machine._base import Machine, blocks_of
 from ..machine._blocks import BlockCounts
 from ..newfile import NewFile
-from .coverfiles import Block, ExecutionCounts, Module, SourceCoverage, drcov, lcov, page, source_coverage
+from .coverfiles import (
+    Block,
+    ExecutionCounts,
+    Module,
+    SourceCoverage,
+    drcov,
+    lcov,
+    page,
+    source_coverage,
+)
 
 __all__ = ["FORMATS", "Block", "Coverage", "Edge", "format_of"]
 
 FORMATS = {".drcov": "drcov", ".info": "lcov", ".afl": "afl", ".html": "html"}
 PASS = "pass 'drcov', 'lcov', 'html' or 'afl'"
 #: What AFL makes of a count: one of eight bits, so that loops which differ a little are alike.
-CLASSES = bytes(next(bit for least, bit in ((128, 128), (32, 64), (16, 32), (8, 16), (4, 8), (3, 4), (2, 2), (1, 1),
-                                            (0, 0)) if count >= least) for count in range(256))
+CLASSES = bytes(
+    next(
+        bit
+        for least, bit in (
+            (128, 128),
+            (32, 64),
+            (16, 32),
+            (8, 16),
+            (4, 8),
+            (3, 4),
+            (2, 2),
+            (1, 1),
+            (0, 0),
+        )
+        if count >= least
+    )
+    for count in range(256)
+)
 
 
 def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
@@ -36,7 +62,9 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
         found = FORMATS.get(os.path.splitext(path)[1])
         if found is None:
             endings = ", ".join(FORMATS)
-            raise BadArgument(f"{os.fspath(path)!r}: the name tells no format", hint=f"end it in one of {endings}")
+            raise BadArgument(
+                f"{os.fspath(path)!r}: the name tells no format", hint=f"end it in one of {endings}"
+            )
         return found
     if format not in FORMATS.values():
         raise BadArgument(f"no format {format!r} for {os.fspath(path)!r}", hint=PASS)
@@ -62,13 +90,18 @@ class Edge:
 class Coverage:
     """Counts every block that the guest executes, until close(). A context manager.
 
-    Blocks are what the engine translates at a time: they begin where something jumps to, and at pages and breakpoints
-    as well, so that one may lie within another. Each execution counts for the block that it began with. The library's
-    own code is none.
+    Blocks are what the engine translates at a time: they begin where something jumps to, and at
+    pages and breakpoints as well, so that one may lie within another. Each execution counts for the
+    block that it began with. The library's own code is none.
     """
 
-    def __init__(self, machine: Machine, modules: str | Sequence[str] = (), functions: str | Sequence[str] = (),
-                 edges: bool = False) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        modules: str | Sequence[str] = (),
+        functions: str | Sequence[str] = (),
+        edges: bool = False,
+    ) -> None:
         """
         Args:
             machine: whose guest it is.
@@ -82,7 +115,8 @@ class Coverage:
             BadArgument: there is no such module.
             UnknownSymbol: there is no such function.
         """
-        self._machine, self.busy = machine, machine.busy
+        self._machine = machine
+        self.busy = machine.busy
         self._modules = _globs("modules", modules)
         self._functions = _globs("functions", functions)
         self._check_globs()
@@ -91,16 +125,31 @@ class Coverage:
         self._told = 0
 
     def _check_globs(self) -> None:
+        """Check that each glob names something.
+
+        Raises:
+            BadArgument: there is no module of that name.
+            UnknownSymbol: there is no function of that name.
+        """
         there = list(self._machine.modules)
         for glob in self._modules:
             if not any(fnmatchcase(name, glob) for name in there):
-                raise BadArgument(f"no module is called {shown(glob)}", hint=f"there are {', '.join(there) or 'none'}")
+                raise BadArgument(
+                    f"no module is called {shown(glob)}",
+                    hint=f"there are {', '.join(there) or 'none'}",
+                )
         for glob in self._functions:
             if not any(fnmatchcase(symbol.name, glob) for symbol in self._machine.symbols):
                 raise UnknownSymbol(glob, hint="give the name of a function, or a glob of such")
 
     @alone
     def _counting(self) -> BlockCounts:
+        """Begin to count the blocks that the machine executes.
+
+        Raises:
+            Unsupported: the machine does not tell of blocks.
+            MachineBusy: another thread runs it.
+        """
         return blocks_of(self._machine).count_blocks(self._wanted, self._one_by_one)
 
     @property
@@ -117,7 +166,9 @@ class Coverage:
         if not self._functions:
             return True
         symbol = self._machine.symbols.covering(address)
-        return symbol is not None and any(fnmatchcase(symbol.name, glob) for glob in self._functions)
+        return symbol is not None and any(
+            fnmatchcase(symbol.name, glob) for glob in self._functions
+        )
 
     @property
     def blocks(self) -> list[Block]:
@@ -125,44 +176,62 @@ class Coverage:
         return sorted(Block(*row) for row in self._counts.rows(self._counts.found))
 
     def new(self) -> list[Block]:
-        """The blocks that were first seen since this was called last, in that order."""
-        told, self._told = self._told, len(self._counts.found)
-        return [Block(*row) for row in self._counts.rows(self._counts.found[told:])] if self._told > told else []
+        """Return the blocks that were first executed since the previous call of this method, in the
+        order of their first execution.
+        """
+        told = self._told
+        self._told = len(self._counts.found)
+        return (
+            [Block(*row) for row in self._counts.rows(self._counts.found[told:])]
+            if self._told > told
+            else []
+        )
 
     @property
     def bitmap(self) -> memoryview:
-        """65,536 counters of 8 bits, live: of the edges between blocks, each by a number that two may share (AFL's
-        map)."""
+        """The map of edges as AFL has it: 65,536 counters of 8 bits, which change while the guest
+        runs.
+
+        An edge between two blocks counts at a number made of both addresses, so that two edges may
+        share a counter.
+        """
         return self._counts.edges.toreadonly()
 
     @property
     def classes(self) -> bytes:
-        """The bitmap as AFL compares it: each count is one of eight bits (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to
-        127, more)."""
+        """Return the bitmap as AFL compares it: each count is replaced by one of eight bits, for 1,
+        2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, and more.
+        """
         return bytes(self.bitmap).translate(CLASSES)
 
     @property
     def edges(self) -> list[Edge]:
-        """Every edge seen so far, by address. BadArgument where they are not counted one by one.
+        """Every edge seen so far, by address.
 
-        Behind the last block of a run comes the first of the next one, unless clear() is called between them.
+        The last block of a run and the first block of the next run make an edge as well, unless
+        clear() is called between them.
+
+        Raises:
+            BadArgument: edges are not counted one by one (`edges=True`).
         """
         if not self._one_by_one:
-            raise BadArgument("edges are counted in the bitmap only", hint="ask for them: k.coverage(edges=True)")
+            raise BadArgument(
+                "edges are counted in the bitmap only", hint="ask for them: k.coverage(edges=True)"
+            )
         return sorted(Edge(*row) for row in self._counts.arcs())
 
     def clear(self) -> None:
-        """The bitmap is all zeros: another run begins."""
+        """Set the bitmap to zeros, before another run. Counts of blocks stay."""
         self._counts.forget_edges()
 
     def reset(self) -> None:
-        """All counts are zero. Blocks stay known: new() tells of others only."""
+        """Set all counts to zero. Blocks stay known: new() does not return them again."""
         self._counts.reset()
 
     def save(self, path: str | os.PathLike[str], format: str | None = None,
              sources: str | os.PathLike[str] = ".") -> None:
-        """Write a file: drcov (version 2), lcov or html (lines and functions of files with line tables) or afl (the
-        bitmap).
+        """Write a file: drcov (version 2), lcov or html (lines and functions of files with line
+        tables) or afl (the bitmap).
 
         Args:
             path: of the file.
@@ -179,8 +248,16 @@ class Coverage:
             new.file.write(data)
 
     def contents(self, format: str, sources: str | os.PathLike[str] = ".") -> bytes:
-        """Return what save() writes: "drcov", "lcov", "html" or "afl". Raises BadArgument, Unsupported where
-        no file has lines."""
+        """Return the bytes of the file that save() writes.
+
+        Args:
+            format: "drcov", "lcov", "html" or "afl".
+            sources: of html: the folder where relative paths of source files begin.
+
+        Raises:
+            BadArgument: there is no such format.
+            Unsupported: no loaded file has lines.
+        """
         if format not in FORMATS.values():
             raise BadArgument(f"format is {shown(format)}", hint=PASS)
         if format == "drcov":
@@ -192,19 +269,38 @@ class Coverage:
         return bytes(self.bitmap)
 
     def _drcov(self) -> bytes:
+        """Return the executed blocks as a file of drcov's."""
         machine = self._machine
         images = [Module(start, end, name) for name, (start, end) in machine.modules.items()]
-        return drcov([block for block in self.blocks if block.count], images, machine.regions(), machine.page_size)
+        return drcov(
+            [block for block in self.blocks if block.count],
+            images,
+            machine.regions(),
+            machine.page_size,
+        )
 
     def _sources(self) -> dict[str, SourceCoverage]:
-        found = source_coverage(self._machine.symbols.files, ExecutionCounts(self.blocks), self._wanted)
+        """Return the executed lines of the source files that loaded files name, by path.
+
+        Raises:
+            Unsupported: no loaded file has lines.
+        """
+        found = source_coverage(
+            self._machine.symbols.files, ExecutionCounts(self.blocks), self._wanted
+        )
         if not found:
-            raise Unsupported("no loaded file has line tables", hint="compile with -g, or save .drcov")
+            raise Unsupported(
+                "no loaded file has line tables", hint="compile with -g, or save .drcov"
+            )
         return found
 
     @alone
     def close(self) -> None:
-        """Count no more. What was counted stays. MachineBusy while another thread runs the machine."""
+        """Stop counting. What was counted stays readable. Closing again does nothing.
+
+        Raises:
+            MachineBusy: another thread runs the machine.
+        """
         self._counts.close()
 
     def __enter__(self) -> Coverage:
@@ -221,7 +317,15 @@ class Coverage:
 
 
 def _globs(name: str, globs: str | Sequence[str]) -> tuple[str, ...]:
-    """Globs, of which one may stand by itself. Raises BadArgument."""
+    """Return globs as a tuple; a single text is one glob.
+
+    Args:
+        name: of the parameter, for the error.
+        globs: what the user passed.
+
+    Raises:
+        BadArgument: a glob is no text.
+    """
     found = (globs,) if isinstance(globs, str) else tuple(globs)
     for glob in found:
         if not isinstance(glob, str):

@@ -19,7 +19,8 @@ from ..debug.units import units_of
 from ..image import LoadedFile
 from ..symbols import CONTROLS
 
-REACH = 1 << 31  #: bytes of guest memory that stand for a module of their own, where blocks are in none
+#: bytes of guest memory that stand for a module of their own, where blocks are in none
+REACH = 1 << 31
 LARGEST = 0xFFFF  #: bytes that drcov's row of a block can have
 
 
@@ -54,7 +55,7 @@ class Module:
 
 
 class ExecutionCounts:
-    """Counts of executions by address."""
+    """Tells how often the instruction at an address was executed, from the blocks that hold it."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         steps: Counter[int] = Counter()
@@ -65,18 +66,20 @@ class ExecutionCounts:
         self._counts = [*accumulate(steps[cut] for cut in self._cuts)]
 
     def count(self, address: int) -> int:
-        """Of one address."""
+        """Return how often the instruction at an address was executed; 0: never."""
         at = bisect_right(self._cuts, address) - 1
         return self._counts[at] if at >= 0 else 0
 
 
 # --- drcov
 
-def drcov(blocks: Iterable[Block], images: Iterable[Module], regions: Sequence[tuple[int, int]], page: int) -> bytes:
+def drcov(
+    blocks: Iterable[Block], images: Iterable[Module], regions: Sequence[tuple[int, int]], page: int
+) -> bytes:
     """A file of drcov's, version 2.
 
-    A block ends where its module does: what goes on behind it is in a row of its own, as is what is too large for
-    one.
+    A block ends where its module does: what goes on behind it is in a row of its own, as is what is
+    too large for one.
 
     Args:
         blocks: those that were executed.
@@ -86,9 +89,11 @@ def drcov(blocks: Iterable[Block], images: Iterable[Module], regions: Sequence[t
     """
     blocks = list(blocks)
     modules = sorted(_modules(blocks, list(images), regions, page), key=lambda module: module.base)
-    bases, rows = [module.base for module in modules], dict[bytes, None]()
+    bases = [module.base for module in modules]
+    rows = dict[bytes, None]()
     for block in blocks:
-        at, end = block.address, block.address + block.size
+        at = block.address
+        end = block.address + block.size
         while at < end:
             number = bisect_right(bases, at) - 1
             if number < 0 or at >= modules[number].end:
@@ -96,24 +101,36 @@ def drcov(blocks: Iterable[Block], images: Iterable[Module], regions: Sequence[t
             size = min(end, modules[number].end, at + LARGEST) - at
             rows[struct.pack("<IHH", at - bases[number], size, number)] = None
             at += size
-    table = "".join(f"{n:3}, {m.base:#018x}, {m.end:#018x}, {0:#018x}, {m.path.translate(CONTROLS)}\n"
-                    for n, m in enumerate(modules))
-    head = (f"DRCOV VERSION: 2\nDRCOV FLAVOR: drcov\nModule Table: version 2, count {len(modules)}\n"
-            f"Columns: id, base, end, entry, path\n{table}BB Table: {len(rows)} bbs\n")
+    table = "".join(
+        f"{n:3}, {m.base:#018x}, {m.end:#018x}, {0:#018x}, {m.path.translate(CONTROLS)}\n"
+        for n, m in enumerate(modules)
+    )
+    head = (
+        f"DRCOV VERSION: 2\nDRCOV FLAVOR: drcov\nModule Table: version 2, count {len(modules)}\n"
+        f"Columns: id, base, end, entry, path\n{table}BB Table: {len(rows)} bbs\n"
+    )
     return head.encode() + b"".join(rows)
 
 
 def _modules(blocks: Iterable[Block], images: list[Module], regions: Sequence[tuple[int, int]],
              page: int) -> Iterator[Module]:
-    """The images, and mapped memory that holds what is in none."""
+    """Yield the modules of a drcov file: the images, and for blocks that are in no image the memory
+    that holds them.
+    """
     yield from images
-    others = [block for block in blocks if not any(image.base <= block.address < image.end for image in images)]
+    others = [
+        block
+        for block in blocks
+        if not any(image.base <= block.address < image.end for image in images)
+    ]
     while others:
         first = others[0].address
         there = next((region for region in regions if region[0] <= first < region[1]), None)
         if there is None:  # mapped no more, or known by another address
             start = first & -page
-            end = max(block.address + block.size for block in others if block.address < start + REACH)
+            end = max(
+                block.address + block.size for block in others if block.address < start + REACH
+            )
         else:  # without the images in it
             start = max([there[0], *(image.end for image in images if image.end <= first)])
             end = min([there[1], *(image.base for image in images if image.base > first)])
@@ -130,7 +147,7 @@ class SourceCoverage:
     """The executed lines of a source file.
 
     Attributes:
-        lines: line -> how often it was executed, at most.
+        lines: number of a line that has code -> the largest count among its instructions.
         functions: name -> (first line, how often it was entered).
     """
 
@@ -141,12 +158,12 @@ class SourceCoverage:
 def source_coverage(
     files: Iterable[LoadedFile], executed: ExecutionCounts, wanted: Callable[[int], bool] | None
 ) -> dict[str, SourceCoverage]:
-    """The source files that line tables name, by path.
+    """Return the coverage of the source files that line tables name, by path.
 
     Args:
-        files: what is loaded.
-        executed: how often its code was.
-        wanted: whether an address is to be looked at; None: all are.
+        files: the loaded files, with their debug information.
+        executed: counts of executions by address.
+        wanted: tells whether an address is to be looked at; None: all are.
     """
     found: dict[str, SourceCoverage] = {}
     for loaded in files:
@@ -168,7 +185,9 @@ def source_coverage(
 
 
 def _functions_of(file: LoadedFile) -> Iterator[tuple[str, int]]:
-    """(name, link address) of each function that debug information has; nothing where that is damaged."""
+    """(name, link address) of each function that debug information has; nothing where that is
+    damaged.
+    """
     try:
         for function in units_of(file).functions:
             yield function.name, function.start
@@ -177,8 +196,9 @@ def _functions_of(file: LoadedFile) -> Iterator[tuple[str, int]]:
 
 
 def lines_of(file: LoadedFile) -> Iterator[tuple[str, int, int]]:
-    """(source file, line, link address) of every row of a file's line tables; nothing where there are none, or damaged
-    ones."""
+    """(source file, line, link address) of every row of a file's line tables; nothing where there
+    are none, or damaged ones.
+    """
     try:
         info = dwarf(file)
         for unit in info.iter_CUs() if info is not None and info.has_debug_info else ():
@@ -194,7 +214,7 @@ def lines_of(file: LoadedFile) -> Iterator[tuple[str, int, int]]:
 
 
 class _Names:
-    """Of the source files of a unit."""
+    """The paths of the source files that a unit's line table has by number."""
 
     def __init__(self, unit: Any, program: Any) -> None:
         self._program, self._known = program, dict[int, str]()
@@ -202,13 +222,16 @@ class _Names:
         self._folder = folder.value.decode(errors="replace") if folder is not None else ""
 
     def of(self, number: int) -> str:
-        """By the number in the table: from 0 on in version 5, before from 1 on."""
+        """Return the path of the file with a number in the table: from 0 on in DWARF 5, from 1 on
+        before.
+        """
         if number not in self._known:
             header = self._program.header
             old = header.version < 5
             entry = header.file_entry[number - old]
             folders = [b"", *header.include_directory] if old else [*header.include_directory]
-            folder, name = folders[entry.dir_index].decode(errors="replace"), entry.name.decode(errors="replace")
+            folder = folders[entry.dir_index].decode(errors="replace")
+            name = entry.name.decode(errors="replace")
             self._known[number] = posixpath.normpath(posixpath.join(self._folder, folder, name))
         return self._known[number]
 
@@ -221,14 +244,24 @@ def lcov(sources: dict[str, SourceCoverage]) -> bytes:
 
 
 def _record(name: str, source: SourceCoverage) -> str:
-    functions = sorted((line, function, count) for function, (line, count) in source.functions.items())
-    known = "".join(f"FN:{line},{function.translate(CONTROLS)}\n" for line, function, _ in functions)
-    entered = "".join(f"FNDA:{count},{function.translate(CONTROLS)}\n" for _, function, count in functions)
+    """Return the part of a tracefile that tells of one source file."""
+    functions = sorted(
+        (line, function, count) for function, (line, count) in source.functions.items()
+    )
+    known = "".join(
+        f"FN:{line},{function.translate(CONTROLS)}\n" for line, function, _ in functions
+    )
+    entered = "".join(
+        f"FNDA:{count},{function.translate(CONTROLS)}\n" for _, function, count in functions
+    )
     lines = "".join(f"DA:{line},{source.lines[line]}\n" for line in sorted(source.lines))
     hit = sum(map(bool, source.lines.values()))
-    return (f"TN:\nSF:{name.translate(CONTROLS)}\n{known}{entered}FNF:{len(functions)}\n"
-            f"FNH:{sum(count > 0 for _, _, count in functions)}\n{lines}LF:{len(source.lines)}\nLH:{hit}\n"
-            "end_of_record\n")
+    return (
+        f"TN:\nSF:{name.translate(CONTROLS)}\n{known}{entered}FNF:{len(functions)}\n"
+        f"FNH:{sum(count > 0 for _, _, count in functions)}\n{lines}LF:{len(source.lines)}\n"
+        f"LH:{hit}\n"
+        "end_of_record\n"
+    )
 
 
 # --- HTML
@@ -238,9 +271,11 @@ _PAGE = """<!doctype html>
 body {{ font-family: sans-serif; margin: 2em; color: #222; background: #fff }}
 table {{ border-collapse: collapse }} td, th {{ padding: 0 .8em; text-align: right }}
 td.text, th.text {{ text-align: left }} pre {{ margin: 0 }}
-table.lines {{ font-family: monospace }} .hit {{ background: #d9f2d9 }} .missed {{ background: #f8d7d7 }}
+table.lines {{ font-family: monospace }} .hit {{ background: #d9f2d9 }} \
+.missed {{ background: #f8d7d7 }}
 </style></head><body><h1>Coverage</h1>
-<table><tr><th class="text">file</th><th>lines</th><th>executed</th><th>percent</th><th>functions</th>
+<table><tr><th class="text">file</th><th>lines</th><th>executed</th><th>percent</th>\
+<th>functions</th>
 <th>entered</th></tr>
 {rows}</table>
 {files}</body></html>
@@ -248,7 +283,8 @@ table.lines {{ font-family: monospace }} .hit {{ background: #d9f2d9 }} .missed 
 
 
 def page(sources: dict[str, SourceCoverage], folder: str | Path) -> bytes:
-    """A page of HTML: a table of the files, then each line of each file with how often it was executed.
+    """A page of HTML: a table of the files, then each line of each file with how often it was
+    executed.
 
     Args:
         sources: by path.
@@ -258,23 +294,43 @@ def page(sources: dict[str, SourceCoverage], folder: str | Path) -> bytes:
     for n, (name, source) in enumerate(sorted(sources.items())):
         hit = sum(map(bool, source.lines.values()))
         entered = sum(count > 0 for _, count in source.functions.values())
-        rows.append(f'<tr><td class="text"><a href="#f{n}">{_text(name)}</a></td><td>{len(source.lines)}</td>'
-                    f"<td>{hit}</td><td>{100 * hit / len(source.lines):.1f}</td><td>{len(source.functions)}</td>"
-                    f"<td>{entered}</td></tr>\n")
-        files.append(f'<h2 id="f{n}">{_text(name)}</h2>\n{_functions(source)}<table class="lines">\n'
-                     f"{''.join(_rows(source, _read(Path(folder) / name)))}</table>\n")
+        rows.append(
+            '<tr><td class="text"><a '
+            f'href="#f{n}">{_text(name)}</a></td><td>{len(source.lines)}</td>'
+            f"<td>{hit}</td><td>{100 * hit / len(source.lines):.1f}</td>"
+            f"<td>{len(source.functions)}</td>"
+            f"<td>{entered}</td></tr>\n"
+        )
+        files.append(
+            f'<h2 id="f{n}">{_text(name)}</h2>\n{_functions(source)}<table class="lines">\n'
+            f"{''.join(_rows(source, _read(Path(folder) / name)))}</table>\n"
+        )
     return _PAGE.format(rows="".join(rows), files="".join(files)).encode()
 
 
 def _functions(source: SourceCoverage) -> str:
-    rows = "".join(f'<tr class="{"hit" if count else "missed"}"><td class="text">{_text(name)}</td><td>{line}</td>'
-                   f"<td>{count}</td></tr>\n"
-                   for name, (line, count) in sorted(source.functions.items(), key=lambda row: row[1][0]))
-    return f'<table><tr><th class="text">function</th><th>line</th><th>entered</th></tr>\n{rows}</table>\n'
+    """Return the table, in HTML, of a source file's functions: the line of each, and how often it
+    was entered.
+    """
+    rows = "".join(
+        f'<tr class="{"hit" if count else "missed"}"><td '
+        f'class="text">{_text(name)}</td><td>{line}</td>'
+        f"<td>{count}</td></tr>\n"
+        for name, (line, count) in sorted(source.functions.items(), key=lambda row: row[1][0])
+    )
+    return (
+        '<table><tr><th class="text">function</th><th>line</th><th>entered</th></tr>\n'
+        f"{rows}</table>\n"
+    )
 
 
 def _rows(source: SourceCoverage, text: list[str]) -> Iterator[str]:
-    """A row for each line of the text; where there is none, for each line that has code."""
+    """Yield a row of HTML for each line of a source file.
+
+    Args:
+        source: the executed lines.
+        text: the lines of the file; where there are none, only lines that have code get a row.
+    """
     for line in range(1, len(text) + 1) if text else sorted(source.lines):
         count = source.lines.get(line)
         kind = "" if count is None else f' class="{"hit" if count else "missed"}"'
@@ -292,4 +348,9 @@ def _read(path: Path) -> list[str]:
 
 
 def _text(words: str) -> str:
-    return html.escape(words.translate({code: shown for code, shown in CONTROLS.items() if code != ord("\t")}))
+    """Return words with HTML's special characters escaped, and without characters that control a
+    terminal.
+    """
+    return html.escape(
+        words.translate({code: shown for code, shown in CONTROLS.items() if code != ord("\t")})
+    )

@@ -8,13 +8,19 @@ from html import escape
 
 from attrs import Factory, define
 
-WIDTH, ROW, LETTER = 1200, 18, 7.2
+WIDTH = 1200
+ROW = 18
+LETTER = 7.2
 NARROWEST = 0.3  #: pixels of the narrowest frame that is drawn
 
 
 @define
 class FlameFrame:
-    """A function below the same callers. weight: its own and its callees'."""
+    """A box of a flame graph: a function, called by the same callers.
+
+    Attributes:
+        weight: that of the function and of what it calls.
+    """
 
     name: str
     weight: int = 0
@@ -22,7 +28,12 @@ class FlameFrame:
 
 
 def flame_graph(stacks: Mapping[tuple[str, ...], int], unit: str) -> str:
-    """The SVG of stacks (outermost first) and their weights."""
+    """Return a flame graph as the text of an SVG file.
+
+    Args:
+        stacks: names of functions, outermost first -> weight.
+        unit: what weights count, such as "hits"; it is shown beside each weight.
+    """
     root = FlameFrame("all")
     for frames, weight in sorted(stacks.items()):
         frame = root
@@ -32,14 +43,16 @@ def flame_graph(stacks: Mapping[tuple[str, ...], int], unit: str) -> str:
             frame.weight += weight
     drawn = list(_boxes(root))
     height = ROW * (max((depth for _, depth, _, _ in drawn), default=0) + 2)
-    head = (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
-            'font-family="monospace" font-size="12">\n')
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 '
+        f'{WIDTH} {height}" font-family="monospace" font-size="12">\n'
+    )
     return head + "".join(_box(frame, height - ROW * (depth + 1), x, width, root.weight, unit)
                           for frame, depth, x, width in drawn) + "</svg>\n"
 
 
 def _boxes(root: FlameFrame) -> Iterator[tuple[FlameFrame, int, float, float]]:
-    """(frame, depth, left edge, width) of what is drawn."""
+    """Yield (frame, depth, left edge, width) of each frame that is wide enough to be drawn."""
     todo: list[tuple[FlameFrame, int, float]] = [(root, 0, 0.0)]
     while todo:
         frame, depth, x = todo.pop()
@@ -53,14 +66,26 @@ def _boxes(root: FlameFrame) -> Iterator[tuple[FlameFrame, int, float, float]]:
 
 
 def _box(frame: FlameFrame, y: int, x: float, width: float, total: int, unit: str) -> str:
+    """Return the SVG of one frame.
+
+    Args:
+        frame: the function and its weight.
+        y: top edge.
+        x: left edge.
+        width: of the box.
+        total: weight of the whole graph, which the percentage is of.
+        unit: of weights.
+    """
     hue = zlib.crc32(frame.name.encode("utf-8", "backslashreplace")) % 55
     share = 100 * frame.weight / max(total, 1)
     title = escape(f"{frame.name}: {frame.weight} {unit}, {share:.1f}%".translate(_NO_CONTROLS))
     letters = int((width - 4) / LETTER)
     text = escape(frame.name[:letters].translate(_NO_CONTROLS)) if letters >= 3 else ""
-    return (f'<g><title>{title}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW - 1}" rx="2" '
-            f'fill="hsl({hue},80%,65%)"/>'
-            f'<text x="{x + 3:.1f}" y="{y + ROW - 5}">{text}</text></g>\n')
+    return (
+        f'<g><title>{title}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}" '
+        f'height="{ROW - 1}" rx="2" fill="hsl({hue},80%,65%)"/><text x="{x + 3:.1f}" '
+        f'y="{y + ROW - 5}">{text}</text></g>\n'
+    )
 
 
 _NO_CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32)], "?")

@@ -29,7 +29,9 @@ FORMATS = ("text", "jsonl", "folded", "speedscope", "svg", "html")
 
 
 class Owner(Protocol):
-    """The Kprobes."""
+    """The part of a Kprobes that a call tree needs: it registers probes, and reads code as it was
+    before these.
+    """
 
     machine: Machine
 
@@ -40,16 +42,17 @@ class Owner(Protocol):
 
 @define
 class Call:
-    """A call.
+    """One call of a function.
 
     Attributes:
-        name: the function's.
-        depth: 0 for a call of the function that the tree begins with.
-        args: as many as were asked for.
-        result: the return value; None: it has not returned (a longjmp, the end of the run).
-        calls: made by it, in order.
-        instructions: executed by it and those that it has called; None: nobody has counted,
-            or it has not returned.
+        name: of the function.
+        depth: 0 for a call of the function that the tree begins with, 1 for a call that this one
+            makes.
+        args: its first arguments, as many as were asked for; None for one that cannot be read.
+        result: the return value; None: the call has not returned (a longjmp, the end of the run).
+        calls: the calls that it has made, in order.
+        instructions: how many it and the calls that it made have executed; None: they were not
+            counted, or it has not returned.
     """
 
     name: str
@@ -62,7 +65,9 @@ class Call:
 
     @property
     def own(self) -> int:
-        """Instructions of its own, without those of the calls that it has made; 0 where they are not known."""
+        """Instructions of its own, without those of the calls that it has made; 0 where they are
+        not known.
+        """
         return max((self.instructions or 0) - sum(call.instructions or 0 for call in self.calls), 0)
 
     def __iter__(self) -> Iterator[Call]:
@@ -95,12 +100,20 @@ class CallTree:
 
     @property
     def missed(self) -> int:
-        return self.dropped + self._before + sum(int(probe.nmissed + probe.entry_nmissed) for probe in self.probes)
+        """Number of calls that were not recorded because another probe was running, or because too
+        many were open.
+        """
+        return (
+            self.dropped
+            + self._before
+            + sum(int(probe.nmissed + probe.entry_nmissed) for probe in self.probes)
+        )
 
     def disarm(self) -> list[Any]:
-        """The probes go, their counters stay."""
+        """Forget the probes, and return them; what they have counted stays."""
         self._before = self.missed - self.dropped
-        probes, self.probes = self.probes, []
+        probes = self.probes
+        self.probes = []
         return probes
 
     def __iter__(self) -> Iterator[Call]:
@@ -114,6 +127,7 @@ class CallTree:
         return "".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
+        """Yield the lines that str() joins: the calls, then what is not among them."""
         if self.counted:
             yield f"{'instructions':>{COLUMN}} |\n"
         yield from _lines(self.calls, self.counted)
@@ -127,7 +141,10 @@ class CallTree:
         return f"<pre>{escape(str(self))}</pre>"
 
     def folded(self) -> dict[tuple[str, ...], int]:
-        """Stacks of functions, outermost first -> calls; their own instructions, where these are counted."""
+        """Return the stacks of functions, outermost first, with the number of calls; where
+        instructions are counted, with the instructions that the innermost function itself has
+        executed.
+        """
         found: Counter[tuple[str, ...]] = Counter()
         todo: list[tuple[Call, tuple[str, ...]]] = [(call, ()) for call in self.calls]
         while todo:
@@ -138,8 +155,16 @@ class CallTree:
         return dict(found)
 
     def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
-        """Write a file, or to an open one: text, jsonl (a line for each call), folded, speedscope, svg, html.
-        BadArgument, OSError."""
+        """Write the tree to a file.
+
+        Args:
+            path: of the file, or an open file.
+            format: "text", "jsonl" (a line for each call), "folded", "speedscope", "svg" or "html".
+
+        Raises:
+            BadArgument: there is no such format.
+            OSError: the file cannot be written; then what was at `path` before is still there.
+        """
         if format not in FORMATS:
             raise BadArgument(f"no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
         if not isinstance(path, str | os.PathLike):
@@ -149,11 +174,18 @@ class CallTree:
             self._write(new.file, format)
 
     def _write(self, file: IO[str], format: str) -> None:
+        """Write the tree to an open file in a format that export() has checked."""
         if format == "text":
             file.writelines(self._lines())
         elif format == "jsonl":
             for c in self:
-                facts = {"name": c.name, "address": c.address, "depth": c.depth, "args": c.args, "result": c.result}
+                facts = {
+                    "name": c.name,
+                    "address": c.address,
+                    "depth": c.depth,
+                    "args": c.args,
+                    "result": c.result,
+                }
                 if self.counted:
                     facts["instructions"] = c.instructions
                 file.write(json.dumps(facts) + "\n")
@@ -164,11 +196,13 @@ class CallTree:
 
     @property
     def _unit(self) -> str:
+        """What the weights of stacks count: "instructions" or "calls"."""
         return "instructions" if self.counted else "calls"
 
     def _page(self) -> str:
-        """A flame graph and a call graph."""
-        stacks, roots = self.folded(), list(dict.fromkeys(call.name for call in self.calls))
+        """Return the text of a page with a flame graph and a call graph."""
+        stacks = self.folded()
+        roots = list(dict.fromkeys(call.name for call in self.calls))
         own, weight, _ = of_stacks(stacks)
         edges = Counter((call.name, inner.name) for call in self for inner in call.calls)
         flame = flame_data([(f"{self._unit.capitalize()} by stack", self._unit, stacks, None)])
@@ -177,8 +211,12 @@ class CallTree:
                       data=graph_data(self._unit, own, weight, edges))]
         lost = [f"{self.missed:,} calls could not be recorded."] * bool(self.missed)
         skipped = [f"{len(self.skipped):,} functions could not be probed."] * bool(self.skipped)
-        return page(f"Calls below {', '.join(roots) or 'nothing'}", views, facts=[f"{len(self):,} calls"],
-                    warnings=lost + skipped)
+        return page(
+            f"Calls below {', '.join(roots) or 'nothing'}",
+            views,
+            facts=[f"{len(self):,} calls"],
+            warnings=lost + skipped,
+        )
 
     def picture(self) -> Picture:
         """The page that export() writes as html, which notebooks show."""
@@ -186,6 +224,7 @@ class CallTree:
 
 
 def _lines(calls: Sequence[Call], counted: bool) -> Iterator[str]:
+    """Yield the lines of some calls and of all below them."""
     todo: list[Call | str] = [*reversed(calls)]
     while todo:
         call = todo.pop()
@@ -207,10 +246,32 @@ def _lines(calls: Sequence[Call], counted: bool) -> Iterator[str]:
 
 @checked()
 class Graph:
-    """Records a call tree while it is entered: `with k.graph("parse_settings") as tree`."""
+    """Records a call tree from entering to leaving the `with` statement: `with
+    k.graph("parse_settings") as tree`.
+    """
 
-    def __init__(self, k: Owner, function: str, functions: str = "*", args: int = 0, depth: int | None = None,
-                 instructions: bool = False) -> None:
+    def __init__(
+        self,
+        k: Owner,
+        function: str,
+        functions: str = "*",
+        args: int = 0,
+        depth: int | None = None,
+        instructions: bool = False,
+    ) -> None:
+        """
+        Args:
+            k: the Kprobes that registers the probes.
+            function: the function that the tree begins with.
+            functions: a glob of the functions of its image that are in the tree.
+            args: number of arguments that are read at each call.
+            depth: how deep the tree goes; 0: only the function itself; None: as deep as the calls.
+            instructions: count those of each call.
+
+        Raises:
+            UnknownSymbol: there is no such function.
+            Unsupported: the machine does not count instructions.
+        """
         if isinstance(args, bool) or not isinstance(args, int) or not 0 <= args <= 16:
             raise BadArgument(f"args={args!r} is no number of arguments", hint="give 0 to 16")
         self._k = k
@@ -229,7 +290,11 @@ class Graph:
         self._symbols = [self._root, *_functions(k.machine, self._root, functions)]
 
     def __enter__(self) -> CallTree:
-        """Arm what can be armed. Raises what register() does where the function itself cannot be."""
+        """Probe the functions. Those that cannot be probed are in the tree's `skipped`.
+
+        Raises:
+            KprobeError: the function that the tree begins with cannot be probed.
+        """
         try:
             if self._clock is not None:
                 self._clock.start()
@@ -250,9 +315,16 @@ class Graph:
             self._clock.stop()
 
     def _arm(self, symbol: Symbol) -> None:
-        start = self._k.machine.arch.pointers.code_address(symbol.address | symbol.mode, self._k.original)
-        probe = Kretprobe(addr=start.place(0) | start.mode, entry_handler=self._entry(symbol), handler=self._returned,
-                          maxactive=ACTIVE)
+        """Register the probe of a function, or note in the tree why it cannot be probed."""
+        start = self._k.machine.arch.pointers.code_address(
+            symbol.address | symbol.mode, self._k.original
+        )
+        probe = Kretprobe(
+            addr=start.place(0) | start.mode,
+            entry_handler=self._entry(symbol),
+            handler=self._returned,
+            maxactive=ACTIVE,
+        )
         try:
             self._k.register(probe)
         except KprobeError as error:
@@ -263,7 +335,13 @@ class Graph:
         self._tree.probes.append(probe)
 
     def _entry(self, symbol: Symbol) -> Callable[[Any, Regs], int]:
-        root, name, address, clock = symbol is self._root, symbol.name, symbol.address, self._clock
+        """Return the handler of a function's entry: it puts the call into the tree, and gives 1
+        where the return is not wanted.
+        """
+        root = symbol is self._root
+        name = symbol.name
+        address = symbol.address
+        clock = self._clock
 
         def entered(ri: Any, regs: Regs) -> int:
             calls = self._open.setdefault(ri.task, [])
@@ -275,7 +353,9 @@ class Graph:
             if self._tree.count >= MOST_CALLS:
                 self._tree.dropped += 1
                 return 1
-            call = Call(name, address, depth, tuple([_argument(regs, n) for n in range(self._args)]))
+            call = Call(
+                name, address, depth, tuple([_argument(regs, n) for n in range(self._args)])
+            )
             (calls[-1].calls if calls else self._tree.calls).append(call)
             calls.append(call)
             self._frames[id(call)] = ri.frame
@@ -287,16 +367,24 @@ class Graph:
         return entered
 
     def _left(self, ri: Any, frame: int) -> bool:
-        """True where a call with this frame cannot have made the call that begins: a longjmp has left it, or the run
-        has ended.
+        """Return True where an open call has been left without returning, by a longjmp or the end
+        of the run.
 
-        Who has the same frame has jumped here, and then the trampoline is where this one returns to.
+        A call that begins now with the same frame was jumped to (a tail call); it returns to the
+        trampoline.
+
+        Args:
+            ri: the instance of the call that begins.
+            frame: the stack pointer at the entry of the open call.
         """
         linkage = self._k.machine.arch.linkage
         alone = linkage is None or not linkage.returning.shares_frames
         return bool(ri.frame > frame or (ri.frame == frame and ri.link == ri.ret_addr and alone))
 
     def _returned(self, ri: Any, regs: Regs) -> None:
+        """Put a call's result into the tree, and close it with all calls above it that have not
+        returned.
+        """
         call, calls = ri.data, self._open[ri.task]
         call.result = regs.return_value
         if self._clock is not None:
@@ -314,14 +402,19 @@ def _functions(machine: Machine, root: Symbol, pattern: str) -> list[Symbol]:
     known = {root.address}
     found = []
     for symbol in sorted(machine.symbols, key=lambda s: (s.address, s.name)):
-        if (symbol.kind == "func" and symbol.module == root.module and fnmatch.fnmatchcase(symbol.name, pattern)
-            and symbol.address not in known):
+        if (
+            symbol.kind == "func"
+            and symbol.module == root.module
+            and fnmatch.fnmatchcase(symbol.name, pattern)
+            and symbol.address not in known
+        ):
             known.add(symbol.address)
             found.append(symbol)
     return found
 
 
 def _argument(regs: Regs, n: int) -> int | None:
+    """Return the n-th argument of the call that begins; None: its memory cannot be read."""
     try:
         return regs.arg(n)
     except GuestFault:

@@ -1,4 +1,6 @@
-"""A trace as a page: a flame graph, a timeline of calls, how long calls took, histograms of values, a call graph."""
+"""A trace as a page: a flame graph, a timeline of calls, how long calls took, histograms of values,
+a call graph.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,13 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 #: key of a picture -> its title
-PICTURES = {"flame": "Flame graph", "timeline": "Timeline", "heat": "Latency over time", "histogram": "Histograms",
-            "callgraph": "Call graph"}
+PICTURES = {
+    "flame": "Flame graph",
+    "timeline": "Timeline",
+    "heat": "Latency over time",
+    "histogram": "Histograms",
+    "callgraph": "Call graph",
+}
 MOST_SLICES = 200_000  #: that a timeline has: browsers stay quick, files small
 MOST_BARS = 64
 MOST_VALUES = 1 << 16  #: different values of which percentiles are exact
@@ -39,11 +46,14 @@ NO_RETURN = -1
 
 
 def write(trace: Trace, file: IO[str], format: str) -> None:
-    """The page of a trace."""
+    """Write the page of a trace, with all pictures that it has something for. `format` is not used.
+    """
     file.write(page_of(trace))
 
 
-def page_of(trace: Trace, pictures: Sequence[str] = (), before: Trace | None = None, title: str = "") -> str:
+def page_of(
+    trace: Trace, pictures: Sequence[str] = (), before: Trace | None = None, title: str = ""
+) -> str:
     """The text of a trace's page.
 
     Args:
@@ -60,36 +70,67 @@ def page_of(trace: Trace, pictures: Sequence[str] = (), before: Trace | None = N
             raise BadArgument(f"no picture {shown(key)}", hint=f"there are: {', '.join(PICTURES)}")
     calls = _Calls(trace, times=trace.clock != COUNTER)
     stacks = folded(trace)
-    made = {"flame": _flame(trace, calls, stacks, before), "timeline": calls.timeline(), "heat": calls.heat(),
-            "histogram": calls.histograms(), "callgraph": _call_graph(stacks, calls)}
+    made = {
+        "flame": _flame(trace, calls, stacks, before),
+        "timeline": calls.timeline(),
+        "heat": calls.heat(),
+        "histogram": calls.histograms(),
+        "callgraph": _call_graph(stacks, calls),
+    }
     wanted = list(pictures) or [key for key, (is_there, _) in made.items() if is_there]
-    views = [View(key=key, title=PICTURES[key], chart=key, data=made[key][1]) for key in wanted or ["flame"]]
-    return page(title or _title(trace), views, facts=_facts(trace), warnings=_warnings(trace, calls))
+    views = [
+        View(key=key, title=PICTURES[key], chart=key, data=made[key][1])
+        for key in wanted or ["flame"]
+    ]
+    return page(
+        title or _title(trace), views, facts=_facts(trace), warnings=_warnings(trace, calls)
+    )
 
 
 def _title(trace: Trace) -> str:
+    """Return the title of a page that was given none: the names of the functions in the trace."""
     names = list(dict.fromkeys(info.function for info in trace.events))
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _facts(trace: Trace) -> list[str]:
-    clocks = {COUNTER: "no clock: in order of records", INSTRUCTION_CLOCK: "clock: the guest's instructions"}
-    events, tasks = len(trace.events), len(trace.source.tasks)
-    return [f"{len(trace):,} record{'s' * (len(trace) != 1)}", f"{events:,} event{'s' * (events != 1)}",
-            f"{tasks:,} task{'s' * (tasks != 1)}", clocks.get(trace.clock, f"clock: {trace.clock} (ns)")]
+    """Return what stands below the title: how many records there are, of which events, by which
+    clock.
+    """
+    clocks = {
+        COUNTER: "no clock: in order of records",
+        INSTRUCTION_CLOCK: "clock: the guest's instructions",
+    }
+    events = len(trace.events)
+    tasks = len(trace.source.tasks)
+    return [
+        f"{len(trace):,} record{'s' * (len(trace) != 1)}",
+        f"{events:,} event{'s' * (events != 1)}",
+        f"{tasks:,} task{'s' * (tasks != 1)}",
+        clocks.get(trace.clock, f"clock: {trace.clock} (ns)"),
+    ]
 
 
 def _warnings(trace: Trace, calls: _Calls) -> list[str]:
+    """Return a sentence for each thing that the page does not show: records that were lost, missed
+    or left out.
+    """
     said = []
     if trace.lost:
-        said.append(f"{trace.lost:,} records were lost, the oldest ones: there was no room for them "
-                    "(records=, --records).")
+        said.append(
+            f"{trace.lost:,} records were lost, the oldest ones: there was no room for them "
+            "(records=, --records)."
+        )
     if trace.missed:
-        said.append(f"{trace.missed:,} hits were not recorded: another probe was running, or a return probe had no "
-                    "instance left.")
+        said.append(
+            f"{trace.missed:,} hits were not recorded: another probe was running, or a return "
+            "probe had no instance left."
+        )
     if calls.left_out:
-        said.append(f"The timeline has the first {MOST_SLICES:,} calls; {calls.left_out:,} more are in the other "
-                    "pictures.")
+        said.append(
+            f"The timeline has the first {MOST_SLICES:,} calls; {calls.left_out:,} more are in the "
+            "other pictures."
+        )
     return said
 
 
@@ -131,7 +172,7 @@ class _Slices:
 
 
 def _arguments(batch: Batch) -> list[tuple[int, int]]:
-    """(part, number in it) of each record of a batch."""
+    """Return for each record of a batch (index of its part, index in that part)."""
     found = [(0, 0)] * len(batch)
     for number, part in enumerate(batch.parts):
         for n, place in enumerate(part.places):
@@ -167,7 +208,9 @@ class _Calls:
         self._durations: defaultdict[int, MutableSequence[int]] = defaultdict(column)
         self._begins: defaultdict[int, MutableSequence[int]] = defaultdict(column)
         self._values = [_Distribution() for info in trace.events for _ in info.fields]
-        self._numbers = [not (field.text or field.type.count) for info in trace.events for field in info.fields]
+        self._numbers = [
+            not (field.text or field.type.count) for info in trace.events for field in info.fields
+        ]
         self._first = list(accumulate((len(info.fields) for info in trace.events), initial=0))
         spans = Spans(trace)
         self._spans = spans.spans
@@ -182,7 +225,7 @@ class _Calls:
                 self._leave(calls, self.end)
 
     def _take(self, marks: Marks) -> None:
-        """The records of a batch."""
+        """Add the records of a batch."""
         batch, infos = marks.batch, self._trace.events
         left: dict[int, int] = Counter(place for place, _ in marks.left)
         for part in batch.parts:
@@ -193,7 +236,9 @@ class _Calls:
         arguments = _arguments(batch) if wanted else []
         for place, event in enumerate(batch.events):
             calls = self._open[batch.tasks[place]]
-            time, phase, info = marks.times[place], marks.phase(place, event), infos[event]
+            time = marks.times[place]
+            phase = marks.phase(place, event)
+            info = infos[event]
             if left:
                 for _ in range(left.get(place, 0)):
                     self._leave(calls, time)
@@ -219,11 +264,11 @@ class _Calls:
 
     @property
     def _has_room(self) -> bool:
-        """True where the timeline takes more slices."""
+        """Return True while the timeline takes more slices."""
         return len(self._slices.task) < MOST_SLICES
 
     def _slice(self, task: int, depth: int, name: str, time: int, phase: str, text: str) -> int:
-        """The number of a new slice, for which there is room."""
+        """Add a slice to the timeline, which has room for it, and return its number."""
         slices = self._slices
         slices.task.append(task)
         slices.depth.append(depth)
@@ -235,18 +280,36 @@ class _Calls:
         return len(slices.task) - 1
 
     def _text(self, marks: Marks, number: int, n: int) -> str:
-        """The arguments of a record, a line each."""
+        """Return the arguments of a record, one on each line.
+
+        Args:
+            marks: the batch.
+            number: index of the part that the record is in.
+            n: index of the record in that part.
+        """
         part = marks.batch.parts[number]
         info = self._trace.events[part.event]
         lines = [f"{field.name}={field.type.show(values[n])}"
                  for field, values in zip(info.fields, part.values, strict=True)]
         if info.kind != "p":
-            lines.append(f"{'by' if info.kind == 'w' else 'returns to'}={self._trace.name(part.callers[n])}")
-        return "\n".join([line if line.isprintable() else line.translate(CONTROLS) for line in lines])
+            lines.append(
+                f"{'by' if info.kind == 'w' else 'returns to'}={self._trace.name(part.callers[n])}"
+            )
+        return "\n".join(
+            [line if line.isprintable() else line.translate(CONTROLS) for line in lines]
+        )
 
     def _return(self, calls: list[_Open], time: int, text: str) -> None:
-        """The youngest call returns. text: the arguments of the return."""
-        number, function, begun = calls[-1].slice, calls[-1].function, calls[-1].time
+        """Close the youngest open call of a task as returned at `time`.
+
+        Args:
+            calls: the open calls of the task.
+            time: of the return.
+            text: the arguments of the return event.
+        """
+        number = calls[-1].slice
+        function = calls[-1].function
+        begun = calls[-1].time
         self._leave(calls, time)
         self._durations[function].append(time - begun)
         self._begins[function].append(begun - self.begin)
@@ -257,14 +320,19 @@ class _Calls:
             slices.args[number] = self._texts.number("\n".join(filter(None, (entry, text))))
 
     def _leave(self, calls: list[_Open], time: int) -> None:
-        """The youngest call is over, whether it returns or not."""
+        """Close the youngest open call of a task, and add its time to its function and its path."""
         call = calls.pop()
         self._own[call.path] += max(time - call.time - call.inner, 0)
         if calls:
             calls[-1].inner += time - call.time
 
     def _path(self, shorter: int, function: int) -> int:
-        """The number of a path and a function that is called there. shorter: the path's; -1: nothing is open."""
+        """Return the number of the path that a call of `function` makes.
+
+        Args:
+            shorter: number of the path that it is called from; -1: nothing is open.
+            function: number of the function's name.
+        """
         number = self._paths.get((shorter, function))
         if number is None:
             number = self._paths[shorter, function] = len(self._own)
@@ -277,55 +345,100 @@ class _Calls:
         return bool(self._own)
 
     def named_paths(self) -> Stacks:
-        """Names of the functions that were open, the outermost first -> time of the last one's own."""
+        """Return the paths of open functions by name, outermost first, with the time that the last
+        function itself has taken.
+        """
         names: list[tuple[str, ...]] = []
         for shorter, function in self._paths:
             names.append((*(names[shorter] if shorter >= 0 else ()), self.functions.text(function)))
-        return {path: own // (1 if self._timed else 1000) for path, own in zip(names, self._own, strict=True)}
+        return {
+            path: own // (1 if self._timed else 1000)
+            for path, own in zip(names, self._own, strict=True)
+        }
 
     @property
     def unit(self) -> str:
-        """Of times."""
+        """The unit of times: ns, instructions, or records where there is no clock."""
         return {COUNTER: "records", INSTRUCTION_CLOCK: "instructions"}.get(self._trace.clock, "ns")
 
     def _scaled(self, times: Sequence[int]) -> list[int]:
-        """Without a clock a record is 1,000 on the line of time."""
-        return [time if time < 0 else time // 1000 for time in times] if not self._timed else list(times)
+        """Return times as shown: without a clock each record is 1,000 on the line of time, which is
+        divided out.
+        """
+        return (
+            [time if time < 0 else time // 1000 for time in times]
+            if not self._timed
+            else list(times)
+        )
 
     def timeline(self) -> tuple[bool, Any]:
         """(whether there is one, data of scripts/timeline.js)."""
         slices = self._slices
-        order = sorted(range(len(slices.task)), key=lambda n: (slices.task[n], slices.depth[n], slices.start[n]))
+        order = sorted(
+            range(len(slices.task)),
+            key=lambda n: (slices.task[n], slices.depth[n], slices.start[n]),
+        )
         columns = {name: [getattr(slices, name)[n] for n in order]
                    for name in ("task", "depth", "name", "start", "length", "args", "kind")}
         columns |= {name: self._scaled(columns[name]) for name in ("start", "length")}
         begin, end = self._scaled((self.begin, self.end))
-        data = {"unit": self.unit, "begin": begin, "end": end, "names": self.functions.texts(),
-                "texts": self._texts.texts(), "tasks": list(map(task_name, self._trace.source.tasks)), **columns}
+        data = {
+            "unit": self.unit,
+            "begin": begin,
+            "end": end,
+            "names": self.functions.texts(),
+            "texts": self._texts.texts(),
+            "tasks": list(map(task_name, self._trace.source.tasks)),
+            **columns,
+        }
         return bool(slices.task), data
 
     def heat(self) -> tuple[bool, Any]:
         """(whether there is one, data of scripts/heat.js)."""
-        span, functions, names = max(self.end - self.begin, 1), [], self.functions.texts()
+        span = max(self.end - self.begin, 1)
+        functions = []
+        names = self.functions.texts()
         for function, durations in self._durations.items():
-            cells = Counter((min(begun * COLUMNS // span, COLUMNS - 1), _power(length))
-                            for begun, length in zip(self._begins[function], durations, strict=True))
-            functions.append({"name": names[function],
-                              "cells": [number for (x, y), count in cells.items() for number in (x, y, count)]})
+            cells = Counter(
+                (min(begun * COLUMNS // span, COLUMNS - 1), _power(length))
+                for begun, length in zip(self._begins[function], durations, strict=True)
+            )
+            functions.append(
+                {
+                    "name": names[function],
+                    "cells": [
+                        number for (x, y), count in cells.items() for number in (x, y, count)
+                    ],
+                }
+            )
         functions.sort(key=lambda row: -len(row["cells"]))
-        data = {"unit": self.unit, "begin": self.begin, "end": self.end, "per": PER, "columns": COLUMNS,
-                "functions": functions}
+        data = {
+            "unit": self.unit,
+            "begin": self.begin,
+            "end": self.end,
+            "per": PER,
+            "columns": COLUMNS,
+            "functions": functions,
+        }
         return self._timed and bool(functions), data
 
     def histograms(self) -> tuple[bool, Any]:
         """(whether there is one, data of scripts/histogram.js)."""
-        series, names = [], self.functions.texts()
+        series = []
+        names = self.functions.texts()
         if self._timed:
             for function, durations in self._durations.items():
                 found = _Distribution()
                 found.add(durations)
-                series.append(found.series(f"{names[function]}: time of a call" if self.unit == "ns" else
-                                           f"{names[function]}: {self.unit} of a call", self.unit, False))
+                series.append(
+                    found.series(
+                        f"{names[function]}: time of a call"
+                        if self.unit == "ns"
+                        else f"{names[function]}: {self.unit} of a call",
+                        self.unit,
+                        False,
+                    )
+                )
         for event, info in enumerate(self._trace.events):
             for n, argument in enumerate(info.fields):
                 found = self._values[self._first[event] + n]
@@ -336,7 +449,9 @@ class _Calls:
 
 
 def _power(value: int) -> int:
-    """The row of a heat map: of the values from 2 ** ((row - 1) / PER) on; 0: of 0."""
+    """Return the row of a heat map that a value is in: 0 for 0; row n begins at 2 ** ((n - 1) /
+    PER).
+    """
     return 0 if value <= 0 else int(math.log2(value) * PER + 1e-9) + 1
 
 
@@ -357,7 +472,7 @@ class _Distribution:
     _rounded: bool = False
 
     def add(self, values: Iterable[Any]) -> None:
-        """Count values; only integers and None are."""
+        """Count numbers; None counts as missing."""
         if self._rounded:
             values = [_rounded(value) for value in values]
         counts = self.counts
@@ -370,10 +485,11 @@ class _Distribution:
                 self.counts[_rounded(value)] += count
 
     def series(self, label: str, unit: str, is_hex: bool) -> dict[str, Any]:
-        """Of scripts/histogram.js."""
+        """Return the data of one histogram, for scripts/histogram.js."""
         values = sorted(self.counts)
         edges = _edges(values, unit)
-        bars, at = [0] * (len(edges) - 1), 0
+        bars = [0] * (len(edges) - 1)
+        at = 0
         for value in values:
             while value >= edges[at + 1]:
                 at += 1
@@ -387,23 +503,38 @@ class _Distribution:
         if not is_hex:
             mean = sum(value * many for value, many in self.counts.items()) / total
             stats.append(("mean", round(mean, 3)))
-        return {"label": label, "unit": unit, "hex": is_hex, "from": edges[:-1], "to": edges[1:], "counts": bars,
-                "stats": stats, "missing": self.missing}
+        return {
+            "label": label,
+            "unit": unit,
+            "hex": is_hex,
+            "from": edges[:-1],
+            "to": edges[1:],
+            "counts": bars,
+            "stats": stats,
+            "missing": self.missing,
+        }
 
 
 def _rounded(value: Any) -> Any:
-    """A value with its 10 highest bits."""
+    """Return an integer with all but its 10 highest bits cleared."""
     shift = max(value.bit_length() - 10, 0) if isinstance(value, int) else 0
     return value >> shift << shift if shift else value
 
 
 def _edges(values: Sequence[int], unit: str) -> list[int]:
-    """Return where bars begin, and behind the last one where it ends. values: in order."""
+    """Return the values where the bars of a histogram begin, and last the one where the last bar
+    ends.
+
+    Args:
+        values: in ascending order.
+        unit: of the values.
+    """
     least, most = values[0], values[-1]
     if most - least < MOST_BARS:
         return list(range(least, most + 2))
     middle = values[len(values) // 2]
-    if least >= 0 and (most + 1) / (middle + 1) > 16:  # a few are much larger: as many bars for each power of two
+    # a few are much larger: as many bars for each power of two
+    if least >= 0 and (most + 1) / (middle + 1) > 16:
         per = max(1, min(4, int(MOST_BARS / max(math.log2(most + 1) - math.log2(least + 1), 1))))
         first, last = (int(math.log2(value + 1) * per) for value in (least, most))
         edges = sorted({math.ceil(2 ** (n / per)) - 1 for n in range(first, last + 2)})
@@ -418,19 +549,26 @@ def _edges(values: Sequence[int], unit: str) -> list[int]:
 
 
 def _flame(trace: Trace, calls: _Calls, stacks: Stacks, before: Trace | None) -> tuple[bool, Any]:
+    """Return (whether there is a flame graph, data of scripts/flame.js)."""
     stacked = any(any(part.stacks) for batch in _some(trace) for part in batch.parts)
     trees: list[tuple[str, str, Stacks, Stacks | None]] = []
     label = "Hits by stack" if stacked else "Hits by function"
     trees.append((label, "hits", stacks, None if before is None else folded(before)))
     if calls.has_paths:
         earlier = None if before is None else _Calls(before, before.clock != COUNTER).named_paths()
-        kind = {"ns": "Time in calls", "instructions": "Instructions in calls", "records": "Records in calls"}
-        trees.insert(0 if not stacked else 1, (kind[calls.unit], calls.unit, calls.named_paths(), earlier))
+        kind = {
+            "ns": "Time in calls",
+            "instructions": "Instructions in calls",
+            "records": "Records in calls",
+        }
+        trees.insert(
+            0 if not stacked else 1, (kind[calls.unit], calls.unit, calls.named_paths(), earlier)
+        )
     return bool(len(trace)), flame_data(trees)
 
 
 def _some(trace: Trace) -> Iterator[Any]:
-    """The first batch, by which one sees what records have."""
+    """Yield the first batch only (none of an empty trace), enough to see what records have."""
     for batch in trace.batches():
         yield batch
         return
@@ -440,6 +578,7 @@ def _some(trace: Trace) -> Iterator[Any]:
 
 
 def _call_graph(stacks: Stacks, calls: _Calls) -> tuple[bool, Any]:
+    """Return (whether there is a call graph, data of scripts/callgraph.js)."""
     found: Counter[tuple[str, ...]] = Counter()
     for frames, hits in stacks.items():
         found[frames[:-1]] += hits

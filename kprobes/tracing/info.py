@@ -1,4 +1,6 @@
-"""The part of an event that a trace keeps: enough to show its hits where there is no machine any more."""
+"""The part of an event that a trace keeps: enough to show its hits where there is no machine any
+more.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +18,25 @@ NUMBERS = ("u", "s", "x")  # styles of types whose values are numbers; those of 
 
 @frozen(kw_only=True)
 class Field:
-    """An argument of an event. text: its values are text, or tuples of it."""
+    """An argument of an event, as a trace keeps it: its name and type."""
 
     name: str
     type: Type
 
     @property
     def text(self) -> bool:
+        """True where the values are texts, or have texts within."""
         return self.type.style not in NUMBERS
 
 
 @frozen(kw_only=True)
 class EventInfo:
-    """An event without its machine.
+    """What a trace keeps of an event, without its machine.
 
     Attributes:
-        kind: "p", "r" or "w". where: the place as ftrace shows it: `sym+0xOFF/0xSIZE`, of return events the function's
-        name, of watch events the memory.
+        kind: "p" (a probe), "r" (a return) or "w" (a watched place).
+        where: the place as ftrace shows it: `sym+0xOFF/0xSIZE`; of return events the function's
+            name, of watch events the memory.
         text: the definition.
     """
 
@@ -50,17 +54,34 @@ class EventInfo:
     def of(cls, event: Event) -> EventInfo:
         """Return what there is to keep of an event."""
         fields = tuple(Field(name=arg.name, type=arg.type) for arg in event.args)
-        return cls(name=event.name, group=event.group, kind=event.kind, symbol=event.symbol, offset=event.offset,
-                   address=event.address, where=event._where or event.watched, text=str(event), fields=fields)
+        return cls(
+            name=event.name,
+            group=event.group,
+            kind=event.kind,
+            symbol=event.symbol,
+            offset=event.offset,
+            address=event.address,
+            where=event._where or event.watched,
+            text=str(event),
+            fields=fields,
+        )
 
     def as_json(self) -> dict[str, Any]:
-        """For a file."""
+        """Return the facts as from_json() takes them, of types that JSON has."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> EventInfo:
-        """Of a file, whose texts may have been written by others. KeyError, TypeError: that is none."""
-        facts = {name: text.translate(CONTROLS) if isinstance(text, str) else text for name, text in facts.items()}
+        """Make an event of facts from a file. Characters that control a terminal are taken out of
+        the texts, which others may have written.
+
+        Raises:
+            KeyError, TypeError: the facts are not those of an event.
+        """
+        facts = {
+            name: text.translate(CONTROLS) if isinstance(text, str) else text
+            for name, text in facts.items()
+        }
         fields = tuple(Field(name=field["name"].translate(CONTROLS), type=Type(**field["type"]))
                        for field in facts["fields"])
         return cls(**{**facts, "fields": fields})
@@ -71,10 +92,15 @@ class EventInfo:
         return self.where if self.kind == "w" else self.where.partition("+")[0]
 
     def place(self, caller: str) -> str:
-        """Return what ftrace shows in brackets. caller: where a function returns to, who accessed memory."""
+        """Return what ftrace shows in brackets: where the hit was.
+
+        Args:
+            caller: name of the address that the function returns to, or that has accessed the
+                memory.
+        """
         return {"p": self.where, "w": caller}.get(self.kind, f"{caller} <- {self.where}")
 
     def arguments(self, values: Sequence[Value]) -> str:
-        """` a=0x1 b=2`, as ftrace shows them."""
+        """Return the values as ftrace shows them: ` a=0x1 b=2`, "" where there are none."""
         return "".join([f" {field.name}={field.type.show(value)}"
                         for field, value in zip(self.fields, values, strict=True)])

@@ -1,8 +1,8 @@
 """Structures and arrays as columns of Arrow, and back: each value is the same afterwards.
 
-A column of Arrow's has one type. What has none in common (variants of a Rust enumeration, structures
-without members, integers of more than 64 bits) is a column of JSON texts, whose field says so in its
-metadata.
+A column of Arrow's has one type. What has none in common (variants of a Rust enumeration,
+structures without members, integers of more than 64 bits) is a column of JSON texts, whose field
+says so in its metadata.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DEEPEST: Final = 64  #: levels of a JSON text that are read
 
 
 def column(name: str, values: Sequence[Any]) -> tuple[pyarrow.Field, pyarrow.Array]:
-    """A column of values that may have others within.
+    """Return a column of values that may have others within, and the field that describes it.
 
     Args:
         name: of the column.
@@ -39,7 +39,8 @@ def column(name: str, values: Sequence[Any]) -> tuple[pyarrow.Field, pyarrow.Arr
 
 
 def _array(values: Sequence[Any]) -> pyarrow.Array | None:
-    """The values by a type of Arrow's; None: they have none in common."""
+    """Return the values as an array of the one type of Arrow's that fits all; None: there is none.
+    """
     import pyarrow
 
     present = [value for value in values if value is not None]
@@ -61,6 +62,9 @@ def _array(values: Sequence[Any]) -> pyarrow.Array | None:
 
 
 def _integers(values: Sequence[int | None], lowest: int, highest: int) -> pyarrow.Array | None:
+    """Return the values as an array of the integers of Arrow's that hold `lowest` to `highest`;
+    None: these have too many bits.
+    """
     import pyarrow
 
     if lowest >= -(1 << 63) and highest < 1 << 63:
@@ -82,8 +86,8 @@ def _structures(values: Sequence[Any],
         present: those that are not missing, one at least.
 
     Returns:
-        The column; None where they have no members, not all the same in the same order, or names that are
-        no Unicode.
+        The column; None where they have no members, not all the same in the same order, or names
+        that are no Unicode.
     """
     import pyarrow
 
@@ -98,6 +102,8 @@ def _structures(values: Sequence[Any],
 
 
 def _lists(values: Sequence[Any]) -> pyarrow.Array:
+    """Return tuples (None for what is missing) as an array of lists; their elements are a column().
+    """
     import pyarrow
 
     field, items = column("item", [each for value in values for each in value or ()])
@@ -127,14 +133,15 @@ def is_nested(field: pyarrow.Field) -> bool:
 
 
 def _is_json(field: pyarrow.Field) -> bool:
+    """Return True where a column has JSON texts for values."""
     return (field.metadata or {}).get(b"kprobes") == b"json"
 
 
 def _kept(value: Any, field: pyarrow.Field) -> Any:
     """Return a value of a column as records have it.
 
-    Lists become tuples, structures Members; the text of a column of JSON is parsed, and stays as it is
-    where it is damaged.
+    Lists become tuples, structures Members; the text of a column of JSON is parsed, and stays as it
+    is where it is damaged.
 
     Args:
         value: as Arrow's to_pylist() gives it.
@@ -153,7 +160,12 @@ def _kept(value: Any, field: pyarrow.Field) -> Any:
 
 
 def _of_json(value: Any, depth: int) -> Any:
-    """Raises ValueError: it is nested too deeply to be a value of ours."""
+    """Return a value that was parsed from JSON as records have it: lists as tuples, objects as
+    Members.
+
+    Raises:
+        ValueError: it is nested more deeply than a value of a record can be.
+    """
     if depth > _DEEPEST:
         raise ValueError
     if isinstance(value, list):

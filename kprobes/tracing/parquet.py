@@ -11,5 +11,9 @@ if TYPE_CHECKING:
 
 
 def write(trace: Trace, file: IO[bytes], format: str) -> None:
-    """Raises Unsupported: pyarrow is not installed (extra `arrow`)."""
+    """Write a trace to an open file as Parquet. `format` is not used.
+
+    Raises:
+        Unsupported: pyarrow is not installed (extra `arrow`).
+    """
     save_parquet(*trace.record_batches(), file)

@@ -1,8 +1,9 @@
 """A trace as Perfetto's protobuf: what ui.perfetto.dev and its trace processor open.
 
-Messages are written some thousands at a time, in arrays of bytes: those of one event and phase have one size, since
-numbers take as many bytes as the largest of their type does (protobuf's varints may be longer than need be), and texts
-are numbers of interned ones. Each batch interns anew, so that a file may be as long as it likes.
+Messages are written some thousands at a time, in arrays of bytes: those of one event and phase have
+one size, since numbers take as many bytes as the largest of their type does (protobuf's varints may
+be longer than need be), and texts are numbers of interned ones. Each batch interns anew, so that a
+file may be as long as it likes.
 """
 
 from __future__ import annotations
@@ -31,13 +32,41 @@ FAULT = "(fault)"
 
 # numbers of fields, as in the files of Perfetto's protos/perfetto/trace
 PACKET = 1
-TIMESTAMP, SEQUENCE_ID, TRACK_EVENT, INTERNED, FLAGS, DESCRIPTOR = 8, 10, 11, 12, 13, 60
-UUID, PROCESS, THREAD, PARENT = 1, 3, 4, 5
-PROCESS_PID, PROCESS_NAME, THREAD_PID, THREAD_TID, THREAD_NAME = 1, 6, 1, 2, 5
-CATEGORY_ID, ANNOTATION, TYPE, NAME_ID, TRACK = 3, 4, 9, 10, 11
-ANNOTATION_NAME, BOOL, UNSIGNED, SIGNED, DOUBLE, ANNOTATION_TEXT, POINTER, MEMBER, DICTIONARY, ARRAY, TEXT_ID = (
-    1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 17)
-CATEGORIES, NAMES, ANNOTATION_NAMES, TEXTS = 1, 2, 3, 29
+TIMESTAMP = 8
+SEQUENCE_ID = 10
+TRACK_EVENT = 11
+INTERNED = 12
+FLAGS = 13
+DESCRIPTOR = 60
+UUID = 1
+PROCESS = 3
+THREAD = 4
+PARENT = 5
+PROCESS_PID = 1
+PROCESS_NAME = 6
+THREAD_PID = 1
+THREAD_TID = 2
+THREAD_NAME = 5
+CATEGORY_ID = 3
+ANNOTATION = 4
+TYPE = 9
+NAME_ID = 10
+TRACK = 11
+ANNOTATION_NAME = 1
+BOOL = 2
+UNSIGNED = 3
+SIGNED = 4
+DOUBLE = 5
+ANNOTATION_TEXT = 6
+POINTER = 7
+MEMBER = 10
+DICTIONARY = 11
+ARRAY = 12
+TEXT_ID = 17
+CATEGORIES = 1
+NAMES = 2
+ANNOTATION_NAMES = 3
+TEXTS = 29
 IID, TEXT = 1, 2
 
 #: bytes of messages of one size: of all alike, or an array with a row for each
@@ -45,15 +74,28 @@ Piece = Any
 
 
 def write(trace: Trace, file: IO[bytes], format: str) -> None:
-    """A thread for each task. Raises Unsupported: numpy is not installed (extra `perfetto`)."""
-    writer, spans = _PacketWriter(trace), Spans(trace)
+    """Write a trace to an open file as Perfetto's protobuf, with a track for each task. `format` is
+    not used.
+
+    Raises:
+        Unsupported: numpy is not installed (extra `perfetto`).
+    """
+    writer = _PacketWriter(trace)
+    spans = Spans(trace)
     file.write(_message(PACKET, _message(DESCRIPTOR, _number(UUID, PID) + _message(
         PROCESS, _number(PROCESS_PID, PID) + _message(PROCESS_NAME, b"guest")))))
     for n, task in enumerate(spans.tasks, 1):
         thread = (_number(THREAD_PID, PID) + _number(THREAD_TID, n)
                   + _message(THREAD_NAME, task_name(task).encode(errors="backslashreplace")))
-        file.write(_message(PACKET, _message(DESCRIPTOR, _number(UUID, PID + n) + _number(PARENT, PID)
-                                             + _message(THREAD, thread))))
+        file.write(
+            _message(
+                PACKET,
+                _message(
+                    DESCRIPTOR,
+                    _number(UUID, PID + n) + _number(PARENT, PID) + _message(THREAD, thread),
+                ),
+            )
+        )
     for marks in spans:
         file.write(writer.packets(marks))
     for task in chain.from_iterable([task] * len(calls) for task, calls in enumerate(spans.open)):
@@ -64,6 +106,7 @@ def write(trace: Trace, file: IO[bytes], format: str) -> None:
 
 
 def _varint(value: int) -> bytes:
+    """Return a number as protobuf's varint: 7 bits a byte, the lowest first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -73,16 +116,17 @@ def _varint(value: int) -> bytes:
 
 
 def _number(field: int, value: int) -> bytes:
+    """Return a field of a message whose value is a number."""
     return _varint(field << 3) + _varint(value)
 
 
 def _message(field: int, data: bytes) -> bytes:
-    """A message within another one; a text."""
+    """Return a field of a message whose value is bytes: a message within it, or a text."""
     return _varint(field << 3 | 2) + _varint(len(data)) + data
 
 
 def _annotation(value: Any) -> bytes:
-    """The fields of an annotation that tell a value, whatever that is."""
+    """Return the fields of an annotation that tell a value of any type."""
     if isinstance(value, dict):
         members = [_message(MEMBER, name.encode(errors="backslashreplace")) + _annotation(each)
                    for name, each in value.items()]
@@ -95,27 +139,38 @@ def _annotation(value: Any) -> bytes:
         return _number(BOOL, value)
     if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
         return _number(SIGNED if value < 1 << 63 else UNSIGNED, value & (1 << 64) - 1)
-    return _message(ANNOTATION_TEXT, (FAULT if value is None else str(value)).encode(errors="backslashreplace"))
+    return _message(
+        ANNOTATION_TEXT, (FAULT if value is None else str(value)).encode(errors="backslashreplace")
+    )
 
 
 class _Interned(dict[Any, int]):
-    """Texts that are numbers in what follows, from 1 on: text, address or None -> number."""
+    """Numbers, from 1 on, of the texts that a batch interns: text, address or None -> number."""
 
     def __missing__(self, key: Any) -> int:
         number = self[key] = len(self) + 1
         return number
 
     def data(self, field: int, text: Callable[[Any], str]) -> bytes:
-        """Return the packets that tell readers of the interned texts. text: of what is interned."""
-        texts = [(number, text(key).encode(errors="backslashreplace")) for key, number in self.items()]
-        return b"".join([_message(field, _number(IID, number) + _message(TEXT, raw)) for number, raw in texts])
+        """Return the fields that tell readers of what was interned.
+
+        Args:
+            field: number of the field that such an entry is.
+            text: gives the text of a key.
+        """
+        texts = [
+            (number, text(key).encode(errors="backslashreplace")) for key, number in self.items()
+        ]
+        return b"".join(
+            [_message(field, _number(IID, number) + _message(TEXT, raw)) for number, raw in texts]
+        )
 
 
 # --- bytes of many messages
 
 
 class _PacketWriter:
-    """Packets of batches."""
+    """Makes the packets of a trace, a batch at a time."""
 
     def __init__(self, trace: Trace) -> None:
         self._np = need("numpy", "perfetto")
@@ -123,44 +178,68 @@ class _PacketWriter:
         self._begin_batch()
 
     def _begin_batch(self) -> None:
+        """Forget what was interned: each batch interns anew."""
         self._names = _Interned()
         self._arguments = _Interned()
         self._texts = _Interned()
 
     def packets(self, marks: Marks) -> bytes:
-        """The packets of a batch."""
+        """Return the packets of a batch as bytes."""
         np = self._np
         self._begin_batch()
         count = len(marks.batch)
-        times, tasks = np.array(marks.times, np.uint64), np.array(marks.batch.tasks, np.uint64)
+        times = np.array(marks.times, np.uint64)
+        tasks = np.array(marks.batch.tasks, np.uint64)
         before: Any = np.array([place for place, _ in marks.left], np.int64)
         #: of each record, its place among the packets
         placed = np.arange(count) + np.searchsorted(before, np.arange(count), side="right")
         groups = [(placed[at], rows) for phase, part, which in marks.parts()
                   for at, rows in self._part(times, tasks, phase, part, which)]
         if len(before):
-            ends = [self._packet(END, times[[place]], np.array([task], np.uint64), []) for place, task in marks.left]
+            ends = [
+                self._packet(END, times[[place]], np.array([task], np.uint64), [])
+                for place, task in marks.left
+            ]
             groups.append((before + np.arange(len(before)), np.concatenate(ends)))
         return self._interned() + self._merged(count + len(before), groups)
 
     def end(self, time: int, task: int) -> bytes:
-        """A packet that ends the youngest span of a task."""
+        """Return a packet that ends the youngest span of a task."""
         np = self._np
-        return bytes(self._packet(END, np.array([time], np.uint64), np.array([task], np.uint64), []).tobytes())
+        return bytes(
+            self._packet(
+                END, np.array([time], np.uint64), np.array([task], np.uint64), []
+            ).tobytes()
+        )
 
     def _interned(self) -> bytes:
-        data = (_message(CATEGORIES, _number(IID, 1) + _message(TEXT, b"kprobes")) + self._names.data(NAMES, str)
-                + self._arguments.data(ANNOTATION_NAMES, str) + self._texts.data(TEXTS, self._shown))
-        return _message(PACKET, _number(SEQUENCE_ID, SEQUENCE) + _number(FLAGS, CLEARED) + _message(INTERNED, data))
+        """Return the packet that tells readers of all that the batch has interned."""
+        data = (
+            _message(CATEGORIES, _number(IID, 1) + _message(TEXT, b"kprobes"))
+            + self._names.data(NAMES, str)
+            + self._arguments.data(ANNOTATION_NAMES, str)
+            + self._texts.data(TEXTS, self._shown)
+        )
+        return _message(
+            PACKET,
+            _number(SEQUENCE_ID, SEQUENCE) + _number(FLAGS, CLEARED) + _message(INTERNED, data),
+        )
 
     def _shown(self, value: Any) -> str:
-        """A text, what stands for None, or the name of an address."""
+        """Return the text of a value that is a text, None, or an address, which is shown by name.
+        """
         if isinstance(value, int):
             return self._trace.name(value)
         return FAULT if value is None else str(clean(value))
 
     def _merged(self, count: int, groups: Sequence[tuple[Any, Any]]) -> bytes:
-        """`count` packets in one: of each group (places among them, rows of bytes)."""
+        """Return the packets of all groups in the order of their records.
+
+        Args:
+            count: number of records.
+            groups: (places of the records, rows of bytes, one for each) of packets that have one
+                size.
+        """
         np = self._np
         sizes: Any = np.zeros(count, np.int64)
         for places, rows in groups:
@@ -174,11 +253,19 @@ class _PacketWriter:
     def _part(
         self, times: Any, tasks: Any, phase: str, part: EventColumns, which: Sequence[int]
     ) -> Iterable[tuple[Any, Any]]:
-        """(places of records, rows of bytes) of a part's records, those alike in each."""
+        """Yield (places of records, rows of bytes) for those records of a part whose packets have
+        one size.
+        """
         np, info = self._np, self._trace.events[part.event]
-        part = evolve(part, values=[
-            [_annotation(clean(value)) for value in values] if field.type.style == "value" else values
-            for field, values in zip(info.fields, part.values, strict=True)])
+        part = evolve(
+            part,
+            values=[
+                [_annotation(clean(value)) for value in values]
+                if field.type.style == "value"
+                else values
+                for field, values in zip(info.fields, part.values, strict=True)
+            ],
+        )
         for same in _alike(info, part, which):
             places: Any = np.array(_at(part.places, same), np.int64)
             pieces = self._annotations(info, part, same)
@@ -191,16 +278,36 @@ class _PacketWriter:
             yield places, self._packet(phase, times[places], tasks[places], [*name, *annotations])
 
     def _packet(self, phase: str, times: Any, tasks: Any, more: Sequence[Piece]) -> Any:
-        """Rows of packets: of a track's events, with more fields."""
+        """Return rows of bytes: for each record a packet with an event of a track.
+
+        Args:
+            phase: BEGIN, END or INSTANT.
+            times: of the records.
+            tasks: numbers of their tasks.
+            more: further fields of the event.
+        """
         np = self._np
         event = [_number(CATEGORY_ID, 1), _number(TYPE, TYPES[phase]), _varint(TRACK << 3),
                  self._varints(tasks + np.uint64(PID + 1), 5), *more]
         head = _number(SEQUENCE_ID, SEQUENCE) + _number(FLAGS, NEEDED)
-        packet = [_varint(TIMESTAMP << 3), self._varints(times, 10), head, *self._wrapped(TRACK_EVENT, event)]
+        packet = [
+            _varint(TIMESTAMP << 3),
+            self._varints(times, 10),
+            head,
+            *self._wrapped(TRACK_EVENT, event),
+        ]
         return self._joined(self._wrapped(PACKET, packet), len(times))
 
-    def _annotations(self, info: EventInfo, part: EventColumns, which: Sequence[int]) -> list[list[Piece]]:
-        """Of each argument, the pieces of its annotation. which: records that are alike."""
+    def _annotations(
+        self, info: EventInfo, part: EventColumns, which: Sequence[int]
+    ) -> list[list[Piece]]:
+        """Return for each argument the pieces that its annotation consists of.
+
+        Args:
+            info: the event.
+            part: its records in the batch.
+            which: indices in `part` of records whose packets have one size.
+        """
         out = []
         for field, values in zip(info.fields, part.values, strict=True):
             out.append([self._name(field.name), *self._value(field, _at(values, which))])
@@ -221,16 +328,23 @@ class _PacketWriter:
         if first is None:
             return self._text([None])
         if isinstance(first, bytes):
-            return [self._np.frombuffer(b"".join(rows), self._np.uint8).reshape(len(values), len(first))]
+            return [
+                self._np.frombuffer(b"".join(rows), self._np.uint8).reshape(len(values), len(first))
+            ]
         if isinstance(first, float):
-            return [_varint(DOUBLE << 3 | 1), self._np.array(values, "<f8")[:, None].view(self._np.uint8)]
+            return [
+                _varint(DOUBLE << 3 | 1),
+                self._np.array(values, "<f8")[:, None].view(self._np.uint8),
+            ]
         if not isinstance(first, tuple):
             return self._text(values) if field.text else self._integers(field, values)
         elements = [self._value(field, column) for column in zip(*rows, strict=True)]
         return [piece for element in elements for piece in self._wrapped(ARRAY, element)]
 
     def _text(self, texts: Sequence[Any]) -> list[Piece]:
-        """Texts, names of addresses; one stands for all."""
+        """Return the pieces that tell texts or names of addresses, by their interned numbers. Where
+        all records have the same, one piece stands for all.
+        """
         np = self._np
         numbers = list(map(self._texts.__getitem__, texts))
         return [_varint(TEXT_ID << 3), self._varints(np.array(numbers, np.uint64), 5)]
@@ -238,7 +352,10 @@ class _PacketWriter:
     def _integers(self, field: Field, values: Sequence[Any]) -> list[Piece]:
         np, kind = self._np, field.type
         if kind.style == "s":
-            return [_varint(SIGNED << 3), self._varints(np.array(values, np.int64).view(np.uint64), 10)]
+            return [
+                _varint(SIGNED << 3),
+                self._varints(np.array(values, np.int64).view(np.uint64), 10),
+            ]
         numbers = np.array(values, np.uint64)
         width = (8 * kind.size + 6) // 7
         if kind.style == "x":
@@ -247,7 +364,7 @@ class _PacketWriter:
         return [signed.astype(np.uint8)[:, None], self._varints(numbers, width)]
 
     def _varints(self, values: Any, width: int) -> Any:
-        """A row of `width` bytes for each number, which fits."""
+        """Return an array with a row of `width` bytes for each number; each number fits."""
         np = self._np
         shifts = np.arange(0, 7 * width, 7, dtype=np.uint64)
         out = (values[:, None] >> shifts & np.uint64(0x7F)).astype(np.uint8)
@@ -255,41 +372,50 @@ class _PacketWriter:
         return out
 
     def _wrapped(self, field: int, pieces: Sequence[Piece]) -> list[Piece]:
-        """A message within another one."""
+        """Return the pieces of a field whose value is the message that `pieces` make."""
         size = sum(len(piece) if isinstance(piece, bytes) else piece.shape[1] for piece in pieces)
         return [_varint(field << 3 | 2) + _varint(size), *pieces]
 
     def _joined(self, pieces: Sequence[Piece], count: int) -> Any:
-        """Rows of bytes: the pieces beside each other."""
+        """Return the pieces beside each other, as an array with a row of bytes for each of `count`
+        records.
+        """
         np = self._np
         size = sum(len(piece) if isinstance(piece, bytes) else piece.shape[1] for piece in pieces)
         out: Any = np.empty((count, size), np.uint8)
         at = 0
         for piece in pieces:
             wide = len(piece) if isinstance(piece, bytes) else piece.shape[1]
-            out[:, at : at + wide] = np.frombuffer(piece, np.uint8) if isinstance(piece, bytes) else piece
+            out[:, at : at + wide] = (
+                np.frombuffer(piece, np.uint8) if isinstance(piece, bytes) else piece
+            )
             at += wide
         return out
 
 
 def _at(column: Sequence[Any], which: Sequence[int]) -> Sequence[Any]:
-    """Some of a column."""
+    """Return the values of a column at some indices."""
     return column if len(which) == len(column) else [column[n] for n in which]
 
 
 def _sign(value: Any) -> Any:
-    """Return the part of a value that tells how many bytes it takes."""
+    """Return the part of a value that decides how many bytes its packet takes."""
     if isinstance(value, bytes):
         return len(value)
     return tuple([each is None for each in value]) if isinstance(value, tuple) else value is None
 
 
 def _alike(info: EventInfo, part: EventColumns, which: Sequence[int]) -> Iterable[Sequence[int]]:
-    """The records of which the same values are missing, and whose stacks are equally deep: their packets have one
-    size."""
-    signs: list[Sequence[Any]] = [part.values[n] for n, field in enumerate(info.fields)
-                                  if field.type.count or field.type.style == "value"
-                                  or ((not field.text or field.type.style == "f") and None in part.values[n])]
+    """Yield the indices of records whose packets have one size: the same values are missing, and
+    stacks are equally deep.
+    """
+    signs: list[Sequence[Any]] = [
+        part.values[n]
+        for n, field in enumerate(info.fields)
+        if field.type.count
+        or field.type.style == "value"
+        or ((not field.text or field.type.style == "f") and None in part.values[n])
+    ]
     if not signs and not any(part.stacks):
         return [which]
     found: dict[Any, list[int]] = {}

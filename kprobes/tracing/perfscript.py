@@ -1,5 +1,6 @@
-"""A trace as the text that `perf script` prints: what stackcollapse-perf.pl, inferno, Firefox's profiler and speedscope
-read."""
+"""A trace as the text that `perf script` prints: what stackcollapse-perf.pl, inferno, Firefox's
+profiler and speedscope read.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ MODULE = "guest"
 def write(trace: Trace, file: IO[str], format: str) -> None:
     """Write a paragraph for each record, as `perf script` prints it.
 
-    It has the task and its number, cpu, seconds, event and arguments; then a line for each address of the
-    stack, or one for the place. Without a clock a record is a microsecond behind the one before.
+    It has the task and its number, cpu, seconds, event and arguments; then a line for each address
+    of the stack, or one for the place. Without a clock a record is a microsecond behind the one
+    before.
 
     Args:
         trace: the records.
@@ -33,10 +35,17 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
             name = task_name(trace.source.tasks[task]).replace(" ", "_")
             now = 1000 * seq if trace.clock == COUNTER else time
             # no blanks in front, as perf has it with stacks: readers take such lines for frames
-            head = (f"{name} {task + 1:5d} [{cpu:03d}] {now // 10**9:5d}.{now // 1000 % 10**6:06d}: "
-                    f"{info.group}:{info.name}: ({info.place(trace.name(caller))}){info.arguments(values)}\n")
+            head = (
+                f"{name} {task + 1:5d} [{cpu:03d}] {now // 10**9:5d}.{now // 1000 % 10**6:06d}: "
+                f"{info.group}:{info.name}: "
+                f"({info.place(trace.name(caller))}){info.arguments(values)}\n"
+            )
             frames = [address for address in stack if address != INCOMPLETE] or [info.address]
-            lines = [f"\t{address:16x} {clean(trace.name(address)).partition('/')[0]} ({MODULE})\n" if stack else
-                     f"\t{address:16x} {clean(info.function)}+{info.offset:#x} ({MODULE})\n" for address in frames]
+            lines = [
+                f"\t{address:16x} {clean(trace.name(address)).partition('/')[0]} ({MODULE})\n"
+                if stack
+                else f"\t{address:16x} {clean(info.function)}+{info.offset:#x} ({MODULE})\n"
+                for address in frames
+            ]
             paragraphs.append(f"{head}{''.join(lines)}\n")
         file.write("".join(paragraphs))

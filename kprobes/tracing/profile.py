@@ -16,14 +16,22 @@ Folded = Mapping["tuple[str, ...]", int]  #: frames, outermost first -> how ofte
 
 
 def folded(trace: Trace) -> dict[tuple[str, ...], int]:
-    """Stacks of functions, outermost first, the hit's event innermost -> hits. Without stacks, the probed functions."""
+    """Return stacks of functions with the number of hits that came from each.
+
+    A stack begins with the outermost function and ends with the hit's event. Where the trace has no
+    stacks, it has only the probed function and the event.
+    """
     hits: dict[tuple[int, tuple[int, ...]], int] = {}
     for batch in trace.batches():
-        first: list[tuple[int, tuple[int, tuple[int, ...]], int]] = []  # (where it is first, event and stack, hits)
+        # (where it is first, event and stack, hits)
+        first: list[tuple[int, tuple[int, tuple[int, ...]], int]] = []
         for part in batch.parts:
             if part.stacks:
                 places = dict(zip(reversed(part.stacks), reversed(part.places), strict=True))
-                first += [(places[stack], (part.event, stack), many) for stack, many in Counter(part.stacks).items()]
+                first += [
+                    (places[stack], (part.event, stack), many)
+                    for stack, many in Counter(part.stacks).items()
+                ]
             elif part.places:
                 first.append((part.places[0], (part.event, ()), len(part.places)))
         for _, key, many in sorted(first):
@@ -41,12 +49,25 @@ def _frames(trace: Trace, function: str, event: str, stack: tuple[int, ...]) -> 
 
 
 def write(trace: Trace, file: IO[str], format: str) -> None:
-    """folded: a line `a;b;c 3` for each stack; speedscope; svg."""
+    """Write the stacks of a trace.
+
+    Args:
+        trace: the records.
+        file: an open text file.
+        format: "folded" (a line `a;b;c 3` for each stack), "speedscope" or "svg" (a flame graph).
+    """
     write_folded(folded(trace), file, format, "hits")
 
 
 def write_folded(stacks: Folded, file: IO[str], format: str, unit: str) -> None:
-    """Write stacks of functions as "folded", "speedscope" or "svg". unit: what they are counted in."""
+    """Write stacks of functions.
+
+    Args:
+        stacks: names of functions, outermost first -> weight.
+        file: an open text file.
+        format: "folded", "speedscope" or "svg".
+        unit: what weights count, such as "hits".
+    """
     shown = Counter[tuple[str, ...]]()
     for frames, weight in stacks.items():
         shown[tuple([frame.translate(CONTROLS) for frame in frames])] += weight
@@ -70,9 +91,25 @@ def speedscope(stacks: Folded, unit: str) -> dict[str, Any]:
         stacks: names of functions, outermost first -> their weight.
         unit: what weights count, such as "hits"; it becomes the profile's name.
     """
-    names = {name: n for n, name in enumerate(dict.fromkeys(name for frames in stacks for name in frames))}
+    names = {
+        name: n
+        for n, name in enumerate(dict.fromkeys(name for frames in stacks for name in frames))
+    }
     weights = list(stacks.values())
-    profile = {"type": "sampled", "name": unit, "unit": "none", "startValue": 0, "endValue": sum(weights),
-               "samples": [[names[name] for name in frames] for frames in stacks], "weights": weights}
-    return {"$schema": "https://www.speedscope.app/file-format-schema.json", "name": "kprobes", "exporter": "kprobes",
-            "activeProfileIndex": 0, "shared": {"frames": [{"name": name} for name in names]}, "profiles": [profile]}
+    profile = {
+        "type": "sampled",
+        "name": unit,
+        "unit": "none",
+        "startValue": 0,
+        "endValue": sum(weights),
+        "samples": [[names[name] for name in frames] for frames in stacks],
+        "weights": weights,
+    }
+    return {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "name": "kprobes",
+        "exporter": "kprobes",
+        "activeProfileIndex": 0,
+        "shared": {"frames": [{"name": name} for name in names]},
+        "profiles": [profile],
+    }

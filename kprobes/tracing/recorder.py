@@ -44,9 +44,20 @@ def _source_line(machine: Machine, address: int) -> str:
 
 
 class Live:
-    """A ring as the source of a trace. drain: gets into it what is on its way."""
+    """A ring as the source of a trace that is still being recorded. Before each read, records that
+    are elsewhere are moved into the ring.
+    """
 
-    def __init__(self, infos: Sequence[EventInfo], ring: Ring, clock: str, drain: Callable[[], None]) -> None:
+    def __init__(
+        self, infos: Sequence[EventInfo], ring: Ring, clock: str, drain: Callable[[], None]
+    ) -> None:
+        """
+        Args:
+            infos: the events.
+            ring: the records.
+            clock: the name of the clock that their times are by.
+            drain: moves records of programs into the ring.
+        """
         self.infos = infos
         self._ring = ring
         self.clock = clock
@@ -54,28 +65,33 @@ class Live:
 
     @property
     def ring(self) -> Ring:
-        """The ring, with all that was recorded."""
+        """The ring, after drain()."""
         self._drain()
         return self._ring
 
     @property
     def tasks(self) -> Sequence[Any]:
+        """What the numbers of tasks in records stand for, by number."""
         return self.ring.tasks
 
     @property
     def lost(self) -> int:
+        """Number of records that were overwritten, or that there was no room for."""
         return self.ring.lost
 
     def __len__(self) -> int:
         return len(self.ring)
 
     def row(self, n: int) -> Row:
+        """Return the n-th oldest record."""
         return self.ring.row(n)
 
     def rows(self) -> Iterator[Row]:
+        """Return an iterator of all records, the oldest first."""
         return self.ring.rows()
 
     def batches(self) -> Iterator[Batch]:
+        """Return an iterator of all records in batches, the oldest first."""
         return self.ring.batches()
 
     def record_batches(
@@ -89,30 +105,60 @@ class Live:
 
 @checked()
 class Recording:
-    """Events that are recorded while it is entered: `with k.trace("p crc32 len=$arg3") as t`.
+    """Records events from entering to leaving the `with` statement: `with k.trace("p crc32
+    len=$arg3") as t`.
 
     Attributes:
-        now: what tells the time, None: nobody.
-        trace: what is recorded.
-        events: the parsed definitions.
-        probes: of them, while they are armed.
-        skipped: (function, why) of those that a pattern names and that cannot be probed.
-        armed: (event's name, probe) of all that ever were.
-        told: for each event who is told of a hit's values, return address and stack at
-            once, instead of recording it; empty: nobody.
+        now: the function that tells the time of a record; None: records have none.
+        trace: the records.
+        events: the parsed definitions, one event for each function that a pattern names.
+        probes: the probes of the events, while they are armed.
+        skipped: (function, why) of each function that a pattern names and that cannot be probed.
+        armed: (name of the event, probe) of all that were ever armed.
+        told: for each event the function that gets a hit's values, return address and stack at
+            once, and then the hit is not recorded; empty: all hits are recorded.
     """
 
-    def __init__(self, k: EventOwner, definitions: Sequence[str], *, stack: bool = False, records: int = RECORDS,
-                 clock: str | Callable[[], int] = "counter", filter: str = "", exclude: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        k: EventOwner,
+        definitions: Sequence[str],
+        *,
+        stack: bool = False,
+        records: int = RECORDS,
+        clock: str | Callable[[], int] = "counter",
+        filter: str = "",
+        exclude: Sequence[str] = (),
+    ) -> None:
+        """Parse the definitions; nothing is armed before the `with` statement is entered.
+
+        Args:
+            k: the Kprobes that registers the probes.
+            definitions: as lines of Linux's kprobe_events; a pattern stands for many functions.
+            stack: record the stack of each hit.
+            records: how many are kept, 1 to 2**32; then the oldest are overwritten.
+            clock: "counter", "host", "instructions", or a function that gives a number of 64 bits.
+            filter: condition on arguments that a hit is recorded under; "": all are recorded.
+            exclude: globs of functions that patterns do not stand for.
+
+        Raises:
+            BadArgument: there is no definition, no such clock, or `records` is out of range.
+            EventError: a definition or the filter is wrong.
+            Unsupported: the machine does not count instructions.
+        """
         if not definitions:
-            raise BadArgument("no event is given", hint='write one, as in k.trace("p crc32 len=$arg3")')
+            raise BadArgument(
+                "no event is given", hint='write one, as in k.trace("p crc32 len=$arg3")'
+            )
         if isinstance(records, bool) or not isinstance(records, int) or not 0 < records <= 1 << 32:
             raise BadArgument(f"records={records!r} is no number of records", hint="give 1 or more")
         machine = k.machine
         self.now, self._clock = clock_of(machine, clock), clock if isinstance(clock, str) else OWN
         self._counts: Clock | None = None
         self._looks: list[Event] = []
-        self._k, self._stack, symbols = k, stack, machine.symbols
+        self._k = k
+        self._stack = stack
+        symbols = machine.symbols
         self._exclude = [exclude] if isinstance(exclude, str) else list(exclude)
         self.skipped: list[tuple[str, str]] = []
         self.events = self._parse(definitions)
@@ -126,20 +172,31 @@ class Recording:
         self.armed: list[tuple[str, Probe | Watchpoint]] = []
         self.told: list[Tell] = []
         self._before = 0
-        self.trace = Trace(Live(infos, self._ring, self._clock, self._drain), lambda address: locate(symbols, address),
-                           self._missed, partial(_source_line, k.machine))
+        self.trace = Trace(
+            Live(infos, self._ring, self._clock, self._drain),
+            lambda address: locate(symbols, address),
+            self._missed,
+            partial(_source_line, k.machine),
+        )
 
     def _parse(self, definitions: Sequence[str]) -> list[Event]:
-        """The events, one for each function that a pattern names; of these, those that cannot be probed are left
-        out."""
-        machine, found = self._k.machine, list[Event]()
+        """Return the events of the definitions, one for each function that a pattern names;
+        functions that cannot be probed go to `skipped`.
+
+        Raises:
+            EventError: a definition is wrong, disagrees with another one of its name, or is a
+                pattern that names nothing that can be probed.
+        """
+        machine = self._k.machine
+        found = list[Event]()
         self._many: list[Event] = []
         for text in definitions:
             pattern = many(text, machine)
             if pattern is None:
                 found.append(parse_event(text, machine, self._k.original))
                 continue
-            before, first = len(self._many), None
+            before = len(self._many)
+            first = None
             for place, definition in pattern.texts:
                 if any(fnmatchcase(place, glob) for glob in self._exclude):
                     continue
@@ -151,8 +208,12 @@ class Recording:
             if len(self._many) == before:
                 if first is not None:
                     raise first
-                raise EventError("BAD_PROBE_ADDR", f"nothing that {pattern.pattern} names can be probed", pattern.text,
-                                 pattern.text.index(" ") + 1)
+                raise EventError(
+                    "BAD_PROBE_ADDR",
+                    f"nothing that {pattern.pattern} names can be probed",
+                    pattern.text,
+                    pattern.text.index(" ") + 1,
+                )
         for n, event in enumerate(found):
             for other in found[:n]:
                 if (event.group, event.name) == (other.group, other.name):
@@ -160,13 +221,20 @@ class Recording:
         return [*found, *self._many]
 
     def __enter__(self) -> Trace:
-        """Arm the events: all or none. Raises EventError (the place is refused)."""
+        """Arm all events, or none.
+
+        Raises:
+            EventError: a place cannot be probed. Functions that a pattern names are skipped
+                instead.
+            MachineBusy: another thread runs the machine.
+        """
         if self._programs is None and self._compilable and not self.told:
             from .compiled import Programs
 
             programs = Programs(self._k, self._ring, self._clock, self.events, self._filters)
             if programs.made or programs.others:
-                self._programs, self._words = programs, programs.buffer.words
+                self._programs = programs
+                self._words = programs.buffer.words
         try:
             self._count()
             for number, event in enumerate(self.events):
@@ -185,8 +253,10 @@ class Recording:
 
     def __exit__(self, *exc: object) -> None:
         self._before += self._missed()
-        probes, self.probes = self.probes, []
-        looks, self._looks = self._looks, []
+        probes = self.probes
+        self.probes = []
+        looks = self._looks
+        self._looks = []
         for event in looks:
             unlook(self._k, event)
         for probe in probes:
@@ -196,32 +266,46 @@ class Recording:
                 self._k.unregister(probe)
         if self._programs is not None:
             self._programs.detach()
-        counts, self._counts = self._counts, None
+        counts = self._counts
+        self._counts = None
         if counts is not None:
             counts.stop()
 
     def _count(self) -> None:
-        """Have the guest's instructions counted, where the clock goes by them."""
+        """Have the machine count the guest's instructions, where the clock goes by these."""
         clock = self._k.machine.clock
         if self._clock == INSTRUCTION_CLOCK and clock is not None and self._counts is None:
             clock.start()
             self._counts = clock
 
     def _missed(self) -> int:
+        """Return the number of hits that were not recorded because another probe was running, or a
+        return probe had no instance left.
+        """
         return self._before + sum(counts_of(probe)[1] for probe in self.probes)
 
     def _drain(self) -> None:
+        """Move the records of programs into the ring."""
         if self._programs is not None:
             self._programs.drain()
 
     def _arm(self, event: Event, number: int) -> Probe | Watchpoint:
+        """Arm one event and return its probe: a program where there is one, else a handler in
+        Python.
+
+        Raises:
+            EventError: the place cannot be probed.
+            MachineBusy: another thread runs the machine.
+        """
         try:
             if self._programs is not None and number in self._programs.made:
                 made = self._programs.arm(event, number)
                 if made is not None:
                     return made
             if event.kind == "w":
-                return self._k.watchpoint(event.address, event.size, event.access, self._handler(event, number))
+                return self._k.watchpoint(
+                    event.address, event.size, event.access, self._handler(event, number)
+                )
             probe = probe_of(event, self._k.machine, self._handler(event, number))
             self._k.register(probe)
         except MachineBusy:  # nothing is wrong with the event
@@ -233,8 +317,8 @@ class Recording:
     def _look(self, event: Event) -> None:
         """Raise the semaphore of an event's marker, so that the guest knows it is traced.
 
-        The event is noted, for __exit__() to lower it again. Without a semaphore nothing is changed in the
-        guest.
+        The event is noted, for __exit__() to lower it again. Without a semaphore nothing is changed
+        in the guest.
 
         Args:
             event: an event that is armed.
@@ -249,16 +333,25 @@ class Recording:
         self._looks.append(event)
 
     def _handler(self, event: Event, number: int) -> Handler:
-        store = Told(self.told[number]) if self.told else IntoRing(self._ring, self._words, self._programs)
+        """Return the handler of an event's hits."""
+        store = (
+            Told(self.told[number])
+            if self.told
+            else IntoRing(self._ring, self._words, self._programs)
+        )
         filter = self._filters[number]
-        plain = handler(event, self._k.machine, store, number, filter, (), Walker(self._k), self._stack)
+        plain = handler(
+            event, self._k.machine, store, number, filter, (), Walker(self._k), self._stack
+        )
         if self._programs is not None and number in self._programs.others:
             return self._programs.recorder(number, filter, plain)
         return plain
 
 
 class Walker:
-    """Stacks of hits, where there are any to be had: else only the place of the hit."""
+    """Gives the stack of a hit as a tuple of addresses, of which the first is the place of the hit;
+    where no more can be found it is the only one.
+    """
 
     enabled = True
 

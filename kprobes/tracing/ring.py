@@ -1,9 +1,11 @@
-"""The buffer that hits are recorded in: binary records of one size, the oldest overwritten when it is full.
+"""The buffer that hits are recorded in: binary records of one size, the oldest overwritten when it
+is full.
 
-A record is `u64 number; u16 event; u16 cpu; u32 task`, then where the trace or the event has it `u64 time`, `u64
-caller`; then for events with numbers `u64 faults` (as many as it takes) and a u64 or s64 for each number. Fault bits:
-for each argument that is a number one, for an array one that says that its address could not be had and one for each
-element. Text and stacks are not in the record but in lists beside it, at the record's place.
+A record is `u64 number; u16 event; u16 cpu; u32 task`, then where the trace or the event has it
+`u64 time`, `u64 caller`; then for events with numbers `u64 faults` (as many as it takes) and a u64
+or s64 for each number. Fault bits: for each argument that is a number one, for an array one that
+says that its address could not be had and one for each element. Text and stacks are not in the
+record but in lists beside it, at the record's place.
 """
 
 from __future__ import annotations
@@ -29,26 +31,36 @@ Letter = Literal["q", "Q"]  #: struct's, of a word with a sign and of one withou
 
 
 class Put(Protocol):
-    """Puts a record of one event into a ring. time: None: now."""
+    """A function that puts a record of one event into a ring. Where `time` is None, the record has
+    the time of now.
+    """
 
     def __call__(self, seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0,
                  stack: Sequence[int] = (), time: int | None = None) -> None: ...
 
 
 class Layout:
-    """The layout of an event's records.
+    """Tells where a record of an event has what.
 
     Attributes:
-        format: of struct, unpadded.
-        numbers: indices of the fields that are in the record.
-        words: of fault bits.
-        plain: every field is a number of its own.
-        texted: one is text.
-        bits: for each of `numbers` its first fault bit.
-        counts: for each its elements, 0: no array.
+        format: of a record, for `struct`, without padding at its end.
+        size: bytes of a record.
+        head: number of fields before the fault bits.
+        letters: of `struct`, one for each number in the record.
+        numbers: indices of the event's fields that are in the record; the others are texts.
+        words: number of u64 that have the fault bits.
+        plain: True where every field is one number.
+        texted: True where a field is text, which is beside the record.
+        bits: for each of `numbers` the number of its first fault bit.
+        counts: for each of `numbers` the number of its elements; 0: it is no array.
     """
 
     def __init__(self, info: EventInfo, clock: bool) -> None:
+        """
+        Args:
+            info: the event.
+            clock: records have times.
+        """
         self.info = info
         self.clock = clock
         self.returns = info.kind != "p"
@@ -67,7 +79,7 @@ class Layout:
         self.size = struct.calcsize(self.format)
 
     def flat(self, values: Sequence[Value]) -> list[Any]:
-        """Fault words and numbers, of values."""
+        """Return the words of fault bits and the numbers that a record has for these values."""
         faults, out = 0, []
         for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
             value = values[n]
@@ -79,10 +91,17 @@ class Layout:
         return [*(faults >> 64 * word & (1 << 64) - 1 for word in range(self.words)), *out]
 
     def values(self, raw: Sequence[Any], texts: Sequence[Value] | None) -> tuple[Value, ...]:
-        """Values, of the record's fields and the text beside it."""
+        """Return the values of an event's fields.
+
+        Args:
+            raw: all fields of the record, as `struct` unpacks them.
+            texts: what is kept beside the record; None: nothing is.
+        """
         if self.plain and (not self.words or not raw[self.head]):
             return tuple(raw[self.head + self.words :])
-        out: list[Any] = [None] * len(self.info.fields) if texts is None or not self.texted else list(texts)
+        out: list[Any] = (
+            [None] * len(self.info.fields) if texts is None or not self.texted else list(texts)
+        )
         faults = sum(raw[self.head + word] << 64 * word for word in range(self.words))
         at = self.head + self.words
         for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
@@ -95,13 +114,14 @@ class Layout:
                 out[n] = each if elements else each[0]
         return tuple(out)
 
-
-    def columns(self, column: Callable[[int, Letter], list[int]], texts: Sequence[Any]) -> list[Sequence[Value]]:
-        """The values of many records, a column for each field.
+    def columns(
+        self, column: Callable[[int, Letter], list[int]], texts: Sequence[Any]
+    ) -> list[Sequence[Value]]:
+        """Return the values of many records, a column for each field of the event.
 
         Args:
-            column: (place of a word in the record, its letter) -> that word of each record.
-            texts: what is beside each record.
+            column: (index of a word in the record, its letter) -> that word of each record.
+            texts: what is kept beside each record.
         """
         first = self.head - 2  # the record's second word has three fields
         faults = [column(first + word, "Q") for word in range(self.words)]
@@ -123,26 +143,51 @@ class Layout:
 
 
 def _readable(values: Sequence[Any], faults: Sequence[Sequence[int]], bit: int) -> Sequence[Any]:
-    """Values, None for each whose fault bit is set. faults: words of these bits; empty where none is set."""
-    words, mask = faults[bit // 64], 1 << bit % 64
-    return [None if word & mask else value for value, word in zip(values, words, strict=True)] if words else values
+    """Return values with None in place of each whose fault bit is set.
+
+    Args:
+        values: one of each record.
+        faults: for each word of fault bits that word of each record; empty where no bit is set in
+            any.
+        bit: number of the value's fault bit.
+    """
+    words = faults[bit // 64]
+    mask = 1 << bit % 64
+    return (
+        [None if word & mask else value for value, word in zip(values, words, strict=True)]
+        if words
+        else values
+    )
 
 
 class Ring:
-    """Records of several events, the oldest first.
+    """Keeps records of several events in memory; when it is full, a new record overwrites the
+    oldest.
 
     Attributes:
-        layouts: of the events, by their number.
-        records: how many there is room for.
-        written: recorded so far.
-        tasks: what the numbers of tasks in records stand for;
-        known: the numbers.
-        texts, stacks: beside each record, the values of an event with text, and the stack;
-            empty where there are none.
-        elsewhere: records that were lost before they came here.
+        layouts: of the events, by number.
+        size: bytes of a record, the same for all events.
+        records: number of records that there is room for.
+        at: offset in `buffer` where the next record goes.
+        end: offset in `buffer` where there is no more room.
+        laps: how often the ring has begun again at its start.
+        tasks: what the numbers of tasks in records stand for, by number.
+        known: task -> its number.
+        texts: beside each record the values of an event with text; empty where no event has text.
+        stacks: beside each record its stack; empty where stacks are not recorded.
+        elsewhere: number of records that were lost before they came here.
     """
 
-    def __init__(self, infos: Sequence[EventInfo], records: int, clock: Callable[[], int] | None, stack: bool) -> None:
+    def __init__(
+        self, infos: Sequence[EventInfo], records: int, clock: Callable[[], int] | None, stack: bool
+    ) -> None:
+        """
+        Args:
+            infos: the events.
+            records: number of records that there is room for at most.
+            clock: the function that tells the time; None: records have no times.
+            stack: records have stacks.
+        """
         self.layouts = [Layout(info, clock is not None) for info in infos]
         self.size = max(layout.size for layout in self.layouts)
         self.records = records
@@ -157,14 +202,24 @@ class Ring:
         self.texts: list[Any] = []
         self.stacks: list[tuple[int, ...]] = []
         self._same: dict[Any, Any] = {}
-        # 1 equals 1.0 and True, 0.0 equals -0.0: such values are the same when they are written alike
-        self._mixed = any(field.type.style in ("f", "value") for info in infos for field in info.fields)
-        self.formats = [struct.Struct(layout.format + f"{self.size - layout.size}x") for layout in self.layouts]
+        # 1 equals 1.0 and True, 0.0 equals -0.0: such values are the same when they are written
+        # alike
+        self._mixed = any(
+            field.type.style in ("f", "value") for info in infos for field in info.fields
+        )
+        self.formats = [
+            struct.Struct(layout.format + f"{self.size - layout.size}x") for layout in self.layouts
+        ]
 
     # --- writing
 
     def turn(self) -> int:
-        """Make more room, or begin again, as there is none at the end. Return where the next record goes."""
+        """Make more room at the end, or begin again at the start where the ring has all the room it
+        may have.
+
+        Returns:
+            The offset in `buffer` where the next record goes.
+        """
         have = self.end // self.size
         if have < self.records:
             more = min(max(have, FIRST), self.records - have)
@@ -178,14 +233,17 @@ class Ring:
         return 0
 
     def _map(self) -> None:
-        """More memory, with what is in it; the system gives as much of it as is used."""
-        have, most = len(self.buffer), self.records * self.size
+        """Map a larger buffer, and copy what the present one has. The system gives memory only for
+        the part that is used.
+        """
+        have = len(self.buffer)
+        most = self.records * self.size
         new = memoryview(zeroed(min(max(MAPPED, 2 * have, self.end), most), filled=True))
         new[:have] = self.buffer
         self.buffer = new
 
     def task(self, task: Any) -> int:
-        """The number that stands for a task."""
+        """Return the number that stands for a task; a new task takes the next one."""
         number = self.known.get(task)
         if number is None:
             number = self.known[task] = len(self.tasks)
@@ -193,24 +251,42 @@ class Ring:
         return number
 
     def same(self, value: Any, mixed: bool = False) -> Any:
-        """An equal one that is kept already: the same texts and stacks come again and again.
+        """Return an equal value that is kept already, so that equal texts and stacks are in memory
+        once.
 
         Args:
             value: a tuple.
-            mixed: it may equal one that is of other types.
+            mixed: the value may equal one of other types (1 and 1.0), from which it is then told
+                apart.
         """
         if len(self._same) > 1 << 16:
             self._same.clear()
         return self._same.setdefault(repr(value) if mixed else value, value)
 
     def writer(self, event: int) -> Put:
-        """Return what puts records of one event here."""
-        layout, pack, size, clock = self.layouts[event], self.formats[event].pack_into, self.size, self.clock
-        known, returns, plain, worded, stacked = self.known, layout.returns, layout.plain, self.worded, self.stacked
-        zeros, beside, numbers = (0,) * layout.words, worded or stacked, layout.numbers
+        """Return the function that puts records of the event with this number into the ring."""
+        layout = self.layouts[event]
+        pack = self.formats[event].pack_into
+        size = self.size
+        clock = self.clock
+        known = self.known
+        returns = layout.returns
+        plain = layout.plain
+        worded = self.worded
+        stacked = self.stacked
+        zeros = (0,) * layout.words
+        beside = worded or stacked
+        numbers = layout.numbers
 
-        def put(seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0, stack: Sequence[int] = (),
-                time: int | None = None) -> None:
+        def put(
+            seq: int,
+            cpu: int,
+            task: Any,
+            values: Sequence[Value],
+            caller: int = 0,
+            stack: Sequence[int] = (),
+            time: int | None = None,
+        ) -> None:
             at = self.at if self.at < self.end else self.turn()
             index = known.get(task)
             if index is None:
@@ -229,7 +305,9 @@ class Ring:
         return put
 
     def extend(self, rows: bytes) -> None:
-        """Records of programs, which are none of text or stacks, as they are."""
+        """Append records of programs as they are. They have the ring's size, and no texts or
+        stacks.
+        """
         rest = memoryview(rows)
         while rest:
             at = self.at if self.at < self.end else self.turn()
@@ -238,63 +316,81 @@ class Ring:
             self.at, rest = at + many, rest[many:]
 
     def aside(self, place: int, values: Sequence[Value], stack: Sequence[int]) -> None:
-        """Keep what a record has beside it."""
+        """Keep the values and the stack of the record at a place beside it, where the ring has
+        such.
+        """
         if self.worded:
             self.texts[place] = self.same(tuple(values), self._mixed)
         if self.stacked:
             self.stacks[place] = self.same(tuple(stack))
 
     def clear(self) -> None:
-        """Forget the records; there is room for as many again."""
+        """Forget all records. The memory is kept for the next ones."""
         self.at = self.laps = 0
 
     # --- reading
 
     @property
     def written(self) -> int:
+        """Number of records that were put here since the last clear(), overwritten ones included.
+        """
         return self.laps * self.records + self.at // self.size
 
     @property
     def lost(self) -> int:
-        """Records that were overwritten."""
+        """Number of records that were overwritten, or lost before they came here."""
         return self.written - len(self) + self.elsewhere
 
     def __len__(self) -> int:
         return min(self.written, self.records)
 
     def place(self, n: int) -> int:
-        """Return where the n-th oldest record lies, in records."""
+        """Return the place of the n-th oldest record: its number counted from the buffer's start.
+        """
         first = self.at // self.size if self.laps else 0
         return (first + n) % max(len(self), 1)
 
     def row(self, n: int) -> Row:
-        """The n-th oldest record."""
+        """Return the n-th oldest record, as a tuple (number, event, cpu, task, time, caller,
+        values, stack).
+        """
         return self.at_place(self.place(n))
 
     def at_place(self, place: int) -> Row:
-        """The record at a place."""
+        """Return the record at a place, counted from the buffer's start, as row() does."""
         at = place * self.size
         event = self.event(place)
-        raw, layout = self.formats[event].unpack_from(self.buffer, at), self.layouts[event]
+        raw = self.formats[event].unpack_from(self.buffer, at)
+        layout = self.layouts[event]
         time = raw[4] if layout.clock else 0
         caller = raw[4 + layout.clock] if layout.returns else 0
         values = layout.values(raw, self.texts[place] if self.worded else None)
-        return raw[0], event, raw[2], raw[3], time, caller, values, self.stacks[place] if self.stacked else ()
+        return (
+            raw[0],
+            event,
+            raw[2],
+            raw[3],
+            time,
+            caller,
+            values,
+            self.stacks[place] if self.stacked else (),
+        )
 
     def rows(self) -> Iterator[Row]:
-        """All records, the oldest first."""
+        """Yield all records, the oldest first."""
         for n in range(len(self)):
             yield self.at_place(self.place(n))
 
     def batches(self) -> Iterator[Batch]:
-        """All records, the oldest first, in batches."""
-        first, many = self.place(0), len(self)
+        """Yield all records in batches, the oldest first."""
+        first = self.place(0)
+        many = len(self)
         for start, end in (first, many), (0, first):
             for place in range(start, end, BATCH):
                 yield self._batch(place, min(place + BATCH, end))
 
     def _batch(self, start: int, end: int) -> Batch:
-        """The records at the places from `start` up to `end`."""
+        """Return a batch of the records at the places from `start` up to, not including, `end`."""
         rows = self.buffer[start * self.size : end * self.size]
         wide = self.size // 8
         events = rows.cast("H")[4 :: 4 * wide].tolist()
@@ -302,20 +398,28 @@ class Ring:
         found: dict[int, list[int]] = {}
         for place, event in enumerate(events):
             found.setdefault(event, []).append(place)
-        return Batch(rows.cast("Q")[::wide].tolist(), events, rows.cast("H")[5 :: 4 * wide].tolist(),
-                     rows.cast("I")[3 :: 2 * wide].tolist(), times,
-                     [self._part(event, places, start, rows) for event, places in found.items()])
+        return Batch(
+            rows.cast("Q")[::wide].tolist(),
+            events,
+            rows.cast("H")[5 :: 4 * wide].tolist(),
+            rows.cast("I")[3 :: 2 * wide].tolist(),
+            times,
+            [self._part(event, places, start, rows) for event, places in found.items()],
+        )
 
-    def _part(self, event: int, places: Sequence[int], start: int, rows: memoryview) -> EventColumns:
-        """Records of one event.
+    def _part(
+        self, event: int, places: Sequence[int], start: int, rows: memoryview
+    ) -> EventColumns:
+        """Return what the records of one event have in a batch.
 
         Args:
-            event: its number.
-            places: of the records in the batch.
-            start: of the batch in the ring.
+            event: the event's number.
+            places: indices of its records in the batch.
+            start: place of the batch's first record in the ring.
             rows: the batch's bytes.
         """
-        layout, wide = self.layouts[event], self.size // 8
+        layout = self.layouts[event]
+        wide = self.size // 8
 
         def column(word: int, letter: Letter = "Q") -> list[int]:
             """The words that stand at one place of the records."""
@@ -328,19 +432,27 @@ class Ring:
         return EventColumns(event, places, callers, layout.columns(column, texts), stacks)
 
     def event(self, place: int) -> int:
-        """The number of the event of the record at a place."""
+        """Return the number of the event that the record at a place is of."""
         at = place * self.size
         return int.from_bytes(self.buffer[at + 8 : at + 10], sys.byteorder)
 
     def raw(self, first: int, many: int) -> bytes:
-        """Records as they are: `many` from the `first` oldest on."""
+        """Return the bytes of `many` records, from the `first` oldest on."""
         start = self.place(first)
         end = min(start + many, len(self))
         around = start + many - end  # those at the ring's beginning
-        return bytes(self.buffer[start * self.size : end * self.size]) + bytes(self.buffer[: around * self.size])
+        return bytes(self.buffer[start * self.size : end * self.size]) + bytes(
+            self.buffer[: around * self.size]
+        )
 
     def order(self, first: int = 0, many: int | None = None) -> list[int]:
-        """Places of records, the oldest first: `many` (None: all) from the `first` oldest on."""
-        start, there = self.place(first), len(self)
+        """Return places of records, the oldest first.
+
+        Args:
+            first: index of the first one, counted from the oldest.
+            many: how many; None: all.
+        """
+        start = self.place(first)
+        there = len(self)
         end = start + (there if many is None else many)
         return [*range(start, min(end, there)), *range(end - there)]

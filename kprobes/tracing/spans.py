@@ -1,4 +1,6 @@
-"""A trace as OpenTelemetry's spans, in OTLP's JSON (opentelemetry-proto, trace/v1): what collectors and Jaeger take."""
+"""A trace as OpenTelemetry's spans, in OTLP's JSON (opentelemetry-proto, trace/v1): what collectors
+and Jaeger take.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +18,35 @@ BATCH_OF_SPANS = 1 << 12
 
 
 def write(trace: Trace, file: IO[str], format: str) -> None:
-    """A line for each request of some thousand spans, as exporters to files write them: a call is a span, another hit a
-    span without length. Times are ns; without a clock a hit is 1,000 behind the one before."""
+    """Write a trace as OTLP's JSON: a line for each request of some thousand spans, as exporters to
+    files write them.
+
+    A call is a span, another hit is a span without length. Times are in ns; without a clock a hit
+    is 1,000 ns behind the one before.
+
+    Args:
+        trace: the records.
+        file: an open text file.
+        format: not used; all writers of a trace have it.
+    """
     _SpanWriter(trace, file).write()
 
 
 class _SpanWriter:
-    """Spans in order of their ends."""
+    """Writes a trace's spans in the order in which they end."""
 
     def __init__(self, trace: Trace, file: IO[str]) -> None:
-        self._trace, self._file = trace, file
-        facts = repr((len(trace), [info.text for info in trace.events])).encode(errors="backslashreplace")
+        self._trace = trace
+        self._file = file
+        facts = repr((len(trace), [info.text for info in trace.events])).encode(
+            errors="backslashreplace"
+        )
         self._id = hashlib.sha256(facts).hexdigest()[:32]
         self._spans: list[dict[str, Any]] = []
         self._count = 0
 
     def write(self) -> None:
+        """Write all spans. Calls that have not returned end with the last record."""
         spans = Spans(self._trace)
         calls: list[list[dict[str, Any]]] = [[] for _ in spans.tasks]
         for marks in spans:
@@ -40,7 +55,8 @@ class _SpanWriter:
                 _, event, cpu, task, _, caller, values, stack = row
                 while left and left[0][0] == place:
                     self._end(calls[left.pop(0)[1]].pop(), marks.times[place])
-                info, phase = self._trace.events[event], marks.phase(place, event)
+                info = self._trace.events[event]
+                phase = marks.phase(place, event)
                 found = dict(zip([field.name for field in info.fields], values, strict=True))
                 if info.kind != "p":
                     found["caller"] = self._trace.name(caller)
@@ -48,13 +64,20 @@ class _SpanWriter:
                     found["stack"] = tuple(map(self._trace.name, stack))
                 if phase == END:
                     span = calls[task].pop()
-                    span["attributes"] += [_attribute(f"return.{name}", value) for name, value in found.items()]
+                    span["attributes"] += [
+                        _attribute(f"return.{name}", value) for name, value in found.items()
+                    ]
                     self._end(span, marks.times[place])
                     continue
                 name = info.function if phase == BEGIN else info.name
-                span = self._begin(name, marks.times[place], calls[task][-1] if calls[task] else None)
-                span["attributes"] = [_attribute("thread.name", task_name(spans.tasks[task])), _attribute("cpu", cpu),
-                                      *(_attribute(name, value) for name, value in found.items())]
+                span = self._begin(
+                    name, marks.times[place], calls[task][-1] if calls[task] else None
+                )
+                span["attributes"] = [
+                    _attribute("thread.name", task_name(spans.tasks[task])),
+                    _attribute("cpu", cpu),
+                    *(_attribute(name, value) for name, value in found.items()),
+                ]
                 if phase == BEGIN:
                     calls[task].append(span)
                 else:
@@ -65,30 +88,51 @@ class _SpanWriter:
         self._flush()
 
     def _begin(self, name: str, time: int, parent: dict[str, Any] | None) -> dict[str, Any]:
+        """Return a new span, which has no end and no attributes yet.
+
+        Args:
+            name: of the span.
+            time: when it begins, in ns.
+            parent: the span that it lies within; None: it is outermost.
+        """
         self._count += 1
-        span = {"traceId": self._id, "spanId": f"{self._count:016x}", "name": clean(name), "kind": INTERNAL,
-                "startTimeUnixNano": str(time)}
+        span = {
+            "traceId": self._id,
+            "spanId": f"{self._count:016x}",
+            "name": clean(name),
+            "kind": INTERNAL,
+            "startTimeUnixNano": str(time),
+        }
         return span | ({} if parent is None else {"parentSpanId": parent["spanId"]})
 
     def _end(self, span: dict[str, Any], time: int) -> None:
+        """End a span at a time in ns, and write those that have ended once they are enough for a
+        request.
+        """
         span["endTimeUnixNano"] = str(time)
         self._spans.append(span)
         if len(self._spans) == BATCH_OF_SPANS:
             self._flush()
 
     def _flush(self) -> None:
+        """Write the spans that have ended as one request."""
         resource = {"attributes": [_attribute("service.name", "guest")]}
         scopes = [{"scope": {"name": "kprobes"}, "spans": self._spans}]
-        self._file.write(json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": scopes}]}) + "\n")
+        self._file.write(
+            json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": scopes}]}) + "\n"
+        )
         self._spans = []
 
 
 def _attribute(name: str, value: Any) -> dict[str, Any]:
+    """Return OTLP's KeyValue."""
     return {"key": clean(name), "value": _any(value)}
 
 
 def _any(value: Any) -> dict[str, Any]:
-    """OTLP's AnyValue; numbers beyond its 64 bits with a sign are text."""
+    """Return a value as OTLP's AnyValue. A number that does not fit its 64 bits with a sign becomes
+    text, and None "(fault)".
+    """
     if isinstance(value, tuple):
         return {"arrayValue": {"values": [_any(each) for each in value]}}
     if isinstance(value, dict):

@@ -1,4 +1,6 @@
-"""The stores where handlers of a trace's events put what a hit was: into the ring, or to whoever is told at once."""
+"""The stores where handlers of a trace's events put what a hit was: into the ring, or to whoever is
+told at once.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +17,53 @@ Tell = Callable[[Any, int, Sequence[int]], None]  #: (values, return address, st
 
 
 class IntoRing:
-    """Records in a ring (a handler's Store).
+    """Puts the records of a trace's events into its ring. It is a Store of events._handler.
 
-    words: as of a buffer of events, one for all of a trace. programs: what they recorded before comes first.
+    Attributes:
+        words: counters of the buffer of events, one pair for all of a trace.
     """
 
     def __init__(self, ring: Ring, words: Any, programs: Programs | None) -> None:
+        """
+        Args:
+            ring: takes the records.
+            words: counters of the buffer of events.
+            programs: the trace's programs, whose earlier records go into the ring first; None:
+                there are none.
+        """
         self.words = words
         self._ring = ring
         self._programs = programs
 
     def settle(self) -> None:
-        """Have the records that programs of a remote guest have written."""
+        """Fetch the records that programs of a remote guest have written."""
         if self._programs is not None:
             self._programs.buffer.settle()
 
-    def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> list[str]:
-        """Return the lines that put a record of event number `cookie` there: an event of numbers only is
-        packed at once."""
+    def lines(
+        self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]
+    ) -> list[str]:
+        """Return lines of Python that put a record of the event with number `cookie` into the ring.
+
+        Where an event has nothing but numbers, they pack the record at once, and call the slower
+        writer only for a fault or a new task.
+
+        Args:
+            cookie: number of the event.
+            cpu: an expression for the processor.
+            stack: an expression for the stack.
+            values: an expression for the values, without parentheses.
+            names: takes the objects that the lines use, by name.
+        """
         ring, layout = self._ring, self._ring.layouts[cookie]
-        names |= {"ring": ring, "put": ring.writer(cookie), "pack": ring.formats[cookie].pack_into, "known": ring.known,
-                  "clock": ring.clock, "error": struct.error}
+        names |= {
+            "ring": ring,
+            "put": ring.writer(cookie),
+            "pack": ring.formats[cookie].pack_into,
+            "known": ring.known,
+            "clock": ring.clock,
+            "error": struct.error,
+        }
         before = []
         if self._programs is not None:
             names["drain"], before = self._programs.drain, ["drain()"]
@@ -54,15 +82,22 @@ class IntoRing:
 
 
 class Told:
-    """Nothing is kept (a handler's Store)."""
+    """Passes the values of hits on to a function at once, and keeps nothing. It is a Store of
+    events._handler.
+    """
 
     def __init__(self, tell: Tell) -> None:
-        self.words, self._tell = [0, 1], tell
+        self.words = [0, 1]
+        self._tell = tell
 
     def settle(self) -> None:
-        """Nothing is kept."""
+        """Do nothing, as nothing is kept."""
 
-    def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> list[str]:
-        """Return the lines that tell of a hit."""
+    def lines(
+        self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]
+    ) -> list[str]:
+        """Return lines of Python that call the function with a hit's values, return address and
+        stack. The arguments are those of IntoRing.lines().
+        """
         names["tell"] = self._tell
         return [f"tell(({values}), back, {stack})"]

@@ -1,7 +1,8 @@
 """A trace as text: ftrace's, JSON lines, CSV.
 
-Lines are written some thousands at a time: of each event that occurs there is one template, which `%`
-fills from columns. What is no plain number is made a text once for each value that is different.
+Lines are written some thousands at a time: of each event that occurs there is one template, which
+`%` fills from columns. What is no plain number is made a text once for each value that is
+different.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
 
 
 class _Known(dict[Any, str]):
-    """Value -> its text, made once; some ten thousand are kept."""
+    """Keeps the texts of values, so that each is made once; when there are some ten thousand it
+    begins anew.
+    """
 
     def __init__(self, text: Callable[[Any], str]) -> None:
         super().__init__()
@@ -80,23 +83,30 @@ class _Lines:
         for part in batch.parts:
             for places, columns in self._alike(batch, part):
                 template = "".join([text for text, _ in columns])
-                filled = map(template.__mod__, zip(*[each for _, each in columns if each is not None], strict=True))
+                filled = map(
+                    template.__mod__,
+                    zip(*[each for _, each in columns if each is not None], strict=True),
+                )
                 if len(places) == len(rows):
                     return [*filled]
                 for place, row in zip(places, filled, strict=True):
                     rows[place] = row
         return rows
 
-    def _alike(self, batch: Batch, part: EventColumns) -> Iterator[tuple[Sequence[int], list[Column]]]:
-        """(places in the batch, columns) of the records of a part that one template does for."""
+    def _alike(
+        self, batch: Batch, part: EventColumns
+    ) -> Iterator[tuple[Sequence[int], list[Column]]]:
+        """Yield (places in the batch, columns) for the records of a part that one template fits."""
         yield part.places, self._columns(self._trace.events[part.event], batch, part)
 
     def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
-        """The columns of a line, texts between them included."""
+        """Return what the lines of some records consist of: columns of values, and the texts
+        between them.
+        """
         raise NotImplementedError
 
     def _text(self, value: Any, type: Type) -> str:
-        """A value of an argument that is no plain number."""
+        """Return the text of an argument's value that is no plain number."""
         raise NotImplementedError
 
     def _number(self, type: Type) -> str:
@@ -104,7 +114,7 @@ class _Lines:
         return "%d"
 
     def _argument(self, field: Field, values: Sequence[Value]) -> Column:
-        """The column of an argument."""
+        """Return the column of an argument: a format with the numbers, or texts."""
         type = field.type
         if not field.text and not type.count and None not in values:
             return self._number(type), values
@@ -116,7 +126,7 @@ class _Lines:
         return "%s", [known[value] for value in values]
 
     def _times(self, batch: Batch, places: Sequence[int]) -> Sequence[int]:
-        """Of each record the time; without a clock its number."""
+        """Return the time of each record at some places of a batch; without a clock its number."""
         return _at(batch.seqs if self._trace.clock == COUNTER else batch.times, places)
 
     def _task_texts(self, batch: Batch, places: Sequence[int]) -> list[str]:
@@ -124,12 +134,12 @@ class _Lines:
 
 
 def _at(column: Sequence[Any], places: Sequence[int]) -> Sequence[Any]:
-    """The values of a column at some places of it."""
+    """Return the values of a column at some indices."""
     return column if len(places) == len(column) else [column[place] for place in places]
 
 
 def _fixed(text: str) -> str:
-    """Text as it stands in a template."""
+    """Return a text so that `%` leaves it as it is in a template."""
     return text.replace("%", "%%")
 
 
@@ -137,7 +147,7 @@ def _fixed(text: str) -> str:
 
 
 class _FtraceLines(_Lines):
-    """The lines of the kernel's `trace`."""
+    """Writes the lines of the kernel's `trace` file."""
 
     def __init__(self, trace: Trace) -> None:
         super().__init__(trace, task_column)
@@ -150,8 +160,10 @@ class _FtraceLines(_Lines):
         there = len(self._trace)
         return HEAD.format(there, there + self._trace.lost)
 
-    def _alike(self, batch: Batch, part: EventColumns) -> Iterator[tuple[Sequence[int], list[Column]]]:
-        """Records with a stack, and those without."""
+    def _alike(
+        self, batch: Batch, part: EventColumns
+    ) -> Iterator[tuple[Sequence[int], list[Column]]]:
+        """Yield as _Lines does, with records that have a stack apart from those that have none."""
         info = self._trace.events[part.event]
         deep = [n for n, stack in enumerate(part.stacks) if stack]
         if not deep or len(deep) == len(part.places):
@@ -159,8 +171,13 @@ class _FtraceLines(_Lines):
             return
         without = [n for n, stack in enumerate(part.stacks) if not stack]
         for which in (deep, without):
-            some = EventColumns(part.event, _at(part.places, which), _at(part.callers, which),
-                                [_at(column, which) for column in part.values], _at(part.stacks, which))
+            some = EventColumns(
+                part.event,
+                _at(part.places, which),
+                _at(part.callers, which),
+                [_at(column, which) for column in part.values],
+                _at(part.stacks, which),
+            )
             yield some.places, self._columns(info, batch, some)
 
     def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
@@ -171,17 +188,28 @@ class _FtraceLines(_Lines):
             columns.append((f" {_fixed(field.name)}={form}", column))
         columns.append(("\n", None))
         if any(part.stacks):
-            columns += [*head, ("<stack trace>\n", None), ("%s", [self._stacks[stack] for stack in part.stacks])]
+            columns += [
+                *head,
+                ("<stack trace>\n", None),
+                ("%s", [self._stacks[stack] for stack in part.stacks]),
+            ]
         return columns
 
     def _head(self, batch: Batch, places: Sequence[int]) -> list[Column]:
-        """The columns of a line's beginning: the task, the processor, the time."""
+        """Return the columns at the beginning of a line: the task, the processor, the time."""
         times = self._times(batch, places)
-        columns: list[Column] = [("%s", self._task_texts(batch, places)), (" [%03d] ..... ", _at(batch.cpus, places))]
+        columns: list[Column] = [
+            ("%s", self._task_texts(batch, places)),
+            (" [%03d] ..... ", _at(batch.cpus, places)),
+        ]
         if self._trace.clock in COUNTS:
             return [*columns, ("%12d: ", times)]
         seconds = [time // 1_000_000_000 for time in times]
-        return [*columns, ("%5d", seconds), (".%06d: ", [time // 1000 % 1_000_000 for time in times])]
+        return [
+            *columns,
+            ("%5d", seconds),
+            (".%06d: ", [time // 1000 % 1_000_000 for time in times]),
+        ]
 
     def _place(self, info: EventInfo, part: EventColumns) -> Column:
         name = _fixed(info.name)
@@ -189,7 +217,9 @@ class _FtraceLines(_Lines):
             return f"{name}: ({_fixed(info.place(''))})", None
         known = self._places.get(part.event)
         if known is None:
-            known = self._places[part.event] = _Known(lambda caller: info.place(self._trace.name(caller)))
+            known = self._places[part.event] = _Known(
+                lambda caller: info.place(self._trace.name(caller))
+            )
         return f"{name}: (%s)", [known[caller] for caller in part.callers]
 
     def _text(self, value: Any, type: Type) -> str:
@@ -203,11 +233,17 @@ class _FtraceLines(_Lines):
 
 
 class _JsonLines(_Lines):
-    """An object for each record: event, seq, cpu, task, time, caller, args, stack (as symbols) and its source lines."""
+    """Writes a JSON object for each record: event, seq, cpu, task, time, caller, args, and stack
+    (as symbols) with its source lines.
+    """
 
     def __init__(self, trace: Trace) -> None:
-        super().__init__(trace, lambda task: json.dumps(task if isinstance(task, int) else str(task)))
-        self._callers = _Known(lambda caller: f'"caller": {caller}, "to": {json.dumps(trace.name(caller))}, ')
+        super().__init__(
+            trace, lambda task: json.dumps(task if isinstance(task, int) else str(task))
+        )
+        self._callers = _Known(
+            lambda caller: f'"caller": {caller}, "to": {json.dumps(trace.name(caller))}, '
+        )
         self._stacks = _Known(self._stack)
 
     def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
@@ -237,19 +273,25 @@ class _JsonLines(_Lines):
         return columns
 
     def _stack(self, stack: tuple[int, ...]) -> str:
-        """The members of an object that tell a stack."""
+        """Return the members of a JSON object that tell a stack: names, and source lines."""
         if not stack:
             return ""
         lines = self._trace.lines(stack)
         names = f', "stack": {json.dumps([self._trace.name(address) for address in stack])}'
-        return f'{names}, "lines": {json.dumps([line or None for line in lines])}' if any(lines) else names
+        return (
+            f'{names}, "lines": {json.dumps([line or None for line in lines])}'
+            if any(lines)
+            else names
+        )
 
     def _text(self, value: Any, type: Type) -> str:
         return json.dumps(for_json(value))
 
 
 def for_json(value: Any) -> Any:
-    """A value without what JSON has no words for: infinity, and what is no number."""
+    """Return a value without the numbers that JSON has no words for (infinity, NaN), which become
+    texts.
+    """
     if isinstance(value, tuple):
         return [for_json(each) for each in value]
     if isinstance(value, dict):
@@ -261,21 +303,30 @@ def for_json(value: Any) -> Any:
 
 
 class _CsvLines(_Lines):
-    """One table: a column for each argument, as in Trace.to_arrow(); what an event has not is empty."""
+    """Writes one table with a column for each argument, as Trace.to_arrow() has them; what an event
+    does not have is empty.
+    """
 
     def __init__(self, trace: Trace) -> None:
         from .columns import names_of
 
         super().__init__(trace, lambda task: _cell("" if task is None else str(task)))
         self._callers = _Known(lambda caller: _cell(trace.name(caller)))
-        self._stacks = _Known(lambda stack: _cell(" ".join([trace.name(address) for address in stack])))
+        self._stacks = _Known(
+            lambda stack: _cell(" ".join([trace.name(address) for address in stack]))
+        )
         self._arguments = names_of(trace.events)
         self._names = [*dict.fromkeys(name for names in self._arguments for name in names)]
 
     def head(self) -> str:
-        """The columns' names."""
+        """Return the line with the names of the columns."""
         time = ["time"] if self._trace.timed else []
-        return ",".join(map(_cell, ["seq", "event", "cpu", "task", *time, "caller", "stack", *self._names])) + "\n"
+        return (
+            ",".join(
+                map(_cell, ["seq", "event", "cpu", "task", *time, "caller", "stack", *self._names])
+            )
+            + "\n"
+        )
 
     def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
         places = part.places
@@ -302,8 +353,9 @@ class _CsvLines(_Lines):
         return columns
 
     def _text(self, value: Any, type: Type) -> str:
-        """Structures and what else debug information knows as a whole as JSON; arrays of numbers and texts with blanks
-        between."""
+        """Return the text of a cell: JSON of structures and of what else debug information knows as
+        a whole; the elements of an array with blanks between them.
+        """
         if value is None:
             return "(fault)"
         if type.style == "value" and not isinstance(value, str):
@@ -314,11 +366,15 @@ class _CsvLines(_Lines):
 
 
 def _cell(text: str) -> str:
-    """A text as Python's own writer of CSV has it: in quotes where it has to be."""
+    """Return a text as Python's writer of CSV has it: in quotes where it needs these."""
     row = io.StringIO()
     # a row of one cell would be in quotes where that is empty
     csv.writer(row, lineterminator="\n").writerow([text, ""])
     return row.getvalue().removesuffix(",\n")
 
 
-_LINES: Final[Mapping[str, type[Any]]] = {"ftrace": _FtraceLines, "jsonl": _JsonLines, "csv": _CsvLines}
+_LINES: Final[Mapping[str, type[Any]]] = {
+    "ftrace": _FtraceLines,
+    "jsonl": _JsonLines,
+    "csv": _CsvLines,
+}

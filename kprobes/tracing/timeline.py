@@ -1,7 +1,7 @@
 """A trace on a line of time: the calls in it, and Chrome's trace event format.
 
-Where a function's entry and its return are both recorded, a call is a span; every other hit is an instant. Without a
-clock a record is a microsecond behind the one before.
+Where a function's entry and its return are both recorded, a call is a span; every other hit is an
+instant. Without a clock a record is a microsecond behind the one before.
 """
 
 from __future__ import annotations
@@ -26,19 +26,24 @@ EXACT = 1 << 53  #: up to here every integer is a double
 NEAR = 1 << 50  #: ns, up to which a double of microseconds tells them
 MOST_TEXTS = 1 << 16  #: values that are kept with their JSON
 #: a span begins; the youngest one of its task ends; neither
-BEGIN, END, INSTANT = "B", "E", "i"
+BEGIN = "B"
+END = "E"
+INSTANT = "i"
 
 
 @frozen
 class Marks:
-    """The marks of a batch's records on the line of time.
+    """What the records of a batch are on the line of time: beginnings and ends of spans, and
+    instants.
 
     Attributes:
         batch: the records.
         times: of each record, in ns; none is before the one before.
-        phases: of each event: BEGIN, END or INSTANT.
-        unmatched: places in the batch of those records of END events that end nothing; they are instants.
-        left: (place in the batch, task) of each span that ends just before that record without having returned.
+        phases: for each event BEGIN, END or INSTANT.
+        unmatched: indices in the batch of records of END events that end no span; they are
+            instants.
+        left: (index in the batch, task) for each span that ends just before that record without
+            having returned.
     """
 
     batch: Batch
@@ -48,9 +53,10 @@ class Marks:
     left: Sequence[tuple[int, int]]
 
     def parts(self) -> Iterator[tuple[str, EventColumns, Sequence[int]]]:
-        """(phase, part, which of its records) for each part and phase that occurs."""
+        """Yield (phase, part, indices in that part) for each part and phase that occurs."""
         for part in self.batch.parts:
-            phase, every = self.phases[part.event], range(len(part.places))
+            phase = self.phases[part.event]
+            every = range(len(part.places))
             if phase != END or self.unmatched.isdisjoint(part.places):
                 yield phase, part, every
                 continue
@@ -58,11 +64,16 @@ class Marks:
             yield END, part, [n for n in every if part.places[n] not in self.unmatched]
 
     def phase(self, place: int, event: int) -> str:
-        """Of one record."""
+        """Return the phase of the record of `event` that is at `place` in the batch."""
         return INSTANT if place in self.unmatched else self.phases[event]
 
     def ordered(self, marks: list[Any], end: Callable[[int, int], Any]) -> list[Any]:
-        """A mark for each record, and in between what `end(time, task)` gives for the spans of `left`."""
+        """Return the marks of all records, and between them those of the spans in `left`.
+
+        Args:
+            marks: one for each record of the batch.
+            end: makes the mark of a span that is left, from (time, task).
+        """
         if not self.left:
             return marks
         out: list[Any] = []
@@ -75,12 +86,13 @@ class Marks:
 
 
 class Spans:
-    """The spans of a trace, batch by batch.
+    """Pairs entries and returns of functions to spans, one batch of a trace after the other.
+    Iteration yields the Marks of each batch.
 
     Attributes:
-        tasks: what the numbers of tasks stand for.
-        open: of each task, the events that end its open spans, the youngest last.
-        last: time of the last record so far.
+        tasks: what the numbers of tasks stand for, by number.
+        open: for each task the events that end its open spans, the youngest last.
+        last: time of the last record so far, in ns.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -106,17 +118,27 @@ class Spans:
             yield self._marks(batch)
 
     def _marks(self, batch: Batch) -> Marks:
+        """Return the marks of the next batch."""
         times = batch.times if self._trace.timed else [1000 * seq for seq in batch.seqs]
         times = list(accumulate(times, max, initial=self.last))[1:]
         self.last = times[-1] if times else self.last
-        unmatched, left = set[int](), list[tuple[int, int]]()
+        unmatched = set[int]()
+        left = list[tuple[int, int]]()
         if self.spans:
             self._match(batch, unmatched, left)
         return Marks(batch, times, self._phases, unmatched, left)
 
     def _match(self, batch: Batch, unmatched: set[int], left: list[tuple[int, int]]) -> None:
-        """Fill `unmatched` and `left`, as Marks has them."""
-        spans, ends, open_calls = self.spans, self._ends, self.open
+        """Match the returns in a batch with open spans.
+
+        Args:
+            batch: the records.
+            unmatched: takes the indices of returns that end no span.
+            left: takes (index, task) of each span that was left without returning.
+        """
+        spans = self.spans
+        ends = self._ends
+        open_calls = self.open
         tasks = batch.tasks
         for place, event in enumerate(batch.events):
             if event in spans:
@@ -134,11 +156,15 @@ class Spans:
 
 def task_name(task: Any) -> str:
     """Return a thread's name; never nothing, which readers refuse."""
-    return f"task {task}" if isinstance(task, int) else task_text(task).translate(CONTROLS) or "task"
+    return (
+        f"task {task}" if isinstance(task, int) else task_text(task).translate(CONTROLS) or "task"
+    )
 
 
 def clean(value: Any) -> Any:
-    """A value whose texts have no characters that control a terminal; some readers' texts end at a NUL."""
+    """Return a value without characters that control a terminal in its texts, NUL included, at
+    which some readers' texts end.
+    """
     if isinstance(value, tuple):
         return tuple([clean(each) for each in value])
     if isinstance(value, dict):
@@ -150,11 +176,22 @@ def clean(value: Any) -> Any:
 
 
 def write(trace: Trace, file: IO[str], format: str) -> None:
-    """Chrome's JSON: what chrome://tracing, ui.perfetto.dev and speedscope open. Where its times, doubles in
-    microseconds, could not tell nanoseconds, they begin with the first record."""
-    spans, rows = Spans(trace), _Rows(trace)
+    """Write a trace as Chrome's JSON, which chrome://tracing, ui.perfetto.dev and speedscope open.
+
+    Its times are doubles in microseconds. Where these are too large to tell nanoseconds apart,
+    times begin at 0 with the first record.
+
+    Args:
+        trace: the records.
+        file: an open text file.
+        format: not used; all writers of a trace have it.
+    """
+    spans = Spans(trace)
+    rows = _Rows(trace)
     file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
-    heads: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "guest"}}]
+    heads: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "guest"}}
+    ]
     heads += [{"ph": "M", "name": "thread_name", "pid": 1, "tid": n, "args": {"name": task_name(t)}}
               for n, t in enumerate(spans.tasks, 1)]
     file.write(",\n".join(map(json.dumps, heads)))
@@ -176,10 +213,12 @@ class _Rows:
         self._stacks: dict[tuple[int, ...], str] = {}
 
     def text(self, marks: Marks) -> str:
-        """The rows of a batch, each behind a comma."""
+        """Return the rows of a batch, each behind a comma."""
         if self._start is None:
             self._start = marks.times[0] if marks.times[0] > NEAR else 0
-        start, times, tasks = self._start, marks.times, marks.batch.tasks
+        start = self._start
+        times = marks.times
+        tasks = marks.batch.tasks
         rows = [""] * len(marks.batch)
         for phase, part, which in marks.parts():
             info = self._trace.events[part.event]
@@ -197,14 +236,22 @@ class _Rows:
         return "".join(marks.ordered(rows, self.end))
 
     def end(self, time: int, task: int) -> str:
-        """A row that ends the youngest span of a task."""
-        row = {"ph": END, "name": "", "cat": "kprobes", "ts": (time - (self._start or 0)) / 1000, "pid": 1,
-               "tid": task + 1, "args": {}}
+        """Return a row that ends the youngest span of a task."""
+        row = {
+            "ph": END,
+            "name": "",
+            "cat": "kprobes",
+            "ts": (time - (self._start or 0)) / 1000,
+            "pid": 1,
+            "tid": task + 1,
+            "args": {},
+        }
         return ",\n" + json.dumps(row)
 
     def _arguments(self, info: EventInfo, part: EventColumns) -> tuple[str, list[Sequence[Any]]]:
-        """(template of the arguments, columns that fill it)."""
-        forms, columns = list[str](), list[Sequence[Any]]()
+        """Return (template of an event's arguments, columns that fill it)."""
+        forms = list[str]()
+        columns = list[Sequence[Any]]()
         for field, values in zip(info.fields, part.values, strict=True):
             number = not (field.text or field.type.count)
             form = _number_form(field.type.style, field.type.size, values) if number else ""
@@ -226,11 +273,14 @@ class _Rows:
         return ", ".join(forms), columns
 
     def _stack(self, stack: tuple[int, ...]) -> str:
+        """Return the member of a JSON object that tells a stack."""
         found = self._stacks.get(stack)
         if found is None:
             if len(self._stacks) > MOST_TEXTS:
                 self._stacks.clear()
-            found = self._stacks[stack] = json.dumps([self._trace.name(address) for address in stack])
+            found = self._stacks[stack] = json.dumps(
+                [self._trace.name(address) for address in stack]
+            )
         return found
 
 
@@ -247,12 +297,17 @@ class _Callers(dict[int, str]):
 
 
 def _template(info: EventInfo, phase: str, arguments: str) -> str:
-    """Return the template that `(microseconds, nanoseconds beyond, thread, *arguments)` fill."""
+    """Return the template of a row, which `(microseconds, nanoseconds beyond, thread, *arguments)`
+    fill.
+    """
     name = _quoted(info.name if phase == INSTANT else info.function)
     args = f'{{"return": {{{arguments}}}}}' if phase == END else f"{{{arguments}}}"
     scope = ', "s": "t"' if phase == INSTANT else ""
-    return (f',\n{{"ph": "{phase}", "name": {name}, "cat": "kprobes", "ts": %d.%03d, "pid": 1, "tid": %d, '
-            f'"args": {args}{scope}}}')
+    return (
+        ',\n'
+        f'{{"ph": "{phase}", "name": {name}, "cat": "kprobes", "ts": %d.%03d, "pid": 1, "tid": %d, '
+        f'"args": {args}{scope}}}'
+    )
 
 
 def _quoted(text: str) -> str:
@@ -261,7 +316,9 @@ def _quoted(text: str) -> str:
 
 
 def _number_form(style: str, size: int, values: Sequence[Any]) -> str:
-    """Return the format that writes a column of numbers; "": there is none, since values are missing or no doubles."""
+    """Return the format that writes a column of numbers as JSON; "": values are missing, or some do
+    not fit a double.
+    """
     if None in values:
         return ""
     if style == "x":
@@ -270,13 +327,20 @@ def _number_form(style: str, size: int, values: Sequence[Any]) -> str:
 
 
 class _Json:
-    """Values as JSON, whose readers have doubles for numbers: those that are none, and hexadecimal ones, as text."""
+    """Writes values as JSON for readers whose numbers are doubles: a number that does not fit, and
+    one that is shown in hexadecimal, becomes text.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Any, str] = {}
 
     def of(self, value: Any, style: str) -> str:
-        """A value. style: of its type; "x": its numbers are shown in hexadecimal."""
+        """Return a value as JSON.
+
+        Args:
+            value: a value of a record.
+            style: of its type; "x": its numbers are shown in hexadecimal.
+        """
         if style in ("f", "value"):  # -0.0 equals 0.0, and 1 equals 1.0
             return json.dumps(_plain(clean(value), False))
         found = self._known.get((value, style))
@@ -288,6 +352,7 @@ class _Json:
 
 
 def _plain(value: Any, hexadecimal: bool) -> Any:
+    """Return a value in which what JSON cannot tell is text."""
     if isinstance(value, tuple):
         return [_plain(each, hexadecimal) for each in value]
     if isinstance(value, dict):

@@ -23,12 +23,21 @@ if TYPE_CHECKING:
 
     from ..pictures.page import Picture
 
-#: format of export() -> module of this package whose write(trace, file) writes it, and whether it writes bytes
+#: format of export() -> module of this package whose write(trace, file) writes it, and whether it
+#: writes bytes
 FORMATS: Mapping[str, tuple[str, bool]] = {
-    "ftrace": ("text", False), "jsonl": ("text", False), "csv": ("text", False), "chrome": ("timeline", False),
+    "ftrace": ("text", False),
+    "jsonl": ("text", False),
+    "csv": ("text", False),
+    "chrome": ("timeline", False),
     "perfetto": ("perfetto", True),
-    "folded": ("profile", False), "speedscope": ("profile", False), "svg": ("profile", False), "html": ("html", False),
-    "parquet": ("parquet", True), "otlp": ("spans", False), "perf": ("perfscript", False),
+    "folded": ("profile", False),
+    "speedscope": ("profile", False),
+    "svg": ("profile", False),
+    "html": ("html", False),
+    "parquet": ("parquet", True),
+    "otlp": ("spans", False),
+    "perf": ("perfscript", False),
 }
 
 
@@ -36,8 +45,14 @@ SHOWN = 20  #: records that a notebook shows
 
 
 def ready(format: str) -> bool:
-    """Return True where a format ("arrow", or one of FORMATS) is binary. Raises Unsupported: the library for it is not
-    installed."""
+    """Return True where a format's files are binary, after the library for it was imported.
+
+    Args:
+        format: "arrow", or one of FORMATS.
+
+    Raises:
+        Unsupported: the library for the format is not installed.
+    """
     from .columns import need
 
     if format in ("arrow", "parquet"):
@@ -49,7 +64,17 @@ def ready(format: str) -> bool:
 
 
 def write(trace: Trace, file: IO[Any], format: str) -> None:
-    """Write a trace to an open file: "arrow", or one of FORMATS. Raises Unsupported, OSError."""
+    """Write a trace to an open file.
+
+    Args:
+        trace: the records.
+        file: open for text or for bytes, as ready() tells of the format.
+        format: "arrow", or one of FORMATS.
+
+    Raises:
+        Unsupported: the library for the format is not installed.
+        OSError: the file cannot be written.
+    """
     if format == "arrow":
         from .columns import save
 
@@ -59,13 +84,13 @@ def write(trace: Trace, file: IO[Any], format: str) -> None:
 
 
 class Source(Protocol):
-    """The source of a trace's records: a ring, or a file's table.
+    """What a Trace reads its records from: a ring, or a file's table.
 
     Attributes:
-        infos: the events, by the numbers in rows.
-        tasks: what the numbers of tasks in rows stand for.
-        lost: records that there was no room for.
-        clock: whose times rows have.
+        infos: the events, by number.
+        tasks: what the numbers of tasks in rows stand for, by number.
+        lost: number of records that there was no room for.
+        clock: the name of the clock that times are by.
     """
 
     infos: Sequence[EventInfo]
@@ -86,15 +111,26 @@ class Source(Protocol):
 
 @checked("__init__", "name")
 class Trace:
-    """Records, the oldest first: `t[0].args["len"]`, `len(t)`, iteration; and the same for other tools.
+    """The records of events, the oldest first: `t[0].args["len"]`, `len(t)`, iteration.
 
-    While events are recorded it grows. Where there is no more room the oldest records go: `lost` says how many did.
+    While events are recorded it grows. When there is no more room the oldest records go: `lost`
+    counts these.
     """
 
-    def __init__(self, source: Source, names: Callable[[int], str], missed: Callable[[], int] = lambda: 0,
-                 lines: Callable[[int], str] = lambda address: "") -> None:
-        """names: a code address -> what to show for it. missed: hits that could not be recorded. lines: a code address
-        -> its source line, "" where none is known."""
+    def __init__(
+        self,
+        source: Source,
+        names: Callable[[int], str],
+        missed: Callable[[], int] = lambda: 0,
+        lines: Callable[[int], str] = lambda address: "",
+    ) -> None:
+        """
+        Args:
+            source: the records.
+            names: a code address -> what to show for it.
+            missed: gives the number of hits that could not be recorded.
+            lines: a code address -> its source line, "" where none is known.
+        """
         self._source = source
         self._names = names
         self._missed = missed
@@ -110,18 +146,21 @@ class Trace:
 
     @property
     def lost(self) -> int:
-        """Records that there was no room for."""
+        """Number of records that there was no room for."""
         return self._source.lost
 
     @property
     def missed(self) -> int:
-        """Hits that were not recorded because another probe was running, or a return probe had no instance left."""
+        """Number of hits that were not recorded because another probe was running, or a return
+        probe had no instance left.
+        """
         return self._missed()
 
     @property
     def clock(self) -> str:
-        """The clock whose times records have: "counter" (none), "host" (ns), "instructions" (of the guest,
-        so far) or "own"."""
+        """Name of the clock that times are by: "counter" (records have no times), "host" (ns),
+        "instructions" (that the guest has executed so far) or "own".
+        """
         return self._source.clock
 
     @property
@@ -150,21 +189,37 @@ class Trace:
         seq, event, cpu, task, time, caller, values, stack = row
         info = self._source.infos[event]
         args = dict(zip([field.name for field in info.fields], values, strict=True))
-        return Record(info.name, seq, cpu, self._source.tasks[task], args, addresses_of(stack), info.address, caller,
-                      time if self.timed else None, is_incomplete(stack))
+        return Record(
+            info.name,
+            seq,
+            cpu,
+            self._source.tasks[task],
+            args,
+            addresses_of(stack),
+            info.address,
+            caller,
+            time if self.timed else None,
+            is_incomplete(stack),
+        )
 
     def rows(self) -> Iterator[tuple[EventInfo, Any, Row]]:
-        """(event, task, row) of each record, for writers of formats."""
+        """Yield (event, task, row) of each record, for writers of formats."""
         infos, tasks = self._source.infos, self._source.tasks
         return ((infos[row[1]], tasks[row[3]], row) for row in self._source.rows())
 
     def batches(self) -> Iterator[Batch]:
-        """All records, the oldest first, some thousands at a time and in columns."""
+        """Return an iterator of all records in batches of some thousands, as columns, the oldest
+        first.
+        """
         return self._source.batches()
 
     def name(self, address: int) -> str:
-        """`name+0xOFF/0xSIZE` of a code address in this trace, or the bare address; of what stands behind the addresses
-        of an incomplete stack, its mark."""
+        """Return `name+0xOFF/0xSIZE` of a code address in this trace; the bare address where it has
+        no name.
+
+        The last address of an incomplete stack stands for what is not known of it, and its name
+        says so.
+        """
         if address == INCOMPLETE:
             return MARK
         found = self._cache.get(address)
@@ -173,11 +228,20 @@ class Trace:
         return found
 
     def lines(self, stack: Sequence[int]) -> list[str]:
-        """The source line of each address of a record's stack, "" where none is known: of the first its own, of a
-        return address that of the call before it. BadArgument: it is no stack."""
+        """Return the source line of each address of a record's stack, "" where none is known.
+
+        The first address is the place of the hit. The others are return addresses, and have the
+        line of the call before them.
+
+        Raises:
+            BadArgument: it is no stack.
+        """
         if not all(isinstance(address, int) for address in stack):
             raise BadArgument(f"stack is {shown(stack)}", hint="pass a record's stack: addresses")
-        return [self._lines(address - bool(n)) if address != INCOMPLETE else "" for n, address in enumerate(stack)]
+        return [
+            self._lines(address - bool(n)) if address != INCOMPLETE else ""
+            for n, address in enumerate(stack)
+        ]
 
     @property
     def source(self) -> Source:
@@ -185,7 +249,8 @@ class Trace:
         return self._source
 
     def __repr__(self) -> str:
-        return f"<Trace of {len(self)} records, {self.lost} lost: {', '.join(info.name for info in self.events)}>"
+        names = ", ".join(info.name for info in self.events)
+        return f"<Trace of {len(self)} records, {self.lost} lost: {names}>"
 
     def _repr_html_(self) -> str:
         from ..notebook import table
@@ -195,11 +260,18 @@ class Trace:
             where = info.place(self.name(caller))
             rows.append([seq, info.name, cpu, task, where, info.arguments(values).strip()])
         rows += [["..."] * 6] * (len(self) > SHOWN)
-        return table(f"{len(self)} records, {self.lost} lost", ("seq", "event", "cpu", "task", "place", "arguments"),
-                     rows)
+        return table(
+            f"{len(self)} records, {self.lost} lost",
+            ("seq", "event", "cpu", "task", "place", "arguments"),
+            rows,
+        )
 
     def clear(self) -> None:
-        """Forget the records so far, between runs; recording goes on. Raises Unsupported: they are a file's."""
+        """Forget the records so far, as between two runs; recording goes on.
+
+        Raises:
+            Unsupported: the trace was loaded from a file.
+        """
         ring = getattr(self._source, "ring", None)
         if ring is None:
             raise Unsupported("the records of a file stay", hint="record anew")
@@ -208,11 +280,14 @@ class Trace:
     # --- other tools
 
     def to_arrow(self) -> pyarrow.Table:
-        """A table with a row for each record: seq, event, address (of the probe), cpu, task, time (ns, where there is a
-        clock), caller (of return events), stack, and a column for each argument; null where an event has none, or guest
-        memory was unreadable.
+        """Return a table with a row for each record.
 
-        Raises Unsupported: pyarrow is not installed (extra `arrow`).
+        The columns are seq, event, address (of the probe), cpu, task, time (ns, where there is a
+        clock), caller (of return events), stack, and one for each argument; null where an event has
+        no such argument, or where guest memory could not be read.
+
+        Raises:
+            Unsupported: pyarrow is not installed (extra `arrow`).
         """
         from .columns import need
 
@@ -220,30 +295,45 @@ class Trace:
         return need("pyarrow", "arrow").Table.from_batches(batches, schema)
 
     def record_batches(self) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
-        """The schema of to_arrow(), and its rows some ten thousand at a time: for what is larger than memory has room
-        for twice. Raises Unsupported: pyarrow is not installed (extra `arrow`)."""
+        """Return the schema of to_arrow(), and an iterator of its rows in batches of some ten
+        thousand, for a trace that is too large to be in memory twice.
+
+        Raises:
+            Unsupported: pyarrow is not installed (extra `arrow`).
+        """
         return self._source.record_batches(self.name, self._lines)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """to_arrow() as a data frame; integers stay integers (UInt64 ...) where some are missing.
+        """Return the table of to_arrow() as a data frame; integers stay integers (UInt64 and such)
+        where some are missing.
 
-        Raises Unsupported: pyarrow or pandas is not installed.
+        Raises:
+            Unsupported: pyarrow or pandas is not installed.
         """
         from .columns import frame
 
         return frame(self.to_arrow)
 
     def to_numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
-        """Column name -> array; where integers are missing, a masked one. Raises Unsupported: pyarrow is not
-        installed."""
+        """Return the columns of to_arrow() as arrays, by name; a column in which integers are
+        missing is a masked array.
+
+        Raises:
+            Unsupported: pyarrow is not installed.
+        """
         from .columns import arrays
 
         return arrays(self.to_arrow())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an Arrow file, which Trace.load() and every reader of Arrow reads.
+        """Write the trace as an Arrow file, which Trace.load() and every reader of Arrow reads.
 
-        Raises Unsupported, OSError: then what was at `path` before is still there.
+        Args:
+            path: of the file. Where writing fails, what was there before is still there.
+
+        Raises:
+            Unsupported: pyarrow is not installed.
+            OSError: the file cannot be written.
         """
         from .columns import save
 
@@ -253,7 +343,12 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
-        """Load what save() wrote. Raises ImageError: unreadable, damaged, another program's; Unsupported."""
+        """Read a file that save() wrote.
+
+        Raises:
+            ImageError: the file cannot be read, is damaged, or another program's.
+            Unsupported: pyarrow is not installed.
+        """
         from .columns import load
 
         source, names, lines = load(path)
@@ -261,11 +356,12 @@ class Trace:
                    lines=lambda address: lines.get(address, ""))
 
     def picture(self, *pictures: str, before: Trace | None = None) -> Picture:
-        """A page that notebooks show, and that export() writes as html.
+        """Return a page with pictures of the trace, which notebooks show and export() writes as
+        html.
 
         Args:
-            pictures: "flame", "timeline", "heat", "histogram" or "callgraph"; none: all that the trace has something
-                for.
+            pictures: "flame", "timeline", "heat", "histogram" or "callgraph"; none: all that the
+                trace has something for.
             before: another trace, which the flame graph compares with.
 
         Raises:
@@ -280,12 +376,20 @@ class Trace:
         return Picture(import_module("..tracing.html", __package__).page_of(self, pictures, before))
 
     def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
-        """Write a file for other tools, or to an open one: ftrace, jsonl, csv (one file for each event where there are
-        several: x.NAME.csv), chrome, perfetto (extra `perfetto`), folded, speedscope, svg (a flame graph), html (a page
-        with all pictures).
+        """Write the trace for other tools.
 
-        Raises BadArgument: no such format; Unsupported: the library for it is not installed; OSError. Then what was at
-        `path` before is still there.
+        Args:
+            path: of the file, or an open file. Where writing fails, what was at the path before is
+                still there.
+            format: "ftrace", "jsonl", "csv" (a file for each event where there are several:
+                x.NAME.csv), "chrome", "perfetto" (needs the extra `perfetto`), "parquet", "otlp",
+                "perf", "folded", "speedscope", "svg" (a flame graph) or "html" (a page with all
+                pictures).
+
+        Raises:
+            BadArgument: there is no such format.
+            Unsupported: the library for the format is not installed.
+            OSError: the file cannot be written.
         """
         if format not in FORMATS:
             raise BadArgument(f"no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
