@@ -46,6 +46,8 @@ def _define(kind: type | None = None, *, eq: bool | None = None, repr: Any = Non
         shows = "__repr__" not in own if repr is None else repr
         hashes = compares and "__hash__" not in own
         made: Any = attrs.define(kind, eq=False, repr=False, **options)
+        if any(field.eq_key is not None for field in attrs.fields(made)):
+            raise TypeError(f"{kind.__name__}: fields compared by a key are attrs' own decorators' to make")
         if compares:
             made.__eq__ = _comparing([field.name for field in attrs.fields(made) if field.eq])
         if hashes and made.__setattr__ is _REFUSES:

@@ -173,3 +173,10 @@ class Packed:
 def test_pickled() -> None:
     assert pickle.loads(pickle.dumps(Packed(1, "x"))) == Packed(1, "x")
     assert {Packed(1), Packed(1)} == {Packed(1)}
+
+
+def test_fields_compared_by_a_key_are_refused() -> None:
+    with pytest.raises(TypeError, match="by a key"):
+        @attributes.frozen
+        class Keyed:
+            a: object = attrs.field(eq=id)
