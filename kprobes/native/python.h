@@ -34,7 +34,7 @@ typedef struct {
 } PyGetSetDef;
 
 enum { Py_tp_doc = 56, Py_tp_methods = 64, Py_tp_members = 72, Py_tp_getset = 73 };
-enum { METH_FASTCALL = 0x80, METH_O = 0x8 };
+enum { METH_FASTCALL = 0x80, METH_O = 0x8, METH_NOARGS = 0x4 };
 enum { T_OBJECT_EX = 16 }; /* Python visits and clears these for the garbage collector */
 /* Py_TPFLAGS_BASETYPE; Py_TPFLAGS_HAVE_VERSION_TAG, with which 3.10 caches attributes as well */
 #define TYPE_FLAGS (1u << 10 | 1u << 18)
@@ -45,6 +45,8 @@ extern PyObject *PyExc_TypeError, *PyExc_IndexError;
 
 int PyGILState_Ensure(void);
 void PyGILState_Release(int);
+void *PyEval_SaveThread(void);
+void PyEval_RestoreThread(void *);
 void Py_IncRef(PyObject *);
 void Py_DecRef(PyObject *);
 /* Python 3.10 has it in its headers only: there it is 0 */

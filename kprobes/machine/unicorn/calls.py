@@ -12,6 +12,7 @@ from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .functions import Functions
 from .furniture import Furniture
+from .hostcalls import HostCalls
 from .runner import Runner
 from .runstate import RunState
 from .stubs import Stubs
@@ -44,6 +45,7 @@ class FunctionCalls:
         self._callable = abi is not None and linkage is not None
         self._settles = cpu.pair is not None or cpu.guest.runs.settle
         self._introduces = abi is not None and abi.enter is not None
+        self._host = HostCalls(cpu) if HostCalls.possible(cpu) else None
         #: of the registers that have arguments
         self._writers = [] if abi is None else [cpu.regs.accessors(name)[1] for name in abi.args]
 
@@ -65,7 +67,7 @@ class FunctionCalls:
         if timeout is not None or max_insns is not None:
             check_bounds(timeout, max_insns)
         passing = self._nothing
-        numbers = args
+        numbers: Sequence[Any] = args
         in_registers = len(args) <= len(self._writers)
         if args and not (in_registers and are_numbers(args, self._cpu.arch.mask)):
             passing = Passing(self._cpu.memory, args)
@@ -73,9 +75,66 @@ class FunctionCalls:
         if not self._runner.begin():
             return self._call(function, passing, numbers, timeout, max_insns)
         try:
-            return self._call(function, passing, numbers, timeout, max_insns)
+            if self._host is None or passing is not self._nothing:
+                return self._call(function, passing, numbers, timeout, max_insns)
+            return self._call_by_host(self._host, function, numbers, timeout, max_insns)
         finally:
             self._runner.finish()
+
+    def _target(self, pointer: int) -> int:
+        """Make ready for a call of a function, and return where it starts, mode bits included.
+
+        Args:
+            pointer: its address, as pointers have it.
+        """
+        target = self._functions.target(pointer)
+        if not self._callable:
+            raise Unsupported(
+                f"{self._cpu.arch.name} has no calling convention",
+                python="set registers and use run()",
+            )
+        if not self._state.exit:
+            self._furniture.make_exit()
+        if self._abandoned is not None:
+            self.forget_failure()
+        return target
+
+    def _call_by_host(
+        self,
+        host: HostCalls,
+        function: str | int,
+        numbers: Sequence[Any],
+        timeout: float | None,
+        max_insns: int | None,
+    ) -> int:
+        """Call a function inside no run, its registers set by host code where that can do it.
+
+        Args:
+            host: what sets them.
+            function: address, as pointers have it, or symbol.
+            numbers: arguments that go into registers as they are.
+            timeout: seconds; None: no bound.
+            max_insns: instructions; None: no bound.
+        """
+        state, regs = self._state, self._cpu.regs
+        target = self._target(self._pointer(function))
+        reported, sent = regs.reported, regs.target
+        if not host.set_up(state.exit, tuple(numbers)):
+            return self._call(function, self._nothing, numbers, timeout, max_insns)
+        regs.reported = regs.target = None
+        failed = True
+        try:
+            if self._runner.run(target, state.exit, timeout, max_insns):
+                raise GuestStopped(pc=self._cpu.read_pc())
+            result: int = host.end()
+            failed = False
+            return result
+        finally:
+            if failed:
+                self._abandoned = host.give_up()
+            else:
+                regs.reported = reported
+                regs.target = sent
 
     def _call(
         self,
@@ -97,15 +156,7 @@ class FunctionCalls:
         cpu, state = self._cpu, self._state
         regs, engine = cpu.regs, cpu.engine
         pointer = self._pointer(function)
-        target = self._functions.target(pointer)
-        if not self._callable:
-            raise Unsupported(
-                f"{cpu.arch.name} has no calling convention", python="set registers and use run()"
-            )
-        if not state.exit:
-            self._furniture.make_exit()
-        if self._abandoned is not None:
-            self.forget_failure()
+        target = self._target(pointer)
         reported, sent = regs.reported, regs.target
         saved = engine.save()
         regs.reported = regs.target = None

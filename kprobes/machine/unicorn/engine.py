@@ -16,6 +16,7 @@ import unicorn
 from unicorn import UC_ERR_OK, Uc, UcError
 from unicorn import unicorn_const as const
 
+from ... import native
 from .host.outside import OutsideStops
 from .version import library
 
@@ -44,6 +45,8 @@ _start, _WITHOUT_TIMEOUT, _WITHOUT_COUNT = _free.uc_emu_start, _u64(0), _size(0)
 WRITE = ctypes.cast(_held.uc_reg_write, _void).value or 0
 READ = ctypes.cast(_held.uc_reg_read, _void).value or 0
 MEM_READ = ctypes.cast(_held.uc_mem_read, _void).value or 0
+CONTEXT_SAVE = ctypes.cast(_held.uc_context_save, _void).value or 0
+CONTEXT_RESTORE = ctypes.cast(_held.uc_context_restore, _void).value or 0
 
 INTR = ctypes.CFUNCTYPE(None, _void, ctypes.c_uint32, _void)
 INSN = ctypes.CFUNCTYPE(None, _void, _void)
@@ -105,8 +108,8 @@ class Engine:
         #: they are the same
         self.place: Callable[[int], int] | None = None
         self._piece = ctypes.create_string_buffer(4096)
-        self._begin = _u64()
-        self._until = _u64()
+        #: (begin, until) -> the engine's error number: runs the guest
+        self.run = self._make_run()
         #: who hears other threads; None: they stop the engine themselves
         self.outside: OutsideStops | None = None
 
@@ -215,13 +218,29 @@ class Engine:
 
     # --- running
 
+    def _make_run(self) -> Callable[[int, int], int]:
+        """Return uc_emu_start() for this engine, by host code where there is some."""
+        if native.available():
+            names = native.words("start")
+            self._start = (_u64 * len(names))()
+            self._start[names["engine"]] = self.handle.value or 0
+            self._start[names["start"]] = ctypes.cast(_start, _void).value or 0
+            make = native.function("engine_starter", ctypes.py_object, ctypes.py_object)
+            return make(ctypes.addressof(self._start))  # type: ignore[no-any-return]
+        first, last = _u64(), _u64()
+
+        def run(begin: int, until: int) -> int:
+            first.value = begin
+            last.value = until
+            return _start(self.handle, first, last,  # type: ignore[no-any-return]
+                          _WITHOUT_TIMEOUT, _WITHOUT_COUNT)
+
+        return run
+
     def start(self, begin: int, until: int) -> int:
         """Run; returns the engine's error number (0: none). See ended()."""
-        self.stopped = self._invalid = False
-        self._begin.value = begin
-        self._until.value = until
-        return _start(self.handle, self._begin, self._until,  # type: ignore[no-any-return]
-                      _WITHOUT_TIMEOUT, _WITHOUT_COUNT)
+        self.starts()
+        return self.run(begin, until)
 
     def starts(self) -> None:
         """A run begins that start() has not started."""

@@ -216,7 +216,8 @@ class Runner:
             try:
                 if state.hooked:
                     self.bounds.close()
-                return self._loop(target, until)
+                on = self._stretch(target, until)
+                return on if isinstance(on, bool) else self._go_on(on, until)
             finally:
                 self.leave()
         if state.resting:
@@ -278,11 +279,27 @@ class Runner:
         Returns:
             True where stop() has ended it.
         """
-        while not isinstance(on := self._stretch(target, until), bool):
+        on = self._stretch(target, until)
+        return on if isinstance(on, bool) else self._go_on(on, until)
+
+    def _go_on(self, target: int, until: int) -> bool:
+        """Run the guest further after a stretch of the run, until the run is over.
+
+        Args:
+            target: address where it goes on, mode bits included.
+            until: address where it ends, mode bits included.
+
+        Returns:
+            True where stop() has ended it.
+        """
+        state = self._state
+        while True:
+            if state.skip in state.in_place and target != state.skip:
+                state.skip = -1  # it goes on elsewhere: that call site is not executed again
+            on = self._stretch(target, until)
+            if isinstance(on, bool):
+                return on
             target = on
-            if self._state.skip in self._state.in_place and target != self._state.skip:
-                self._state.skip = -1  # it goes on elsewhere: that call site is not executed again
-        return on
 
     def _stretch(self, target: int, until: int) -> int | bool:
         """Run the guest until the engine stops, and find out why.

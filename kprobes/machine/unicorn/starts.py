@@ -36,6 +36,7 @@ class Starts:
         # 0: it is not mapped yet
         self._door = 0
         self._to_trap = not cpu.guest.runs.until_stops  # a trap ends runs, not the engine's `until`
+        self._start = cpu.engine.start if cpu.pair is None else self._begin
         self._under = b""  # the guest's bytes beneath the trap at RunState.end; b"": there is none
 
     def aside(self, begin: int, until: int) -> int:
@@ -159,13 +160,14 @@ class Starts:
         It stops so where another thread has asked it to look, and after a mended access.
         """
         cpu, state = self._cpu, self._state
-        start = cpu.engine.start if cpu.pair is None else self._begin
-        while cpu.engine.ended(error := start(begin, until)) or (
-            state.mended and self._goes_on(error)
-        ):
+        error = self._start(begin, until)
+        if not (error or state.mended or state.depth > 1):
+            return 0
+        while cpu.engine.ended(error) or (state.mended and self._goes_on(error)):
             if state.parked is not None or state.why_stopped or state.unfinished >= 0:
                 return 0
             begin = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
+            error = self._start(begin, until)
         return error
 
     def _goes_on(self, error: int) -> bool:

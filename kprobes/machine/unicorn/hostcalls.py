@@ -1,0 +1,121 @@
+"""Guest calls whose registers host code sets and puts back.
+
+These are calls whose arguments are numbers in registers, and that are inside no run. See
+kprobes/native/calls.c.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from ... import native
+from .._passing import BELOW
+from .cpu import UnicornCpu
+from .engine import CONTEXT_RESTORE, CONTEXT_SAVE
+
+
+class HostCalls:
+    """Sets registers for calls of one guest's functions, and puts them back.
+
+    Attributes:
+        end: called when the function has returned: puts the registers back, and returns its result.
+    """
+
+    def __init__(self, cpu: UnicornCpu) -> None:
+        """Prepare. Only where possible().
+
+        Args:
+            cpu: whose registers they are.
+        """
+        abi, linkage = cpu.arch.abi, cpu.arch.linkage
+        assert abi is not None
+        assert linkage is not None
+        self._engine = cpu.engine
+        self._regs = cpu.regs
+        self._blocks = cpu.memory.blocks
+        self._names = native.words("guest_call")
+        self._words = (ctypes.c_uint64 * len(self._names))()
+        self._kept: Any = None  # the engine's context with the registers of before the call
+        self._mode = linkage.mode
+        self._word = cpu.arch.bits // 8
+        self._set(
+            engine=cpu.engine.handle.value or 0,
+            save=CONTEXT_SAVE,
+            restore=CONTEXT_RESTORE,
+            view=cpu.view_address,
+            room=BELOW + abi.stack_args,
+            align=abi.stack_align,
+            link=0 if linkage.pushed else cpu.cells[linkage.register].address,
+            pushed=linkage.pushed,
+        )
+        address = ctypes.addressof(self._words)
+        self._set_up = _made("call_setter_up", address)
+        self.end = _made("call_ender", address)
+        cpu.memory.blocks.on_remove(self._forget_stack)
+
+    @staticmethod
+    def possible(cpu: UnicornCpu) -> bool:
+        """Return True if host code can set this guest's registers as at a function's entry."""
+        abi, linkage, table = cpu.arch.abi, cpu.arch.linkage, cpu.arch.regs
+        if not cpu.view_address or abi is None or linkage is None or cpu.windowed:
+            return False
+        plain = not (abi.upwards or abi.reserve or abi.enter or cpu.engine.beside)
+        return (
+            plain
+            and cpu.engine.rewind is None
+            and cpu.pair is None
+            and {table.sp, abi.returns[0], *abi.args} <= cpu.cells.keys()
+            and (linkage.pushed == cpu.arch.bits // 8 or linkage.register in cpu.cells)
+            and not linkage.bias
+        )
+
+    def _set(self, **words: int) -> None:
+        for name, value in words.items():
+            self._words[self._names[name]] = value
+
+    def set_up(self, exit_address: int, arguments: tuple[Any, ...]) -> bool:
+        """Keep the registers, and set them as at the entry of a function.
+
+        Args:
+            exit_address: where the function returns to, without mode bits.
+            arguments: numbers for the registers of arguments.
+
+        Returns:
+            False where host code cannot do it; nothing has changed.
+        """
+        if self._kept is None:
+            self._kept = self._engine.save()
+            self._set(kept=self._kept.value or 0, until=exit_address | self._mode)
+        if self._set_up(arguments):
+            return True
+        return self._find_stack() and bool(self._set_up(arguments))
+
+    def _find_stack(self) -> bool:
+        """Find the block that the stack is in; return False where there is none."""
+        block = self._blocks.find(self._regs.sp, self._word)
+        if block is None or not block.room:
+            return False
+        self._set(stack=block.start, bytes=block.room, host=block.host)
+        return True
+
+    def _forget_stack(self) -> None:
+        """A block is no more."""
+        self._set(bytes=0)
+
+    def give_up(self) -> Any:
+        """Return the context with the registers of before the call, which has failed; it is the
+        caller's.
+        """
+        kept, self._kept = self._kept, None
+        return kept
+
+
+def _made(maker: str, address: int) -> Any:
+    """Return a function of the library's that works on words.
+
+    Args:
+        maker: function that makes it.
+        address: of the words.
+    """
+    return native.function(maker, ctypes.py_object, ctypes.py_object)(address)
