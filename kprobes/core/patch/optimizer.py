@@ -177,6 +177,11 @@ class Optimizer:
 
     # --- safe points
 
+    @property
+    def has_taken_out(self) -> bool:
+        """True while drain() or take_left() has something to do."""
+        return bool(self._unqueue or self._left)
+
     def drain(self) -> list[Probepoint]:
         """Take out the jumps that are not needed any more, and return their probepoints."""
         if not self._unqueue:

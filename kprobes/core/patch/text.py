@@ -330,7 +330,11 @@ class Text:
         if written is None:
             others = self._other(self._kept_pages())
         else:
-            others = self._other(self._writable_pages())
+            if self._judged != (len(self._on), self.writes.changes):
+                self._judge()
+            if not (written or self._writable):
+                return 0
+            others = self._other(self._writable)
             others += [
                 page
                 for page in written
@@ -344,14 +348,11 @@ class Text:
             self._all = list(self._on)
         return self._all
 
-    def _writable_pages(self) -> list[int]:
-        """Return those that the guest may write."""
-        state = (len(self._on), self.writes.changes)
-        if self._judged != state:
-            self._judged = state
-            may_write = self.writes.may_write
-            self._writable = [page for page in self._on if may_write(page, page + 1)]
-        return self._writable
+    def _judge(self) -> None:
+        """Find out which of those the guest may write."""
+        self._judged = (len(self._on), self.writes.changes)
+        may_write = self.writes.may_write
+        self._writable = [page for page in self._on if may_write(page, page + 1)]
 
     def _suspect(self, patch: Patch) -> None:
         """Have lost() look at a patch, if the guest may write it."""
@@ -372,6 +373,8 @@ class Text:
             self._suspect_pages = Pages(self._machine.page_size)
             for patch in self._patches.values():
                 self._suspect(patch)
+        if not self._suspects:
+            return []
         if len(self._suspects) <= AT_A_TIME:
             return [
                 addr
@@ -483,6 +486,11 @@ class Text:
             piece = shown[at : at + unit]
             text += patch.old[at : at + unit] if piece == patch.new[at : at + unit] else piece
         return text
+
+    @property
+    def warns(self) -> bool:
+        """True while warn() has something to warn of."""
+        return bool(self._overwritten or self._outdated)
 
     def warn(self) -> None:
         """Warn of patches that somebody has overwritten.

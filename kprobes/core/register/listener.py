@@ -63,11 +63,16 @@ class Listener:
 
     def starting(self, target: int) -> None:
         """Prepare memory for a run that is about to start at `target`, mode bits included."""
-        self._driver.give_up(target)
+        # before each run: what is looked at here saves a call for most of them
+        if not self._driver.idle:
+            self._driver.give_up(target)
         self.registry.safe_point()
-        self.finish()
-        self.sent(target)
-        self.rooms.text.warn()
+        if self.closing:
+            self.finish()
+        if self.rooms.displaced:
+            self.sent(target)
+        if self.rooms.text.warns:
+            self.rooms.text.warn()
 
     def sent(self, target: int) -> None:
         """Take out a jump that has `target` in its middle, as the guest was sent there."""
@@ -77,7 +82,8 @@ class Listener:
     def ended(self) -> None:
         """Notice overwritten text and missed returns after a run, and finish closing."""
         self.registry.look()
-        self.finish()
+        if self.closing:
+            self.finish()
         self.returns.warn()
 
     def exact(self, on: bool) -> None:

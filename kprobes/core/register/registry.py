@@ -286,7 +286,7 @@ class Registry:
     def safe_point(self) -> None:
         """Put back patches that others have overwritten, and take out jumps. Nothing may run."""
         self.rearmed += self._rooms.text.check()
-        if self.driver.idle:
+        if self.optimizer.has_taken_out and self.driver.idle:
             self._drain()
 
     @alone
