@@ -20,20 +20,39 @@ struct stretch { STRETCH_WORDS(WORD) };
 /* A snapshot's stretches.
  *
  *   pread, madvise   the C library's functions
+ *   getrusage        the same; 0: this system does not count page faults
  *   pagemap          descriptor of /proc/self/pagemap
  *   page             bytes of a page
  *   count, first     how many stretches there are, and the address of the first
+ *   faults           page faults of this process when its pages were looked at last; 0: they are to
+ *                    be looked at
+ *   copies, room     address of struct copied, and how many there is room for
+ *   copied           how many of them were found at that look
+ *
+ * A page that is written for the first time is a page fault. So as long as there are no more faults
+ * the pages that were written are those that were found, and the system need not be asked about
+ * them: that takes as long as all else.
  */
-#define RETURN_WORDS(X) X(pread) X(madvise) X(pagemap) X(page) X(count) X(first)
+#define RETURN_WORDS(X) \
+    X(pread) X(madvise) X(getrusage) X(pagemap) X(page) X(count) X(first) X(faults) X(copies) \
+    X(room) X(copied)
 EXPORT const char return_words[] = RETURN_WORDS(NAME);
 struct way_back { RETURN_WORDS(WORD) };
+
+/* A page that was written: its address, and that of what it held. */
+struct copied { u64 host, image; };
 
 #define DONT_NEED 4 /* Linux's MADV_DONTNEED */
 /* Bits of a page's word in pagemap (Documentation/admin-guide/mm/pagemap.rst). */
 #define PRESENT (1ull << 63)
 #define SWAPPED (1ull << 62)
 #define OF_FILE (1ull << 61)
-#define AT_ONCE 64 /* words of pagemap that are read at once */
+#define AT_ONCE 256 /* words of pagemap that are read at once */
+/* Pages of a stretch to be dropped in which written ones are looked for. A page that is only read
+ * need not be dropped; to drop it makes a fault. */
+#define LOOKED_AT 1024
+/* Of getrusage(): RUSAGE_SELF; words of struct rusage, and those that count minor and major faults. */
+enum { SELF = 0, USAGE = 64, MINOR = 8, MAJOR = 9 };
 
 static void copy(u64 to, u64 from, u64 bytes)
 {
@@ -80,11 +99,38 @@ static int put_back_written(struct way_back *way, struct stretch *stretch)
             if (!(flags[n] & (PRESENT | SWAPPED)) || flags[n] & OF_FILE)
                 continue;
             stretch->changed = 1;
-            if (stretch->kind == COPY)
-                copy(stretch->host + at, stretch->image + at, way->page);
+            if (stretch->kind != COPY)
+                continue;
+            copy(stretch->host + at, stretch->image + at, way->page);
+            if (way->copied < way->room)
+                ((struct copied *)way->copies)[way->copied++] =
+                    (struct copied){stretch->host + at, stretch->image + at};
+            else
+                way->faults = 0;
         }
     }
     return 1;
+}
+
+/* 1: done. 0: the operating system has refused. */
+static int drop(struct way_back *way, struct stretch *stretch)
+{
+    int (*madvise)(void *, u64, int) = (int (*)(void *, u64, int))way->madvise;
+    stretch->changed = 1;
+    if (stretch->size <= LOOKED_AT * way->page) {
+        stretch->changed = 0;
+        if (!put_back_written(way, stretch))
+            return 0;
+    }
+    return !stretch->changed || !madvise((void *)stretch->host, stretch->size, DONT_NEED);
+}
+
+/* The process's page faults so far; 0: unknown. */
+static u64 page_faults(const struct way_back *way)
+{
+    u64 usage[USAGE];
+    int (*getrusage)(int, void *) = (int (*)(int, void *))way->getrusage;
+    return getrusage && !getrusage(SELF, usage) ? usage[MINOR] + usage[MAJOR] : 0;
 }
 
 /* Puts every stretch back. How many of those that only tell have changed; -1: the operating system
@@ -92,18 +138,26 @@ static int put_back_written(struct way_back *way, struct stretch *stretch)
 EXPORT int put_back(struct way_back *way)
 {
     struct stretch *stretch = (struct stretch *)way->first;
-    int changed = 0;
+    /* before the look: a page that is written meanwhile makes the next one look again */
+    u64 faults = page_faults(way);
+    int known = faults && faults == way->faults, changed = 0;
+    if (known) {
+        struct copied *page = (struct copied *)way->copies;
+        for (u64 left = way->copied; left; left--, page++)
+            copy(page->host, page->image, way->page);
+    } else {
+        way->faults = faults;
+        way->copied = 0;
+    }
     for (u64 left = way->count; left; left--, stretch++) {
+        int few = stretch->kind != DROP && stretch->size <= FEW * way->page;
+        if (known && !few && stretch->kind != TELL)
+            continue;
         stretch->changed = 0;
-        if (stretch->kind == DROP) {
-            int (*madvise)(void *, u64, int) = (int (*)(void *, u64, int))way->madvise;
-            if (madvise((void *)stretch->host, stretch->size, DONT_NEED))
-                return -1;
-        } else if (stretch->size <= FEW * way->page) {
+        if (few)
             put_back_different(way, stretch);
-        } else if (!put_back_written(way, stretch)) {
+        else if (!(stretch->kind == DROP ? drop : put_back_written)(way, stretch))
             return -1;
-        }
         changed += stretch->kind == TELL && stretch->changed;
     }
     return changed;

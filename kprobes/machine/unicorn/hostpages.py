@@ -22,12 +22,13 @@ from attrs import field
 
 from ... import native
 from ...attributes import frozen
+from ...hostsystem import at_fork
 from .blocks import HostBlock
 
 Range = tuple[int, int]
 PAGE = mmap.PAGESIZE
 # Of Linux: madvise(), mmap().
-_DONTNEED = 4
+_DONTNEED, _NO_HUGE = 4, 15
 _READ, _READ_WRITE = 1, 3
 _SHARED, _PRIVATE_FIXED = 1, 0x12
 _FAILED = (1 << 64) - 1
@@ -85,6 +86,17 @@ class _File:
             table
         )
         return ((run.start() * PAGE, run.end() * PAGE) for run in _RUN.finditer(flags))
+
+
+_forks = 0  # how often this process's line has forked
+
+
+def _in_child() -> None:
+    global _forks
+    _forks += 1
+
+
+at_fork(_in_child)
 
 
 @cache
@@ -219,6 +231,7 @@ _STRETCH, _CHANGED = 5, 4
 _WINDOW = 16 * PAGE
 _SMALL = 64 * PAGE  # a block that is looked through at each return
 _MOST_WINDOWS = 32  # of a larger block
+_MOST_COPIED = 512  # written pages that are noted
 # returns, after which pages that were copied once are dropped, and may be free again
 _ALL_DROPPED = 256
 
@@ -242,7 +255,9 @@ class WayBack:
         self._pages = pages
         self._kepts = list(kepts)
         self._pid = os.getpid()
+        self._forks = _forks
         self._mappings = pages.mappings
+        self._copies = (ctypes.c_uint64 * (2 * _MOST_COPIED))()
         self._windows: dict[KeptBlock, set[int]] = {kept: set() for kept in kepts}
         self._images = {id(kept.image): _Readable(kept.image) for kept in kepts}
         self._returns = 0
@@ -252,7 +267,7 @@ class WayBack:
     def fits(self) -> bool:
         """Return True while the blocks are what they were when this was made, in the same process.
         """
-        return self._mappings == self._pages.mappings and self._pid == os.getpid()
+        return self._mappings == self._pages.mappings and self._forks == _forks
 
     def written(self) -> list[KeptBlock] | None:
         """Put blocks of data back.
@@ -299,10 +314,19 @@ class WayBack:
         self._stretches = (ctypes.c_uint64 * (_STRETCH * len(rows)))(
             *(word for row in rows for word in row)
         )
-        self._words = (ctypes.c_uint64 * 6)(
-            ctypes.cast(libc.pread, ctypes.c_void_p).value or 0,
-            ctypes.cast(libc.madvise, ctypes.c_void_p).value or 0,
-            _pagemap(self._pid), PAGE, len(rows), ctypes.addressof(self._stretches))
+        names = native.words("return")
+        words = {
+            "pread": _address(libc.pread),
+            "madvise": _address(libc.madvise),
+            "getrusage": _address(libc.getrusage) if _counts_faults() else 0,
+            "pagemap": _pagemap(self._pid),
+            "page": PAGE,
+            "count": len(rows),
+            "first": ctypes.addressof(self._stretches),
+            "copies": ctypes.addressof(self._copies),
+            "room": _MOST_COPIED,
+        }
+        self._words = (ctypes.c_uint64 * len(names))(*(words.get(name, 0) for name in names))
         self._table = ctypes.addressof(self._words)
 
     def _parts(self, kept: KeptBlock) -> Iterator[tuple[int, int, int]]:
@@ -325,6 +349,32 @@ class WayBack:
                 last = end
             if last < kept.size:
                 yield last, kept.size, _DROP
+
+
+def _address(function: Any) -> int:
+    """Return the address of a function of the C library's."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@cache
+def _counts_faults() -> bool:
+    """Return True if this system counts a page fault where a page is written first: tried on some.
+    """
+    pages = 8
+    memory = mmap.mmap(-1, pages * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    # a huge page would be one fault for all
+    _libc().madvise(ctypes.addressof(ctypes.c_char.from_buffer(memory)), pages * PAGE, _NO_HUGE)
+    before = _faults()
+    for n in range(pages):
+        memory[n * PAGE] = 1
+    return before > 0 and _faults() >= before + pages
+
+
+def _faults() -> int:
+    """Return how many page faults this process has had; 0: the system does not tell."""
+    usage = (ctypes.c_uint64 * 64)()
+    failed = _libc().getrusage(0, usage)
+    return 0 if failed else usage[8] + usage[9]  # minor and major ones
 
 
 class _Readable:

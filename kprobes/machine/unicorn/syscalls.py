@@ -241,8 +241,11 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             self.status,
             self.now,
         ) = then
-        self._maps = maps.copy()
-        self.output[1][:], self.output[2][:] = out, errors
+        if self._maps != maps:
+            self._maps = maps.copy()
+        for stream, text in ((self.output[1], out), (self.output[2], errors)):
+            if stream != text:
+                stream[:] = text
 
     # --- calls
 
