@@ -132,3 +132,23 @@ static PyObject *start_engine(PyObject *self, PyObject *const *args, Py_ssize_t 
 static PyMethodDef starting = {"start", (PyCFunction)(void *)start_engine, METH_FASTCALL, 0};
 
 EXPORT PyObject *engine_starter(PyObject *self) { return PyCFunction_NewEx(&starting, self, 0); }
+
+/* --- reading a register */
+
+/* The engine's handle, uc_reg_read(), and the engine's number of the register. */
+#define READER_WORDS(X) X(engine) X(read) X(number)
+EXPORT const char reader_words[] = READER_WORDS(NAME);
+struct reader { READER_WORDS(WORD) };
+
+/* read(): the register's value. self: address of struct reader. */
+static PyObject *read_register(PyObject *self, PyObject *unused)
+{
+    const struct reader *words = (const struct reader *)PyLong_AsUnsignedLongLongMask(self);
+    u64 value = 0;
+    ((int (*)(u64, int, u64 *))words->read)(words->engine, (int)words->number, &value);
+    return PyLong_FromUnsignedLongLong(value);
+}
+
+static PyMethodDef reading = {"read", read_register, METH_NOARGS, 0};
+
+EXPORT PyObject *register_reader(PyObject *self) { return PyCFunction_NewEx(&reading, self, 0); }

@@ -119,6 +119,11 @@ class CallsUnderWay:
                 rp._follow = None
             del self.following[call]
 
+    @property
+    def is_empty(self) -> bool:
+        """True while surely no call is followed."""
+        return not self.own and len(self.tasks) == 1 and self.idle[0][0] == self.idle[1]
+
     def catch_up(self) -> None:
         """Take over the calls that the machine follows now: they are the youngest."""
         if self.programs is None or not self.following or self.idle[0][0] == self.idle[1]:

@@ -136,7 +136,8 @@ class Listener:
 
     def resume(self, calls: object | None) -> None:
         """Follow the calls of a snapshot again, and no others."""
-        resume(self.returns.calls, calls)
+        if calls is not None or not self.returns.calls.is_empty:
+            resume(self.returns.calls, calls)
 
     # --- the end
 

@@ -200,6 +200,11 @@ class FunctionCalls:
             cpu.engine.discard(self._abandoned)
             self._abandoned = None
 
+    @property
+    def has_failed(self) -> bool:
+        """True while forget_failure() and drop_failure() have something to do."""
+        return self._abandoned is not None
+
     def drop_failure(self) -> None:
         """Forget the registers of before a call that failed: the guest is given others."""
         if self._abandoned is not None:

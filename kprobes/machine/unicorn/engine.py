@@ -132,6 +132,15 @@ class Engine:
     def reader(self, register: int, bits: int) -> Callable[[], int]:
         """Return a function that reads a register."""
         read, handle, number = _held.uc_reg_read, self.handle, ctypes.c_int(register)
+        if bits <= 64 and native.available():
+            names = native.words("reader")
+            words = (_u64 * len(names))()
+            words[names["engine"]] = self.handle.value or 0
+            words[names["read"]] = READ
+            words[names["number"]] = register
+            self.keep(words)
+            make = native.function("register_reader", ctypes.py_object, ctypes.py_object)
+            return make(ctypes.addressof(words))  # type: ignore[no-any-return]
         if bits <= 64:
             cell = _u64()
             reference = ctypes.byref(cell)
@@ -239,7 +248,7 @@ class Engine:
 
     def start(self, begin: int, until: int) -> int:
         """Run; returns the engine's error number (0: none). See ended()."""
-        self.starts()
+        self.stopped = self._invalid = False
         return self.run(begin, until)
 
     def starts(self) -> None:

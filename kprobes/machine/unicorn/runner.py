@@ -189,7 +189,8 @@ class Runner:
                 # the outer run is to stop, too; the engine has forgotten that at this run's start
                 cpu.engine.stop()
             return
-        self.bounds.ended()
+        if state.hooked:
+            self.bounds.ended()
         if state.sink is not None:
             state.sink.ended()
 

@@ -265,7 +265,8 @@ class Snapshots:
 
     def _restore(self, guest: KeptGuest) -> None:
         cpu, sink = self._cpu, self._state.sink
-        self._check_calls(guest)
+        if guest.calls is not None:
+            self._check_calls(guest)
         if (
             guest.version != self._version
             or guest.devices != self._devices.there
@@ -285,7 +286,8 @@ class Snapshots:
             guest.known_books = self._books
         for book, then in guest.book_rows:
             book.books = then
-        self._calls.drop_failure()
+        if self._calls.has_failed:
+            self._calls.drop_failure()
         self._state.skip = -1
         guest.written = self._memory.written
         if sink is not None:
@@ -293,9 +295,7 @@ class Snapshots:
 
     def _check_calls(self, guest: KeptGuest) -> None:
         sink = self._state.sink
-        if guest.calls is None:
-            why = ""
-        elif sink is None:
+        if sink is None:
             why = "calls were under way, and nobody follows them"
         else:
             why = sink.cannot_resume(guest.calls)
@@ -309,7 +309,10 @@ class Snapshots:
     def _put_back(self, guest: KeptGuest) -> None:
         """Memory as it was."""
         cpu, pages, unwritten = self._cpu, self.pages, guest.written == self._memory.written
-        for kept in self._not_put_back(guest, unwritten):
+        left = self._not_put_back(guest, unwritten)
+        if not (left or guest.foreign):
+            return
+        for kept in left:
             block = kept.block
             if not (unwritten and block.start in guest.fixed and pages.stands(kept)):
                 for start, end in pages.put_back(kept):

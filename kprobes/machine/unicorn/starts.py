@@ -80,7 +80,9 @@ class Starts:
             # raises an interrupt where the page before is not mapped.
             outer, state.end = state.end, until or -1
             try:
-                error = self._run_engine(begin, until)
+                error = self._start(begin, until)
+                if error or state.mended or state.depth > 1:
+                    error = self._go_on(error, until)
             finally:
                 state.end = outer
         if error:
@@ -142,7 +144,7 @@ class Starts:
         elif outer != until:
             self._under = b""
         try:
-            error = self._run_engine(begin, 0)
+            error = self._go_on(self._start(begin, 0), 0)
             if error == const.UC_ERR_INSN_INVALID and until and cpu.read_pc() == until:
                 return 0
             return error
@@ -154,15 +156,19 @@ class Starts:
             if under and outer != until:
                 cpu.memory.patch(outer, trap)
 
-    def _run_engine(self, begin: int, until: int) -> int:
-        """Run the engine, and start it again where it has stopped for no reason of the guest's.
+    def _go_on(self, error: int, until: int) -> int:
+        """Start the engine again where it has stopped for no reason of the guest's.
 
         It stops so where another thread has asked it to look, and after a mended access.
+
+        Args:
+            error: the engine's error number; 0: none.
+            until: address where the run ends, without mode bits; 0: something else ends it.
+
+        Returns:
+            The engine's error number when it has stopped for good.
         """
         cpu, state = self._cpu, self._state
-        error = self._start(begin, until)
-        if not (error or state.mended or state.depth > 1):
-            return 0
         while cpu.engine.ended(error) or (state.mended and self._goes_on(error)):
             if state.parked is not None or state.why_stopped or state.unfinished >= 0:
                 return 0
