@@ -1,5 +1,8 @@
 """Each aim for the price of a hit, what was measured, and whether it is reached:
-`python benchmarks/aims.py [--rounds 15] [--arch x86_64] [--only REGEX]`.
+`python benchmarks/aims.py [--rounds 15] [--arch x86_64] [--all] [--only REGEX]`.
+
+`--all` measures every architecture, in fewer rounds and some minutes; one table names for each aim the architecture
+that is furthest from it, and those that do not reach it.
 
 All rows of an architecture take turns in each round; what is shown is the median over the rounds, of the processor's
 time of this thread, less that of the same loop without a hit. Aims in time are those of the project's plan, for a
@@ -14,6 +17,7 @@ import argparse
 import platform
 import re
 import statistics
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache, partial
@@ -78,6 +82,7 @@ AIMS = (
     Aim("program: record", 20, C_RECORD, 1.2),
     Aim("program: entry and return", 60, C_PAIR, 1.2),
     Aim("restore, write, call", None, "the same by hand", 0.9, speed=True),
+    Aim("the same with a Kprobes", None, "the same by hand", 0.9, speed=True),
     Aim("unprobed loop, others elsewhere", None, "bare engine", 1.02),
     Aim("o, two arguments, others elsewhere", None, "o, two arguments", 1.02),
     Aim("k, two arguments, others elsewhere", None, "k, two arguments", 1.02),
@@ -225,30 +230,35 @@ def cycle_rows(arch: str, stack: ExitStack) -> dict[str, tuple[Sample, str]]:
     """A fuzzer's cycle, and a harness written by hand: the demo's parser, from the same state each time."""
     if arch != "x86_64":
         return {}
-    m = stack.enter_context(UnicornMachine.load(DEMO))
-    m.call("table_init")
-    text, function = m.alloc(64), m.symbols["parse_settings"].address
-    begin = m.snapshot()
     inputs = [word.ljust(64, b"\0") for word in (b"width=640", b"a=1,b=-2", b"key=0x1f,key=2", b"=,,=")]
-    run_by_hand = Harness(m, function, text).run
+    found: dict[str, tuple[Sample, str]] = {}
+    for name in ("restore, write, call", "the same with a Kprobes"):
+        m = stack.enter_context(UnicornMachine.load(DEMO))
+        if found:
+            Kprobes(m)
+        m.call("table_init")
+        text = m.alloc(64)
+        begin = m.snapshot()
 
-    def ours(count: int) -> None:
-        for n in range(count):
+        def one(data: bytes, m: UnicornMachine = m, text: int = text, begin: Any = begin) -> int:
             m.restore(begin)
-            m.write(text, inputs[n % 4])
-            m.call("parse_settings", text)
+            m.write(text, data)
+            return m.call("parse_settings", text)
+
+        def ours(count: int, one: Callable[[bytes], int] = one) -> None:
+            for n in range(count):
+                one(inputs[n % 4])
+
+        found[name] = partial(taken, ours, 500), ""
+    run_by_hand = Harness(m, m.symbols["parse_settings"].address, text).run
 
     def plain(count: int) -> None:
         for n in range(count):
             run_by_hand(inputs[n % 4])
 
-    for data in inputs:
-        m.restore(begin)
-        m.write(text, data)
-        if m.call("parse_settings", text) != run_by_hand(data):
-            raise RuntimeError("the harness by hand finds something else")
-    return {"restore, write, call": (partial(taken, ours, 500), ""),
-            "the same by hand": (partial(taken, plain, 500), "")}
+    if any(one(data) != run_by_hand(data) for data in inputs):
+        raise RuntimeError("the harness by hand finds something else")
+    return found | {"the same by hand": (partial(taken, plain, 500), "")}
 
 
 class Harness:
@@ -290,8 +300,8 @@ GROUPS = (hit_rows, event_rows, call_rows, program_rows, cycle_rows)
 # --- the table
 
 
-def measured(arch: str, rounds: int, wanted: re.Pattern[str]) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """(row -> nanoseconds in each round, row -> why it is absent)."""
+def measured(arch: str, rounds: int, wanted: re.Pattern[str]) -> Found:
+    """Measure the rows of an architecture."""
     aims = [aim for aim in AIMS if wanted.search(aim.row)]
     needed = {name for aim in aims for name in (aim.row, aim.to) if name} | {API}
     found: dict[str, tuple[Sample, str]] = {}
@@ -310,8 +320,9 @@ def measured(arch: str, rounds: int, wanted: re.Pattern[str]) -> tuple[dict[str,
                     samples.setdefault(name, []).append(found[name][0]())
                 except Absent as why:
                     absent[name] = str(why)
-    return {name: [one - loop for one, loop in zip(times, samples.get(found[name][1]) or [0.0] * rounds, strict=True)]
-            for name, times in samples.items() if name not in absent}, absent
+    times = {name: [one - loop for one, loop in zip(times, samples.get(found[name][1]) or [0.0] * rounds, strict=True)]
+             for name, times in samples.items() if name not in absent}
+    return Found(times, absent)
 
 
 def shown(ns: float) -> str:
@@ -342,9 +353,66 @@ def line(aim: Aim, found: dict[str, list[float]], scale: float) -> tuple[list[st
     return cells, reached
 
 
-def table(arch: str, found: dict[str, list[float]], absent: dict[str, str], wanted: re.Pattern[str]) -> str:
+@frozen
+class Found:
+    """What was measured on an architecture.
+
+    Attributes:
+        times: row -> nanoseconds in each round.
+        absent: row -> why it is absent.
+    """
+
+    times: dict[str, list[float]]
+    absent: dict[str, str]
+
+    @property
+    def scale(self) -> float:
+        """How much slower than the plan's computer this one is."""
+        return statistics.median(self.times[API]) / USUAL if API in self.times else 1.0
+
+
+def distance(aim: Aim, found: dict[str, list[float]]) -> float:
+    """How far a row is from its aim: above 1, it is not reached.
+
+    Args:
+        aim: the row's.
+        found: row -> nanoseconds in each round.
+    """
+    time = statistics.median(found[aim.row])
+    distances = [] if aim.most is None else [time / aim.most]
+    if aim.ratio is not None and aim.to in found:
+        ratio = statistics.median(one / other for one, other in zip(found[aim.row], found[aim.to], strict=True))
+        distances.append(ratio * aim.ratio if aim.speed else ratio / aim.ratio)
+    return max(distances, default=0.0)
+
+
+def overview(found: dict[str, Found], wanted: re.Pattern[str]) -> str:
+    """The Markdown table of all architectures: for each aim the worst one, and those that do not reach it.
+
+    Args:
+        found: architecture -> what was measured.
+        wanted: names of rows.
+    """
+    out = [f"## {len(found)} architectures, Python {platform.python_version()}; a call through the C API takes "
+           f"{statistics.median(one.scale for one in found.values()) * USUAL:.0f} ns", "",
+           "| row | worst | measured | aim | at this speed | ratio | reached | not on |",
+           "| --- | --- | ---: | ---: | ---: | --- | ---: | --- |"]
+    for aim in (one for one in AIMS if wanted.search(one.row)):
+        far = {arch: distance(aim, one.times) for arch, one in found.items() if aim.row in one.times}
+        if not far:
+            continue
+        worst = max(far, key=lambda arch: far[arch])
+        missed = [arch for arch in far if not line(aim, found[arch].times, found[arch].scale)[1]]
+        cells, _ = line(aim, found[worst].times, found[worst].scale)
+        out.append(f"| {' | '.join([cells[0], worst, *cells[1:]])} | {len(far) - len(missed)} of {len(far)} | "
+                   f"{', '.join(missed)} |")
+    why = {f"{name} on {arch}: {text}" for arch, one in found.items() for name, text in one.absent.items()}
+    return "\n".join([*out, *(f"\n{text}" for text in sorted(why))])
+
+
+def table(arch: str, measured_there: Found, wanted: re.Pattern[str]) -> str:
     """The Markdown table of an architecture."""
-    scale = statistics.median(found[API]) / USUAL if API in found else 1.0
+    found, absent, scale = measured_there.times, measured_there.absent, measured_there.scale
     out = [f"## {arch}, Python {platform.python_version()}; a call through the C API takes {scale * USUAL:.0f} ns", "",
            "| row | measured | aim | at this speed | ratio | |", "| --- | ---: | ---: | ---: | --- | --- |"]
     for aim in AIMS:
@@ -358,12 +426,20 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", action="append", choices=sorted(SUBJECTS), help="default: x86_64 and arm64")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--all", action="store_true", help="every architecture, and one table of the worst of each")
+    parser.add_argument("--rounds", type=int, help="default: 15; with --all 3")
     parser.add_argument("--only", default="", metavar="REGEX", help="rows")
     options = parser.parse_args()
     wanted = re.compile(options.only)
+    if options.all:
+        found = {}
+        for arch in options.arch or sorted(SUBJECTS):
+            found[arch] = measured(arch, options.rounds or 3, wanted)
+            print(arch, file=sys.stderr, flush=True)
+        print(overview(found, wanted))
+        return
     for arch in options.arch or ("x86_64", "arm64"):
-        print(table(arch, *measured(arch, options.rounds, wanted), wanted), flush=True)
+        print(table(arch, measured(arch, options.rounds or 15, wanted), wanted), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 import pickle
 import random
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from kprobes.machine.unicorn.hostpages import HostPages, PageCopies
 WAYS = {"pages": HostPages, "copies": PageCopies}
 BASE = 0x10000
 X86 = bytes.fromhex("89f801f083c001c3")  # mov eax, edi; add eax, esi; add eax, 1; ret
+X86_STORE = bytes.fromhex("893789b7000400 00c3")  # mov [rdi], esi; mov [rdi + 0x400], esi; ret
 
 
 @pytest.fixture(params=WAYS)
@@ -242,6 +244,40 @@ def test_code_that_is_written_between_two_of_many_returns(arch: str, way: Any) -
             rng.choice((m.write, m.parts.memory.patch))(at + rng.randrange(60), rng.randbytes(4))
         m.restore(snapshot)
         assert {at: m.read(at, 64) for at in places} == then
+
+
+@pytest.mark.quick
+def test_pages_that_are_written_between_two_of_many_returns(way: Any) -> None:
+    """The same ones again and again, others, none, more than are noted; by this thread, by another one, by the guest;
+    and pages that are only read."""
+    m = with_way(UnicornMachine.from_code(X86_STORE, arch="x86_64", base=BASE), way)
+    pages, page = 800, m.page_size
+    there = 0x1000000
+    m.map(there, pages * page, "rw")
+    rng = random.Random(22)
+    content = bytearray(rng.randbytes(pages * page))
+    m.write(there, bytes(content))
+    begin = m.snapshot()
+
+    def write(n: int) -> None:
+        m.write(there + n * page + rng.randrange(page - 8), b"written!")
+
+    def by_another(n: int) -> None:
+        thread = threading.Thread(target=write, args=(n,))
+        thread.start()
+        thread.join()
+
+    usual = [3, 4, 5, 700]
+    for turn in range(120):
+        some = usual if turn % 8 else rng.sample(range(pages), pages - 1 if turn == 64 else turn % 5 * 4)
+        for n in some:
+            rng.choice((write, write, write, by_another) if turn % 3 == 0 else (write,))(n)
+        if turn % 5 == 0:
+            m.call(BASE, there + rng.randrange(pages) * page, turn)
+        for n in rng.sample(range(pages), turn % 4):
+            assert m.read(there + n * page, 1)
+        m.restore(begin)
+        assert m.read(there, pages * page) == content, turn
 
 
 @pytest.mark.quick

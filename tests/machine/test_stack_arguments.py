@@ -80,3 +80,29 @@ def test_a_stack_pointer_outside_of_memory_faults(m: UnicornMachine) -> None:
         m.regs.sp = sp
         with pytest.raises(GuestFault):
             m.regs.arg(11)
+
+
+#: a function that only returns
+RETURNS = {"i386": "c3", "m68k": "4e75", "arm": "1eff2fe1", "mips": "03e0000800000000", "x86_64": "c3"}
+
+
+def test_calls_return_wherever_the_stack_is(m: UnicornMachine) -> None:
+    """In each block, also beside code; after the block was unmapped, and when there is another one in its place."""
+    m.write(CODE, bytes.fromhex(RETURNS[m.arch.name]))
+
+    def call(sp: int) -> None:
+        m.regs.sp = sp
+        before = {name: m.regs[name] for name in m.regs.names}
+        m.call(CODE, *range(5, 5 + len(m.arch.abi.args)))  # type: ignore[union-attr]
+        assert {name: m.regs[name] for name in m.regs.names} == before
+
+    for _ in range(2):
+        for sp in (STACK + 0x6F00, OTHER + 0x2F00, OTHER + 0x2F02, CODE + 0xF00, STACK + 0x6F00):
+            call(sp)
+        m.unmap(STACK, 0x7000)
+        m.regs.sp = STACK + 0x6F00
+        if m.arch.linkage.pushed:  # type: ignore[union-attr]
+            with pytest.raises(GuestFault):
+                m.call(CODE)
+        m.map(STACK, 0x7000, "rw")
+        call(STACK + 0x6F00)
