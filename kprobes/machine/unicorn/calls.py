@@ -117,13 +117,16 @@ class FunctionCalls:
             max_insns: instructions; None: no bound.
         """
         state, regs = self._state, self._cpu.regs
-        target = self._target(self._pointer(function))
+        pointer = self._pointer(function)
+        target = self._target(pointer)
         reported, sent = regs.reported, regs.target
         if not host.set_up(state.exit, tuple(numbers)):
             return self._call(function, self._nothing, numbers, timeout, max_insns)
         regs.reported = regs.target = None
         failed = True
         try:
+            if self._introduces:
+                self._functions.introduce(pointer)
             if self._runner.run(target, state.exit, timeout, max_insns):
                 raise GuestStopped(pc=self._cpu.read_pc())
             result: int = host.end()

@@ -60,7 +60,7 @@ class HostCalls:
         abi, linkage, table = cpu.arch.abi, cpu.arch.linkage, cpu.arch.regs
         if not cpu.view_address or abi is None or linkage is None or cpu.windowed:
             return False
-        plain = not (abi.upwards or abi.reserve or abi.enter or cpu.engine.beside)
+        plain = not (abi.upwards or abi.reserve or cpu.engine.beside or cpu.guest.runs.settle)
         return (
             plain
             and cpu.engine.rewind is None
