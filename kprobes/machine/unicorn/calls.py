@@ -193,6 +193,12 @@ class FunctionCalls:
                 regs.reported = reported
                 regs.target = sent
 
+    def close(self) -> None:
+        """Give back what calls have kept of the engine's."""
+        kept = None if self._host is None else self._host.give_up()
+        if kept is not None:
+            self._cpu.engine.discard(kept)
+
     def forget_failure(self) -> None:
         """Put back the registers of before a call that failed: until now they were shown as it had
         stopped.

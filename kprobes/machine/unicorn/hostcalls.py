@@ -104,8 +104,8 @@ class HostCalls:
         self._set(bytes=0)
 
     def give_up(self) -> Any:
-        """Return the context with the registers of before the call, which has failed; it is the
-        caller's.
+        """Return the context that registers were kept in, which is the caller's; None: there is
+        none. A call that has failed needs it, and the engine when it is closed.
         """
         kept, self._kept = self._kept, None
         return kept

@@ -196,5 +196,6 @@ class Parts:
             self.state.sink.close()
         self.reports.remove_hooks()
         self.bounds.close()
+        self.calls.close()
         self.memory.engine.close()
         self.state.listen(None)
