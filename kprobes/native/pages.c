@@ -140,25 +140,25 @@ EXPORT int put_back(struct way_back *way)
     struct stretch *stretch = (struct stretch *)way->first;
     /* before the look: a page that is written meanwhile makes the next one look again */
     u64 faults = page_faults(way);
-    int known = faults && faults == way->faults, changed = 0;
-    if (known) {
+    int changed = 0;
+    if (faults && faults == way->faults) {
         struct copied *page = (struct copied *)way->copies;
         for (u64 left = way->copied; left; left--, page++)
             copy(page->host, page->image, way->page);
-    } else {
-        way->faults = faults;
-        way->copied = 0;
+        return 0;
     }
+    way->faults = faults;
+    way->copied = 0;
     for (u64 left = way->count; left; left--, stretch++) {
-        int few = stretch->kind != DROP && stretch->size <= FEW * way->page;
-        if (known && !few && stretch->kind != TELL)
-            continue;
         stretch->changed = 0;
-        if (few)
+        /* such a look notes no pages, so it is for where faults are not counted */
+        if (!faults && stretch->kind != DROP && stretch->size <= FEW * way->page)
             put_back_different(way, stretch);
         else if (!(stretch->kind == DROP ? drop : put_back_written)(way, stretch))
             return -1;
         changed += stretch->kind == TELL && stretch->changed;
     }
+    if (changed)
+        way->faults = 0; /* the caller has not put those back yet */
     return changed;
 }
