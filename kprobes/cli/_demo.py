@@ -14,26 +14,8 @@ _HOMES: Final = (
     Path(__file__).resolve().parent.parent / "demo",
     Path(__file__).resolve().parent.parent.parent / "examples",
 )
-#: the tutorial's and the README's
-DEMO: Final = "demo.arm64", "demo.c", "demo.x86_64"
-#: the cookbook's, of firmware and stripped code
-COOKBOOK: Final = (
-    "firmware-bare.toml",
-    "firmware.bin",
-    "firmware.c",
-    "firmware.symbols",
-    "firmware.toml",
-    "freertos/FreeRTOS-LICENSE.md",
-    "freertos/board.toml",
-    "freertos/freertos.bin",
-    "freertos/freertos.symbols",
-    "freertos/main.c",
-    "licence.armhf",
-    "licence.c",
-    "router.bin",
-    "router.c",
-    "router.toml",
-)
+#: the tutorial's and the README's, and the cookbook's of firmware and stripped code
+FILES: Final = "demo.*", "firmware*.*", "freertos/*", "licence.*", "router.*"
 #: what to type next, with one of the guests
 NEXT: Final = """\
 Try:
@@ -50,10 +32,10 @@ def demo(folder: Path) -> None:
 
     A file that is there and differs is an error, and then nothing is written.
     """
-    home = next((home for home in _HOMES if (home / DEMO[0]).exists()), None)
+    home = next((home for home in _HOMES if [*home.glob(FILES[0])]), None)
     if home is None:
         raise click.ClickException("this installation has no demo guests: they are in examples/ of the repository")
-    contents = {folder / name: (home / name).read_bytes() for name in DEMO + COOKBOOK}
+    contents = {folder / name: (home / name).read_bytes() for name in names(home)}
     for path, content in contents.items():
         if path.exists() and path.read_bytes() != content:
             raise click.ClickException(f"{path} is there and is another file: name another folder")
@@ -62,4 +44,10 @@ def demo(folder: Path) -> None:
         with NewFile(path, binary=True) as new:
             new.file.write(content)
         click.echo(path)
-    click.echo(NEXT.format(guest=folder / DEMO[0]))
+    click.echo(NEXT.format(guest=next(iter(contents))))
+
+
+def names(home: Path) -> list[str]:
+    """Return the files of a folder that are written, as paths from there."""
+    found = [path for pattern in FILES for path in sorted(home.glob(pattern)) if path.is_file()]
+    return [path.relative_to(home).as_posix() for path in found]
