@@ -55,12 +55,14 @@ class PageImage:
     data: bytes
 
     def read(self, start: int, end: int) -> bytes:
-        """Some of it, by distances from its start."""
+        """Return the bytes from `start` to `end`, distances from the block's start."""
         return os.pread(self.file.fd, end - start, self.at + start).ljust(end - start, b"\0")
 
 
 class _File:
-    """The file of one process: after a fork the other one has its own, and only reads this."""
+    """The file without a name that images are in. It belongs to one process: a forked one only
+    reads it, and makes its own.
+    """
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -69,7 +71,11 @@ class _File:
         weakref.finalize(self, os.close, self.fd)
 
     def image(self, data: bytes) -> PageImage:
-        """Room for one."""
+        """Return an image with room in the file; its pages have yet to be written.
+
+        Args:
+            data: for each page 1 if it may be other than zeros.
+        """
         image = PageImage(self, self._end, data)
         self._end += len(data) * PAGE
         os.ftruncate(self.fd, self._end)
@@ -77,11 +83,14 @@ class _File:
         return image
 
     def _punch(self, at: int, size: int) -> None:
+        """Give the room of an image back to the system."""
         if os.getpid() == self.pid:
             _libc().fallocate(self.fd, _PUNCH, at, size)
 
     def pages(self, host: int, size: int, table: bytes) -> Iterator[Range]:
-        """Runs of pages that have flags of this table: (start, end) as distances."""
+        """Yield (start, end) of the runs of pages whose flags `table` maps to 1, as distances from
+        `host`.
+        """
         flags = os.pread(_pagemap(self.pid), size // PAGE * 8, host // PAGE * 8)[7::8].translate(
             table
         )
@@ -107,6 +116,7 @@ def _pagemap(_pid: int) -> int:
 
 @cache
 def _libc() -> Any:
+    """Return the C library with the types of the functions that are called here."""
     libc = ctypes.PyDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (
@@ -124,10 +134,11 @@ def _libc() -> Any:
 
 
 class HostPages:
-    """Keeps images of blocks, and puts them back. See Copies for the plain way.
+    """Keeps images of blocks, and puts them back. PageCopies does the same the plain way.
 
     Attributes:
-        file: where they are.
+        file: the file that images are in.
+        mappings: how often an image was about to be mapped.
     """
 
     def __init__(self) -> None:
@@ -205,11 +216,17 @@ class HostPages:
             return None
 
     def _own_file(self) -> _File:
+        """Return this process's file; after a fork it is a new one."""
         if self.file.pid != os.getpid():
             self.file = _File()
         return self.file
 
     def _map(self, kept: KeptBlock) -> None:
+        """Map an image at the block's own address.
+
+        Raises:
+            OSError: the system refuses.
+        """
         host, size, image, known = kept.host, kept.size, kept.image, kept.mapped
         self.mappings += 1  # before anything changes: this may be interrupted
         for at in [
@@ -401,13 +418,21 @@ class PageCopy:
     held: bytes
 
     def read(self, start: int, end: int) -> bytes:
-        """Some of it, by distances from its start."""
+        """Return the bytes from `start` to `end`, distances from the block's start."""
         return self.held[start:end]
 
 
 @frozen(eq=False)
 class KeptBlock:
-    """A block, where its memory is, and what it held."""
+    """What was kept of a block.
+
+    Attributes:
+        block: the block.
+        host: address of its memory in this process.
+        size: in bytes.
+        image: a PageImage, or a PageCopy.
+        mapped: address -> the image that is mapped there now.
+    """
 
     block: HostBlock
     host: int
@@ -427,13 +452,11 @@ class PageCopies:
         return KeptBlock(block, block.host, block.end - block.start, PageCopy(block.view.tobytes()))
 
     def stands(self, kept: KeptBlock) -> bool:
-        """Return True where the block is what was kept, but for what has been written since: nobody
-        knows.
-        """
+        """Return False: nobody knows what has changed."""
         return False
 
     def way_back(self, kepts: Sequence[KeptBlock]) -> None:
-        """None: there is no quicker way."""
+        """Return None: there is no quicker way."""
 
     def put_back(self, kept: KeptBlock) -> list[Range]:
         """Put the kept contents back into the block; return what has changed, as distances."""
@@ -445,7 +468,7 @@ class PageCopies:
 
 
 def differing(before: bytes, now: bytes) -> list[Range]:
-    """(start, end) of what differs, one range for each page."""
+    """Return (start, end) of the bytes that differ, one range for each page that has any."""
     if before == now:
         return []
     out = []
@@ -460,6 +483,7 @@ def differing(before: bytes, now: bytes) -> list[Range]:
 
 
 def _write(fd: int, data: memoryview, at: int) -> None:
+    """Write all of `data` to a file, from offset `at` on."""
     while data:
         written = os.pwrite(fd, data, at)
         data, at = data[written:], at + written

@@ -153,8 +153,15 @@ class Interrupts:
         self._ask()
 
     def set_level(self, line: int | str, on: bool) -> None:
-        """Say whether a device asks for an interrupt: it is taken again and again while it does.
-        Raises as pend().
+        """Set whether a device asks for an interrupt, which is taken again and again while it does.
+
+        Args:
+            line: as pend() takes it.
+            on: it asks.
+
+        Raises:
+            BadArgument: the CPU has no such interrupt.
+            Unsupported: as pend().
         """
         controller = self.controller
         before = controller.state
@@ -207,8 +214,8 @@ class Interrupts:
 
     @property
     def now(self) -> int:
-        """Instructions of the guest's own since its interrupts are looked at: the time that timers
-        go by.
+        """Number of the guest's own instructions since its interrupts are looked at: the time that
+        timers go by.
         """
         if self._budget is None or not self._state.left:
             return self._past
@@ -216,7 +223,11 @@ class Interrupts:
 
     @property
     def controller(self) -> InterruptController:
-        """The CPU's interrupt controller (arch._interrupts). Raises Unsupported."""
+        """The CPU's interrupt controller (arch._interrupts).
+
+        Raises:
+            Unsupported: nothing is known of how this architecture takes interrupts.
+        """
         if self._controller is None:
             make = self._arch.interrupts
             if make is None:
@@ -300,7 +311,9 @@ class Interrupts:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """For a run inside another one: no time passes, and nothing is taken until it has ended."""
+        """Keep time from passing, and interrupts from being taken, while a run inside another one
+        lasts.
+        """
         due, self._state.due = self._state.due, None
         left = self._state.left
         try:
@@ -345,6 +358,7 @@ class Interrupts:
         return False
 
     def _call_timers(self) -> None:
+        """Call the functions of the timers whose time has come."""
         while self._events and self._events[0][0] <= self._past:
             heapq.heappop(self._events)[2]()
         if self._state.why_stopped == "interrupt":
@@ -353,6 +367,12 @@ class Interrupts:
     def serve(self, regs: Regs, number: int) -> bool:
         """Serve an exception that an instruction has raised, where the CPU's own rules do: a
         supervisor call, a branch to a value that stands for an exception return.
+
+        Returns:
+            False where they do not.
+
+        Raises:
+            GuestFault: the vectors or the stack are no memory.
         """
         if self._controller is None:
             return False

@@ -41,6 +41,9 @@ def read(file: str | os.PathLike[str] | bytes, name: str | None) -> Image:
 
 
 def _library(name: str) -> str | None:
+    """Return the path of a library among the folders where the system keeps them; None: it is in
+    none.
+    """
     places = [
         *os.environ.get("LD_LIBRARY_PATH", "").split(":"),
         "/usr/local/lib",
@@ -81,8 +84,9 @@ class Loader:
 
     @property
     def books(self) -> dict[str, list[tuple[int, int]]]:
-        """The modules: a copy, or to be so again. Those loaded since lose their symbols; those
-        unloaded since do not get them back.
+        """The modules, as a copy for a snapshot; set to go back to one.
+
+        Modules loaded since then lose their symbols; those unloaded since do not get them back.
         """
         return self.modules.copy()
 
@@ -164,7 +168,14 @@ class Loader:
             ) from None
 
     def add(self, image: Image, base: int | None) -> str:
-        """Load a module, see UnicornMachine.load_module(); its name."""
+        """Load a module. See UnicornMachine.load_module(). What fails leaves nothing behind.
+
+        Returns:
+            The module's name.
+
+        Raises:
+            AlreadyRegistered: a module of that name is loaded.
+        """
         if image.name in self.modules:
             raise AlreadyRegistered(
                 f"module {image.name} is loaded", hint="unload it first, or pass name="
@@ -200,7 +211,13 @@ class Loader:
         )
 
     def place_code(self, code: bytes, base: int, name: str = "") -> None:
-        """Map raw code; pc is there. name: of the image that it is; "": of none."""
+        """Map raw code, and set pc to its beginning.
+
+        Args:
+            code: the bytes.
+            base: address of the first one.
+            name: of the image that they are; "": they are none.
+        """
         memory = self._memory
         first = base & -memory.page_size
         size = whole(base + max(len(code), 1), memory.page_size) - first
@@ -222,6 +239,12 @@ class Loader:
         add_symbols(self._functions.symbols, symbols)
 
     def _bias(self, image: Image, base: int | None) -> int:
+        """Return what is to be added to an image's link addresses.
+
+        Raises:
+            ImageError: it is linked for its place, and `base` is another.
+            NoMemory: the engine's guests do not reach its place.
+        """
         if image.kind == "exec":
             if base not in (None, image.lowest):
                 raise ImageError(
@@ -273,7 +296,7 @@ class _Imports:
         self._known: dict[str | int, int] = {}
 
     def _area(self, size: int, perms: str) -> list[int]:
-        """[next free address, end] of an area outside the image's own place."""
+        """Map an area outside the image's own place, and return [next free address, end]."""
         if not size:
             return [0, 0]
         page = max(PAGE, self._memory.page_size)
@@ -333,9 +356,15 @@ class _Imports:
         return self._known[resolver]
 
     def _stub(self) -> int:
+        """Return the address of a new stub."""
         return self._take(self._stubs, STUB)
 
     def _take(self, area: list[int], size: int) -> int:
+        """Return the next `size` bytes of an area.
+
+        Raises:
+            ImageError: it is full.
+        """
         if area[0] + size > area[1]:
             raise ImageError(
                 f"{self._image.name}: too many imports", hint="load the libraries it needs first"

@@ -82,7 +82,7 @@ class UnicornMachine(Described):
     maps_runs, in_turn, _is_closed, guest_view = True, False, False, None
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
-        """Use load(), from_code() or attach()."""
+        """Take an engine over. Programs use load(), from_code(), load_raw() or attach() instead."""
         self._uc = uc
         self.guest = guest
         self.arch = (
@@ -165,11 +165,19 @@ class UnicornMachine(Described):
         """Return a machine with an ELF file in it: an executable, a shared object, or an object
         file.
 
-        base: address of the image (not for fixed executables). arch: its name, where the file does
-        not tell which of those that run its header it is for ("cortexm" for firmware without build
-        attributes). A name without a slash that is no file here is looked up among the system's
-        libraries. reserve: (start, bytes) of addresses where memory and devices will be mapped
-        later: nothing of the library's is put there. Raises ImageError, Unsupported.
+        Args:
+            file: its path or its bytes. A name without a slash that is no file here is looked up
+                among the system's libraries.
+            base: address of the image; an executable that is linked for its place has its own.
+            name: of the image; None: the file's.
+            arch: name of the architecture, where the file does not tell which of those that run its
+                header it is for ("cortexm" for firmware without build attributes).
+            reserve: (start, bytes) of addresses where memory and devices will be mapped later:
+                nothing of the library's is put there.
+
+        Raises:
+            ImageError: the file cannot be read, or is none that can be loaded.
+            Unsupported: the engine does not run this architecture.
         """
         image = read(file, name)
         machine = cls._open(
@@ -184,12 +192,21 @@ class UnicornMachine(Described):
     @classmethod
     def from_code(cls, code: bytes | str, *, arch: str, base: int = 0x10000,
                   symbols: SymbolList | None = None) -> UnicornMachine:
-        """Return a machine with raw code (bytes, or assembly text where an assembler knows the ISA)
-        at `base`.
+        """Return a machine with raw code at `base`, where the guest stands.
 
         The guest may write there, as raw bytes may have data in them; probes cost more in such
-        text: where it is all code, protect(base, size, "rx"). symbols: name -> address or (address,
-        size in bytes); or a file that symbols.load() takes. Raises Unsupported, ImageError.
+        text. Where it is all code, call protect(base, size, "rx").
+
+        Args:
+            code: bytes, or assembly text where an assembler knows the ISA.
+            arch: name of the architecture.
+            base: address of the first byte.
+            symbols: name -> address or (address, size in bytes); or a file that symbols.load()
+                takes.
+
+        Raises:
+            Unsupported: the engine does not run this architecture, or nothing assembles for it.
+            ImageError: the file of symbols cannot be read.
         """
         machine = cls._open(architectures.get(arch))
         machine.parts.loader.place_code(
@@ -213,11 +230,19 @@ class UnicornMachine(Described):
         """Return a machine with a raw image (firmware, a memory dump) at `base`, standing at
         `entry`.
 
-        name: of the image, in m.modules and in files of coverage; None: the file's base name.
-        entry: address, mode bits included; None: what the image's vector table says where the
-        architecture has one there (Armv7-M: stack pointer, then reset), else `base`. symbols: as
-        from_code() takes them. reserve: as load() takes it. Raises ImageError (unreadable, empty),
-        Unsupported.
+        Args:
+            file: its path or its bytes.
+            arch: name of the architecture.
+            base: address of the first byte.
+            entry: address, mode bits included; None: what the image's vector table says where the
+                architecture has one there (Armv7-M: stack pointer, then reset), else `base`.
+            symbols: as from_code() takes them.
+            name: of the image, in m.modules and in files of coverage; None: the file's base name.
+            reserve: as load() takes it.
+
+        Raises:
+            ImageError: the file cannot be read, or is empty.
+            Unsupported: the engine does not run this architecture.
         """
         code, name = raw_bytes(file, name)
         machine = cls._open(architectures.get(arch))
@@ -237,7 +262,13 @@ class UnicornMachine(Described):
         """Return a machine around an engine made elsewhere, whose owner goes on calling
         uc.emu_start().
 
-        arch: its name, where the engine's mode does not tell. Raises Unsupported.
+        Args:
+            uc: the engine.
+            arch: name of its architecture, where the engine's mode does not tell.
+            symbols: as from_code() takes them.
+
+        Raises:
+            Unsupported: the engine's architecture is not known.
         """
         check_version()
         name = arch or arch_of(uc)
@@ -254,34 +285,55 @@ class UnicornMachine(Described):
     # --- memory
 
     def read(self, addr: int, size: int) -> bytes:
-        """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is
-        not mapped.
+        """Return `size` bytes of guest memory as they are, breakpoints included.
+
+        Raises:
+            GuestFault: the memory is not mapped.
         """
         return self.parts.memory.read(addr, size)
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory, whatever its protection; GuestFault where it is not mapped."""
+        """Write guest memory, whatever its protection.
+
+        Raises:
+            GuestFault: the memory is not mapped.
+        """
         self.parts.memory.write(addr, data)
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
-        """Bytes up to the first NUL, at most `limit`."""
+        """Return the bytes up to the first NUL, which is left out, at most `limit`."""
         return read_cstr(self.parts.memory, addr, limit)
 
     def alloc(self, size: int) -> int:
-        """Guest memory, zeroed, 16-byte aligned; its address. NoMemory where there is no room."""
+        """Return the address of new guest memory: zeroed, aligned to 16 bytes.
+
+        Raises:
+            NoMemory: there is no room.
+        """
         return self.parts.memory.alloc(size)
 
     def free(self, addr: int) -> None:
-        """Give alloc()ed memory back; GuestFault for any other address."""
+        """Give memory of alloc() back.
+
+        Raises:
+            GuestFault: alloc() has not given this address.
+        """
         self.parts.memory.free(addr)
 
     def executable(self, addr: int) -> bool:
-        """Return True where the guest may execute."""
+        """Return True where the guest may execute the byte at an address."""
         return self.parts.memory.executable(addr)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
-        """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w",
-        "x". NoMemory where it cannot be mapped.
+        """Map zeroed guest memory.
+
+        Args:
+            addr: the first byte, at the beginning of a page.
+            size: in bytes, rounded up to whole pages.
+            perms: what the guest may do there, of "r", "w" and "x".
+
+        Raises:
+            NoMemory: it cannot be mapped there.
         """
         self.parts.memory.map(addr, size, perms)
 
@@ -292,9 +344,12 @@ class UnicornMachine(Described):
         self.parts.protect(addr, size, perms)
 
     def unmap(self, addr: int, size: int) -> None:
-        """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not
-        mapped, BadArgument for what is no address or size, and for memory of the library's own
-        (slots, call areas, what alloc() hands out).
+        """Unmap guest memory, in whole pages; probes in it are GONE.
+
+        Raises:
+            GuestFault: it is not mapped.
+            BadArgument: this is no address or size, or the memory is the library's own (slots, call
+                areas, what alloc() hands out).
         """
         self.parts.memory.unmap(addr, size)
 
@@ -320,14 +375,16 @@ class UnicornMachine(Described):
 
     @property
     def interrupts(self) -> Interrupts:
-        """The interrupts that its CPU takes, and timers: interrupts.pend(n),
+        """The interrupts that the CPU takes, and timers: interrupts.pend(n),
         interrupts.every(instructions, n).
         """
         return self.parts.interrupts
 
     @property
     def before_run(self) -> Callable[[], object] | None:
-        """Function to be called before each run that is inside no other, while there is no sink."""
+        """Function that is called before each run that is inside no other, while there is no sink;
+        None: none is.
+        """
         return self.parts.runner.before_run
 
     @before_run.setter
@@ -345,11 +402,14 @@ class UnicornMachine(Described):
         return self.parts.host_view
 
     def is_breakpoint(self, number: int | None = None) -> bool:
-        """For an engine's owner who hooks interrupts (with their number) or invalid instructions:
-        True where it is the library's own.
+        """Return True where the guest stands at a breakpoint of the library's own.
 
-        Such a hook is to leave it alone. It has to be there before Kprobes is made: then the engine
-        calls it before ours, and pc is still at the breakpoint.
+        An engine's owner who hooks interrupts or invalid instructions asks, and leaves such a hit
+        alone. The owner's hook has to be there before Kprobes is made: then the engine calls it
+        before ours, and pc is still at the breakpoint.
+
+        Args:
+            number: of the interrupt that is hooked; None: the hook is for invalid instructions.
         """
         return self.parts.reports.is_breakpoint(number)
 
@@ -371,17 +431,28 @@ class UnicornMachine(Described):
         *,
         comparisons: bool = False,
     ) -> EdgeMap:
-        """Count the edges between blocks of guest code into a fuzzer's map, until its close().
+        """Count the edges between blocks of guest code into a fuzzer's map, until the result is
+        closed.
 
-        counters: the map, of a power of two bytes; may be shared memory. spans: (start, end) of
-        guest code that is counted; empty: all. comparisons: count equal bytes of comparisons as
-        well. Raises BadArgument.
+        Args:
+            counters: the map, of a power of two bytes; it may be shared memory.
+            spans: (start, end) of guest code that is counted; empty: all.
+            comparisons: count equal bytes of comparisons as well.
+
+        Raises:
+            BadArgument: the map has another size.
         """
         return self.parts.map_edges(counters, spans, comparisons)
 
     def last_blocks(self, most: int = 64) -> LastBlocks:
-        """Note the blocks that the guest executes, the last `most` of them, until its close().
-        Slow: Python is called for each. Raises BadArgument.
+        """Note the last blocks that the guest has executed, until the result is closed. This is
+        slow: Python is called for each block.
+
+        Args:
+            most: how many are kept.
+
+        Raises:
+            BadArgument: `most` is no number of blocks.
         """
         return self.parts.last_blocks(most)
 
@@ -483,8 +554,17 @@ class UnicornMachine(Described):
     # --- images
     def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None,
                     name: str | None = None) -> str:
-        """Load another image beside the main one and return its module name. Imports are bound to
-        symbols there are.
+        """Load another image beside the main one.
+
+        Its imports are bound to the symbols that are there by then.
+
+        Args:
+            file: as load() takes it.
+            base: address of the image; None: where there is room.
+            name: of the module; None: the file's.
+
+        Returns:
+            The module's name.
         """
         return self.parts.loader.add(read(file, name), base)
 
@@ -497,9 +577,14 @@ class UnicornMachine(Described):
             self.parts.loader.add(images[n], None)
 
     def bind(self, name: str, function: Callable[[Regs], int | None]) -> None:
-        """Serve an import by a Python function: it gets Regs as at function entry, and its result
-        (None: leave the return register) goes back to the caller. Before that an import leads to a
-        loaded module's symbol of that name, or is a fault.
+        """Have a Python function serve an import.
+
+        Until then an import leads to a loaded module's symbol of that name, or is a fault.
+
+        Args:
+            name: of the import.
+            function: gets Regs as at function entry; its result goes back to the caller, None
+                leaves the return register as it is.
         """
         self.parts.stubs.bind(name, function)
 
@@ -507,11 +592,19 @@ class UnicornMachine(Described):
                 stdin: bytes = b"") -> None:
         """Make what is loaded a process as Linux starts one: run() then executes it from its entry.
 
-        argv, env: go to the initial stack, with an auxiliary vector; the thread pointer is set, and
-        the thread-local storage of every image that is loaded is laid out and filled, so that calls
-        of functions of a library find it, too. stdin: what `m.stdin` reads. System calls are
-        serve_system_calls()'s, or your interrupt_handler's. Raises Unsupported where Linux has no
-        such processes, BadArgument.
+        The initial stack gets an auxiliary vector, too; the thread pointer is set, and the
+        thread-local storage of every image that is loaded is laid out and filled, so that calls of
+        functions of a library find it. System calls are left to serve_system_calls(), or to an
+        interrupt_handler.
+
+        Args:
+            argv: arguments of the program, its name first.
+            env: the environment; None: empty.
+            stdin: what `m.stdin` reads.
+
+        Raises:
+            Unsupported: Linux has no processes on this architecture.
+            BadArgument: an argument is no text, or all are too long for the stack.
         """
         self.parts.calls.forget_failure()
         self.parts.process.start(argv, env or {}, argv[0] if argv else "")
@@ -551,25 +644,33 @@ class UnicornMachine(Described):
         return self.parts.system_calls
 
     def set_thread_pointer(self, value: int) -> None:
-        """Set the thread pointer wherever the architecture has it: what set_thread_area, arch_prctl
-        and their like do. Raises Unsupported.
+        """Set the thread pointer wherever the architecture has it, as set_thread_area, arch_prctl
+        and their like do.
+
+        Raises:
+            Unsupported: the architecture has none.
         """
         self.parts.process.set_pointer(value)
 
     def unload_module(self, name: str) -> None:
-        """Unmap a module; probes in it are GONE. Raises UnknownSymbol-like Unsupported where there
-        is no such module.
+        """Unmap a module; probes in it are GONE.
+
+        Raises:
+            Unsupported: there is no such module.
         """
         self.parts.loader.unload(name)
 
     # --- the end
 
     def close(self) -> None:
-        """Unregister the probes, take the hooks away; an engine of our own is closed with its last
-        reference.
+        """Unregister the probes and take the hooks away; an engine of our own is closed with its
+        last reference.
 
         From then on everything but what is known of the guest (`arch`, `symbols`) is MachineClosed,
-        in registers that were kept as well. Raises MachineBusy in a run.
+        in registers that were kept as well.
+
+        Raises:
+            MachineBusy: the guest runs.
         """
         if not self._is_closed:
             self.parts.close()

@@ -120,8 +120,11 @@ class LinuxProcess:
         self._blocks, self._end = then
 
     def reserve(self, image: Image, bias: int) -> tuple[int, int, int]:
-        """Room for an image's thread-local storage: (number of the image, offset from the thread
-        pointer, what offsets in it leave out).
+        """Reserve room for an image's thread-local storage.
+
+        Returns:
+            Number of the image, from 1 on; offset of its block from the thread pointer; what
+            offsets within it leave out. All are 0 where it has no such storage.
         """
         block = image.tls_block
         threads = self._threads if block is not None else None
@@ -138,7 +141,14 @@ class LinuxProcess:
         return len(self._blocks), at, threads.bias
 
     def loaded(self, image: Image, placed: Placed, main: bool) -> None:
-        """The image that reserve() was called for last is in memory."""
+        """Note that the image that reserve() was last called for is in memory, and fill its
+        thread-local storage where the process has begun.
+
+        Args:
+            image: the image.
+            placed: where it is.
+            main: it is the program.
+        """
         if main:
             self._main = image, placed
         if self.pointer and image.tls_block is not None:
@@ -147,7 +157,18 @@ class LinuxProcess:
     # --- starting
 
     def start(self, argv: Sequence[Text], env: Mapping[str, str], path: Text) -> None:
-        """Set everything up; pc is at the main image's entry, where it has one."""
+        """Set up the stack and the threads' storage; pc is then at the main image's entry, where it
+        has one.
+
+        Args:
+            argv: arguments of the program.
+            env: the environment.
+            path: of the program.
+
+        Raises:
+            Unsupported: Linux has no processes on this architecture.
+            BadArgument: a text cannot be an argument, or all are too long for the stack.
+        """
         if self._threads is None:
             raise Unsupported(f"no process can be made on {self._cpu.arch.name}",
                               hint="call functions, or set registers and run()")
@@ -199,6 +220,7 @@ class LinuxProcess:
             )
 
     def _enter(self, entry: int) -> None:
+        """Set pc to the entry, and the link register to an address that ends the run."""
         m, state = self._cpu, self._state
         linkage, threads = m.arch.linkage, self._threads
         if threads is not None and threads.leaves_in_link and linkage is not None:
@@ -214,6 +236,11 @@ class LinuxProcess:
     def _write_stack(
         self, threads: ThreadStorage, argv: list[bytes], env: list[bytes], path: bytes
     ) -> int:
+        """Write the initial stack, and return the stack pointer.
+
+        Raises:
+            BadArgument: arguments and environment take more than a quarter of the stack.
+        """
         m = self._cpu
         word, top = m.arch.bits // 8, self._furniture.stack_top
         if sum(map(len, argv)) + sum(map(len, env)) > STACK_SIZE // 4:
@@ -265,6 +292,9 @@ class LinuxProcess:
     # --- threads
 
     def _set_up_threads(self, threads: ThreadStorage) -> None:
+        """Map the threads' storage, fill it, set the thread pointer, and serve the functions that
+        ask for it.
+        """
         m = self._cpu
         if not self.pointer:
             around = -(-(abs(self._end) + AROUND) // PAGE) * PAGE
@@ -296,7 +326,11 @@ class LinuxProcess:
             m.regs.set_word(self.pointer + 16, entry)
 
     def _fill(self, number: int) -> None:
-        """The initial values of an image's variables."""
+        """Write the initial values of an image's thread-local variables.
+
+        Raises:
+            Unsupported: there is no more room.
+        """
         m = self._cpu
         block, at, bias = self._blocks[number]
         if not -self._room <= at <= self._room - block.memsz:
@@ -324,7 +358,7 @@ class LinuxProcess:
             m.regs[threads.register] = value
 
     def _set_segment(self, base: int) -> None:
-        """i386: a descriptor of 4 GiB from there, and its selector in GS."""
+        """Set GS of i386 to a descriptor of 4 GiB that begins at `base`."""
         m = self._cpu
         table = m.engine.uc.reg_read(x86_const.UC_X86_REG_GDTR)[1]
         low, high = base & 0xFFFFFF, base >> 24
@@ -343,6 +377,9 @@ class LinuxProcess:
         )
 
     def _read_pointer(self, regs: Regs) -> int:
+        """Return the thread pointer, and set the register that also gets it, where the architecture
+        has one.
+        """
         if self._threads is not None and self._threads.also:
             regs[self._threads.also] = self.pointer
         return self.pointer
@@ -375,7 +412,11 @@ class LinuxProcess:
 
 
 def _encoded(text: Text) -> bytes:
-    """As it is on the stack. BadArgument."""
+    """Return a text as the bytes that the stack has, without the NUL at its end.
+
+    Raises:
+        BadArgument: it is no text, or has a zero byte.
+    """
     try:
         data = os.fsencode(text)
     except (TypeError, UnicodeEncodeError):

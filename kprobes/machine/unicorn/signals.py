@@ -66,6 +66,9 @@ class _Watcher:
         threading.Thread(target=self._watch, daemon=True, name="kprobes-signals").start()
 
     def _watch(self) -> None:
+        """Wait for numbers of signals, pass them to the program's own descriptor, and stop the
+        innermost run. The thread executes this.
+        """
         patience = None
         while True:
             self._read.settimeout(patience)
@@ -100,6 +103,7 @@ def _watch() -> _Watcher:
 
 
 def _in_child() -> None:
+    """Forget the watcher after a fork, which has left its thread behind."""
     global _watcher, _main
     _watcher = None  # the thread has stayed behind
     _main = get_ident()
@@ -212,8 +216,8 @@ class HeldSignals:
                 raise error
 
     def _let_go(self) -> None:
-        """Put the handlers back. One that was may raise at any moment: the others are put back all
-        the same.
+        """Put the handlers back. A handler that was put back may raise at any moment; the others
+        are put back all the same.
         """
         try:
             watcher = _watcher
@@ -248,10 +252,12 @@ class HeldSignals:
         self._call_all()
 
     def _call_all(self) -> None:
+        """Call the handlers that wait, the oldest signal's first."""
         while self.waiting:
             self.call(self.waiting.pop(0), sys._getframe(1))
 
     def _call_rest(self) -> None:
+        """Call the handlers that wait, all of them even where one raises."""
         try:
             self._call_all()
         except BaseException:
@@ -293,6 +299,7 @@ class HeldSignals:
             self.call(number, frame)
 
     def _stop(self) -> None:
+        """Stop the machine's run, unless signals have to wait until it ends."""
         if self.hasty:
             self._end_run()
 

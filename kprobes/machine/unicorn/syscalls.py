@@ -147,6 +147,11 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return self._interrupt
 
     def _interrupt(self, regs: Regs, number: int) -> bool:
+        """Serve an interrupt where it is a system call; return False where nobody serves it.
+
+        Raises:
+            GuestFault: the call is none that is served.
+        """
         convention = self._convention
         assert convention is not None
         if number != convention.interrupt:
@@ -182,6 +187,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         )
 
     def _number(self, regs: Regs, convention: Convention) -> int:
+        """Return the number of the call that the guest makes."""
         if convention.inline:
             at, sink = regs.pc - 2, self._state.sink
             code = self._cpu.engine.read(at, 2) or b"\0\0"
@@ -191,6 +197,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return int(regs[convention.number]) & 0xFFFFFFFF
 
     def _arguments(self, regs: Regs, convention: Convention) -> list[int]:
+        """Return the call's arguments; those on a stack that cannot be read are 0."""
         found = [int(regs[name]) for name in convention.args.split()]
         if convention.stack:
             try:
@@ -200,6 +207,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return found
 
     def _return(self, regs: Regs, convention: Convention, result: int) -> None:
+        """Give the guest a call's result, a negative error number as its convention tells errors.
+        """
         mask, failed = self._cpu.arch.mask, -LAST_ERROR <= result < 0
         if convention.failed == "a3":
             regs["a3"] = int(failed)
@@ -371,6 +380,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     # time
 
     def _tick(self) -> tuple[int, int]:
+        """Let a millisecond pass, and return the time as (seconds, nanoseconds)."""
         self.now += TICK
         return divmod(self.now, SECOND)
 
@@ -473,7 +483,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return self._map(address, size, flags, descriptor)
 
     def _map(self, address: int, size: int, flags: int, descriptor: int) -> int:
-        """Map memory of nothing: zeroed, to be read and written."""
+        """Map zeroed memory that can be read and written, and return its address or a negative
+        error number. There are no files to map.
+        """
         memory = self._cpu.memory
         size = -(-size // memory.page_size) * memory.page_size
         # of a file; what is anonymous has a bit, 0x800 on MIPS
