@@ -80,7 +80,7 @@ class Column:
 
 @frozen
 class SortKey:
-    """What rows are sorted by.
+    """The column that rows are sorted by.
 
     Attributes:
         column: a key or value; None: the hit count.

@@ -27,7 +27,7 @@ _ARGUMENT: Final = re.compile(r"\$arg(\d+)(?!\d)")
 
 @frozen
 class Fetched:
-    """What fetches an argument of a marker.
+    """The fetch of a marker's argument.
 
     Attributes:
         fetch: as in definitions.

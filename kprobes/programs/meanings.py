@@ -1,4 +1,4 @@
-"""What helpers do: for each a function of a ProgramRun and registers r1 to r5.
+"""Meanings of helpers: for each a function of a ProgramRun and registers r1 to r5.
 
 Parameters are addresses in the program's memory unless said otherwise, `map_` a map's address. The
 result is r0: of most 0, or a negative errno.

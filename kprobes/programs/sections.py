@@ -1,4 +1,4 @@
-"""What names of an object's sections mean: where in a guest a program belongs. They are libbpf's.
+"""Meanings of names of an object's sections: where in a guest a program belongs. They are libbpf's.
 """
 
 from __future__ import annotations

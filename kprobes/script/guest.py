@@ -31,7 +31,7 @@ _I32 = range(-(1 << 31), 1 << 31)
 
 
 class GuestWorld:
-    """What a script can know of a machine's guest (a World).
+    """Knowledge that a script can have of a machine's guest (a World).
 
     Attributes:
         bits: of its addresses.

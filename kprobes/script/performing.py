@@ -1,4 +1,4 @@
-"""What programs have Python do: records of the ring, in their order."""
+"""Actions that programs leave to Python: records of the ring, in their order."""
 
 from __future__ import annotations
 

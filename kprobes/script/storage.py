@@ -1,5 +1,5 @@
-"""What a script's programs share: areas of memory, constants, maps; and actions that Python does
-for them.
+"""Storage that a script's programs share: areas of memory, constants, maps; and actions that Python
+does for them.
 """
 
 from __future__ import annotations

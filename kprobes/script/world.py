@@ -1,4 +1,4 @@
-"""What a script can know of its guest, before and while it runs."""
+"""Knowledge that a script can have of its guest, before and while it runs."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ class CallTree:
 
     @property
     def _unit(self) -> str:
-        """What the weights of stacks count: "instructions" or "calls"."""
+        """The unit of the weights of stacks: "instructions" or "calls"."""
         return "instructions" if self.counted else "calls"
 
     def _page(self) -> str:

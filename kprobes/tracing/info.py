@@ -31,7 +31,7 @@ class Field:
 
 @frozen(kw_only=True)
 class EventInfo:
-    """What a trace keeps of an event, without its machine.
+    """The facts that a trace keeps of an event, without its machine.
 
     Attributes:
         kind: "p" (a probe), "r" (a return) or "w" (a watched place).

@@ -71,7 +71,7 @@ class Live:
 
     @property
     def tasks(self) -> Sequence[Any]:
-        """What the numbers of tasks in records stand for, by number."""
+        """The tasks that numbers in records stand for, by number."""
         return self.ring.tasks
 
     @property

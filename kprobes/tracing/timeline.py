@@ -33,7 +33,7 @@ INSTANT = "i"
 
 @frozen
 class Marks:
-    """What the records of a batch are on the line of time: beginnings and ends of spans, and
+    """The meaning of a batch's records on the line of time: beginnings and ends of spans, and
     instants.
 
     Attributes:

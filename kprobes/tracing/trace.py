@@ -84,7 +84,7 @@ def write(trace: Trace, file: IO[Any], format: str) -> None:
 
 
 class Source(Protocol):
-    """What a Trace reads its records from: a ring, or a file's table.
+    """The origin of a Trace's records: a ring, or a file's table.
 
     Attributes:
         infos: the events, by number.

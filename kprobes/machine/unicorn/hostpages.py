@@ -151,9 +151,12 @@ class HostPages:
 
     def keep(self, block: HostBlock) -> KeptBlock:
         """Keep the present contents of a block."""
-        host, size, file = block.host, block.end - block.start, self._own_file()
+        host = block.host
+        size = block.end - block.start
+        file = self._own_file()
         known = self._mapped.setdefault(block.view.obj, {})
-        base, data = known.get(host), bytearray(size // PAGE)
+        base = known.get(host)
+        data = bytearray(size // PAGE)
         if not known:
             runs = [*file.pages(host, size, _IN_USE)]
         elif base is None or len(base.data) != len(data):
@@ -184,7 +187,10 @@ class HostPages:
         """Put the kept contents back into the block; of code, return what has changed, as
         distances.
         """
-        block, host, size, code = kept.block, kept.host, kept.size, not kept.block.room
+        block = kept.block
+        host = kept.host
+        size = kept.size
+        code = not kept.block.room
         if not self.stands(kept):
             before = block.view.tobytes() if code else b""
             self._map(kept)
@@ -227,7 +233,10 @@ class HostPages:
         Raises:
             OSError: the system refuses.
         """
-        host, size, image, known = kept.host, kept.size, kept.image, kept.mapped
+        host = kept.host
+        size = kept.size
+        image = kept.image
+        known = kept.mapped
         self.mappings += 1  # before anything changes: this may be interrupted
         for at in [
             at
@@ -243,7 +252,9 @@ class HostPages:
 
 #: Of kprobes/native/pages.c: kinds of a stretch, words of one, and which of them says that it has
 #: changed.
-_COPY, _DROP, _TELL = 0, 1, 2
+_COPY = 0
+_DROP = 1
+_TELL = 2
 _STRETCH, _CHANGED = 5, 4
 _WINDOW = 16 * PAGE
 _SMALL = 64 * PAGE  # a block that is looked through at each return
@@ -424,7 +435,7 @@ class PageCopy:
 
 @frozen(eq=False)
 class KeptBlock:
-    """What was kept of a block.
+    """The kept state of a block.
 
     Attributes:
         block: the block.
@@ -473,7 +484,8 @@ def differing(before: bytes, now: bytes) -> list[Range]:
         return []
     out = []
     for at in range(0, len(now), PAGE):
-        one, other = before[at : at + PAGE], now[at : at + PAGE]
+        one = before[at : at + PAGE]
+        other = now[at : at + PAGE]
         if one != other:
             bits = int.from_bytes(one, "little") ^ int.from_bytes(other, "little")
             out.append(
@@ -486,7 +498,8 @@ def _write(fd: int, data: memoryview, at: int) -> None:
     """Write all of `data` to a file, from offset `at` on."""
     while data:
         written = os.pwrite(fd, data, at)
-        data, at = data[written:], at + written
+        data = data[written:]
+        at = at + written
 
 
 def best(page_size: int) -> HostPages | PageCopies:

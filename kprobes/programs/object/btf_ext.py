@@ -1,4 +1,4 @@
-"""What an eBPF object says beside its types (kernel documentation, bpf/btf): source lines, and
+"""Facts that an eBPF object has beside its types (kernel documentation, bpf/btf): source lines, and
 relocations by type.
 """
 

@@ -33,7 +33,7 @@ _ARRAYS: Final = (MapType.ARRAY, MapType.PERCPU_ARRAY)
 
 @frozen
 class Known:
-    """What a register holds for certain.
+    """The value that a register holds for certain.
 
     Attributes:
         kind: "function" or "map".

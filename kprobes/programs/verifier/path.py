@@ -19,7 +19,7 @@ _PENDING: Final = 8192
 
 
 class PathFindings:
-    """What all paths have found out so far: see `facts.Facts`.
+    """Findings of all paths so far: see `facts.Facts`.
 
     Attributes:
         accesses: see Facts.

@@ -125,7 +125,7 @@ class ProgramFrame:
 
 
 class PathState:
-    """What is known at a point of a path.
+    """Knowledge at a point of a path.
 
     Attributes:
         frames: of the active functions, callers first.
