@@ -326,7 +326,7 @@ def test_modules_that_are_named_exist() -> None:
     """Files and private modules in pages, docstrings and comments."""
     top = DOCS.parent
     files = set[str]()  # each by every name that it may have: with some of its folders, or none
-    for folder in ("kprobes", "tests", "docs", "benchmarks", "examples"):
+    for folder in ("kprobes", "tests", "docs", "benchmarks", "examples", "tools"):
         for path in (top / folder).rglob("*.py"):
             parts = path.relative_to(top).parts
             files.update("/".join(parts[n:]) for n in range(len(parts)))
