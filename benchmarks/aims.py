@@ -103,8 +103,15 @@ def taken(run: Callable[[int], object], count: int) -> float:
 
 
 def of_loop(stack: ExitStack, enter: Callable[[], AbstractContextManager[Any]], count: int) -> Sample:
-    """A loop that stays set up."""
-    return partial(taken, stack.enter_context(enter()), count)
+    """A loop that stays set up. Where there is none, the sample says so."""
+    try:
+        return partial(taken, stack.enter_context(enter()), count)
+    except Absent as why:
+        reason = str(why)
+
+    def absent() -> float:
+        raise Absent(reason)
+    return absent
 
 
 def each_time(enter: Callable[[], AbstractContextManager[Any]], count: int) -> Sample:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from subjects import SUBJECTS
-from worlds import BASE, BareEngine, K, make_machine
+from worlds import BASE, Absent, BareEngine, K, make_machine
 
 from kprobes import Kprobes, Program, UnicornMachine
 from kprobes.programs import host
@@ -115,8 +115,9 @@ def row(arch: str, entry: str, back: str, writable: bool = False) -> Iterator[Ru
             records._head[CONSUMER] = records._head[PRODUCER]  # read, as far as the program knows
 
         run(100)
-        if any(a.why_python["back" if n < len(attached) - 1 else "entry"] for n, a in enumerate(attached)):
-            raise RuntimeError("not at a call site")
+        reasons = (a.why_python["back" if n < len(attached) - 1 else "entry"] for n, a in enumerate(attached))
+        if why := next(filter(None, reasons), ""):
+            raise Absent(f"not at a call site: {why}")
         yield run
 
 
