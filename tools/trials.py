@@ -333,6 +333,9 @@ def table(journal: Journal) -> str:
         kind, arch, _ = entry.item.split(":")
         row = totals.setdefault(arch, Counter())
         seconds += entry.seconds
+        if entry.error.startswith(LATE):
+            row["late"] += 1
+            continue
         if entry.error:
             findings[f"{entry.item}: {entry.error}"] = arch
             row["findings"] += 1
@@ -341,7 +344,7 @@ def table(journal: Journal) -> str:
         row["refused"] += entry.result["refused"]
         row["findings"] += len(entry.result["findings"])
         findings.update((f"{entry.item}: {text}", arch) for text in entry.result["findings"])
-    heads = (*KINDS, "refused", "findings")
+    heads = (*KINDS, "refused", "late", "findings")
     lines = [f"| architecture | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
     for arch, row in sorted(totals.items()):
         lines.append(f"| {arch} | {' | '.join(f'{row[head]:,}' for head in heads)} |")
@@ -353,6 +356,15 @@ def table(journal: Journal) -> str:
     lines += ["", f"{done:,} trials in {len(journal.entries):,} items, {seconds:,.0f} seconds of workers"
               f" ({done / max(seconds, 1e-9):,.0f} a second each).", "", *sorted(findings)[:200]]
     return "\n".join(lines)
+
+
+LATE = "TimeoutError"  #: of items that hang, or whose process was held up: they are done again at the next start
+
+
+def left(journal: Journal, wanted: Iterator[str]) -> Iterator[str]:
+    """Yield the items that the journal has no result of."""
+    return (item for item in wanted
+            if (entry := journal.entries.get(item)) is None or entry.error.startswith(LATE))
 
 
 def trials_of(journal: Journal) -> int:
@@ -378,7 +390,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with Journal(args.journal, CAMPAIGN) as journal:
         done = trials_of(journal)
         if not args.table and done < args.count:
-            for outcome in run(Job(), journal.left(items(args.kinds, args.arch)), timeout=PATIENCE, jobs=args.jobs):
+            for outcome in run(Job(), left(journal, items(args.kinds, args.arch)), timeout=PATIENCE, jobs=args.jobs):
                 entry = journal.note(outcome)
                 done += entry.result["trials"] if entry.result else 0
                 for text in entry.result["findings"] if entry.result else [entry.error]:
@@ -386,7 +398,8 @@ def main(words: Sequence[str] | None = None) -> int:
                 if done >= args.count:
                     break
         print(table(journal))
-        return int(any(entry.error or entry.result["findings"] for entry in journal.entries.values()))
+        return int(any((entry.error and not entry.error.startswith(LATE)) or (entry.result and entry.result["findings"])
+                       for entry in journal.entries.values()))
 
 
 if __name__ == "__main__":
