@@ -16,8 +16,9 @@ from attrs import evolve
 
 from ... import arch as architectures
 from ...arch._base import Arch
-from ...arguments import checked
+from ...arguments import checked, shown
 from ...debug.described import Described
+from ...errors import BadArgument
 from ...image import in_order, raw_bytes
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
@@ -571,8 +572,19 @@ class UnicornMachine(Described):
     def load_libraries(self, files: Sequence[str | os.PathLike[str]]) -> None:
         """Load libraries with load_module(), those first whose variables others of them take:
         a C library takes its dynamic linker's.
+
+        Args:
+            files: their paths.
+
+        Raises:
+            BadArgument: these are no paths.
+            ImageError: a file cannot be read, or is none that can be loaded.
+            AlreadyRegistered: a module of that name is loaded.
         """
-        images = [read(file, None) for file in files]
+        paths = [*files]
+        if isinstance(files, str) or not all(isinstance(one, str | os.PathLike) for one in paths):
+            raise BadArgument(f"files is {shown(files)}", hint="pass a list of paths")
+        images = [read(path, None) for path in paths]
         for n in in_order(images):
             self.parts.loader.add(images[n], None)
 
