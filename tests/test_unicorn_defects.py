@@ -37,7 +37,7 @@ REPORTS = [Report(**found.groupdict()) for found in _REPORT.finditer(PAGE.read_t
 def outcome(program: str) -> str:
     """What a program prints on stdout, and how it ends where that is not by itself."""
     try:
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=ENDLESS, check=False)
+        done = subprocess.run([sys.executable, "-u", "-c", program], capture_output=True, text=True, timeout=ENDLESS, check=False)
     except subprocess.TimeoutExpired as error:
         return (error.stdout or b"").decode() + "(does not end)\n"
     if done.returncode < 0:

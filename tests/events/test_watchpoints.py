@@ -103,7 +103,7 @@ def test_closing_removes_them(world: Any) -> None:
     (("nowhere", 4, "w"), UnknownSymbol), ((1 << 64, 4, "w"), BadLocation), ((-1, 4, "w"), BadLocation),
     ((8, 4, "w"), GuestFault), ((None, 4, "w"), BadArgument), (((1 << 64) - 2, 4, "w"), BadLocation),
     (("f", 0, "w"), BadArgument), (("f", 65537, "w"), BadArgument), (("f", True, "w"), BadArgument),
-    (("f", "4", "w"), BadArgument), (("f", 4, "x"), BadArgument), (("f", 4, ""), BadArgument),
+    (("f", "4", "w"), BadArgument), (("f", 4, "rq"), BadArgument), (("f", 4, ""), BadArgument),
     (("f", 4, "w", 3), BadArgument)])
 def test_what_makes_no_sense_is_refused(world: Any, fields: Any, error: Any) -> None:
     _, k, _ = world

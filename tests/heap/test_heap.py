@@ -180,12 +180,14 @@ def test_snapshots(way: str) -> None:
 
 @pytest.mark.quick
 def test_raising() -> None:
-    """A finding leaves the run as an error; the guest can be used again."""
+    """A finding leaves the run as an error, at the instruction that has made the access; the guest can be used again."""
     with UnicornMachine.load(BIN / "riscv64.elf") as m, Kprobes(m) as k, k.heap(raising=True) as heap:
         for case in ("overflow_byte", "double_free", "use_after_free_read", "overflow_byte"):
             with pytest.raises(HeapError, match=r"heap overflow|double free|use after free") as caught:
                 m.call(f"bad_{case}")
-            assert caught.value.finding.kind == FOUND[case][0]
+            finding = caught.value.finding
+            assert finding.kind == FOUND[case][0]
+            assert m.regs.pc == finding.pc or not finding.access
         assert m.call("good_overflow_byte") == 1 and len(heap.findings) == 3
 
 

@@ -45,8 +45,9 @@ class Watches:
         self._state = state
         self._owned = owned
         self._left: list[int] = []
-        #: by number: the first address, the engine's own address of that, and whom to tell
-        self._watches: dict[int, tuple[int, int, Watched]] = {}
+        #: by number: the first address, the engine's own address of that, whom to tell, and what
+        #: takes what that raises
+        self._watches: dict[int, tuple[int, int, Watched, Callable[[BaseException], None]]] = {}
         self._mend: Callable[[], None] | None = None
         self._last = 0
         self.rewritten = cpu.memory.rewritten
@@ -77,7 +78,7 @@ class Watches:
         """
         if access == "x":
             return self._executed_at(start, size, report)
-        number = self._begin(start, report)
+        number = self._begin(start, report, self._state.park_midway)
         return self._hooked(number, start, size, access, self._callback, number)
 
     def _executed_at(self, start: int, size: int, report: Watched) -> Callable[[], None]:
@@ -175,12 +176,13 @@ class Watches:
         Args:
             start: address of the first byte that has a mark.
             marks: a byte for each byte of memory.
-            report: called at each access to a marked byte.
+            report: called at each access to a marked byte. What it raises ends the run at once, at
+                the instruction that has made the access: a run that is not gone on with.
 
         Returns:
             A function that ends it.
         """
-        number = self._begin(start, report)
+        number = self._begin(start, report, self._state.park)
         place = self._cpu.memory.windows.place(start)
         if self._mend is not None or not hostcode.available():
             self._marks[number] = place, marks
@@ -197,8 +199,14 @@ class Watches:
         return self._hooked(number, start, len(marks), "rw", hostcode.address("marked_access"),
                             ctypes.addressof(words))
 
-    def _begin(self, start: int, report: Watched) -> int:
-        """Return the number of a watch that is about to begin."""
+    def _begin(self, start: int, report: Watched, park: Callable[[BaseException], None]) -> int:
+        """Return the number of a watch that is about to begin.
+
+        Args:
+            start: address of the first byte.
+            report: called at each access.
+            park: takes what that raises.
+        """
         m = self._cpu
         self._state.stop_in_front_of_blocks()
         if not self._watches:
@@ -207,7 +215,7 @@ class Watches:
         self._last += 1
         if not self._watches and not self._hears:
             self._hears = hear_again(m.engine, m.guest)
-        self._watches[self._last] = start, m.memory.windows.place(start), report
+        self._watches[self._last] = start, m.memory.windows.place(start), report, park
         return self._last
 
     @property
@@ -312,7 +320,7 @@ class Watches:
 
     def _report(self, kind: int, place: int, size: int, value: int, number: int) -> None:
         state, regs = self._state, self._cpu.regs
-        start, first, report = self._watches.get(number, (0, 0, None))
+        start, first, report, park = self._watches.get(number, (0, 0, None, state.park))
         if report is None or state.parked is not None or place + size <= first:
             return
         before = regs.reported, regs.target, regs.midway
@@ -329,7 +337,7 @@ class Watches:
                 else None,
             )
         except BaseException as error:
-            state.park_midway(error)
+            park(error)
         regs.reported, regs.target, regs.midway = before
         state.accessed()
 
