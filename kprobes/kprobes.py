@@ -531,7 +531,8 @@ class Kprobes(Uncopied):
         """Call handler(w, regs) at each access of the guest's to `size` bytes (1 to 65536) at an address or symbol.
 
         access: "r", "w" or "rw"; "x": call it before each instruction that is executed there. Nothing is written to
-            guest memory then, as a probe's breakpoint is, so that code that copies or checksums itself sees nothing.
+            guest memory then, as a probe's breakpoint is, so that code that copies or checksums itself sees nothing. A
+            function's name is its code then, as for a kprobe, and what the handler raises leaves pc there.
 
         Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol; GuestFault where nothing is mapped; Unsupported
         where the engine cannot report accesses without changing what the guest does; MachineBusy while another thread
@@ -539,6 +540,8 @@ class Kprobes(Uncopied):
         """
         from .events._watchpoint import Watchpoint
 
+        if access == "x" and isinstance(where, str):  # a function's symbol may be its descriptor's, on PowerPC say
+            where = locate(self.machine, self._text, where, None, 0).address
         self._watchpoints = [w for w in self._watchpoints if w.registered]
         self._watchpoints.append(Watchpoint(self.machine, where, size, access, handler))
         return self._watchpoints[-1]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
-from arches import NO_PROGRAMS, RUNNABLE, integer, programs_of, results
+from arches import NO_PROGRAMS, RUNNABLE, expected, integer, programs_of, results
 
 from kprobes import BadArgument, GuestStopped, Kprobe, Kprobes, MachineBusy, UnicornMachine, Unsupported
 from kprobes.testing import Comparison, kprobes_everywhere
@@ -14,6 +15,7 @@ from kprobes.testing import Comparison, kprobes_everywhere
 pytestmark = pytest.mark.quick
 PROGRAMS = [arch for arch in RUNNABLE if arch not in NO_PROGRAMS]
 BASE = 0x10000
+SEEDS = expected()["seeds"]
 #: x86_64 f(_, to, _, from): copies its first 16 bytes, and returns their sum: xor eax, eax; xor r8d, r8d; 1: movzx edx,
 #: byte [rcx + r8]; mov [rsi + r8], dl; add eax, edx; inc r8; cmp r8, 16; jne 1b; ret
 SUMS = bytes.fromhex("31c04531c0420fb614014288140601d049ffc04983f81075ecc3")
@@ -25,6 +27,27 @@ def program(arch: str) -> tuple[UnicornMachine, list[str]]:
     m = UnicornMachine.load(path)
     names = [name for name in results(path.stem, m) if name != "run_all"]
     return m, sorted(names, key=lambda name: (m.symbols[name].size, name))[1:4]
+
+
+@pytest.mark.parametrize("path", [path for arch in PROGRAMS for path in programs_of(arch) if path.stem.endswith("-O2")],
+                         ids=lambda path: path.stem)
+def test_a_functions_name_is_its_code(path: Path) -> None:
+    """Also where the symbol is its descriptor's. What a handler raises leaves pc there, and the next call is whole."""
+
+    def fail(w: Any, regs: Any) -> None:
+        raise ValueError("mine")
+
+    with UnicornMachine.load(path) as m, Kprobes(m) as k:
+        right = results(path.stem, m)
+        name = next(name for name in right if name != "run_all")
+        value = integer(m.arch, SEEDS[0])
+        with k.kprobe(name) as p:
+            place = p.address
+        with k.watchpoint(name, 1, "x", fail) as w:
+            with pytest.raises(ValueError, match="mine"):
+                m.call(name, value)
+            assert w.nhit == 1 and m.regs.pc == place
+        assert m.call(name, value) & 0xFFFFFFFF == right[name][0]
 
 
 @pytest.mark.parametrize("arch", PROGRAMS)
