@@ -97,7 +97,9 @@ class Regs:
         self.target: int | None = None
         self._strip = ~arch.pointers.mode_bits
         self._copies: _Copies | None = None
-        self.live_pc, self.midway, self.simulating = readers[arch.regs.pc], False, False
+        self.live_pc = readers[arch.regs.pc]
+        self.midway = False
+        self.simulating = False
         self._sp_name = arch.regs.sp
         self._read_sp = readers[arch.regs.sp]
         self._bias = arch.regs.sp_bias

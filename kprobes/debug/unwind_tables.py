@@ -103,6 +103,7 @@ class _SFunction:
 
 
 def _sframe(elf: ELFFile) -> SFrame | None:
+    """Return a file's SFrame table; None where it has none. What is damaged raises what is in DAMAGE."""
     section = elf.get_section_by_name(".sframe")
     if section is None:
         return None
@@ -189,6 +190,7 @@ class SFrame:
 
 
 def _orc(elf: ELFFile) -> Orc | None:
+    """Return a file's ORC table; None where it has none. What is damaged raises what is in DAMAGE."""
     places, rows = (elf.get_section_by_name(name) for name in (".orc_unwind_ip", ".orc_unwind"))
     if places is None or rows is None or elf["e_machine"] != "EM_X86_64":
         return None

@@ -43,7 +43,7 @@ class Sweep:
 
 @frozen
 class _Kind:
-    """What instructions have in common that begin with the same bytes.
+    """A kind of instructions: those that begin with the same bytes, which decide all that a sweep asks.
 
     Attributes:
         size: bytes.
