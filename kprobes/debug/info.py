@@ -171,7 +171,8 @@ class DebugInfo:
                 for die in units.variables(name):
                     address = static_address(die)
                     if address is not None:
-                        return address + file.bias, self._ctype(type_entry(die))
+                        typed = die if "DW_AT_type" in die.attributes else named(die)
+                        return address + file.bias, self._ctype(type_entry(typed))
             except DAMAGE:
                 continue
         return None

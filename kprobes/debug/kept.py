@@ -16,7 +16,7 @@ from ..hostsystem import is_private
 from .scan import NamedType, Sections
 
 _SMALL: Final = 1 << 18  #: bytes of .debug_info that are read faster than a file is looked for
-_VERSION: Final = 4  #: of what is kept
+_VERSION: Final = 5  #: of what is kept
 
 
 def directory() -> Path | None:

@@ -17,6 +17,7 @@ VARIABLE: Final = "="
 #: DW_TAG: of types and variables that have names people ask for -> what C writes before the name
 TYPES: Final = {0x13: "struct ", 0x02: "struct ", 0x17: "union ", 0x04: "enum ", 0x16: "", 0x24: "", 0x34: VARIABLE}
 _SUBPROGRAM: Final = 0x2E
+_MEMBER: Final = 0x0D  #: static members of DWARF 4 are declared as members
 _VARIABLE: Final = 0x34
 _CODE: Final = {_SUBPROGRAM, 0x0B}  #: functions and blocks, in which types and functions may be
 #: namespace, structure, class, union, module: what functions and types may be in
@@ -247,7 +248,7 @@ def _shapes(data: bytes, header: Header) -> Any:
         size = -1 if None in sizes else sum(each or 0 for each in sizes)
         names = {name for name, _, _ in attributes}
         interesting = tag in TYPES or tag in _SCOPES or (children and _SIBLING in names) or (
-            tag == _SUBPROGRAM and bool(names & {_LOW, _RANGES}))
+            tag == _SUBPROGRAM and bool(names & {_LOW, _RANGES})) or (tag == _MEMBER and _DECLARATION in names)
         yield code, _Shape(tag, children, size, tuple(attributes), interesting)
 
 
@@ -274,7 +275,8 @@ class _Walk:
         self._text = text
         self._deep = deep
         self._found = UnitContents()
-        self._declared: dict[int, str] = {}  # offset of a type's declaration -> the scopes around it
+        #: offset of the declaration of a type or variable -> (scopes around it, its name)
+        self._declared: dict[int, tuple[str, str]] = {}
 
     def run(self) -> UnitContents:
         data, shapes, end = self._sections.info, self._shapes, self._header.end
@@ -353,7 +355,7 @@ class _Walk:
                ) -> str:
         """Note an entry at an offset; its name."""
         name = ""
-        if (shape.tag in TYPES or shape.tag in _SCOPES) and _NAME in values:
+        if shape.tag != _SUBPROGRAM and _NAME in values:
             name = self._string(*values[_NAME]).decode("utf-8", "backslashreplace")
         if shape.tag == _SUBPROGRAM and _DECLARATION not in values:
             if _RANGES in values:
@@ -363,14 +365,17 @@ class _Walk:
                 form, high = values[_HIGH]
                 high = self._located(form, high) if form == _ADDRESS or form in _ADDRX else low + high
                 self._found.functions.append((low, high, start))
+        around = "".join(f"{scope}::" for _, scope in scopes if scope)
+        if _DECLARATION in values:
+            self._declared[start] = around, name
+            return name
+        declared = name
+        if _SPECIFICATION in values:  # a definition may stand elsewhere, and need not say its name again
+            declaration = self._header.offset + values[_SPECIFICATION][1]
+            around, declared = self._declared.get(declaration, (around, name))
         unwanted = self._deep and shape.tag == _VARIABLE  # functions' own are found by their blocks
+        name = name or declared
         if name and shape.tag in TYPES and not unwanted:
-            around = "".join(f"{scope}::" for _, scope in scopes if scope)
-            if _DECLARATION in values:
-                self._declared[start] = around
-                return name
-            if _SPECIFICATION in values:  # in a unit of its own a type stands beside its namespace
-                around = self._declared.get(self._header.offset + values[_SPECIFICATION][1], around)
             size, line = (values.get(which, (0, 0))[1] for which in (_BYTES, _LINE))
             self._found.types.append(NamedType(TYPES[shape.tag], around, name, start, size, line))
         return name

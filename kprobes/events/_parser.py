@@ -42,7 +42,14 @@ _TAKEN = {
 #: definitions of Linux's that guests have nothing for, and what is said of each
 UNSUPPORTED = {"e": "NO_EPROBES", "t": "NO_TRACEPOINTS", "s": "NO_SYNTHETIC"}
 WATCHED = ("$before", "$value", "$addr")  #: what an access to watched memory has
-_NAMED = re.compile(r"([A-Za-z_]\w*)((?:(?:->|\.)[A-Za-z_]\w*|\[[^]\[]*\])*)", re.ASCII)
+#: a variable, in C++ with the scopes that it is in, and the way to a member
+_NAMED = re.compile(
+    r"([A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)((?:(?:->|\.)[A-Za-z_]\w*|\[[^]\[]*\])*)", re.ASCII
+)
+#: what is fetched, and its type; the colons of scopes stand between names
+_BODY = re.compile(
+    r'(\\"[^"]*"|[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+[^:]*|[^:]*)(?::(.*))?', re.ASCII
+)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -433,8 +440,9 @@ class Parser:
         if not equals:
             name = f"arg{len(before) + 1}"
             body = word
-            found = _NAMED.fullmatch(word.partition(":")[0])
-            last = re.split(r"->|\.", re.sub(r"\[.*?\]", "", found[0]))[-1] if found else name
+            fetched = _BODY.match(word)
+            found = _NAMED.fullmatch(fetched[1]) if fetched else None
+            last = re.split(r"->|\.|::", re.sub(r"\[.*?\]", "", found[0]))[-1] if found else name
             name = (
                 last
                 if self.typed.known
@@ -465,7 +473,7 @@ class Parser:
         """Parse what stands behind an argument's equals sign: FETCH[:TYPE]."""
         self.need(body, "NO_ARG_BODY", at)
         self.need(len(body) <= MAX_EXPRESSION, "ARG_TOO_LONG", at, len(body))
-        found = re.fullmatch(r'(\\"[^"]*"|[^:]*)(?::(.*))?', body)
+        found = _BODY.fullmatch(body)
         fetch, suffix = found.groups() if found else (body, None)
         literal = fetch[:2] == '\\"' or fetch in ("$comm", "$COMM")
         type_at = at + len(fetch) + 1

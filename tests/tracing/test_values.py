@@ -90,6 +90,25 @@ void _start(void) { first(2); }"""
             assert kept.items() <= right.items() and (len(kept) > 2 or compiled_by == "c")
 
 
+@pytest.mark.parametrize("dwarf", [4, 5])
+def test_globals_that_are_declared_first(dwarf: int, tmp_path: Path) -> None:
+    """A header declares libc's `stdout`, a class its static members: the definition's entry has no name of its own."""
+    if compiler("c++") is None:
+        pytest.skip("there is no compiler of C++")
+    (tmp_path / "globals.cc").write_text("""
+        extern int counted; int counted = 5; extern "C" { extern int row[]; int row[3] = {1, 2, 3}; }
+        namespace geo { struct Shape { static int count; int x; }; int Shape::count = 7; extern long area; long area = 9; }
+        extern "C" void _start() {}""")
+    command = [str(compiler("c++")), f"-gdwarf-{dwarf}", "-O1", "-nostdlib", "-static", "-fno-pie", "-no-pie"]
+    subprocess.run([*command, "globals.cc", "-o", "globals"], check=True, cwd=tmp_path)
+    with UnicornMachine.load(tmp_path / "globals") as m, Kprobes(m) as k:
+        event = k.event("p _start counted row c=geo::Shape::count")
+        m.call("_start")
+        assert [dict(record.args) for record in event] == [{"counted": 5, "row": (1, 2, 3), "c": 7}]
+        address, type = m.debug.variable("area")
+        assert (m.read(address, 8), type.name) == (bytes([9, *bytes(7)]), "long int")
+
+
 def test_constants_for_parameters(tmp_path: Path) -> None:
     """clang says of a parameter that all callers give alike what it is: at the entry, too, and of more than a word."""
     if compiler("clang") is None:
