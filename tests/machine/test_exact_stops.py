@@ -237,6 +237,72 @@ def test_who_asks_before_the_run_begins_is_heard() -> None:
         assert time.monotonic() - begun < 50 and engine.outside is not None and not m.parts.state.why_stopped
 
 
+def by_another_thread(stop: Callable[[], None]) -> None:
+    thread = threading.Thread(target=stop)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("how", ["call", "run", "emu_start"])
+def test_who_asks_between_a_calls_begin_and_its_first_instruction_is_heard(how: str) -> None:
+    with (UnicornMachine.from_code(bytes.fromhex("ebfe"), arch="x86_64") as owner,
+          UnicornMachine.attach(owner.uc) if how == "emu_start" else owner as m, Kprobes(m)):
+        runner = m.parts.runner
+        enter = runner.enter
+
+        def late(target: int) -> None:
+            by_another_thread(m.stop)
+            enter(target)
+
+        runner.enter = late  # type: ignore[method-assign]
+        if how == "call":
+            with pytest.raises(GuestStopped):
+                m.call(0x10000, timeout=60)
+        elif how == "run":
+            m.run(0x10000, timeout=60)
+        else:
+            m.uc.emu_start(0x10000, 0, 60_000_000)
+        assert m.regs.pc == 0x10000 and not m.parts.state.why_stopped
+
+
+@pytest.mark.parametrize("when", ["stretch", "timer"])
+def test_who_asks_between_two_stretches_of_a_run_is_heard(when: str) -> None:
+    """A run whose guest takes interrupts goes in stretches."""
+    with UnicornMachine.from_code(bytes.fromhex("000000ea fdffffea feffffea"), arch="arm") as m:
+        begun = 0
+
+        def stop_once() -> None:
+            nonlocal begun
+            begun += 1
+            if begun == 3:
+                by_another_thread(m.stop)
+
+        if when == "timer":
+            def again() -> None:
+                stop_once()
+                m.interrupts.after(10, again)
+
+            m.interrupts.after(10, again)
+        else:
+            m.interrupts.every(10, "irq")  # masked: it stays pending
+            begin = m.interrupts.begin_stretch
+
+            def begin_stretch(target: int, most: int | None) -> tuple[int, int]:
+                stop_once()
+                return begin(target, most)
+
+            m.interrupts.begin_stretch = begin_stretch  # type: ignore[method-assign]
+        m.run(0x10000, timeout=60)
+        assert begun == 3
+
+
+def test_a_timer_stops_a_cpu_that_sleeps() -> None:
+    with UnicornMachine.from_code(bytes.fromhex("f4"), arch="x86_64") as m:  # hlt
+        m.interrupts.after(1000, m.stop)
+        m.run(0x10000, timeout=60)
+        assert m.regs.pc == 0x10001
+
+
 @pytest.mark.parametrize("kinds", [[UC_HOOK_BLOCK], [UC_HOOK_BLOCK] * 3, [UC_HOOK_CODE], [UC_HOOK_BLOCK, UC_HOOK_CODE]],
                          ids=["block", "blocks", "code", "both"])
 @pytest.mark.parametrize("arch", RUNNABLE)

@@ -88,8 +88,10 @@ class InterruptedRunner(Runner):
             if isinstance(ended, GuestTimeout) and (ended.reason == OUT_OF_TIME or left == 0):
                 raise ended
             if isinstance(ended, GuestHalted) and not interrupts.sleep():
-                raise ended
-            if ended is None and (not stopped or self.stopped_by != "interrupt"):
+                if self._state.why_stopped in ("", "interrupt"):
+                    raise ended
+                ended = None  # a timer's function has stopped it: the next stretch ends the run
+            elif ended is None and (not stopped or self.stopped_by != "interrupt"):
                 return stopped
             target = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
             if deadline is not None and monotonic() > deadline:

@@ -470,7 +470,8 @@ class UnicornMachine(Described):
     # --- running it
     def stop(self) -> None:
         """Stop the run, from a handler or another thread: the guest comes to rest before an
-        instruction, and run() returns.
+        instruction, and run() returns. While nothing runs it does nothing: the next run is not
+        stopped.
         """
         self.parts.state.stop_for("stop")
 

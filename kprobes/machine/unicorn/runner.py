@@ -161,15 +161,13 @@ class Runner:
             raise ReentryError(f"{MAX_DEPTH} guest runs are nested",
                                hint="a handler's guest call leads back to that handler")
         if state.depth == 0:
-            if state.why_stopped:
-                state.take_stop()
             state.raised = None
             if target & ~cpu.arch.pointers.mode_bits != state.skip:
                 state.skip = -1  # the guest was sent elsewhere, and does not execute it again
             else:
                 state.disturb(True)  # host code would serve the call site a second time
             if self.signals.waiting:
-                state.why_stopped = "signal"
+                state.note_stop("signal")
             if state.sink is not None:
                 state.sink.starting(target)
             elif self.before_run is not None:

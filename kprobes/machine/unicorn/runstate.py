@@ -93,11 +93,12 @@ _P, _E = RunPhase, RunEvent
 #: COMPLETING, STOPPING.
 TABLE: dict[tuple[RunPhase, RunEvent], tuple[RunPhase, ...]] = {
     (_P.FREE, _E.TAKE): (_P.TAKEN,),
-    (_P.FREE, _E.STOP): (_P.FREE,),  # forgotten where the next run begins
+    (_P.FREE, _E.STOP): (_P.FREE,),
+    (_P.FREE, _E.TAKE_STOP): (_P.FREE,),  # one that came while nobody used the CPU: forgotten
     (_P.TAKEN, _E.GIVE): (_P.FREE,),
     (_P.TAKEN, _E.ENTER): (_P.RUNNING, _P.STOPPING),
-    (_P.TAKEN, _E.STOP): (_P.TAKEN,),
-    (_P.TAKEN, _E.TAKE_STOP): (_P.TAKEN,),  # of a stop() that came while nothing ran
+    (_P.TAKEN, _E.STOP): (_P.TAKEN,),  # the run that begins finds it
+    (_P.TAKEN, _E.TAKE_STOP): (_P.TAKEN,),  # an interrupt's, which is taken between two stretches
     (_P.RUNNING, _E.ENTER): (_P.RUNNING,),
     (_P.RUNNING, _E.LEAVE): (_P.RUNNING, _P.COMPLETING, _P.TAKEN),
     (_P.RUNNING, _E.STOP): (_P.STOPPING,),
@@ -241,7 +242,13 @@ class RunState:
         return self.sink is not None and self.sink.ours(addr)
 
     def begin(self) -> None:
-        """Note that the calling thread uses the CPU from now on."""
+        """Note that the calling thread uses the CPU from now on.
+
+        A stop that was asked for before is forgotten here, and nowhere later: one that comes
+        between here and the first instruction, or between two stretches of a run, ends the run.
+        """
+        if self.why_stopped:
+            self.take_stop()
         self.runs_in = thread = get_ident()
         if self.in_place and thread != self._clocked:
             self._clocked = thread
