@@ -10,7 +10,9 @@ import pytest
 from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe
 from kprobes import arch as architectures
 from kprobes.machine.paper import PaperMachine
+from kprobes.machine.unicorn.machine import UnicornMachine
 from kprobes.testing import Recorder, encodings, read_cases
+from kprobes.testing._states import Freezer
 
 pytestmark = pytest.mark.quick
 #: f: add r0, 5; ret
@@ -98,3 +100,16 @@ def test_encodings_are_repeatable_and_various() -> None:
     assert some(1) == some(1) != some(2)
     assert len(set(some(1))) > 180
     assert all(len(code) == 4 for code in some(1))
+
+
+@pytest.mark.parametrize("works", [True, False], ids=["contexts", "one by one"])
+def test_trying_contexts_leaves_the_registers_alone(monkeypatch: pytest.MonkeyPatch, works: bool) -> None:
+    with UnicornMachine.from_code(bytes(64), arch="sparc64", base=0x10000) as m:
+        if not works:  # an engine whose contexts hold nothing
+            monkeypatch.setattr(m.parts.memory.engine, "restore", lambda context: None)
+        m.regs["o0"], m.regs["o1"] = 0x1234, 5
+        thaw = Freezer(m).freeze()
+        assert m.regs["o0"] == 0x1234
+        m.regs["o0"], m.regs["o1"] = 1, 2
+        thaw()
+        assert (m.regs["o0"], m.regs["o1"]) == (0x1234, 5)

@@ -86,15 +86,15 @@ class Spy:
 
 
 class Freezer:
-    """Keeps CPU states. Engine contexts where they hold every register (hidden state too), else
-    register by register.
+    """Keeps CPU states and puts them back: as contexts of the engine where these work (they hold
+    hidden state, too), else register by register.
     """
 
     def __init__(self, machine: Any) -> None:
         self._regs: Regs = machine.regs
         self._engine = machine.parts.memory.engine if isinstance(machine, UnicornMachine) else None
         self._contexts: list[Any] = []
-        if self._engine is not None and not self._complete():
+        if self._engine is not None and not self._contexts_work():
             self._engine = None
 
     def freeze(self) -> Callable[[], None]:
@@ -107,19 +107,29 @@ class Freezer:
         return lambda: engine.restore(context)
 
     def forget(self) -> None:
-        """The states kept are not needed any more."""
+        """Discard all states kept; the functions that freeze() returned must not be called any
+        more.
+        """
         while self._contexts and self._engine is not None:
             self._engine.discard(self._contexts.pop())
 
     def _write(self, values: Mapping[str, int]) -> None:
+        """Write registers, pc last; those that hold their value already are left alone.
+
+        Args:
+            values: register name -> value, of all registers.
+        """
         table = self._regs.arch.regs
         for name, value in values.items():
             if name != table.pc and self._regs[name] != value:
                 self._regs[name] = value
         self._regs.go(values[table.pc])
 
-    def _complete(self) -> bool:
-        """Return True if a context brings back the registers (on sparc64 it holds nothing)."""
+    def _contexts_work(self) -> bool:
+        """Try a context of the engine: return True if restoring it brings a changed register back.
+
+        The register holds its value again afterwards in either case.
+        """
         name = self._regs.arch.abi.returns[0] if self._regs.arch.abi else self._regs.arch.regs.sp
         value = self._regs[name]
         assert self._engine is not None
@@ -127,7 +137,9 @@ class Freezer:
         self._regs[name] = value ^ 0x10
         self._engine.restore(context)
         self._engine.discard(context)
-        return self._regs[name] == value
+        came_back = self._regs[name] == value
+        self._regs[name] = value
+        return came_back
 
 
 class States:
@@ -165,8 +177,12 @@ class States:
     def randomize(
         self, rng: random.Random, values: Mapping[str, int] | None = None, *, landing: bool = True
     ) -> None:
-        """Put a random state into the registers. values: what some of them hold instead. landing:
-        places to jump to, too.
+        """Put a random state into the registers.
+
+        Args:
+            rng: source of random numbers.
+            values: register name -> the value that it gets instead of a random one.
+            landing: True: some registers get an address of landing code, to jump to.
         """
         for name in self._names:
             with suppress(BadArgument):  # a segment register, say, takes some values only
@@ -214,16 +230,34 @@ class States:
                 for pattern in range(1 << len(bits))]
 
     def _flag_values(self, on: set[tuple[str, int]]) -> dict[str, int]:
+        """Return the value of each register with condition flags (name -> value): other bits as
+        usual.
+
+        Args:
+            on: the condition flags that are set: (register name, bit as a mask); all others are
+                clear.
+        """
         values = {name: usual & ~self._flags[name] for name, usual in self._usual.items()}
         for name, bit in on:
             values[name] |= bit
         return values
 
     def _random_flags(self, rng: random.Random) -> dict[str, int]:
+        """Return the value of each register with condition flags (name -> value): these random,
+        other bits as usual.
+        """
         return {name: usual & ~self._flags[name] | rng.getrandbits(64) & self._flags[name]
                 for name, usual in self._usual.items()}
 
     def _value(self, rng: random.Random, width: int, landing: bool) -> int:
+        """Return a random value for a register: of 16 draws seven are a pointer into the data, one
+        an address to jump to, the others small, large or arbitrary numbers.
+
+        Args:
+            width: bits of the register; one narrower than an address gets no pointer into the data.
+            landing: True: draw addresses to jump to, with random mode bits; False: draw pointers
+                instead.
+        """
         kind, half = rng.randrange(16), width // 2
         if (kind < 7 or (kind == 7 and not landing)) and width >= self._regs.arch.bits:
             start, end = self._data
