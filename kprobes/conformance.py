@@ -75,6 +75,9 @@ class TableReports:
                 for arch in sorted({*self.proved, *self.failed, *self.blank, *self.absent})}
 
     def _facts(self, arch: str, capability: str) -> dict[str, Any]:
+        """Return what a cell says: {"proved", "failed"} and perhaps "note", or {"blank": why there
+        is nothing}.
+        """
         proved, failed = self.proved.get(arch, {}).get(capability, 0), self.failed.get(arch, {}).get(capability, 0)
         if proved or failed:
             note = {"note": self.notes[arch]} if arch in self.notes else {}
@@ -144,6 +147,12 @@ def table(cells: Cells) -> str:
 
 
 def _cell(facts: dict[str, Any], notes: list[str]) -> str:
+    """Return the Markdown of a cell: the count proved, failures, and the number of its note.
+
+    Args:
+        facts: what TableReports gathered for the cell.
+        notes: texts of the footnotes so far; the cell's is added where it is new.
+    """
     said = facts.get("blank") or facts.get("note")
     if said and said not in notes:
         notes.append(said)

@@ -100,14 +100,21 @@ class Bench:
 
     def check(self, code: bytes, mode: int = 0, states: int = 4, where: str = "", *,
               all_flags: bool = True) -> list[Difference]:
-        """Run an instruction in `states` random states, each without a probe, with one (boosted
-        where it can be), and with one that has a post_handler; and its displaced code, if it has
-        such.
+        """Run an instruction in random states without a probe and with one, and list the
+        differences.
 
-        code: the instruction and, where it has one, its delay slot; what follows is cut off.
-        all_flags: take every combination of the condition flags where the simulation reads them. An
-        instruction that reads its own bytes would see the breakpoint; it is not run. Raises what
+        Each state is run without a probe, with a probe (boosted where it can be), with one that has
+        a post_handler, and by the instruction's displaced code where it has any. An instruction
+        that reads its own bytes would see the breakpoint; it is not run. Raises what
         register_kprobe raises.
+
+        Args:
+            code: the instruction and, where it has one, its delay slot; what follows is cut off.
+            mode: mode bits of the code.
+            states: how many random states.
+            where: names the run in differences, for people; "": the code in hexadecimal.
+            all_flags: True: take every combination of the condition flags where the simulation
+                reads them.
         """
         rng = random.Random(f"{self._seed} {code.hex()} {mode}")
         insn = self.decode(code, mode)
@@ -145,6 +152,15 @@ class Bench:
     def _with_probe(
         self, plain: list[tuple[int, StartState, Shot]], insn: Insn, where: str
     ) -> list[Difference]:
+        """Run each state with a probe: twice by breakpoint or jump, without and with a
+        post_handler, then as displaced code at two alignments; list the differences. Adds to the
+        tally.
+
+        Args:
+            plain: of each state its number, the state, and how the run without a probe ended.
+            insn: the instruction, which stands at `home`.
+            where: names the run in differences, for people.
+        """
         out: list[Difference] = []
         watcher = Watcher()
         probe = Kprobe(addr=self.home | self._scenery.mode, pre_handler=watcher.pre)
@@ -184,8 +200,17 @@ class Bench:
     def _elsewhere(
         self, point: Probepoint, shift: int, plain: list[tuple[int, StartState, Shot]], where: str
     ) -> list[Difference]:
-        """Start where the displaced code stands. A branch to itself goes home, and from there on is
-        somebody else's.
+        """Run each state from the displaced code, with no hit, and list the differences; nothing
+        where displaced code does not reach what it needs.
+
+        States in which the instruction branches to itself are left out: such a branch goes back to
+        the original instruction.
+
+        Args:
+            point: the probepoint whose instruction is displaced.
+            shift: bytes in front of the displaced code in its buffer.
+            plain: of each state its number, the state, and how the run without a probe ended.
+            where: names the run in differences, for people.
         """
         out: list[Difference] = []
         with displaced(point, self._kprobes.optimizer, shift) as place:
@@ -287,8 +312,11 @@ class Bench:
             return None, spy
 
     def _reads_itself(self, insn: Insn, spy: Spy) -> bool:
-        """Return True where a pc-relative operand is the instruction itself or lies in the
-        library's pages.
+        """Return True where the instruction reads its own bytes or the pages of the library.
+
+        Args:
+            insn: the instruction; 64 bytes at its pc-relative operand count as read.
+            spy: the memory that its simulation read.
         """
         ranges = [
             *spy.read_memory,
@@ -328,6 +356,14 @@ class Bench:
         return self._run(state, self.home | self._scenery.mode, bound)
 
     def _run(self, state: StartState, target: int, bound: int | None) -> Shot:
+        """Run the guest once and return the state that it leaves behind; put its memory back as it
+        was.
+
+        Args:
+            state: the registers to begin with.
+            target: address to begin at, with mode bits.
+            bound: instructions after which the run ends; None: no bound.
+        """
         machine = self.machine
         state.thaw()
         machine.regs.go(target)
@@ -346,8 +382,18 @@ class Bench:
         return shot
 
     def _reads_breakpoint(self, probe: Kprobe, state: StartState, plain: Shot, insn: Insn) -> bool:
-        """Return True where the instruction, run in its slot without any hit, does as it should,
-        but not if it sees the breakpoint.
+        """Return True where only the breakpoint in memory makes a difference: the instruction reads
+        it as data.
+
+        The instruction is run twice in its slot, with no hit: with the breakpoint in memory and
+        without. True where these two differ and the second leaves what the run without a probe
+        left.
+
+        Args:
+            probe: the probe at the instruction.
+            state: the registers to begin with.
+            plain: how the run without a probe ended.
+            insn: the instruction.
         """
         assert probe._point is not None
         slot = probe._point.slot_target
@@ -384,6 +430,7 @@ class Bench:
 
 
 def _ending(run: Callable[[], Any]) -> Ending:
+    """Return how `run()` ended; of a GuestTimeout only its pc is kept."""
     try:
         return ending(run)
     except GuestTimeout as error:

@@ -7,11 +7,15 @@ starts a comment. Lines that start with `%` tell the harness about the machine:
     %keep fpcr fpsr          registers that tests leave as they are
     %slot 24020001           an instruction for delay slots (each such line adds one)
     %mode 1                  mode bits of the cases that follow
-    %mapped-targets          never let the guest fetch unmapped memory: this engine does not survive it
-    %include mips.txt swap 4 take every line of another file, the bytes of each 4-byte unit reversed (or without `swap`:
-    as they are) %skip 20740bd5 e0ffffff why    do not run instructions whose bytes under this mask are these: the
-    engine is wrong about them %skip-inside 0f31 ffff why     the same, with these bytes anywhere in the instruction
-    (after prefixes)
+    %mapped-targets          never let the guest fetch unmapped memory: this engine would die
+    %include mips.txt swap 4 take every line of another file, the bytes of each 4-byte unit
+                             reversed (or without `swap`: as they are)
+    %skip 20740bd5 e0ffffff why
+                             do not run instructions whose bytes under this mask are these: the
+                             engine is wrong about them
+    %skip-inside 0f31 ffff why
+                             the same, with these bytes anywhere in the instruction (behind
+                             prefixes)
 """
 
 from __future__ import annotations
@@ -98,6 +102,9 @@ class _CaseReader:
         self._mode = 0
 
     def read(self) -> None:
+        """Add the cases and directives of the file to the CaseFile; ValueError names the line that
+        is malformed.
+        """
         for number, line in enumerate(self._path.read_text().splitlines(), 1):
             text = line.strip()
             try:
@@ -109,6 +116,12 @@ class _CaseReader:
                 raise ValueError(f"{self._path}:{number}: {error}: {text!r}") from None
 
     def _case(self, text: str, line: int) -> Case:
+        """Return the case that a line says.
+
+        Args:
+            text: the line, of four columns.
+            line: its number.
+        """
         code, asm, outcome, row = (column.strip() for column in text.split("|"))
         if outcome not in OUTCOMES:
             raise ValueError(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
@@ -117,12 +130,19 @@ class _CaseReader:
         )
 
     def _bytes(self, text: str) -> bytes:
+        """Return the bytes of hexadecimal text, those of each unit reversed."""
         data = bytes.fromhex(text)
         if len(data) % self._swap:
             raise ValueError(f"{len(data)} bytes are no multiple of {self._swap}")
         return b"".join(data[n : n + self._swap][::-1] for n in range(0, len(data), self._swap))
 
     def _directive(self, word: str, *rest: str) -> None:
+        """Obey a line that starts with `%`.
+
+        Args:
+            word: the directive's name.
+            rest: the other words of the line.
+        """
         file = self._file
         if word == "flags":
             file.flags[rest[0]] = int(rest[1], 16)

@@ -1,4 +1,8 @@
-"""check_arch(): an architecture against its contract (kprobes/arch/_base.py)."""
+"""check_arch(): an architecture against its contract (kprobes/arch/_base.py).
+
+Every check takes the architecture and a source of random numbers, and yields a sentence for each
+breach.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,9 @@ def check_arch(arch: Arch, *, seed: int = 0) -> list[str]:
 
 
 def _registers(arch: Arch, rng: random.Random) -> Iterator[str]:
+    """Check the register table: names unique, roles and aliases that name registers, widths of 0 to
+    512 bits.
+    """
     table = arch.regs
     if len(set(table.names)) != len(table.names):
         yield f"names appear twice: {sorted(n for n in table.names if table.names.count(n) > 1)}"
@@ -54,6 +61,7 @@ def _registers(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _linux_names(arch: Arch, rng: random.Random) -> Iterator[str]:
+    """Check that the register table knows every register that Linux's kprobe events name."""
     linux = row(arch, Linux) or Linux()
     known = {*arch.regs.names, *arch.regs.aliases}
     missing = [name for name in linux.event_names if name not in known]
@@ -65,6 +73,7 @@ def _linux_names(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _traps(arch: Arch, rng: random.Random) -> Iterator[str]:
+    """Check that traps fit the instructions they replace, and that decode refuses them."""
     modes = tuple(arch.traps.end)
     if not modes or not arch.traps.probe:
         yield "a probe trap and an end trap are needed"
@@ -95,6 +104,9 @@ def _decode(arch: Arch, code: bytes, mode: int = 0) -> Insn:
 
 
 def _abi(arch: Arch, rng: random.Random) -> Iterator[str]:
+    """Check the calling convention's registers and stack, and that arguments that are set can be
+    read.
+    """
     abi = arch.abi
     if abi is None:
         return
@@ -118,6 +130,9 @@ def _abi(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _linkage(arch: Arch, rng: random.Random) -> Iterator[str]:
+    """Check that a return address that is set can be read, and that `restore` keeps result and
+    stack pointer.
+    """
     linkage = arch.linkage
     if linkage is None:
         return
@@ -142,6 +157,7 @@ def _linkage(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _addresses(arch: Arch, rng: random.Random) -> Iterator[str]:
+    """Check that function pointers are split into an address and mode bits."""
     entry = arch.pointers.code_address(home(arch), lambda addr, size: bytes(size))
     if entry.addr & arch.pointers.mode_bits or entry.mode & ~arch.pointers.mode_bits:
         yield "code_address leaves mode bits in the address, or the other way round"
@@ -161,6 +177,7 @@ def _addresses(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _jump(arch: Arch, rng: random.Random) -> Iterator[str]:
+    """Check the jump of each mode: its reach, its size, and that decode finds its target."""
     if arch.jump is None:
         return
     for mode, trap in arch.traps.end.items():
@@ -172,6 +189,13 @@ def _jump(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _jump_in(arch: Arch, jump: Jump, mode: int, step: int) -> Iterator[str]:
+    """Check one jump, forwards and backwards, at its shortest, middle and longest distance.
+
+    Args:
+        jump: how the jump is encoded.
+        mode: mode bits of the code.
+        step: bytes from one address that a jump may go to, to the next.
+    """
     frm = 1 << min(arch.bits - 2, 40)
     for sign in (1, -1):
         reach = _reach(arch, jump, frm, sign * step)
@@ -182,7 +206,14 @@ def _jump_in(arch: Arch, jump: Jump, mode: int, step: int) -> Iterator[str]:
 
 
 def _reach(arch: Arch, jump: Jump, frm: int, step: int) -> int:
-    """Return the largest n for which a jump over n steps encodes."""
+    """Return the largest n for which a jump from `frm` over n steps encodes.
+
+    Args:
+        arch: the architecture; it says how far a search needs to go.
+        jump: how the jump is encoded.
+        frm: the jump's address.
+        step: bytes of a step; negative: backwards.
+    """
     low, high = 1, _farthest(arch)
     if _encodes(jump, frm, frm + step * high):
         return high
@@ -198,6 +229,7 @@ def _farthest(arch: Arch) -> int:
 
 
 def _encodes(jump: Jump, frm: int, to: int) -> bool:
+    """Return True where a jump from address `frm` to `to` can be encoded."""
     try:
         jump.encode(frm, to)
     except KprobeError:
@@ -206,6 +238,7 @@ def _encodes(jump: Jump, frm: int, to: int) -> bool:
 
 
 def _refuses(jump: Jump, frm: int, to: int) -> Iterator[str]:
+    """Check that a jump from `frm` to `to`, which is out of reach, raises OutOfReach."""
     from ..errors import OutOfReach
 
     try:
@@ -218,6 +251,9 @@ def _refuses(jump: Jump, frm: int, to: int) -> Iterator[str]:
 
 
 def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator[str]:
+    """Check that the jump from `frm` to `to` has the size that `jump` says, and decodes as a jump
+    to `to`.
+    """
     try:
         code = jump.encode(frm, to)
     except KprobeError as error:

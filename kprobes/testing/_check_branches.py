@@ -1,4 +1,8 @@
-"""check_arch()'s part about what follows a branch: a return address, or data."""
+"""check_arch()'s part about what follows a branch: a return address, or data.
+
+Each check takes the architecture and a source of random numbers, and yields a sentence for each
+breach.
+"""
 
 from __future__ import annotations
 

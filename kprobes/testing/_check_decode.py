@@ -1,4 +1,8 @@
-"""check_arch()'s part about decoding: tables, truncated instructions, random code."""
+"""check_arch()'s part about decoding: tables, truncated instructions, random code.
+
+Each check takes the architecture and a source of random numbers, and yields a sentence for each
+breach.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +52,9 @@ def _reachable(root: Any) -> Iterator[Any]:
 
 
 def _parts(thing: Any) -> list[Any]:
+    """Return the objects that an object is made of, in which a decode table may be: closure,
+    arguments, items, fields.
+    """
     if isinstance(thing, FunctionType):
         cells = [cell.cell_contents for cell in thing.__closure__ or ()]
         return cells + [thing.__globals__.get(name) for name in thing.__code__.co_names]
@@ -66,6 +73,9 @@ def _parts(thing: Any) -> list[Any]:
 
 
 def check_tables(arch: Arch, rng: random.Random) -> Iterator[str]:
+    """Check that every row of every decode table is found, and that its fields cover the bits they
+    are drawn over.
+    """
     for table in decode_tables(arch):
         for row in table.rows:
             words = [row.value | rng.getrandbits(row.bits) & ~row.mask for _ in range(64)]
@@ -86,7 +96,9 @@ def _found_at_all(table: DecodeTable, row: Row, rng: random.Random) -> bool:
 
 
 def _rebuilt(row: Row, word: int) -> int:
-    """Return the encoding from the row's fixed bits and the fields."""
+    """Put an encoding together from the row's fixed bits and the fields that the row extracts from
+    a word.
+    """
     out = row.value
     for name, value in row.extract(word).items():
         left = value
@@ -97,6 +109,7 @@ def _rebuilt(row: Row, word: int) -> int:
 
 
 def _drawn(row: Row) -> int:
+    """Return a mask of the bits that a row's picture fixes or gives to a field."""
     fields = sum(
         ((1 << width) - 1) << shift for parts in row.fields.values() for shift, width in parts
     )
@@ -104,6 +117,9 @@ def _drawn(row: Row) -> int:
 
 
 def check_truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
+    """Check that decode refuses every beginning of an instruction that is not the whole
+    instruction.
+    """
     for mode in arch.traps.end:
         for _ in range(200):
             code = rng.randbytes(2 * arch.max_insn)
@@ -116,6 +132,7 @@ def check_truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def check_fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
+    """Decode random bytes: nothing may be raised, and each instruction must keep the contract."""
     for n in range(FUZZ):
         code = rng.randbytes(
             rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1)))
@@ -134,6 +151,13 @@ def check_fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _insn_problems(arch: Arch, insn: Insn, code: bytes, addr: int) -> Iterator[str]:
+    """Yield what is wrong with a decoded instruction.
+
+    Args:
+        insn: what decode returned.
+        code: the bytes that it was given.
+        addr: the address that it was given, without mode bits.
+    """
     if not isinstance(insn, Insn) or not insn.name:
         yield "gives no named Insn"
         return

@@ -56,6 +56,7 @@ def check_machine(make: Callable[[], Any]) -> list[str]:
 
 
 def _memory(s: Scene) -> Iterator[str]:
+    """Check reads, writes, and that a page of map_code() is executable."""
     data = bytes(range(256))
     s.machine.write(s.b, data)
     if s.machine.read(s.b, 256) != data or s.machine.read(s.b + 255, 1) != data[255:]:
@@ -68,6 +69,7 @@ def _memory(s: Scene) -> Iterator[str]:
 
 
 def _unmapped(s: Scene) -> Iterator[str]:
+    """Check that accesses to unmapped memory raise GuestFault with the address and the access."""
     nowhere = s.nowhere()
     accesses: dict[str, Callable[[], Any]] = {"read": lambda: s.machine.read(nowhere, 4),
                                               "write": lambda: s.machine.write(nowhere, b"1234")}
@@ -87,6 +89,9 @@ def _unmapped(s: Scene) -> Iterator[str]:
 
 
 def _pages(s: Scene) -> Iterator[str]:
+    """Check map_code() and unmap_code(): pages are distinct, aligned, near the given address, and
+    empty.
+    """
     size = s.machine.page_size
     pages = [s.machine.map_code(near) for near in (None, s.page, s.page, s.page)]
     if len({*pages, s.page}) != 5 or any(p % size for p in pages):
@@ -110,6 +115,7 @@ def _pages(s: Scene) -> Iterator[str]:
 
 
 def _trap_pc(s: Scene) -> Iterator[str]:
+    """Check that each trap is reported at its own address, and that the pc register holds it."""
     seen: list[int] = []
 
     def look(regs: Regs) -> None:
@@ -141,6 +147,7 @@ def _moves(s: Scene) -> Iterator[str]:
 
 
 def _registers_come_back(s: Scene) -> Iterator[str]:
+    """Check that a run puts all registers but pc back, also one that a handler wrote."""
     regs = s.machine.regs
     names = [name for name in regs.names if name != regs.arch.regs.pc]
     before = {name: regs[name] for name in names}
@@ -148,6 +155,7 @@ def _registers_come_back(s: Scene) -> Iterator[str]:
     inside: list[int] = []
 
     def spoil(regs: Regs) -> None:
+        """Note the first argument's register, write it and note it again; end the run."""
         if first is not None:
             inside.append(regs[first])
             regs[first] = 0x1234
@@ -233,6 +241,7 @@ def _not_ours(s: Scene) -> Iterator[str]:
 
 
 def _fetch_fault(s: Scene) -> Iterator[str]:
+    """Check that running unmapped memory raises GuestFault and is reported to the listener once."""
     nowhere = s.nowhere()
     s.listener.at = {s.a: s.go(nowhere)}
     try:

@@ -1,4 +1,8 @@
-"""The part of check_machine() about runs: what is raised in them, runs in runs, and who is told."""
+"""The part of check_machine() about runs: what is raised in them, runs in runs, and who is told.
+
+Each check takes the scene (a machine with a listener and a page of traps) and yields a sentence for
+each breach of the Machine contract.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,9 @@ class _MarkError(Exception):
 
 
 def exceptions(s: Scene) -> Iterator[str]:
+    """Check that an exception in a handler ends the run with its own traceback, and that the next
+    run works.
+    """
     error = _MarkError("mine")
 
     def raise_it(regs: Regs) -> None:
@@ -127,6 +134,9 @@ def depth(s: Scene) -> Iterator[str]:
 
 
 def one_listener(s: Scene) -> Iterator[str]:
+    """Check that a second listener is refused, and that a trap without a listener raises
+    GuestFault.
+    """
     try:
         s.machine.report_to(ToldSink())
         yield "two listeners are accepted"

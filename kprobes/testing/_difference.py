@@ -65,7 +65,13 @@ def registers(regs: Regs, names: Iterable[str] | None = None) -> dict[str, int]:
 def compare_registers(
     plain: dict[str, int], probed: dict[str, int], where: str
 ) -> list[Difference]:
-    """Registers that differ."""
+    """List the registers that differ.
+
+    Args:
+        plain: register name -> value, without probes.
+        probed: the same registers with probes.
+        where: names the run, for people.
+    """
     if plain == probed:
         return []
     return [
@@ -76,7 +82,14 @@ def compare_registers(
 
 
 def compare_bytes(base: int, plain: bytes, probed: bytes, where: str) -> list[Difference]:
-    """Return the first run of bytes that differs, if any."""
+    """Return the first run of bytes that differs, of 16 bytes at most; [] where all are the same.
+
+    Args:
+        base: address of the first byte.
+        plain: the bytes without probes.
+        probed: the bytes with probes.
+        where: names the run, for people.
+    """
     if plain == probed:
         return []
     start = next((i for i, (a, b) in enumerate(zip(plain, probed, strict=False)) if a != b),
@@ -92,7 +105,13 @@ def compare_bytes(base: int, plain: bytes, probed: bytes, where: str) -> list[Di
 
 
 def compare_endings(plain: Ending, probed: Ending, where: str) -> list[Difference]:
-    """Results and faults that differ."""
+    """List the difference in faults, and that in results.
+
+    Args:
+        plain: how the run ended without probes.
+        probed: how it ended with probes.
+        where: names the run, for people.
+    """
     out = []
     if _shortened(plain.fault) != _shortened(probed.fault):
         out.append(Difference("fault", _fault(plain.fault), _fault(probed.fault), where))

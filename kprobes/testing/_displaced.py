@@ -15,11 +15,19 @@ from ..errors import OutOfReach
 
 @contextmanager
 def displaced(point: Probepoint, optimizer: Optimizer, shift: int) -> Iterator[int | None]:
-    """Put the displaced code into a buffer, `shift` bytes from its start; yield its address, or
-    None where it does not reach all it needs.
+    """Put an instruction's displaced code into a buffer; give the buffer back at the end of the
+    `with`.
 
-    It is in a buffer of the optimizer's, as it would be behind others in the region of a jump, so
-    that its faults are home's.
+    The buffer is one of the optimizer's, so that a fault in it is reported at the original address,
+    as in the region of a jump.
+
+    Args:
+        point: the probepoint whose instruction is displaced.
+        optimizer: makes the code and knows the buffer.
+        shift: bytes in front of the displaced code.
+
+    Yields:
+        Address of the displaced code; None where it does not reach all it needs.
     """
     insn = point.insn
     buffers = point._rooms.buffers

@@ -10,8 +10,14 @@ from ._cases import CaseFile
 
 
 def encodings(rng: random.Random, arch: Arch, file: CaseFile) -> Iterator[tuple[bytes, int]]:
-    """Random instructions without end, most of them valid: cases with a few bits changed, and plain
-    random bytes.
+    """Yield random instructions without end, most of them valid: (code, mode bits).
+
+    Of eight, seven are a case with one to six bits changed, and one is random bytes.
+
+    Args:
+        rng: source of random numbers.
+        arch: the architecture; random bytes are as long as its longest instruction.
+        file: the cases to begin with.
     """
     while True:
         case = rng.choice(file.cases)

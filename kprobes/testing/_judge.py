@@ -1,4 +1,7 @@
-"""The state that a run of an instruction leaves behind, and whether it is right."""
+"""The state that a run of an instruction leaves behind, and whether it is right.
+
+A plain run has no probe. `where` names a run in the text of a difference, for people.
+"""
 
 from __future__ import annotations
 
@@ -62,15 +65,25 @@ class Judge:
         self._contents = contents
 
     def aliased(self, plain: Shot, probed: Shot) -> bool:
-        """Return True where the engine drops the top bits of an address, so that it finds memory
-        where the CPU would find none.
+        """Return True where the probed run failed at a read or write at which the plain run did not,
+        and one of the top 12 bits of the address is set: the engine drops these bits, so that it
+        finds memory where the CPU would find none.
         """
         fault = probed.end.fault
         return (fault is not None and fault != plain.end.fault and fault[1] in ("read", "write")
                 and (fault[3] or 0) >> 52 > 0)
 
     def compare(self, plain: Shot, probed: Shot, insn: Insn, where: str) -> list[Difference]:
-        """Registers, memory and end are the same; the bytes of the instruction itself may differ.
+        """List the differences between two runs in how they ended, in registers, in data and in
+        code.
+
+        The bytes of the instruction itself are left out.
+
+        Args:
+            plain: the run without a probe.
+            probed: the run with a probe.
+            insn: the instruction that was run.
+            where: names the run, for people.
         """
         out = compare_endings(plain.end, probed.end, where)
         out += compare_registers(plain.registers, probed.registers, where)
@@ -85,8 +98,16 @@ class Judge:
     def handlers(
         self, seen: Watcher, state: StartState, plain: Shot, insn: Insn, post: bool, where: str
     ) -> list[Difference]:
-        """List the differences between what the handlers saw and what they should have seen, and
-        when they ran.
+        """List the differences between what the handlers saw and what they should have seen; add to
+        the tally.
+
+        Args:
+            seen: the handlers of the probed run.
+            state: the registers from which both runs began.
+            plain: the run without a probe.
+            insn: the instruction that was run.
+            post: True where the probe had a post_handler.
+            where: names the run, for people.
         """
         landed = self._landed(plain)
         at_home = landed is None
@@ -109,8 +130,14 @@ class Judge:
         return out
 
     def _visible(self, values: dict[str, int]) -> dict[str, int]:
-        """Registers without the bits of a flags register that say in which mode the CPU runs: those
-        are right once it runs.
+        """Return the registers with only those bits of a flags register that are condition flags.
+
+        The condition flags are those that a `%flags` line of the case file names; the other bits of
+        such a register say in which mode the CPU runs, and hold their values only while it runs.
+        Used to compare what a pre_handler read.
+
+        Args:
+            values: register name -> value.
         """
         return {name: value & self._file.flags.get(name, -1) for name, value in values.items()}
 

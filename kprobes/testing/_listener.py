@@ -29,6 +29,7 @@ class ToldSink:
         """The machine is closed."""
 
     def trap(self, regs: Regs) -> bool:
+        """Note a trap and call the function for its address; return False where there is none."""
         self.traps.append(regs.pc)
         act = self.at.get(regs.pc)
         if act is None:

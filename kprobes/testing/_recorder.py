@@ -87,6 +87,8 @@ class Recorder:
         return lines
 
     def _handler(self, line: str, result: int) -> Handler:
+        """Make a handler that adds a line to the transcript and returns `result`."""
+
         def handler(owner: Probe | KretprobeInstance, regs: Regs) -> int:
             self.note(line, regs)
             return result
@@ -95,6 +97,7 @@ class Recorder:
 
 
 def _show(value: str | Callable[[Regs], Any], regs: Regs) -> str:
+    """Return one value as text, `name=0x1`; of a function its result as a string."""
     if not isinstance(value, str):
         return str(value(regs))
     if value.startswith("arg") and value[3:].isdigit():

@@ -47,7 +47,15 @@ class Scenery:
         return (trap * (size // len(trap) + 1))[:size]
 
     def place(self, code: bytes, mode: int, *, noise: bool) -> None:
-        """The instruction at a home, landings around it or behind it."""
+        """Write the instruction into guest memory, with landings around it; set `home`, `mode` and
+        `image`.
+
+        Args:
+            code: the instruction and its delay slot.
+            mode: mode bits of the code.
+            noise: True: take the second home, where random bytes stand around the instruction and a
+                single landing behind it.
+        """
         self._kprobes._text.renew()  # landings are breakpoints, too
         if mode != self.mode:
             self.mode = mode
@@ -108,6 +116,9 @@ class Scenery:
         return mapped
 
     def _map_page(self, target: int) -> int | None:
+        """Map the page of address `target`, full of landings, and return its address; None where
+        there is no memory or the page is taken.
+        """
         wanted = target & -self._machine.page_size
         try:
             page = self._machine.map_code(wanted)

@@ -113,14 +113,19 @@ class Comparison:
         return out
 
     def with_probes(self, probes: Sequence[Probe], where: str = "") -> list[Difference]:
-        """Register, run, unregister: what differs. After that the guest's text must be its own
-        again.
+        """Register the probes, run, unregister them, and list the differences from the run without
+        probes; also those in the guest's text afterwards.
+
+        Args:
+            probes: not registered yet.
+            where: names the run, for people.
         """
         with self.probed(probes):
             out = self.again(where)
         return out + self.text_changed(f"{where}, after unregistration")
 
     def _own(self) -> list[tuple[int, int]]:
+        """Return (start, end) of the library's own pages in guest memory."""
         return [
             (start, end)
             for start, end, name in self.kprobes.blacklist
@@ -135,6 +140,7 @@ class Comparison:
                 if not any(start <= a < end for start, end in own)}
 
     def _compare_memory(self, where: str) -> list[Difference]:
+        """List the differences between memory now and after the run without probes."""
         now = self._memory()
         out = ([] if now.keys() == self._after.memory.keys()
                else [Difference("mappings", _show(self._after.memory), _show(now), where)])
@@ -145,8 +151,14 @@ class Comparison:
         return out
 
     def _used(self, start: int, end: int) -> slice:
-        """Of a mapping all, of the stack's without what is beyond the stack pointer, where
-        trampolines' addresses may lie.
+        """Return the part of a mapping that is compared: all of it; of the stack's, only what is in
+        use.
+
+        Beyond the stack pointer addresses of trampolines may be left over.
+
+        Args:
+            start: first address of the mapping.
+            end: address behind the mapping.
         """
         sp, abi = self.machine.regs.sp, self.machine.arch.abi
         if not start <= sp < end:
@@ -201,7 +213,15 @@ class Comparison:
             self._write(start, now.get((start, end), b""), data, covered)
 
     def _write(self, start: int, now: bytes, then: bytes, covered: set[int]) -> None:
-        """Put back the pages that changed; those with patches of ours byte by byte around them."""
+        """Put changed pages of guest memory back; bytes under a patch of the library stay as they
+        are.
+
+        Args:
+            start: address of the first byte.
+            now: the bytes as they are.
+            then: the bytes as they were, of the same length.
+            covered: addresses under patches.
+        """
         for at in range(0, len(then), PAGE):
             old, new = now[at : at + PAGE], then[at : at + PAGE]
             if old == new:
@@ -224,9 +244,16 @@ def transparency(
     probes: Callable[[Any], Sequence[Probe]],
     where: str = "",
 ) -> list[Difference]:
-    """Run a guest without probes and with `probes(machine)`: what differs in its registers, its
-    memory (the stack above the stack pointer; the library's own pages are not the guest's), in what
-    `run(machine)` returns and in how it faults.
+    """Run a guest without probes and with them, and list the differences.
+
+    Compared are registers, memory (of the stack what is in use; the library's own pages are left
+    out), the result of `run`, and faults.
+
+    Args:
+        make_machine: makes the machine; called once.
+        run: runs the guest of the machine that it gets, and returns what is to be compared.
+        probes: makes the probes for the machine that it gets.
+        where: names the run, for people.
     """
     comparison = Comparison(make_machine(), run)
     try:
@@ -251,7 +278,12 @@ def _entry(kprobes: Kprobes, symbol: Symbol) -> Entry:
 
 
 def instructions(kprobes: Kprobes, symbol: Symbol) -> list[int]:
-    """Addresses in a function, mode bits included, where a kprobe may be registered."""
+    """List the addresses in a function, mode bits included, where a kprobe may be registered.
+
+    Args:
+        kprobes: knows the guest, and where probes are refused.
+        symbol: the function.
+    """
     out = []
     symbol = code_of(kprobes.machine, symbol, _entry(kprobes, symbol))
     for insn in kprobes._survey.instructions(symbol):
@@ -274,7 +306,13 @@ def kprobes_everywhere(
 def kretprobes_everywhere(
     kprobes: Kprobes, symbols: Iterable[Symbol], **fields: Any
 ) -> list[Probe]:
-    """Return a kretprobe for every one of these functions that may have one."""
+    """Return a kretprobe for each function that may have one; each is registered once to find out.
+
+    Args:
+        kprobes: registers the probes, and unregisters them again.
+        symbols: the functions.
+        fields: of every Kretprobe: handlers, maxactive and so on.
+    """
     out: list[Probe] = []
     for symbol in symbols:
         entry = _entry(kprobes, symbol)

@@ -20,17 +20,24 @@ class Watcher:
         self.clear(values=False)
 
     def clear(self, *, values: bool) -> None:
+        """Forget what was seen.
+
+        Args:
+            values: True: keep the registers that the next pre_handler reads.
+        """
         self.pres: list[int] = []
         self.posts: list[int] = []
         self.values: dict[str, int] | None = None
         self._want = values
 
     def pre(self, p: Any, regs: Regs) -> None:
+        """Note pc, and the registers where they are wanted: the probe's pre_handler."""
         self.pres.append(regs.pc)
         if self._want:
             self.values = registers(regs)
 
     def post(self, p: Any, regs: Regs, flags: int) -> None:
+        """Note pc: the probe's post_handler."""
         self.posts.append(regs.pc)
 
 
@@ -50,9 +57,13 @@ class Watchdog:
         self._since = None
 
     def close(self) -> None:
+        """End the thread."""
         self._done.set()
 
     def _watch(self) -> None:
+        """Stop the machine once a run has taken PATIENCE seconds of CPU time; runs in a thread of
+        its own.
+        """
         while not self._done.wait(PATIENCE / 4):
             since = self._since
             if since is not None and time.process_time() - since > PATIENCE:
