@@ -53,7 +53,8 @@ class BtfType:
     Attributes:
         kind: BTF_KIND_*.
         name: "" for a type without one.
-        size: bytes, or the type that it refers to.
+        size: bytes, or the number of the type that it refers to.
+        flag: the kind's flag, such as the signedness of an enum.
         items: its trailing words, in tuples; names in them are resolved.
     """
 
@@ -69,9 +70,9 @@ class Btf:
 
     Attributes:
         order: byte order of all numbers.
-        mark: it as `struct` writes it.
-        types: of all numbers, from void on.
-        own: number of the first that is not the base's.
+        mark: the byte order as `struct` writes it: "<" or ">".
+        types: all types by number, from void (0) on.
+        own: number of the first type that is not from the base.
     """
 
     def __init__(self, data: bytes, order: Literal["little", "big"], base: Btf | None = None) -> None:
@@ -97,7 +98,7 @@ class Btf:
             self._parse(data[head + types:head + types + size])
 
     def text(self, offset: int) -> str:
-        """Return a string of the table."""
+        """Return a string, given by its offset in the base's table followed by the own one."""
         if self._base is not None:
             shared = len(self._base._strings)
             if offset < shared:
@@ -107,6 +108,14 @@ class Btf:
         return self._strings[offset:end].decode("utf-8", "backslashreplace")
 
     def _parse(self, data: bytes) -> None:
+        """Decode the type section, and append its types to `types`.
+
+        Args:
+            data: the section's bytes.
+
+        Raises:
+            ValueError, struct.error: the section is damaged, or has a kind that is not known.
+        """
         at = 0
         head = struct.Struct(f"{self.mark}III")
         words_of = {width: struct.Struct(f"{self.mark}{width // 4}I") for width in (4, 8, 12)}
@@ -132,7 +141,14 @@ class Btf:
             self.types.append(BtfType(kind, self.text(name), size, bool(info >> 31), tuple(items)))
 
     def plain(self, number: int) -> BtfType:
-        """Return a type without typedefs and qualifiers."""
+        """Return a type behind typedefs and qualifiers.
+
+        Args:
+            number: the type's number.
+
+        Raises:
+            ValueError: types refer to each other in a ring.
+        """
         for _ in range(_DEEP):
             t = self.types[number]
             if t.kind not in QUALIFIERS:
@@ -141,7 +157,15 @@ class Btf:
         raise ValueError("BTF types refer to each other in a ring")
 
     def size(self, number: int, depth: int = 0) -> int:
-        """Bytes of a type."""
+        """Return the size of a type in bytes: 8 of a pointer, 0 of types without one (functions).
+
+        Args:
+            number: the type's number.
+            depth: how many arrays are around it.
+
+        Raises:
+            ValueError: types contain each other in a ring.
+        """
         t = self.plain(number)
         if depth > _DEEP:
             raise ValueError("BTF types contain each other in a ring")
@@ -152,18 +176,18 @@ class Btf:
         return t.size if t.kind in (INT, STRUCT, UNION, ENUM, ENUM64, FLOAT) else 0
 
     def variables(self) -> Mapping[str, int]:
-        """Name -> type of each variable."""
+        """Return name of each variable -> number of its type."""
         return {t.name: t.size for t in self.types if t.kind == VAR}
 
 
 def byte_order(data: bytes) -> Literal["little", "big"] | None:
-    """Return the byte order of a file or section of BTF; None: it is none."""
+    """Return the byte order of a file or section of BTF; None: the bytes are no BTF."""
     orders: dict[bytes, Literal["little", "big"]] = {b"\x9f\xeb": "little", b"\xeb\x9f": "big"}
     return orders.get(data[:2]) if len(data) >= 24 else None
 
 
 def header(data: bytes, mark: str) -> tuple[int, int, int, int, int]:
-    """Return (length of the header, then offset and length of two subsections).
+    """Return (length of the header, then offset behind it and length of two subsections).
 
     Args:
         data: contents of .BTF or .BTF.ext.

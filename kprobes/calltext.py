@@ -30,8 +30,15 @@ class Input(enum.Enum):
 
 @frozen
 class Call:
-    """A parsed `--call`. function: symbol or address. args: text and b"bytes" are bytes (the machine appends a NUL).
-    columns: where the function and each argument stand in text."""
+    """A parsed `--call`.
+
+    Attributes:
+        text: the call as written.
+        function: symbol or address.
+        args: integers; text and b"bytes" as bytes (the machine appends a NUL); what a campaign
+            fills in.
+        columns: where the function, and each argument, begins in `text`.
+    """
 
     text: str
     function: str | int
@@ -39,12 +46,20 @@ class Call:
     columns: tuple[int, ...]
 
     def with_input(self, content: bytes = b"") -> list[int | bytes]:
-        """The arguments, with the input's bytes and their number where they belong."""
+        """Return the arguments, with `@input` and `len` replaced by an input and its length.
+
+        Args:
+            content: the campaign's input.
+        """
         given: dict[Input, int | bytes] = {Input.BYTES: content, Input.LENGTH: len(content)}
         return [given[arg] if isinstance(arg, Input) else arg for arg in self.args]
 
     def check(self, machine: UnicornMachine) -> None:
-        """EventError where the machine has no such function (with near names), or an integer does not fit its words."""
+        """Check that the machine has the function, and that integers fit the machine's words.
+
+        Raises:
+            EventError: there is no such function (with near names), or an integer does not fit.
+        """
         try:
             if isinstance(self.function, str):
                 machine.symbols[self.function]
@@ -57,8 +72,15 @@ class Call:
 
 
 def parse_call(text: str, inputs: bool = False) -> Call:
-    """Parse `NAME(ARG, ...)`; EventError (kind BAD_CALL) with the column of what is wrong. inputs: it may take @input
-    and len."""
+    """Parse `NAME(ARG, ...)`.
+
+    Args:
+        text: the call.
+        inputs: True where the arguments may be `@input` and `len`.
+
+    Raises:
+        EventError: of kind BAD_CALL, with the column of what is wrong.
+    """
     def fail(at: int, message: str) -> NoReturn:
         raise EventError("BAD_CALL", message, text, at)
 
@@ -96,6 +118,14 @@ def _integer(text: str) -> int | None:
 
 
 def _value(found: re.Match[str], fail: Callable[[int, str], NoReturn]) -> int | bytes:
+    """Return the value of a literal: an integer, or the bytes of a text in double quotes.
+
+    A character in single quotes is an integer. Escapes are those of C.
+
+    Args:
+        found: a match of _LITERAL that is no input.
+        fail: (offset in the text, message) raises the error of a wrong literal.
+    """
     if found["number"]:
         number = _integer(found["number"])
         return (number if number is not None else fail(found.start(),

@@ -17,7 +17,13 @@ _SIGNED = 8
 
 @frozen
 class _Encoding:
-    """How a table's pointers are written (DW_EH_PE)."""
+    """How a table writes pointers (DW_EH_PE).
+
+    Attributes:
+        size: bytes of a pointer.
+        relative: True where it counts from its own address.
+        signed: True for a signed number.
+    """
 
     size: int
     relative: bool
@@ -25,12 +31,12 @@ class _Encoding:
 
 
 def frame_ranges(table: bytes, address: int, bits: int, order: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of the code of each entry of an `.eh_frame`.
+    """Yield (start, end) of the code that each entry of an `.eh_frame` is for.
 
     Args:
         table: the section's bytes.
-        address: of the section.
-        bits: of a pointer.
+        address: the section's address.
+        bits: bits of a pointer.
         order: "little" or "big".
     """
     encodings: dict[int, _Encoding | None] = {}
@@ -63,7 +69,15 @@ def frame_ranges(table: bytes, address: int, bits: int, order: str) -> Iterator[
 
 
 def _encoding(common: bytes, bits: int) -> _Encoding | None:
-    """How the entries of a common one write pointers; None where that is not known."""
+    """Return how the entries of a CIE, the common part of unwind entries, write pointers.
+
+    Args:
+        common: the CIE's bytes from its version on.
+        bits: bits of a pointer of the guest's.
+
+    Returns:
+        None: the CIE has an augmentation or encoding that is not known.
+    """
     plain = _Encoding(bits // 8, False, False)
     text, _, rest = common[1:].partition(b"\0")
     if text == b"eh":
@@ -92,14 +106,27 @@ def _encoding(common: bytes, bits: int) -> _Encoding | None:
 
 
 def _leb128(data: bytes, at: int) -> int:
-    """Return the offset behind a number."""
+    """Return the offset behind a LEB128 number.
+
+    Args:
+        data: the bytes.
+        at: offset of the number.
+    """
     while at < len(data) and data[at] & 0x80:
         at += 1
     return at + 1
 
 
 def index_starts(table: bytes, address: int, order: str) -> Iterator[int]:
-    """The addresses of an `.ARM.exidx`: of functions, though not of all: neighbours that unwind alike share one."""
+    """Yield the addresses of functions in an `.ARM.exidx`.
+
+    Not all functions have an entry there: neighbours that unwind alike share one.
+
+    Args:
+        table: the section's bytes.
+        address: the section's address.
+        order: "little" or "big".
+    """
     for at in range(0, len(table) - 7, 8):
         word = int.from_bytes(table[at : at + 4], order)  # type: ignore[arg-type]
         yield address + at + (word & 0x7FFFFFFF) - (word & 0x40000000) * 2 & 0xFFFFFFFF

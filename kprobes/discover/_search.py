@@ -1,9 +1,9 @@
-"""From what tells of functions to functions.
+"""Functions, found from what tells of them.
 
-What is sure comes first: symbols, unwind tables, what headers and vectors name. Then the code between is decoded, and
-direct calls lead to functions. Then jumps out of a function, and code that nothing falls into or branches to. Of a raw
-image, where data may be anywhere, only code that is reached is decoded, and what begins as functions of the
-architecture do.
+What is sure comes first: symbols, unwind tables, what headers and vectors name. Then the code
+between is decoded, and direct calls lead to functions. Then come jumps out of a function, and code
+that nothing falls into or branches to. A raw image may have data anywhere: there only code that is
+reached is decoded, and code that begins as the architecture's functions usually do.
 """
 
 from __future__ import annotations
@@ -49,13 +49,14 @@ class Found:
 
 
 def discover(machine: Any) -> tuple[Found, ...]:
-    """Find the functions of a machine's images, and give those without a symbol one: `fn_08000123`.
+    """Find functions of a machine's images, and add a symbol for each without: `fn_08000123`.
 
     Args:
-        machine: any that has symbols, and memory to read. Images loaded by it are searched.
+        machine: any machine that has symbols, and memory to read. The images that it has loaded are
+            searched.
 
     Returns:
-        All functions, by address.
+        All functions, those with symbols too, in order of their addresses.
     """
     found: list[Found] = []
     for layout in machine.symbols.layouts:
@@ -67,13 +68,20 @@ def discover(machine: Any) -> tuple[Found, ...]:
 
 
 def _module(machine: Any, address: int) -> str:
+    """Return the name of the module whose text covers an address; "": none does."""
     layouts: tuple[CodeLayout, ...] = machine.symbols.layouts
     return next((x.module for x in layouts for start, end in x.text if start <= address < end), "")
 
 
 @define
 class _Stretch:
-    """A stretch of text: its bytes, and some behind it."""
+    """A section of text in guest memory.
+
+    Attributes:
+        start: address of the first byte.
+        end: address behind the last byte.
+        code: its bytes, and up to _AHEAD of those behind it.
+    """
 
     start: int
     end: int
@@ -81,7 +89,7 @@ class _Stretch:
 
 
 class _Search:
-    """The search through one image."""
+    """The search through one image. Its steps add to `_known`, address -> (mode bits, why)."""
 
     def __init__(self, machine: Any, layout: CodeLayout) -> None:
         self._machine = machine
@@ -99,7 +107,7 @@ class _Search:
         self._mode = 0  # of code that nothing tells the mode of
 
     def functions(self) -> Iterator[Found]:
-        """All functions of the image."""
+        """Search the image, and return its functions in order of their addresses."""
         self._sure()
         if self._layout.raw:
             self._follow()
@@ -115,6 +123,11 @@ class _Search:
     # --- what is sure
 
     def _sure(self) -> None:
+        """Add the functions of symbols, headers, unwind tables and (of a raw image) vectors.
+
+        Where unwind tables do not cover most of the text, the begin of each section is added, too.
+        Sets `_names`, `_mode`, `_frames` and `_complete`, which later steps read.
+        """
         for symbol in self._machine.symbols:
             if symbol.kind in ("func", "ifunc") and symbol.module == self._layout.module:
                 entry = self._arch.pointers.code_address(symbol.address | symbol.mode, self._machine.read)
@@ -143,8 +156,7 @@ class _Search:
             self._vectors()
 
     def _vectors(self) -> None:
-        """Add the functions that a raw image starts in: at pc, and those of the vectors in front of the
-        code where it has some."""
+        """Add the functions at pc and in the vector table of a raw image."""
         arch, first = self._arch, self._text[0]
         pc = self._machine.regs.pc
         mode = self._mode_of_raw()
@@ -163,12 +175,17 @@ class _Search:
                 lowest = min(lowest, address)
 
     def _mode_of_raw(self) -> int:
+        """Return the mode bits of a raw image's first code.
+
+        They are those of its reset vector; without vectors, those of the code at pc.
+        """
         vectors = self._arch.files.vectors
         if vectors is not None:
             return vectors(self._text[0].code)[1] & self._arch.pointers.mode_bits
         return self._mode_at(self._machine.regs.pc)
 
     def _usual_mode(self) -> int:
+        """Return the mode bits of most known functions; without any, those of the image's entry."""
         modes = [mode for mode, _ in self._known.values()]
         for address in self._layout.starts[:0 if modes else 1]:
             entry = self._arch.pointers.code_address(address, self._machine.read)
@@ -176,7 +193,11 @@ class _Search:
         return max(set(modes), key=modes.count) if modes else min(self._arch.traps.end)
 
     def _mode_at(self, address: int) -> int:
-        """The mode of code at an address: the one in which it makes sense, or the usual one."""
+        """Return the mode bits of code at an address.
+
+        They are those of the function that is known there; else those in which more instructions
+        make sense, the usual ones where it is a draw.
+        """
         known = self._known.get(address)
         if known is not None:
             return known[0]
@@ -186,7 +207,16 @@ class _Search:
         return max(modes, key=lambda mode: self._sense(address, mode))
 
     def _sense(self, address: int, mode: int) -> int:
-        """Return how many instructions from an address on make sense in a mode."""
+        """Return how many instructions from an address on make sense in a mode.
+
+        Args:
+            address: of the first instruction.
+            mode: mode bits, such as Thumb's 1.
+
+        Returns:
+            0 to _TRIED, where counting stops. _TRIED as well where the code ends before in a jump
+            or return. -1: the address is in no text, or not aligned as the mode needs.
+        """
         stretch = self._stretch(address)
         if stretch is None or (address | mode) & mode != mode:
             return -1
@@ -210,6 +240,7 @@ class _Search:
     # --- whole text
 
     def _sweep(self) -> None:
+        """Decode all text, and add what it tells (calls, jumps, ends) to the sweeper's findings."""
         for stretch in self._text:
             inside = {address: mode for address, (mode, _) in sorted(self._known.items())
                       if stretch.start <= address < stretch.end}
@@ -217,11 +248,11 @@ class _Search:
                               self._mode)
 
     def _error_exits(self) -> None:
-        """Take the error exit that stands in front of a function for none: of glibc's system calls on MIPS.
+        """Move the start of functions behind the error exits of glibc's system calls on MIPS.
 
-        Such an exit goes by a computed jump to where errno is set. The function behind it branches back
-        where the system call has failed. An unwind table's entry begins with the exit, and has it alone,
-        or the function as well.
+        Such an exit stands in front of a function, and goes by a computed jump to where errno is
+        set. The function branches back to it where the system call has failed. An unwind table's
+        entry begins with the exit: it has the exit alone, or the function as well.
         """
         sweep = self._sweeper.sweep
         called = {target & ~self._arch.pointers.mode_bits for target in sweep.calls}
@@ -241,7 +272,13 @@ class _Search:
                 self._add(begin, mode, UNWIND)
 
     def _calls(self) -> None:
-        """Direct calls. Into a function that an unwind table tells of they lead to its parts."""
+        """Add the functions that direct calls lead to.
+
+        Calls into the middle of a function that has an unwind entry are passed over.
+
+        Targets at which no instruction was decoded are decoded now; up to four rounds follow new
+        calls.
+        """
         sweep = self._sweeper.sweep
         for _ in range(4):
             new = [target for target in sweep.calls if self._may_be_called(target)]
@@ -250,13 +287,16 @@ class _Search:
                 self._add(start, target & self._arch.pointers.mode_bits, CALL)
             again = [target for target in new if target & ~self._arch.pointers.mode_bits not in sweep.starts]
             for target in again:
-                self._again(target & ~self._arch.pointers.mode_bits, target & self._arch.pointers.mode_bits)
+                self._decode_again(target & ~self._arch.pointers.mode_bits, target & self._arch.pointers.mode_bits)
             if not again:
                 return
 
     def _before_local(self, address: int) -> int:
-        """Return where the function begins that is called at an address: in front of it, where that is its
-        local entry."""
+        """Return the address of the function's global entry, of an address that is called.
+
+        On PowerPC64 a call may go to a function's local entry, 4 or 8 bytes behind the global one;
+        other addresses are returned as they are.
+        """
         entry = self._arch.pointers.code_address
         for before in (8, 4):
             if entry is not plain_address and self._stretch(address - before) is not None:
@@ -266,6 +306,14 @@ class _Search:
         return address
 
     def _may_be_called(self, target: int) -> bool:
+        """Return True where the target of a call may be a function that is not known yet.
+
+        That is code which makes sense, in text, and within no function that an unwind table tells
+        of.
+
+        Args:
+            target: address with mode bits.
+        """
         address = target & ~self._arch.pointers.mode_bits
         if address in self._known or self._stretch(address) is None or self._inside_frame(address):
             return False
@@ -273,8 +321,16 @@ class _Search:
             return False
         return self._sense(address, target & self._arch.pointers.mode_bits) == _TRIED
 
-    def _again(self, address: int, mode: int) -> None:
-        """Decode from an address up to the next known function: it was out of step, or in another mode."""
+    def _decode_again(self, address: int, mode: int) -> None:
+        """Decode from an address up to the next known function, and add that to the findings.
+
+        Called for the target of a call at which the first sweep saw no instruction: it had decoded
+        that code out of step, or in another mode. What it had found there stays.
+
+        Args:
+            address: where the code begins, without mode bits.
+            mode: its mode bits.
+        """
         stretch = self._stretch(address)
         assert stretch is not None
         known = sorted(self._known)
@@ -284,7 +340,10 @@ class _Search:
                           self._machine.symbols.data_end, mode)
 
     def _pointers(self) -> None:
-        """Words that hold addresses of code: tables of functions, and of places within them."""
+        """Add the functions whose addresses are in words of data: tables of functions, callbacks.
+
+        An address within a function, such as one in a jump table, is passed over.
+        """
         word = self._arch.bits // 8
         branches = self._sweeper.sweep.branches
         for place in self._layout.words:
@@ -298,7 +357,8 @@ class _Search:
                 self._add(address, mode or self._mode_at(address), POINTER)
 
     def _jumps(self) -> None:
-        """Jumps out of the function that they are in."""
+        """Add the functions that unconditional jumps out of other functions lead to (tail calls).
+        """
         sweep, known = self._sweeper.sweep, sorted(self._known)
         new = []
         for at, target in sweep.jumps:
@@ -314,7 +374,11 @@ class _Search:
             self._add(address, mode, JUMP)
 
     def _gaps(self) -> None:
-        """Code behind an end that nothing branches to, in functions that jump through no table."""
+        """Add functions at code behind an end or a call that nothing falls into or branches to.
+
+        Where such code does not begin as a function usually does, it is added only behind an end,
+        and behind functions that have no computed jump: else it may be a case of a jump table.
+        """
         sweep = self._sweeper.sweep
         targets = sweep.branches | {target & ~self._arch.pointers.mode_bits for _, target in sweep.jumps}
         computed, known = sorted(sweep.computed), sorted(self._known)
@@ -342,11 +406,14 @@ class _Search:
                 last = address
 
     def _padded(self, end: int) -> tuple[int | None, bool]:
-        """Pass over what fills a place.
+        """Pass over padding (nops, zeros, data) behind the end of code.
+
+        Args:
+            end: address behind an instruction that never falls through.
 
         Returns:
-            The first instruction behind an end and what fills the place up to it, None where there is none; and
-            whether there were zeros that are no instructions, which tables begin with.
+            (address of the first instruction behind the padding, None where there is none; True
+            where there were zeros that are no instructions, as tables may begin with).
         """
         stretch, mode = self._stretch(end), self._mode
         if stretch is None:
@@ -383,13 +450,18 @@ class _Search:
         return None, blank
 
     def _behind_end(self, address: int) -> bool:
-        """True where what stands in front of an address does not fall into it, what fills places left out."""
+        """Return True where the code in front of an address (and of padding) never reaches it.
+
+        Args:
+            address: where a function is thought to begin.
+        """
         ends = self._ends
         n = bisect.bisect_right(ends, address) - 1
         return n >= 0 and self._padded(ends[n])[0] == address
 
     @property
     def _ends(self) -> list[int]:
+        """The addresses behind instructions that never fall through, sorted."""
         if len(self._sorted_ends) != len(self._sweeper.sweep.ends):
             self._sorted_ends = sorted(self._sweeper.sweep.ends)
         return self._sorted_ends
@@ -397,7 +469,10 @@ class _Search:
     # --- raw images
 
     def _follow(self) -> None:
-        """Decode what is reached, function by function; then look for openings in what is left."""
+        """Decode a raw image's functions from those that are known; search the rest for openings.
+
+        An opening is a pattern of bytes with which the architecture's functions usually begin.
+        """
         covered: list[tuple[int, int]] = []
         queue = sorted(self._known)
         while queue:
@@ -418,6 +493,12 @@ class _Search:
                     self._reach([address], covered)
 
     def _reach(self, queue: list[int], covered: list[tuple[int, int]]) -> None:
+        """Decode functions, and those that their calls and jumps lead to, until none is left.
+
+        Args:
+            queue: addresses of known functions; emptied.
+            covered: (start, end) of each function that was decoded, sorted; added to.
+        """
         sweep = self._sweeper.sweep
         while queue:
             start = queue.pop()
@@ -442,12 +523,22 @@ class _Search:
     # --- helpers
 
     def _opens(self, address: int) -> bool:
+        """Return True where the code at an address begins as functions usually do."""
         stretch, opens = self._stretch(address), self._arch.walking.opens.get(self._mode_at(address))
         assert stretch is not None
         return opens is not None and opens.match(stretch.code, address - stretch.start) is not None
 
     def _add(self, address: int, mode: int, why: str) -> bool:
-        """Note a function, and return True, unless it is known, in no text, or a linker's stub."""
+        """Add a function to the known ones.
+
+        Args:
+            address: of its first instruction, without mode bits.
+            mode: its mode bits.
+            why: what told of it, one of Found.why.
+
+        Returns:
+            False, with nothing added: it is known, it is in no text, or it is a linker's stub.
+        """
         if address in self._known or self._stretch(address) is None:
             return False
         if why in (CALL, JUMP, GAP, OPENING) and self._is_stub(address):
@@ -456,22 +547,26 @@ class _Search:
         return True
 
     def _is_stub(self, address: int) -> bool:
-        """Return True where a linker has put a call of another module."""
+        """Return True where the code at an address is a linker's stub, which calls another module.
+        """
         stretch, stubs = self._stretch(address), self._arch.walking.stubs
         assert stretch is not None
         return stubs is not None and stubs.match(stretch.code, address - stretch.start) is not None
 
     def _stretch(self, address: int) -> _Stretch | None:
+        """Return the section of text that an address lies in; None: it lies in none."""
         n = bisect.bisect_right(self._starts, address) - 1
         return self._text[n] if n >= 0 and address < self._text[n].end else None
 
     def _inside_frame(self, address: int) -> bool:
-        """True within a function that an unwind table tells of, behind its start."""
+        """Return True where an address is within a function of an unwind table, behind its start.
+        """
         n = bisect.bisect_left(self._frames, (address, 0)) - 1
         return n >= 0 and self._frames[n][0] < address < self._frames[n][1]
 
     def _read(self, address: int, size: int) -> bytes:
-        """Guest memory; as much as is mapped."""
+        """Return bytes of guest memory: as many as are mapped from the address on, `size` at most.
+        """
         try:
             return bytes(self._machine.read(address, size))
         except GuestFault as fault:
@@ -479,6 +574,11 @@ class _Search:
             return bytes(self._machine.read(address, mapped)) if 0 < mapped < size else b""
 
     def _found(self) -> Iterator[Found]:
+        """Yield the known functions in order of address, each with its size and name.
+
+        A function ends at the next one, at its unwind entry's end, or with its section, whichever
+        is first.
+        """
         ends = dict(self._frames)
         starts = sorted(self._known)
         for address, behind in zip(starts, _behind(starts), strict=True):
@@ -492,9 +592,12 @@ class _Search:
 
 
 def _behind(starts: list[int]) -> Iterable[int]:
+    """Return, for each of sorted addresses, the address that follows it; for the last, 1 << 64."""
     return [*starts[1:], 1 << 64] if starts else []
 
 
 def _covers(ranges: list[tuple[int, int]], address: int) -> bool:
+    """Return True where an address lies in one of the last nine (start, end) that begin up to it.
+    """
     n = bisect.bisect_right(ranges, (address, 1 << 64)) - 1
     return any(start <= address < end for start, end in ranges[max(n - 8, 0) : n + 1])

@@ -1,4 +1,4 @@
-"""Code decoded from one end to the other: which of its instructions call, jump, or let nothing fall through."""
+"""Decodes code from end to end: which instructions call, jump, or let nothing fall through."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Sweep:
         jumps: (address, target) of unconditional direct jumps.
         branches: targets of conditional branches.
         backward: target of a conditional branch that leads back -> address of the last such branch.
-        ends: where what follows an instruction begins that never falls through; its delay slot is passed.
-        returns: addresses that calls return to, unless they never do.
+        ends: addresses behind instructions that never fall through, and behind their delay slots.
+        returns: addresses behind calls: where calls return to, unless they never do.
         computed: addresses of computed jumps within functions.
         starts: addresses of instructions.
-        data: address of data amid code that an instruction reads -> where it ends.
-        passed: the same, of instructions behind it: it was decoded by then.
+        data: address of data amid code that an instruction reads -> where the data end.
+        passed: the same, for data in front of the instruction: they were decoded by then.
     """
 
     calls: dict[int, int] = field(factory=dict)
@@ -62,7 +62,7 @@ class _Kind:
 
 
 class Sweeper:
-    """Decodes stretches of code of one architecture."""
+    """Decodes stretches of code of one architecture, and adds what they tell to `sweep`."""
 
     def __init__(self, arch: Arch, sweep: Sweep) -> None:
         self._arch = arch
@@ -78,15 +78,16 @@ class Sweeper:
 
     def run(self, code: bytes, start: int, end: int, known: Mapping[int, int], data_end: Callable[[int], int],
             mode: int) -> None:
-        """Decode a stretch of code.
+        """Decode a stretch of code, and add what it tells to the findings.
 
         Args:
             code: its bytes, and some behind it.
-            start: its address.
-            end: where it ends.
+            start: address of the first byte.
+            end: address behind the last.
             known: where instructions are known to begin in it -> the mode bits there, in order.
-            data_end: (address) -> where the data amid code ends that lies there; 0 where there is none.
-            mode: bits of the code at the stretch's start.
+            data_end: (address) -> where the data amid code end that lie there; 0 where there are
+                none.
+            mode: mode bits of the code at the stretch's start.
         """
         borders = [*known.items(), (end, mode)]
         at = start
@@ -96,17 +97,21 @@ class Sweeper:
             at, mode = border, its_mode
 
     def function(self, code: bytes, start: int, end: int, mode: int, data_end: Callable[[int], int]) -> int:
-        """Decode a function: up to what nothing falls out of, with no branch of its own beyond it.
+        """Decode a function up to its end, and add what it tells to the findings.
+
+        It ends behind an instruction that never falls through, where no branch of its own leads
+        farther.
 
         Args:
             code: the bytes from its start on.
-            start: its address.
-            end: where it ends at the latest.
-            mode: bits of its code.
-            data_end: see run().
+            start: address of its first instruction.
+            end: address where it ends at the latest.
+            mode: mode bits of its code.
+            data_end: (address) -> where the data amid code end that lie there; 0 where there are
+                none.
 
         Returns:
-            Where it ends.
+            The address behind it; of something that is no instruction, where that was met.
         """
         at, far = start, start
         while at < end:
@@ -185,7 +190,16 @@ class Sweeper:
         return at + insn.size
 
     def kind(self, code: bytes, offset: int, mode: int) -> _Kind | None:
-        """Return the kind of the instruction at an offset, if one that begins alike was decoded before."""
+        """Return the remembered kind of instructions that begin with the bytes of one in `code`.
+
+        Args:
+            code: bytes of a stretch.
+            offset: where the instruction begins in them.
+            mode: mode bits of the code.
+
+        Returns:
+            None: no instruction with these first bytes was decoded before, or it is cut off.
+        """
         kinds = self._kinds.get(mode, {})
         for length in self._lengths:
             if (kind := kinds.get(code[offset : offset + length])) is not None:
@@ -193,6 +207,14 @@ class Sweeper:
         return None
 
     def _remember(self, insn: Insn, mode: int) -> None:
+        """Remember an instruction by its first bytes, for kind() of others that begin alike.
+
+        Nothing is remembered where these bytes do not decide all that a sweep asks.
+
+        Args:
+            insn: the instruction.
+            mode: mode bits of its code.
+        """
         length = insn.size if self._decide is None else self._decide(insn)
         if length > _DECIDING or insn.span:  # what shares a bundle goes by its place in it
             return
@@ -212,15 +234,15 @@ class Sweeper:
             self._lengths = sorted([*self._lengths, length])
 
     def _leads(self, at: int, behind: int, target: int, mode: int, links: bool, falls_through: bool) -> None:
-        """Note where an instruction leads.
+        """Note in the findings where an instruction leads.
 
         Args:
-            at: its address.
+            at: address of the instruction.
             behind: address of the next one.
-            target: where it leads.
-            mode: mode bits there.
-            links: it calls.
-            falls_through: it may go on to the next one.
+            target: address that it leads to.
+            mode: mode bits of the code there.
+            links: True for a call.
+            falls_through: True where it may go on to the next instruction.
         """
         sweep = self.sweep
         address = target & ~self._arch.pointers.mode_bits
@@ -238,7 +260,12 @@ class Sweeper:
 
 
 def fills(raw: bytes, name: str) -> bool:
-    """True for instructions that compilers fill places with."""
+    """Return True for an instruction with which compilers pad code.
+
+    Args:
+        raw: its bytes.
+        name: its name.
+    """
     return "nop" in name.lower() or raw in _FILL or raw[:2] in (b"\x66\x90", b"\x0f\x1f", b"\x66\x2e", b"\x66\x66")
 
 

@@ -86,12 +86,14 @@ class Where:
 
 
 def look(machine: Machine, semaphore: int, step: int) -> None:
-    """Change how many look at a static tracepoint: a program may skip one that nobody looks at.
+    """Add a step to the semaphore of a static tracepoint (USDT), in guest memory.
+
+    A program may skip a tracepoint whose semaphore is 0: it counts the tracers that use it.
 
     Args:
-        machine: the guest's.
-        semaphore: address of the 16 bits that count.
-        step: 1, or -1 for one less.
+        machine: the guest's machine.
+        semaphore: address of the semaphore, a number of 16 bits.
+        step: 1 to count one more tracer, -1 for one less.
 
     Raises:
         GuestFault: the semaphore is not mapped.
@@ -163,14 +165,22 @@ class Attachment:
         )
 
     def _start(self, ticks: Ticks) -> None:
-        """Have the guest's instructions counted until detach(), if the clock goes by them."""
+        """Count the guest's instructions until detach(), where the programs' clock goes by them.
+
+        Args:
+            ticks: the clock of ktime_get_ns.
+        """
         clock = self._owner.machine.clock
         if ticks.name == INSTRUCTION_CLOCK and clock is not None:
             clock.start()
             self._counts = clock
 
     def _look(self, semaphores: Iterable[int]) -> None:
-        """Tell the guest until detach() that its static tracepoints are looked at."""
+        """Add 1 to semaphores of static tracepoints in guest memory; detach() takes it off again.
+
+        Args:
+            semaphores: address of each semaphore.
+        """
         for semaphore in semaphores:
             look(self._owner.machine, semaphore, 1)
             self._looked.append(semaphore)
@@ -220,18 +230,31 @@ def attach(
     printed: Callable[[str], None] | None = None,
     only: Sequence[str] | None = None,
 ) -> Attachment:
-    """Attach a program's entry functions to probes.
+    """Attach a program's entry functions to probes: verify them, prepare engines, register probes.
 
-    The arguments are those of Kprobes.attach(), but for:
+    The arguments are those of Kprobes.attach(), but for `owner` and `only`. Where one probe cannot
+    be registered, those that are registered already are taken out again.
 
     Args:
         owner: the Kprobes.
+        program: the program, whose entry functions are attached.
+        where: a symbol's name or an address; None: each function's section says where.
+        offset: bytes behind `where`.
+        retprobe: True to run the program when the function at `where` returns.
+        cookie: returned by get_attach_cookie.
+        clock: what ktime_get_ns returns: "host", "instructions", or a function that gives ns.
+        engine: name of the engine that runs the program; None: the best.
+        maxactive: calls that are followed at once at most, of a return probe; 0: the default.
+        printed: called with each line of trace_printk; None: Attachment.printed keeps the lines.
         only: names of the entry functions that are attached; None: all.
 
+    Returns:
+        The attachment, whose probes are registered.
+
     Raises:
-        ProgramError: it is no program, it is not safe, or nothing says where it goes.
-        BadArgument: the clock is none.
-        Unsupported: the machine does not count instructions, and the clock does.
+        ProgramError: `program` is no Program, it is not safe, or nothing says where it goes.
+        BadArgument: `clock` is no clock.
+        Unsupported: the clock counts instructions, and the machine does not.
     """
     if not isinstance(program, Program):
         raise ProgramError(f"a {type(program).__name__} is no Program",
@@ -268,15 +291,28 @@ def _places(
     debug: DebugInfo,
     only: Sequence[str] | None,
 ) -> Iterator[tuple[str, str, Where]]:
-    """Yield (key, program's name, where it goes) of each probe. The key names it in
-    Attachment.probes.
+    """Yield (key, name of the entry function, where it goes) for each probe to be made.
+
+    Args:
+        owner: the Kprobes.
+        program: the program.
+        where: a symbol's name or an address for its one entry function; None: the sections say it.
+        offset: bytes behind `where`.
+        retprobe: True to run the program at the return of the function at `where`.
+        maxactive: calls that are followed at once at most, of a return probe; 0: the default.
+        debug: the guest's debug information, for static tracepoints.
+        only: names of the entry functions that are attached; None: all.
+
+    Yields:
+        The key names the probe in Attachment.probes: "name", or "name@function" where a section's
+        pattern means several functions.
 
     Raises:
-        ProgramError: there is none.
+        ProgramError: no section says where its function belongs, or one of them cannot be attached.
     """
     if where is not None:
         code = program.code
-        said = _said(code)
+        said = _section_target(code)
         listed = said is not None and said.listed
         yield code.name, code.name, Where(where, offset, retprobe, maxactive, listed=listed)
         return
@@ -302,9 +338,17 @@ def _places(
             yield f"{name}@{aim.name}" if aim.name else name, name, place
 
 
-def _said(code: Code) -> SectionTarget | None:
-    """Return where a program's section says that it belongs; None: nowhere, or there is no such
-    place.
+def _section_target(code: Code) -> SectionTarget | None:
+    """Return where a program's section says that the program belongs.
+
+    Asked for a program that is attached by hand: of its section only the kind of context counts
+    then.
+
+    Args:
+        code: the program.
+
+    Returns:
+        None: the section says nothing, or names something that guests do not have, such as xdp.
     """
     try:
         return target_of(code)
@@ -327,11 +371,15 @@ class Ticks:
 
 
 def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
-    """Return the clock that attach() was given by name or as a function.
+    """Return the clock that a caller of attach() named, or gave as a function.
+
+    Args:
+        machine: the guest's machine, which may count instructions.
+        clock: "host", "instructions", or a function that returns ns.
 
     Raises:
-        BadArgument: it is neither.
-        Unsupported: the machine does not count instructions.
+        BadArgument: `clock` is none of them.
+        Unsupported: `clock` is "instructions", and the machine does not count them.
     """
     if clock == HOST_CLOCK or clock is time.monotonic_ns:
         return Ticks(HOST_CLOCK, time.monotonic_ns)
@@ -349,15 +397,15 @@ def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
 
 
 def _operand(code: Code, written: str, machine: Machine) -> Operand:
-    """Return what reads an operand of a static tracepoint.
+    """Return an object that reads an operand of a static tracepoint from registers and memory.
 
     Args:
         code: the program, for the error.
         written: the operand in the compiler's words: `-4@%eax`.
-        machine: the guest.
+        machine: the guest's machine.
 
     Raises:
-        ProgramError: it cannot be read.
+        ProgramError: the operand cannot be read.
     """
     try:
         return resolved(operand_of(written, machine.arch, machine.symbols), machine.symbols)
@@ -367,11 +415,12 @@ def _operand(code: Code, written: str, machine: Machine) -> Operand:
 
 
 class _Site:
-    """A program at one place, with the probe that runs it.
+    """A program at one address of the guest, with the probe that runs it.
 
     Attributes:
-        probe: runs it; not registered yet.
-        why_python: why the program runs after a stop, in Python, as one clause; "": it does not.
+        probe: runs the program; not registered yet.
+        why_python: why each hit runs the program from Python after a stop, as one clause; "":
+            compiled code runs it without one.
     """
 
     def __init__(
@@ -384,12 +433,12 @@ class _Site:
         ticks: Ticks,
         engine: str | None,
     ) -> None:
-        """Prepare the program, and make its probe.
+        """Check that the program fits the guest, prepare what runs it, and make its probe.
 
         Args:
             owner: the Kprobes.
             program: the program.
-            where: its place.
+            where: the address, or the function, that the probe is for.
             attachment: takes its printed lines; has the guest's debug information.
             cookie: returned by get_attach_cookie.
             ticks: the clock of ktime_get_ns.
@@ -442,19 +491,23 @@ class _Site:
             self._guest.probe = self.probe
 
     def _prepare(self, code: Code, at_entry: bool) -> Iterator[int]:
-        """Make engines for the programs that this one goes on with (bpf_tail_call).
+        """Make an engine for each program that the attached program can tail-call (bpf_tail_call).
+
+        The engines go into the program arrays that the program uses, and into those of its
+        followers.
 
         Args:
-            code: this program's code.
-            at_entry: its context is a list of arguments.
+            code: the attached program's code.
+            at_entry: True where the context is a list of arguments.
 
         Yields:
-            Numbers of the context's words that those programs read.
+            Numbers of the context's words that the followers read.
         """
         machine = self._owner.machine
         done = list[Code]()
 
         def make(program: Program) -> Any:
+            """Verify a program, note which words it reads, and return its interpreter."""
             ready = adapted(program, machine.arch, lambda: self._debug, at_entry)
             fits(ready.code, machine)
             ready.verify()
@@ -473,7 +526,11 @@ class _Site:
         yield from self._followers
 
     def _probe(self, where: Where) -> Probe:
-        """Make the probe that runs the program."""
+        """Make the probe whose handlers run the program; it is not registered yet.
+
+        Args:
+            where: the address or function, and what of it is probed.
+        """
         named = isinstance(where.symbol, str)
         place: dict[str, Any] = {
             "symbol_name" if named else "addr": where.symbol,
@@ -503,8 +560,14 @@ class _Site:
         return Kprobe(**place, pre_handler=hit)
 
     def _in_guest(self, program: Program, view: GuestCodeView) -> InGuest | None:
-        """Return the program for a machine that runs it in the guest; None: Python runs it
-        (`why_python`).
+        """Put the program's machine code, environment and maps into the guest.
+
+        Args:
+            program: the program.
+            view: the machine's access to guest memory and code.
+
+        Returns:
+            The program in the guest; None: Python runs it, and `why_python` is set to the reason.
         """
         try:
             if self._place.returns:
@@ -515,12 +578,15 @@ class _Site:
         return None
 
     def _compiled(self, program: Program, clock: str) -> SiteProgram | None:
-        """Return the program for a machine that runs host code at its probes; None: Python runs it
-        (`why_python`).
+        """Compile the program to host code that runs at the probe without Python.
 
         Args:
             program: the program.
             clock: name of the clock of ktime_get_ns.
+
+        Returns:
+            The compiled program; None: Python runs it, and `why_python` is set to the reason. Where
+            the machine does not run it at returns by itself, `why_python` is set beside a result.
         """
         machine = self._owner.machine
         code = program.code
@@ -554,8 +620,7 @@ class _Site:
         )
 
     def _kept(self, entry: AtEntry, cookie: int, ticks: Ticks) -> Keeping:
-        """Prepare the program that keeps values at the function's entry for this one, which is at
-        its return.
+        """Compile the program at the function's entry that keeps values for the one at the return.
 
         Args:
             entry: the program at the entry, and the map that it writes.
@@ -584,10 +649,13 @@ class _Site:
         return Keeping(program, entry.kept, view)
 
     def placed(self) -> None:
-        """Tell the program its address, once the probe is registered.
+        """Tell the program its probe's address, once the probe is registered.
+
+        Sets what get_func_ip returns, and how many arguments the function has where the context
+        lists them. Updates `why_python` of a program in the guest.
 
         Raises:
-            ProgramError: its context is a list of arguments, and nothing says how many there are.
+            ProgramError: the context is a list of arguments, and nothing says how many there are.
         """
         place = self._place
         address = self.probe.address or 0
@@ -610,23 +678,25 @@ class _Site:
             self.why_python = str(self.probe._owner.optimizer.never(self.probe._point))
 
     def _compiled_hit(self, _: object, regs: Regs) -> int:
-        """Run the compiled program at a hit that the core serves."""
+        """Run the compiled program at a hit that Python serves, as the probe's handler; return 0.
+        """
         assert self._host is not None
         self._host.run(regs.pc)
         return 0
 
     def _keep(self, instance: Any, regs: Regs) -> None:
-        """Run the entry's program at an entry that the core serves, and keep what it leaves in the
-        instance.
+        """Run the program of the entry at a hit that Python serves, as an entry handler.
+
+        What the program has written into its map goes into `instance.data`, for _return_kept().
         """
         assert self._keeping is not None
         instance.data = self._keeping.begin(regs.pc)
 
     def _return_kept(self, instance: Any, regs: Regs) -> None:
-        """Run the compiled program at a return, with what the program at the entry has kept.
+        """Run the compiled program at a return, with the values that the entry's program has kept.
 
         Args:
-            instance: the call's; its `data` are the bytes that _keep() has put there.
+            instance: the followed call; its `data` are the bytes that _keep() has put there.
             regs: the guest's registers at the return.
         """
         assert self._keeping is not None
@@ -635,18 +705,27 @@ class _Site:
         self._host.run(regs.pc)
 
     def _hit_in_guest(self, probe: Probe, regs: Regs) -> int:
-        """Run the program here, at a hit where the guest has stopped all the same."""
+        """Run the program in its engine at a hit that has stopped the guest (a pre_handler).
+
+        The program is in the guest, which usually does not stop. The maps' copies in the guest are
+        fetched first.
+        """
         assert self._guest is not None
         self._guest.look()
         return self._hit(probe, regs)
 
     def _settle(self) -> None:
-        """Fetch what programs in the guest have put into maps that this one uses."""
+        """Copy what programs in guests have written to this program's maps into Python's maps."""
         for m in self._maps:
             m.settle()
 
     def _hit(self, probe: Probe, regs: Regs) -> int:
-        """Run the program in its engine at a hit (a pre_handler)."""
+        """Run the program in its engine at a hit (a pre_handler).
+
+        Returns:
+            DIVERTED where the program has overridden the function's result (bpf_override_return),
+            else 0.
+        """
         self._settle()
         place = self._place
         place.regs = regs
@@ -661,11 +740,17 @@ class _Site:
         self._engine.run(self._contexts.of(regs), self._place, self._print)
 
     def _entered(self, instance: KretprobeInstance, regs: Regs) -> int:
-        """Serve a function's entry: run a session's program, or keep the arguments for one at the
-        return.
+        """Serve a function's entry as a return probe's entry handler.
+
+        A session's program runs. For a program at the return, whose context lists the arguments,
+        the arguments are kept in `instance.data`.
+
+        Args:
+            instance: the call that is to be followed; its data last until its return.
+            regs: the guest's registers at the entry.
 
         Returns:
-            1: the return is not to be followed.
+            1 where the session's program does not want to run at the return; else 0.
         """
         self._settle()
         place = self._place
@@ -679,7 +764,12 @@ class _Site:
         return self._in_session(instance, regs) & 1
 
     def _left(self, instance: KretprobeInstance, regs: Regs) -> None:
-        """Run the program at the return of a call that was followed."""
+        """Run the program at the return of a followed call, as a return probe's handler.
+
+        Args:
+            instance: the followed call; its data have what _entered() has put there.
+            regs: the guest's registers at the return.
+        """
         self._settle()
         place = self._place
         place.regs = regs
@@ -687,11 +777,14 @@ class _Site:
         self._in_session(instance, regs)
 
     def _in_session(self, instance: KretprobeInstance, regs: Regs) -> int:
-        """Run the program with this call's cookie.
+        """Run the program in its engine at a call's entry or return, with the call's cookie.
+
+        The cookie (bpf_session_cookie) is loaded from `instance.data` before, and stored there
+        after.
 
         Args:
-            instance: the call's; its data keep the cookie between entry and return.
-            regs: the registers.
+            instance: the followed call.
+            regs: the guest's registers.
 
         Returns:
             The program's result.

@@ -62,15 +62,15 @@ _FORCE: Final = (
 
 
 def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list[TypedProbe]:
-    """Return the blocks of a script with attach points that exist in the guest.
+    """Return a script's blocks with attach points that have their addresses in the guest.
 
-    There is one for each kind of attach points of a block that has the same types. Errors go to
-    `front.found`.
+    A block becomes several where the types of its arguments differ between attach points, or the
+    kind of these. Errors and warnings go to `front.found`.
 
     Args:
-        front: the script.
-        world: the guest; None: there is none.
-        unsafe: places that no function is known to cover are probed, too.
+        front: the parsed script: its probes, and the attach points of each.
+        world: the guest; None: there is none, and only begin, interval and end probes are right.
+        unsafe: True also takes addresses that no function is known to cover (--unsafe).
     """
     out = list[TypedProbe]()
     for probe, points in zip(front.script.probes, front.points, strict=True):
@@ -105,7 +105,14 @@ def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list
 
 
 def _add(groups: dict[Any, TypedProbe], key: Any, made: TypedProbe) -> None:
-    """Add a block's attach points to the group of a key."""
+    """Add a block's attach points to the block in `groups` that has the same types.
+
+    Args:
+        groups: key -> block; changed. Where it has no such key, `made` is entered.
+        key: what blocks must have in common: (kind of attach point, fields of `args`, where
+            arguments and operands come from, type of the result), or (kind,).
+        made: the block, with the attach points to be added.
+    """
     if key in groups:
         groups[key].points += made.points
     else:
@@ -115,14 +122,15 @@ def _add(groups: dict[Any, TypedProbe], key: Any, made: TypedProbe) -> None:
 def _operands(
     front: Front, point: Point, names: set[str], world: GuestWorld
 ) -> dict[int, MarkerArgument]:
-    """Return how the arguments of a USDT marker that a block reads are read, by number.
+    """Return how to read the arguments of a USDT marker that a block uses: number -> reader.
 
-    Errors go to `front.found`.
+    An argument that the marker has not is left out with a warning; one that cannot be read is an
+    error. Both go to `front.found`.
 
     Args:
         front: the script.
-        point: the marker.
-        names: of the builtins that the block uses.
+        point: the marker's attach point, with its operands.
+        names: all names that the block uses, such as "arg0".
         world: the guest.
     """
     out = dict[int, MarkerArgument]()
@@ -145,13 +153,16 @@ def _operands(
 
 
 def _found(front: Front, point: Point, world: GuestWorld, unsafe: bool) -> Iterator[Point]:
-    """Yield the places that an attach point means, with their addresses.
+    """Yield an attach point with its address for each place in the guest that a written one means.
+
+    Where there is none, that is an error or a warning in `front.found`, or neither, as the script's
+    settings say.
 
     Args:
         front: the script, whose `found` takes errors.
-        point: as written.
+        point: the attach point as written; it may have a glob.
         world: the guest.
-        unsafe: see placed().
+        unsafe: True also takes addresses that no function is known to cover.
     """
     if point.kind in _WATCHED:
         yield from _watched(front, point, world)
@@ -182,11 +193,15 @@ def _found(front: Front, point: Point, world: GuestWorld, unsafe: bool) -> Itera
 
 
 def _inside(front: Front, point: Point, world: GuestWorld) -> bool:
-    """Return True where a function that says its size covers an address of a program's; note an
-    error if not.
+    """Return True where an attach point's address may be probed; else note an error, too.
 
-    Programs in which no function says its size are taken as they are: firmware by a map, stripped
-    files.
+    It may be where a function with a size covers it, and where no function of the file has a size:
+    in firmware with a map, and in stripped files.
+
+    Args:
+        front: the script, whose `found` takes the error.
+        point: the attach point, which has an address.
+        world: the guest.
     """
     assert point.address is not None
     found = world.machine.symbols.covering(point.address)
@@ -200,14 +215,15 @@ def _inside(front: Front, point: Point, world: GuestWorld) -> bool:
 
 
 def _bounded(front: Front, point: Point, symbol: Symbol, world: GuestWorld, unsafe: bool) -> bool:
-    """Return True where an attach point is within its function; note an error if not.
+    """Return True where an attach point is within its function; else note an error, too.
 
     Args:
         front: the script.
-        point: with its offset.
-        symbol: the function.
+        point: the attach point, with its offset in bytes.
+        symbol: the function that it means.
         world: the guest.
-        unsafe: a function of a program may be without a size where others have theirs.
+        unsafe: True also takes a function without a size in a file whose other functions have
+            sizes.
     """
     extent = world.machine.symbols.extent(symbol) - symbol.address
     if symbol.size or (point.offset and extent > 0):
@@ -232,8 +248,15 @@ def _no_matches(point: Point) -> str:
 
 
 def _missing(front: Front, point: Point, text: str, known: list[str]) -> None:
-    """Note that a probe's place is not there, as an error or warning, or not at all, as the
-    settings say.
+    """Note in `front.found` that nothing in the guest fits an attach point.
+
+    It is an error, a warning, or not noted at all, as the script's setting missing_probes says.
+
+    Args:
+        front: the script.
+        point: the attach point.
+        text: the message.
+        known: names that the guest has; similar ones are proposed.
     """
     hints = did_you_mean(point.function, known)
     if front.settings.missing_probes == "error":
@@ -243,7 +266,15 @@ def _missing(front: Front, point: Point, text: str, known: list[str]) -> None:
 
 
 def _watched(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
-    """Yield a watchpoint with its address."""
+    """Yield a watchpoint's attach point with its address, looked up by name where it has none.
+
+    Where the name is unknown, _missing() notes that, and nothing is yielded.
+
+    Args:
+        front: the script.
+        point: the attach point as written.
+        world: the guest.
+    """
     if point.address is not None:
         yield point
         return
@@ -309,18 +340,18 @@ def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
 
 def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, engine: str | None,
            woken: Callable[[str], None]) -> Iterator[Attachment | Watchpoint]:
-    """Attach a program to all its attach points in the guest.
+    """Attach a block's program to all attach points of the block in the guest, one by one.
 
     Args:
-        kprobes: of the guest.
-        probe: the block.
-        program: its program.
-        clock: what nsecs is.
-        engine: what runs it; None: the best.
-        woken: called when the program wants Python to read the ring.
+        kprobes: the Kprobes of the guest.
+        probe: the block; points outside of the guest, such as begin and interval, are passed over.
+        program: the block's program. Its cookie is the number of the attach point.
+        clock: what nsecs reads: a name or a function, as of Kprobes.attach().
+        engine: name of the engine that runs the program; None: the best.
+        woken: called with a text when the program wants Python to read the ring.
 
     Yields:
-        What is attached: detach() or remove() ends it.
+        An attachment or watchpoint each time one is in place: detach() or remove() ends it.
     """
     view = kprobes.machine.guest_view
     if view is not None and view.several:
@@ -346,11 +377,19 @@ def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, eng
 
 def _watch(kprobes: Probed, point: Point, program: Program, clock: Any, engine: str | None,
            woken: Callable[[str], None], number: int) -> Watchpoint:
-    """Have a program run at accesses to memory; arguments as of attach(), number: of the attach
-    point.
+    """Set a watchpoint whose handler runs a program at accesses to memory, and return it.
+
+    Args:
+        kprobes: the Kprobes of the guest.
+        point: the attach point: address, size in bytes and access ("r", "w", "rw").
+        program: the program.
+        clock: what nsecs reads: a name or a function, as of Kprobes.attach().
+        engine: name of the engine that runs the program; None: the best.
+        woken: called with a text when the program wants Python to read the ring.
+        number: number of the attach point in its block: the program's cookie.
 
     Raises:
-        Unsupported: the watchpoint is one of execution.
+        Unsupported: `point.access` has an "x": execution is not watched.
     """
     from ..programs.atprobe import AtProbe, ContextReader
     from ..programs.attach import clock_of
