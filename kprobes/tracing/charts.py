@@ -52,7 +52,15 @@ def flame_data(trees: Sequence[tuple[str, str, Stacks, Stacks | None]]) -> dict[
 
 
 def _tree(label: str, unit: str, stacks: Stacks, before: Stacks | None) -> dict[str, Any]:
-    """Return one flame graph's data; its arguments are those of a tree in flame_data()."""
+    """Return the data of one flame graph.
+
+    Args:
+        label: its title.
+        unit: unit of the weights, such as "hits" or "ns".
+        stacks: (frames, the outermost first) -> weight.
+        before: the same of an earlier trace, from which the graph shows the difference; None: there
+            is none.
+    """
     names = Names()
     name = list[int]()
     depth = list[int]()

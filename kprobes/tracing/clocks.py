@@ -50,6 +50,7 @@ def _own(clock: Callable[[], Any]) -> Callable[[], int]:
     room for.
     """
     def now() -> int:
+        """Return the clock's time. Raises BadArgument if it is no unsigned integer of 64 bits."""
         time = clock()
         if not isinstance(time, int) or not 0 <= time < 1 << 64:
             raise BadArgument(

@@ -146,6 +146,7 @@ def batches_of_ring(
     schema = pa.schema(fields, {KEY: json.dumps(facts).encode()})
 
     def batches() -> Iterator[pyarrow.RecordBatch]:
+        """Yield the batches, the oldest records first."""
         for first in range(0, many, ROWS):
             part = _Columns(infos, ring, first, min(ROWS, many - first))
             slices = {name: array[first : first + ROWS] for name, (_, array) in wholes.items()}
@@ -157,8 +158,17 @@ def batches_of_ring(
 def _whole_columns(
     infos: Sequence[EventInfo], ring: Ring
 ) -> dict[str, tuple[pyarrow.Field, pyarrow.Array]]:
-    """Return the columns of structures and arrays, made of all records at once: only all values
-    together tell such a column's type.
+    """Return the columns of structures and arrays that Python reads as a whole, over all records.
+
+    A column's Arrow type follows from all its values together, so these columns are not made by
+    batch.
+
+    Args:
+        infos: the events.
+        ring: the records.
+
+    Returns:
+        Name of the column -> (its field in the schema, its values in the order of the records).
     """
     values: dict[str, list[Any]] = {}
     for event, names in enumerate(names_of(infos)):
@@ -173,7 +183,14 @@ def _whole_columns(
 
 
 class _Columns:
-    """The columns of some records of a ring, in their order.
+    """The Arrow columns of some records of a ring, in their order.
+
+    Attributes:
+        raw: an array of u64 with a row for each record.
+        places: indices of the records in the ring.
+        head: an array of u16: event, processor and the two halves of the task's number.
+        event: the number of each record's event.
+        which: for each event the indices of its records among these records.
 
     Args:
         infos: the events.
@@ -258,6 +275,8 @@ class _Columns:
                                                    self.pa.array([*categories], self.pa.string()))
 
     def _task(self) -> pyarrow.Array:
+        """Return the column of tasks: integers where all tasks are, else their texts as categories.
+        """
         np = self.np
         tasks = self.ring.tasks
         numbers = self.head[:, 2:].copy().view(self.np.uint32).reshape(-1)
@@ -266,6 +285,7 @@ class _Columns:
         return self._dictionary(numbers, [task_text(task) for task in tasks])
 
     def _callers(self) -> pyarrow.Array:
+        """Return the column of addresses that return events return to; null for other events."""
         out: Any = self.np.zeros(len(self.raw), self.np.uint64)
         none: Any = self.np.ones(len(self.raw), bool)
         for layout, which in zip(self.ring.layouts, self.which, strict=True):
@@ -274,6 +294,16 @@ class _Columns:
         return self.pa.array(out, mask=none)
 
     def _argument(self, columns: dict[str, Any], event: int, n: int, name: str) -> None:
+        """Add the column of an event's argument to `columns`, or merge it into that of its name.
+
+        Rows of other events are null.
+
+        Args:
+            columns: name -> column; is changed.
+            event: the event's number.
+            n: the argument's number, from 0.
+            name: the column's name.
+        """
         field, which = self.infos[event].fields[n], self.which[event]
         column = (
             self._text(event, n)
@@ -289,6 +319,16 @@ class _Columns:
         columns[name] = column
 
     def _number(self, layout: Layout, n: int, field: Field, which: Any) -> pyarrow.Array:
+        """Return the column of an argument that is a number or an array of numbers.
+
+        What could not be read is null: a number, an array, or an element of an array.
+
+        Args:
+            layout: where a record of the event has its numbers and fault bits.
+            n: the argument's number, from 0.
+            field: the argument.
+            which: indices of the event's records among these records.
+        """
         np = self.np
         at = layout.numbers.index(n)
         first = 2 + layout.clock + layout.returns
@@ -309,6 +349,12 @@ class _Columns:
         )
 
     def _text(self, event: int, n: int) -> pyarrow.Array:
+        """Return the column of an argument that is text, floating point, or an array of these.
+
+        Args:
+            event: the event's number.
+            n: the argument's number, from 0.
+        """
         texts, count = self.ring.texts, self.infos[event].fields[n].type.count
         places = (
             self.places if len(self.infos) == 1 else [self.places[i] for i in self.which[event]]
@@ -323,8 +369,16 @@ class _Columns:
 
 
 def _places(infos: Sequence[EventInfo]) -> dict[tuple[str, int], int]:
-    """(name, address) of each event -> its place in `infos`. Events of several groups may share
-    both, and definitions that fetch something else: then there are fewer than events.
+    """Return the index of each event in `infos` by its name and address.
+
+    Events of several groups may share both, and so may definitions that fetch something else: then
+    the last one's index stands, and the mapping is shorter than `infos`.
+
+    Args:
+        infos: the events.
+
+    Returns:
+        (name, address) -> index.
     """
     return {(info.name, info.address): n for n, info in enumerate(infos)}
 
@@ -372,6 +426,11 @@ def arrays(table: pyarrow.Table) -> dict[str, numpy.ndarray[Any, Any]]:
 def save(schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch], file: IO[bytes]) -> None:
     """Write batches of records to an open file as an Arrow file.
 
+    Args:
+        schema: of the batches.
+        batches: the records, the oldest first.
+        file: open for bytes.
+
     Raises:
         OSError: the file cannot be written.
     """
@@ -386,6 +445,11 @@ def save_parquet(
     schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch], file: IO[bytes]
 ) -> None:
     """Write batches of records to an open file as a Parquet file.
+
+    Args:
+        schema: of the batches.
+        batches: the records, the oldest first; GROUP of them become one row group.
+        file: open for bytes.
 
     Raises:
         Unsupported: pyarrow is not installed.

@@ -84,13 +84,19 @@ class Programs:
             ring.task(0)  # the only one: its number is 0, too
 
     def _program(self, event: Event, filter: Filter | None) -> EventProgram | None:
-        """Return the program of an event; None: its hits need Python. Events of one shape share a
-        program.
+        """Return the program that records an event; None: its hits need Python.
+
+        Events of one kind and shape share a program, which is compiled once.
+
+        Args:
+            event: the event.
+            filter: which hits are recorded; None: all.
         """
         machine = self._k.machine
         key = (event.kind, shape(event))
         if key not in self._known:
             def make() -> EventProgram:
+                """Compile the program."""
                 return compiled(
                     event,
                     machine.arch,
@@ -129,13 +135,20 @@ class Programs:
         )
 
     def _taker(self, made: RecordReader, put: Put) -> Callable[[int, bytes], None]:
-        """Return a function that puts one record of a program, given its number and bytes, into the
-        ring.
+        """Return a function that copies one record of a program into the ring.
+
+        Args:
+            made: decodes the program's records.
+            put: writes a record of the event into the ring.
+
+        Returns:
+            A function of (number of the record, its bytes).
         """
         read = made.reader()
         at = made.time
 
         def take(seq: int, data: bytes) -> None:
+            """Copy a record into the ring. seq: its number; data: its bytes."""
             values, caller = read(data)
             put(
                 seq, 0, 0, values, caller, (), struct.unpack_from("=Q", data, at)[0] if at else None
@@ -145,8 +158,13 @@ class Programs:
     def arm(self, event: Event, number: int) -> Probe | None:
         """Attach the program of an event that is in `made`, and return its probe.
 
-        Return None, and attach nothing, where a remote guest would have to stop at every hit: then
-        the program gains nothing over Python.
+        Args:
+            event: the event.
+            number: its number, a key of `made`.
+
+        Returns:
+            The probe; None: nothing is attached, since a remote guest would stop at every hit,
+            where a program gains nothing over Python.
         """
         attachment = attached(self._k, self.made[number], event, number << _EVENT, self._ticks)
         if self._k.machine.guest_view is not None and any(attachment.why_python.values()):

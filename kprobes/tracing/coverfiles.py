@@ -114,8 +114,17 @@ def drcov(
 
 def _modules(blocks: Iterable[Block], images: list[Module], regions: Sequence[tuple[int, int]],
              page: int) -> Iterator[Module]:
-    """Yield the modules of a drcov file: the images, and for blocks that are in no image the memory
-    that holds them.
+    """Yield the modules of a drcov file: the images, and the memory that holds blocks of no image.
+
+    Memory is cut into modules of at most REACH bytes, since a block's offset in its module is 32
+    bits.
+
+    Args:
+        blocks: the executed blocks.
+        images: the loaded files.
+        regions: (start, end) of each range of mapped memory.
+        page: bytes of a page, a power of two; code that is mapped no more gets a module that begins
+            at a page.
     """
     yield from images
     others = [
@@ -244,7 +253,12 @@ def lcov(sources: dict[str, SourceCoverage]) -> bytes:
 
 
 def _record(name: str, source: SourceCoverage) -> str:
-    """Return the part of a tracefile that tells of one source file."""
+    """Return the part of an lcov tracefile that tells of one source file.
+
+    Args:
+        name: the file's path, as the tracefile has it.
+        source: its lines and functions, and how often each was executed.
+    """
     functions = sorted(
         (line, function, count) for function, (line, count) in source.functions.items()
     )

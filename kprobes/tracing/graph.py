@@ -174,7 +174,13 @@ class CallTree:
             self._write(new.file, format)
 
     def _write(self, file: IO[str], format: str) -> None:
-        """Write the tree to an open file in a format that export() has checked."""
+        """Write the tree to an open file.
+
+        Args:
+            file: open for text.
+            format: a format that export() has checked: "text", "jsonl", "html", or one of
+                write_folded().
+        """
         if format == "text":
             file.writelines(self._lines())
         elif format == "jsonl":
@@ -224,7 +230,12 @@ class CallTree:
 
 
 def _lines(calls: Sequence[Call], counted: bool) -> Iterator[str]:
-    """Yield the lines of some calls and of all below them."""
+    """Yield the lines of calls and of all calls inside them, as ftrace's function graph has them.
+
+    Args:
+        calls: the calls.
+        counted: True: lines begin with the number of instructions that a call took.
+    """
     todo: list[Call | str] = [*reversed(calls)]
     while todo:
         call = todo.pop()
@@ -344,6 +355,15 @@ class Graph:
         clock = self._clock
 
         def entered(ri: Any, regs: Regs) -> int:
+            """Put a call into the tree. Return 1 if its return is not wanted, else 0.
+
+            It is not wanted if the call is not below the root function, too deep, or one more than
+            MOST_CALLS.
+
+            Args:
+                ri: the instance of the return probe; it gets the call as `data`.
+                regs: the registers at the function's entry.
+            """
             calls = self._open.setdefault(ri.task, [])
             while calls and self._left(ri, self._frames[id(calls[-1])]):
                 self._frames.pop(id(calls.pop()))
@@ -367,11 +387,12 @@ class Graph:
         return entered
 
     def _left(self, ri: Any, frame: int) -> bool:
-        """Return True where an open call has been left without returning, by a longjmp or the end
-        of the run.
+        """Return True if an open call was left without a return: by a longjmp, or by a run's end.
 
-        A call that begins now with the same frame was jumped to (a tail call); it returns to the
-        trampoline.
+        Called as another call of the same task begins: the stack pointer says whether the open call
+        can still be around it. A tail call begins with the same stack pointer as the call that it
+        replaces, and its return address is the trampoline's; the replaced call then still waits for
+        its return.
 
         Args:
             ri: the instance of the call that begins.
@@ -382,8 +403,13 @@ class Graph:
         return bool(ri.frame > frame or (ri.frame == frame and ri.link == ri.ret_addr and alone))
 
     def _returned(self, ri: Any, regs: Regs) -> None:
-        """Put a call's result into the tree, and close it with all calls above it that have not
-        returned.
+        """Store a call's result and close it, with all calls inside it that have not returned.
+
+        The handler of the return probes.
+
+        Args:
+            ri: the instance of the return probe, whose `data` is the call.
+            regs: the registers after the return.
         """
         call, calls = ri.data, self._open[ri.task]
         call.result = regs.return_value
@@ -398,7 +424,14 @@ class Graph:
 
 
 def _functions(machine: Machine, root: Symbol, pattern: str) -> list[Symbol]:
-    """The functions of the same image that a glob names, one name for each address."""
+    """Return the functions of an image that a glob names, by address, one name for each address.
+
+    Args:
+        machine: the guest.
+        root: the function that the tree begins with; its image is searched, and it is not in the
+            list.
+        pattern: the glob.
+    """
     known = {root.address}
     found = []
     for symbol in sorted(machine.symbols, key=lambda s: (s.address, s.name)):

@@ -112,8 +112,11 @@ def _facts(trace: Trace) -> list[str]:
 
 
 def _warnings(trace: Trace, calls: _Calls) -> list[str]:
-    """Return a sentence for each thing that the page does not show: records that were lost, missed
-    or left out.
+    """Return a sentence for each kind of loss: lost records, missed hits, calls left out.
+
+    Args:
+        trace: the records.
+        calls: its calls.
     """
     said = []
     if trace.lost:
@@ -268,7 +271,16 @@ class _Calls:
         return len(self._slices.task) < MOST_SLICES
 
     def _slice(self, task: int, depth: int, name: str, time: int, phase: str, text: str) -> int:
-        """Add a slice to the timeline, which has room for it, and return its number."""
+        """Append a slice to the timeline, which has room for it. Return the slice's index.
+
+        Args:
+            task: number of the task, from 0.
+            depth: calls that are open around it; 0: none.
+            name: of the function or event.
+            time: of its begin, by the trace's clock.
+            phase: BEGIN: a call, whose end comes later; INSTANT: a single hit.
+            text: its arguments, as text.
+        """
         slices = self._slices
         slices.task.append(task)
         slices.depth.append(depth)
@@ -485,7 +497,13 @@ class _Distribution:
                 self.counts[_rounded(value)] += count
 
     def series(self, label: str, unit: str, is_hex: bool) -> dict[str, Any]:
-        """Return the data of one histogram, for scripts/histogram.js."""
+        """Return the data of one histogram, for scripts/histogram.js. There is at least one value.
+
+        Args:
+            label: the histogram's title.
+            unit: unit of the values: "ns", "instructions", "records" or "".
+            is_hex: True for addresses and the like: they are shown in hexadecimal and have no mean.
+        """
         values = sorted(self.counts)
         edges = _edges(values, unit)
         bars = [0] * (len(edges) - 1)
@@ -549,7 +567,17 @@ def _edges(values: Sequence[int], unit: str) -> list[int]:
 
 
 def _flame(trace: Trace, calls: _Calls, stacks: Stacks, before: Trace | None) -> tuple[bool, Any]:
-    """Return (whether there is a flame graph, data of scripts/flame.js)."""
+    """Return whether the trace has a flame graph, and the data that scripts/flame.js draws.
+
+    Args:
+        trace: the records.
+        calls: its calls; a second graph, by their duration, is made of them where there are any.
+        stacks: (frames, the outermost first and the event last) -> hits.
+        before: an earlier trace; then the graphs show the difference from it. None: there is none.
+
+    Returns:
+        (True if the trace has records, data).
+    """
     stacked = any(any(part.stacks) for batch in _some(trace) for part in batch.parts)
     trees: list[tuple[str, str, Stacks, Stacks | None]] = []
     label = "Hits by stack" if stacked else "Hits by function"
@@ -578,7 +606,17 @@ def _some(trace: Trace) -> Iterator[Any]:
 
 
 def _call_graph(stacks: Stacks, calls: _Calls) -> tuple[bool, Any]:
-    """Return (whether there is a call graph, data of scripts/callgraph.js)."""
+    """Return whether the trace has a call graph, and the data that scripts/callgraph.js draws.
+
+    The graph is made of stacks where any hit has a caller in its stack, else of calls.
+
+    Args:
+        stacks: (frames, the outermost first and the event last) -> hits.
+        calls: calls between functions whose entry and return were both recorded.
+
+    Returns:
+        (True if there are edges, data).
+    """
     found: Counter[tuple[str, ...]] = Counter()
     for frames, hits in stacks.items():
         found[frames[:-1]] += hits

@@ -160,11 +160,14 @@ def _kept(value: Any, field: pyarrow.Field) -> Any:
 
 
 def _of_json(value: Any, depth: int) -> Any:
-    """Return a value that was parsed from JSON as records have it: lists as tuples, objects as
-    Members.
+    """Convert a value that json.loads() gave: lists become tuples, objects become Members.
+
+    Args:
+        value: the value.
+        depth: how many lists and objects are around it; 0: none.
 
     Raises:
-        ValueError: it is nested more deeply than a value of a record can be.
+        ValueError: `depth` is beyond what a value of a record can have.
     """
     if depth > _DEEPEST:
         raise ValueError

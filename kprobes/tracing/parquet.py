@@ -11,7 +11,12 @@ if TYPE_CHECKING:
 
 
 def write(trace: Trace, file: IO[bytes], format: str) -> None:
-    """Write a trace to an open file as Parquet. `format` is not used.
+    """Write a trace to an open file as Parquet.
+
+    Args:
+        trace: the records.
+        file: open for bytes.
+        format: not used: writers of all formats are called in one way.
 
     Raises:
         Unsupported: pyarrow is not installed (extra `arrow`).

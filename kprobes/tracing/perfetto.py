@@ -74,8 +74,12 @@ Piece = Any
 
 
 def write(trace: Trace, file: IO[bytes], format: str) -> None:
-    """Write a trace to an open file as Perfetto's protobuf, with a track for each task. `format` is
-    not used.
+    """Write a trace to an open file as Perfetto's protobuf, with a track for each task.
+
+    Args:
+        trace: the records.
+        file: open for bytes.
+        format: not used: writers of all formats are called in one way.
 
     Raises:
         Unsupported: numpy is not installed (extra `perfetto`).
@@ -170,7 +174,11 @@ class _Interned(dict[Any, int]):
 
 
 class _PacketWriter:
-    """Makes the packets of a trace, a batch at a time."""
+    """Makes the packets of a trace, a batch at a time.
+
+    A packet is built of pieces beside each other. A piece is an array with one row of bytes for
+    each record, or plain bytes, which are the same for all records.
+    """
 
     def __init__(self, trace: Trace) -> None:
         self._np = need("numpy", "perfetto")
@@ -204,7 +212,12 @@ class _PacketWriter:
         return self._interned() + self._merged(count + len(before), groups)
 
     def end(self, time: int, task: int) -> bytes:
-        """Return a packet that ends the youngest span of a task."""
+        """Return a packet that ends the youngest open span of a task.
+
+        Args:
+            time: of the end, by the trace's clock.
+            task: number of the task, from 0.
+        """
         np = self._np
         return bytes(
             self._packet(
@@ -226,7 +239,11 @@ class _PacketWriter:
         )
 
     def _shown(self, value: Any) -> str:
-        """Return the text of a value that is a text, None, or an address, which is shown by name.
+        """Return the text of an interned value.
+
+        Args:
+            value: a text; or a code address, whose name is returned; or None, for memory that could
+                not be read: "(fault)".
         """
         if isinstance(value, int):
             return self._trace.name(value)
@@ -253,8 +270,17 @@ class _PacketWriter:
     def _part(
         self, times: Any, tasks: Any, phase: str, part: EventColumns, which: Sequence[int]
     ) -> Iterable[tuple[Any, Any]]:
-        """Yield (places of records, rows of bytes) for those records of a part whose packets have
-        one size.
+        """Yield the packets of a part's records, in groups whose packets have one size.
+
+        Args:
+            times: of the records of the batch.
+            tasks: numbers of their tasks, from 0.
+            phase: BEGIN, END or INSTANT, the same for all these records.
+            part: the records of one event in the batch.
+            which: indices into `part` of the records that are written.
+
+        Yields:
+            (indices of the group's records in the batch, rows of bytes).
         """
         np, info = self._np, self._trace.events[part.event]
         part = evolve(
@@ -320,9 +346,18 @@ class _PacketWriter:
         return out
 
     def _name(self, name: str) -> bytes:
+        """Return the field that names an annotation, by the name's interned number."""
         return _number(ANNOTATION_NAME, self._arguments[name])
 
     def _value(self, field: Field, values: Sequence[Value]) -> list[Piece]:
+        """Return the pieces that tell the values of one argument.
+
+        All values have one shape: none is missing, or all are; arrays miss the same elements.
+
+        Args:
+            field: the argument.
+            values: a value for each record; bytes are fields of a message that are made already.
+        """
         rows: Any = values
         first: Any = values[0]
         if first is None:
@@ -350,6 +385,12 @@ class _PacketWriter:
         return [_varint(TEXT_ID << 3), self._varints(np.array(numbers, np.uint64), 5)]
 
     def _integers(self, field: Field, values: Sequence[Any]) -> list[Piece]:
+        """Return the pieces that tell integers as signed numbers, unsigned numbers or pointers.
+
+        Args:
+            field: the argument, whose type says how it is shown.
+            values: an integer for each record.
+        """
         np, kind = self._np, field.type
         if kind.style == "s":
             return [
@@ -406,8 +447,17 @@ def _sign(value: Any) -> Any:
 
 
 def _alike(info: EventInfo, part: EventColumns, which: Sequence[int]) -> Iterable[Sequence[int]]:
-    """Yield the indices of records whose packets have one size: the same values are missing, and
-    stacks are equally deep.
+    """Return groups of records whose packets have one size.
+
+    Their values have one shape (the same ones are missing), and their stacks are equally deep.
+
+    Args:
+        info: the event.
+        part: its records in a batch.
+        which: indices into `part` of the records to be grouped.
+
+    Returns:
+        For each group the indices into `part`.
     """
     signs: list[Sequence[Any]] = [
         part.values[n]

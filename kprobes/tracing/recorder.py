@@ -97,7 +97,15 @@ class Live:
     def record_batches(
         self, names: Callable[[int], str], lines: Callable[[int], str]
     ) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
-        """The schema and the records as batches of Arrow. See batches_of_ring()."""
+        """Return the schema of the records, and an iterator of them as batches of Arrow.
+
+        Args:
+            names: a code address -> its name.
+            lines: a code address -> its source line, "" where none is known.
+
+        Raises:
+            Unsupported: pyarrow is not installed.
+        """
         from .columns import batches_of_ring
 
         return batches_of_ring(self.infos, self.ring, self.clock, names, lines)
@@ -290,8 +298,11 @@ class Recording:
             self._programs.drain()
 
     def _arm(self, event: Event, number: int) -> Probe | Watchpoint:
-        """Arm one event and return its probe: a program where there is one, else a handler in
-        Python.
+        """Arm one event, with its program where it has one, and return its probe.
+
+        Args:
+            event: the event.
+            number: its index in `events`.
 
         Raises:
             EventError: the place cannot be probed.
@@ -333,7 +344,12 @@ class Recording:
         self._looks.append(event)
 
     def _handler(self, event: Event, number: int) -> Handler:
-        """Return the handler of an event's hits."""
+        """Return the handler of an event's hits, which fills the ring, or calls the event's `told`.
+
+        Args:
+            event: the event.
+            number: its index in `events`.
+        """
         store = (
             Told(self.told[number])
             if self.told

@@ -287,6 +287,17 @@ class Ring:
             stack: Sequence[int] = (),
             time: int | None = None,
         ) -> None:
+            """Write a record, over the oldest one if the ring is full.
+
+            Args:
+                seq: number of the record.
+                cpu: number of the processor.
+                task: identity of the task, any hashable value.
+                values: of the event's arguments; None: memory could not be read.
+                caller: address that a return event returns to.
+                stack: addresses, the innermost first.
+                time: by the trace's clock; None: the clock is asked now.
+            """
             at = self.at if self.at < self.end else self.turn()
             index = known.get(task)
             if index is None:
@@ -316,8 +327,12 @@ class Ring:
             self.at, rest = at + many, rest[many:]
 
     def aside(self, place: int, values: Sequence[Value], stack: Sequence[int]) -> None:
-        """Keep the values and the stack of the record at a place beside it, where the ring has
-        such.
+        """Keep a record's values and stack in `texts` and `stacks`, where the ring has these.
+
+        Args:
+            place: index of the record in the ring.
+            values: of the event's arguments.
+            stack: addresses, the innermost first.
         """
         if self.worded:
             self.texts[place] = self.same(tuple(values), self._mixed)

@@ -106,8 +106,11 @@ class _SpanWriter:
         return span | ({} if parent is None else {"parentSpanId": parent["spanId"]})
 
     def _end(self, span: dict[str, Any], time: int) -> None:
-        """End a span at a time in ns, and write those that have ended once they are enough for a
-        request.
+        """End a span. Write the ended spans once there are BATCH_OF_SPANS: one request has so many.
+
+        Args:
+            span: OTLP's object of the span; its end is set.
+            time: of the end, in ns.
         """
         span["endTimeUnixNano"] = str(time)
         self._spans.append(span)

@@ -96,8 +96,14 @@ class Told:
     def lines(
         self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]
     ) -> list[str]:
-        """Return lines of Python that call the function with a hit's values, return address and
-        stack. The arguments are those of IntoRing.lines().
+        """Return a line of Python that calls the function with a hit's values, caller and stack.
+
+        Args:
+            cookie: the event's number; not used.
+            cpu: expression for the processor; not used.
+            stack: expression for the stack.
+            values: expressions for the arguments' values, with commas between.
+            names: names that the generated code uses -> objects; gets `tell`.
         """
         names["tell"] = self._tell
         return [f"tell(({values}), back, {stack})"]

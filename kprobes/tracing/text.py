@@ -96,12 +96,28 @@ class _Lines:
     def _alike(
         self, batch: Batch, part: EventColumns
     ) -> Iterator[tuple[Sequence[int], list[Column]]]:
-        """Yield (places in the batch, columns) for the records of a part that one template fits."""
+        """Yield groups of a part's records for which one template does.
+
+        Args:
+            batch: the records of all events.
+            part: those of one event.
+
+        Yields:
+            (indices of the group's records in the batch, the columns of their lines).
+        """
         yield part.places, self._columns(self._trace.events[part.event], batch, part)
 
     def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
-        """Return what the lines of some records consist of: columns of values, and the texts
-        between them.
+        """Return what the lines of one event's records consist of, from left to right.
+
+        Args:
+            info: the event.
+            batch: the records of all events.
+            part: those of this event.
+
+        Returns:
+            (text with a %-format, values that fill the format); values None: a text without a
+            format.
         """
         raise NotImplementedError
 
@@ -114,7 +130,12 @@ class _Lines:
         return "%d"
 
     def _argument(self, field: Field, values: Sequence[Value]) -> Column:
-        """Return the column of an argument: a format with the numbers, or texts."""
+        """Return the column of an argument: a %-format, and the numbers or texts that fill it.
+
+        Args:
+            field: the argument.
+            values: its value in each record; None: memory could not be read.
+        """
         type = field.type
         if not field.text and not type.count and None not in values:
             return self._number(type), values
@@ -126,15 +147,31 @@ class _Lines:
         return "%s", [known[value] for value in values]
 
     def _times(self, batch: Batch, places: Sequence[int]) -> Sequence[int]:
-        """Return the time of each record at some places of a batch; without a clock its number."""
+        """Return the time of some records; without a clock the numbers of the records.
+
+        Args:
+            batch: the records.
+            places: indices of the wanted records in the batch.
+        """
         return _at(batch.seqs if self._trace.clock == COUNTER else batch.times, places)
 
     def _task_texts(self, batch: Batch, places: Sequence[int]) -> list[str]:
+        """Return the text of the task of some records.
+
+        Args:
+            batch: the records.
+            places: indices of the wanted records in the batch.
+        """
         return [self._tasks[number] for number in _at(batch.tasks, places)]
 
 
 def _at(column: Sequence[Any], places: Sequence[int]) -> Sequence[Any]:
-    """Return the values of a column at some indices."""
+    """Return the values of a column at some indices.
+
+    Args:
+        column: a value for each record.
+        places: indices into `column`, in ascending order.
+    """
     return column if len(places) == len(column) else [column[place] for place in places]
 
 
@@ -163,7 +200,15 @@ class _FtraceLines(_Lines):
     def _alike(
         self, batch: Batch, part: EventColumns
     ) -> Iterator[tuple[Sequence[int], list[Column]]]:
-        """Yield as _Lines does, with records that have a stack apart from those that have none."""
+        """Yield the records of a part that have a stack, then those without: a template for each.
+
+        Args:
+            batch: the records of all events.
+            part: those of one event.
+
+        Yields:
+            (indices of the records in the batch, the columns of their lines).
+        """
         info = self._trace.events[part.event]
         deep = [n for n, stack in enumerate(part.stacks) if stack]
         if not deep or len(deep) == len(part.places):
@@ -181,6 +226,13 @@ class _FtraceLines(_Lines):
             yield some.places, self._columns(info, batch, some)
 
     def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
+        """Return the columns of a line of `trace`: task, processor, time, place, arguments, stack.
+
+        Args:
+            info: the event.
+            batch: the records of all events.
+            part: those of this event; either all have a stack, or none has.
+        """
         head = self._head(batch, part.places)
         columns = [*head, self._place(info, part)]
         for field, values in zip(info.fields, part.values, strict=True):
@@ -196,7 +248,12 @@ class _FtraceLines(_Lines):
         return columns
 
     def _head(self, batch: Batch, places: Sequence[int]) -> list[Column]:
-        """Return the columns at the beginning of a line: the task, the processor, the time."""
+        """Return the columns at the beginning of a line: the task, the processor, the time.
+
+        Args:
+            batch: the records of all events.
+            places: indices of the wanted records in the batch.
+        """
         times = self._times(batch, places)
         columns: list[Column] = [
             ("%s", self._task_texts(batch, places)),
@@ -212,6 +269,14 @@ class _FtraceLines(_Lines):
         ]
 
     def _place(self, info: EventInfo, part: EventColumns) -> Column:
+        """Return the column `NAME: (PLACE)`: the event's name and where the hit was.
+
+        A probe has one place. A return event has another one for each address that it returns to.
+
+        Args:
+            info: the event.
+            part: its records in a batch.
+        """
         name = _fixed(info.name)
         if info.kind == "p":
             return f"{name}: ({_fixed(info.place(''))})", None
@@ -247,6 +312,16 @@ class _JsonLines(_Lines):
         self._stacks = _Known(self._stack)
 
     def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
+        """Return the columns of a record's JSON object.
+
+        Its members are event, seq, cpu, task, time, caller, args and stack with lines. Time is
+        there if the trace has a clock, caller for events that are no plain probes.
+
+        Args:
+            info: the event.
+            batch: the records of all events.
+            part: those of this event.
+        """
         places = part.places
         columns: list[Column] = [
             (f'{{"event": {_fixed(json.dumps(info.name))}', None),
@@ -329,6 +404,17 @@ class _CsvLines(_Lines):
         )
 
     def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
+        """Return the columns of a record's row.
+
+        They are event, seq, cpu, task, time (if the trace has a clock), caller, stack (if any
+        record has one), and an argument in each further column. Arguments of other events are empty
+        cells.
+
+        Args:
+            info: the event.
+            batch: the records of all events.
+            part: those of this event.
+        """
         places = part.places
         columns: list[Column] = [
             (f"%d,{_fixed(_cell(info.name))}", _at(batch.seqs, places)),
@@ -353,8 +439,14 @@ class _CsvLines(_Lines):
         return columns
 
     def _text(self, value: Any, type: Type) -> str:
-        """Return the text of a cell: JSON of structures and of what else debug information knows as
-        a whole; the elements of an array with blanks between them.
+        """Return the text of a cell.
+
+        Structures and other values that Python reads as a whole are JSON; the elements of an array
+        have blanks between them; what could not be read is "(fault)".
+
+        Args:
+            value: an argument's value.
+            type: the argument's type.
         """
         if value is None:
             return "(fault)"

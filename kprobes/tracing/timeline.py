@@ -236,7 +236,12 @@ class _Rows:
         return "".join(marks.ordered(rows, self.end))
 
     def end(self, time: int, task: int) -> str:
-        """Return a row that ends the youngest span of a task."""
+        """Return a row that ends the youngest open span of a task.
+
+        Args:
+            time: of the end, in ns by the trace's clock.
+            task: number of the task, from 0.
+        """
         row = {
             "ph": END,
             "name": "",
@@ -249,7 +254,12 @@ class _Rows:
         return ",\n" + json.dumps(row)
 
     def _arguments(self, info: EventInfo, part: EventColumns) -> tuple[str, list[Sequence[Any]]]:
-        """Return (template of an event's arguments, columns that fill it)."""
+        """Return (template of an event's arguments, columns that fill it).
+
+        Args:
+            info: the event.
+            part: its records in a batch.
+        """
         forms = list[str]()
         columns = list[Sequence[Any]]()
         for field, values in zip(info.fields, part.values, strict=True):
@@ -297,8 +307,15 @@ class _Callers(dict[int, str]):
 
 
 def _template(info: EventInfo, phase: str, arguments: str) -> str:
-    """Return the template of a row, which `(microseconds, nanoseconds beyond, thread, *arguments)`
-    fill.
+    """Return the template of a row.
+
+    Args:
+        info: the event.
+        phase: BEGIN, END or INSTANT.
+        arguments: template of the arguments, as members of a JSON object.
+
+    Returns:
+        A %-format of (microseconds, nanoseconds beyond these, thread, *arguments).
     """
     name = _quoted(info.name if phase == INSTANT else info.function)
     args = f'{{"return": {{{arguments}}}}}' if phase == END else f"{{{arguments}}}"
@@ -316,8 +333,15 @@ def _quoted(text: str) -> str:
 
 
 def _number_form(style: str, size: int, values: Sequence[Any]) -> str:
-    """Return the format that writes a column of numbers as JSON; "": values are missing, or some do
-    not fit a double.
+    """Return the %-format that writes a column of numbers as JSON.
+
+    Args:
+        style: of the argument's type: "x" is written in hexadecimal, as a text.
+        size: bytes of the type.
+        values: the column; None: memory could not be read.
+
+    Returns:
+        The format; "": none does, since values are missing or do not fit a double.
     """
     if None in values:
         return ""
@@ -352,7 +376,15 @@ class _Json:
 
 
 def _plain(value: Any, hexadecimal: bool) -> Any:
-    """Return a value in which what JSON cannot tell is text."""
+    """Return a value for JSON, with a text for each part that JSON cannot tell.
+
+    Such are integers that do not fit a double, infinities and NaN, and what could not be read
+    ("(fault)").
+
+    Args:
+        value: an argument's value; tuples and dicts are converted element by element.
+        hexadecimal: True: integers become texts such as "0x10".
+    """
     if isinstance(value, tuple):
         return [_plain(each, hexadecimal) for each in value]
     if isinstance(value, dict):

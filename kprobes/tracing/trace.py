@@ -186,6 +186,7 @@ class Trace:
         return map(self._record, self._source.rows())
 
     def _record(self, row: Row) -> Record:
+        """Return the Record of a row of the source."""
         seq, event, cpu, task, time, caller, values, stack = row
         info = self._source.infos[event]
         args = dict(zip([field.name for field in info.fields], values, strict=True))
@@ -253,6 +254,7 @@ class Trace:
         return f"<Trace of {len(self)} records, {self.lost} lost: {names}>"
 
     def _repr_html_(self) -> str:
+        """Return the first SHOWN records as a table of HTML, for notebooks."""
         from ..notebook import table
 
         rows: list[list[Any]] = []
