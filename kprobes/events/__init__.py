@@ -81,6 +81,10 @@ def program_of(event: Event, machine: Machine) -> EventProgram:
 
     Strings are cut to 511 bytes. The records go to a buffer of 1 MiB of the program's own.
 
+    Args:
+        event: the event.
+        machine: the guest that the program is for.
+
     Returns:
         The program, which also decodes its records.
 

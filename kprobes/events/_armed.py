@@ -252,6 +252,7 @@ class TraceEvent:
         return "\n".join(str(place.definition) for place in self.places)
 
     def _repr_html_(self) -> str:
+        """Return the first 20 records as a table of HTML, for notebooks."""
         rows = [
             (r.seq, r.cpu, r.task, " ".join(f"{name}={value}" for name, value in r.args.items()))
             for r in islice(self, 20)

@@ -171,8 +171,16 @@ class Buffer:
     def lines(
         self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]
     ) -> list[str]:
-        """Return the lines of Python by which a generated handler appends a row (Store.lines of
-        _handler).
+        """Return the lines of Python by which a generated handler appends a row to `rows`.
+
+        When `rows` is full they drop its oldest row first.
+
+        Args:
+            cookie: the place's number.
+            cpu: expression for the processor.
+            stack: expression for the stack.
+            values: expressions for the arguments' values, with commas between.
+            names: names that the lines use -> objects; gets `rows` and `buffer`.
         """
         names |= {"rows": self.rows, "buffer": self}
         return ["if len(rows) >= buffer.limit:", "    buffer.dropped += 1", "    rows.popleft()",

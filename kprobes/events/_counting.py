@@ -132,8 +132,11 @@ class Counting:
         return f"histogram {self._number} {text}"
 
     def _part(self, n: int, column: Column) -> None:
-        """Write the n-th word of the key on the stack; where it cannot be fetched, 0 and a fault
-        bit.
+        """Write a word of the key on the stack: 0, and a fault bit, where memory cannot be read.
+
+        Args:
+            n: index of the word in the key.
+            column: the column of the key, with its modifier.
         """
         w = self._w
         at = self._key + 8 * (1 + n)
@@ -253,7 +256,11 @@ class Counting:
         w.op(isa.MEM | isa.DW | isa.STX, base, 1, at)
 
     def _add(self, n: int, column: Column) -> None:
-        """Add the n-th value to its sum in the entry; nothing is added where it cannot be fetched.
+        """Add a value to its sum in the entry; nothing is added where memory cannot be read.
+
+        Args:
+            n: index of the sum in the entry.
+            column: the column of the value; one without a field counts hits.
         """
         w = self._w
         failed = self._name(f"no value {n}")

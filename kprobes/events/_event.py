@@ -253,7 +253,9 @@ class Event:
 def locate(symbols: Symbols, address: int) -> str:
     """Return an address as `name+0xOFF/0xSIZE`, or as a bare number where no symbol covers it.
 
-    The value that ends an incomplete stack gives its mark instead.
+    Args:
+        symbols: of the guest.
+        address: the address; INCOMPLETE, which ends an incomplete stack, gives MARK.
     """
     if address == INCOMPLETE:
         return MARK

@@ -194,7 +194,12 @@ class EventFiles:
         return found
 
     def _file(self, event: TraceEvent, file: str) -> str:
-        """Return the text of a file of an event, one of _OF_EVENT but enable."""
+        """Return the text of one file of an event.
+
+        Args:
+            event: the event.
+            file: "format", "id", "filter", "trigger" or "hist".
+        """
         number = event.number
         if file == "format":
             return format_text(event.definition, number, self._machine.arch.bits // 8)
@@ -211,7 +216,11 @@ class EventFiles:
         return "X\n" if len(states) == 2 else f"{int(states == {True})}\n"
 
     def _write_event(self, name: str, text: str) -> None:
-        """Write to a file under events/: `enable`, `filter` or `trigger`.
+        """Write to a file under events/: `enable`, `filter` or `trigger`; this changes the events.
+
+        Args:
+            name: of the file; `enable` may be that of an event, of a group, or of all.
+            text: what is written.
 
         Raises:
             BadArgument: there is no such file, it is not to be written, or takes no such text.

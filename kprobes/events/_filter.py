@@ -265,7 +265,16 @@ class _FilterParser:
         return self.test(kind, text, at)
 
     def test(self, kind: str, name: str, at: int) -> Test:
-        """Parse a test whose first token is taken: its kind, its text, its column."""
+        """Parse a test, FIELD OP VALUE, whose first token is taken already.
+
+        Args:
+            kind: of the first token.
+            name: its text, the field: NAME, NAME.function or NAME.ustring.
+            at: its column.
+
+        Raises:
+            EventError: the field, the operator or the value is wrong, or there are too many tests.
+        """
         self.count += 1
         if self.count > MAX_TESTS:
             self.fail("TOO_MANY_PREDS", at)
@@ -289,7 +298,18 @@ class _FilterParser:
         return Test(field, op, self.value(field, *self.take()))
 
     def within(self, field: EventField, op: str, kind: str, text: str, at: int) -> Test:
-        """Parse the value of `field.function == NAME`, which is taken: an address in that function.
+        """Make the test `FIELD.function OP NAME`: whether the field is an address in that function.
+
+        Args:
+            field: the field.
+            op: "==" or "!=".
+            kind: of the token with the name, which is taken already.
+            text: that token: a function's name, or an address in it.
+            at: its column.
+
+        Raises:
+            EventError: the field is text, the operator is another one, or there is no such
+                function.
         """
         if field.text or op not in ("==", "!="):
             self.fail("IP_FIELD_ONLY", at)
@@ -301,7 +321,17 @@ class _FilterParser:
         return Test(field, op, symbol.address, max(self.symbols.extent(symbol), symbol.address + 1))
 
     def value(self, field: EventField, kind: str, text: str, at: int) -> int | str:
-        """Return the constant of a test, whose token is taken, as the field's type has it."""
+        """Return the constant of a test: a text, or a number in the width of the field's type.
+
+        Args:
+            field: the field that is compared.
+            kind: of the token with the value, which is taken already.
+            text: that token.
+            at: its column.
+
+        Raises:
+            EventError: it is no value for such a field.
+        """
         if kind == "open":
             self.fail("MISSING_QUOTE", at)
         if field.text:

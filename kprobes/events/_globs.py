@@ -124,7 +124,14 @@ def _definitions(words: list[str], places: list[tuple[str, int]], machine: Machi
 
 
 def _in_source(words: list[str], machine: Machine) -> Many | None:
-    """Make a definition for each place that a place in the source means; None: it is no such place.
+    """Make a definition for each place that a place in the source stands for.
+
+    Args:
+        words: the definition; words[1] is its place, such as `table.c:12` or `insert%inlined`.
+        machine: the guest.
+
+    Returns:
+        The definitions; None: words[1] is no place in the source.
     """
     body = words[1].removesuffix("%return")
     if not machine.symbols.files or body in machine.symbols:
@@ -139,7 +146,12 @@ def _in_source(words: list[str], machine: Machine) -> Many | None:
 
 
 def _quoted(words: list[str], machine: Machine) -> Many:
-    """Make a definition for each function of a name in quotes, which may have blanks, or be a glob.
+    """Make a definition for each function that a quoted name stands for.
+
+    Args:
+        words: the definition; words[1] is the place: a name in quotes, which may have blanks or be
+            a glob, perhaps with %return behind it.
+        machine: the guest.
 
     Raises:
         EventError: no function is called so.
@@ -226,9 +238,15 @@ def _matcher(pattern: str, text: str, at: int) -> Callable[[str], object]:
 
 
 def _places(symbols: Symbols, pattern: str, matches: Callable[[str], object]) -> Iterator[str]:
-    """Yield the functions that fit: a name, or the address where several have the name.
+    """Yield the functions that a pattern names, each address once.
 
-    Each address comes once.
+    Args:
+        symbols: of the guest.
+        pattern: the pattern as written, perhaps with MODULE: in front.
+        matches: True for a name that the pattern names.
+
+    Yields:
+        A function's name, or its address in hexadecimal where the name does not stand for it alone.
     """
     readable = "::" in pattern  # C++'s and Rust's names as people write them
     module, colon, _ = (

@@ -164,8 +164,13 @@ def _test(filter: Filter, fetches: Sequence[str]) -> str:
 
 
 def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> str:
-    """Return an expression for an argument's value; what it names is added to `names`. n: its
-    number.
+    """Return an expression of Python that gives an argument's value at a hit.
+
+    Args:
+        arg: the argument.
+        n: its number, which makes names unique.
+        machine: the guest.
+        names: names that the generated code uses -> objects; the expression's are added.
     """
     kind = arg.type
     name = _register(arg, machine)
@@ -185,8 +190,14 @@ def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> st
 
 
 def _register(arg: Argument, machine: Machine) -> str:
-    """Return the register whose number an argument is; "" where it is none, or there are several
-    CPUs.
+    """Return the register whose content is an argument's value.
+
+    Args:
+        arg: the argument.
+        machine: the guest.
+
+    Returns:
+        The name; "": the value is not a register's, or the guest has several CPUs.
     """
     abi = machine.arch.abi
     tree = arg.source.tree

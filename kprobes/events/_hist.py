@@ -173,10 +173,16 @@ class Histogram:
         self._values = [_getter(value, stack) for value in values]
 
     def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool:
-        """Count a hit, unless it is paused or the filter keeps the hit out (a handler's Trigger).
+        """Count a hit, unless the histogram is paused or its filter keeps the hit out.
+
+        Args:
+            values: the arguments' values.
+            regs: the registers.
+            caller: where a return event's function returns to; 0 in others.
+            func: the probed address.
 
         Returns:
-            False: no stack is wanted for the record.
+            False: the record needs no stack for this trigger.
         """
         counted = self._counted
         table, state = counted.table, counted.words
@@ -355,7 +361,13 @@ class Histogram:
         return f"{{ {keys}{'' if keys.endswith(chr(10)) else ' '}}}{''.join([*count, *values])}\n"
 
     def _key(self, column: Column, value: Any) -> str:
-        """Return a column of the key as ftrace prints it, with its name."""
+        """Return one column of a row's key as ftrace prints it: its name, then the value.
+
+        Args:
+            column: the column.
+            value: a number, a text, (pid, name) of a task, or the addresses of a stack; None:
+                memory could not be read.
+        """
         name = f"{column.name}: "
         if column.field is None or column.modifier == "stacktrace":
             return f"{column.name}:\n" + "".join(
@@ -371,7 +383,12 @@ class Histogram:
         return name + self._number(column, int(value or 0) & U64)
 
     def _number(self, column: Column, number: int) -> str:
-        """Return a number as ftrace prints it under a column's modifier."""
+        """Return a number as ftrace prints it with a column's modifier.
+
+        Args:
+            column: the column, with modifier "hex", "sym", "sym-offset", "log2", "buckets" or none.
+            number: of 64 bits, unsigned; of "log2" the exponent.
+        """
         found = self._symbols.covering(number)
         plain = hex(number) if found is None else found.name.translate(_SHOWN)
         return {
@@ -411,8 +428,14 @@ def _value(column: Column, value: int, total: int, most: int) -> str:
 
 
 def _percentage(value: int, total: int) -> int | None:
-    """Return the share of a value in hundredths of a percent; None where the total is 0 and the
-    value is not.
+    """Return the share of a value in a total, in hundredths of a percent.
+
+    Args:
+        value: the value.
+        total: the total.
+
+    Returns:
+        The share; None: the total is 0 and the value is not.
     """
     if total > 0:
         return value * 10000 // total
@@ -447,8 +470,12 @@ def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
 
 
 def _shown(column: Column, value: Any) -> Any:
-    """Return a key as Row gives it: a task's number, and a stack's addresses with a mark if
-    incomplete.
+    """Return a column of a key as a Row gives it to programs.
+
+    Args:
+        column: the column.
+        value: as it is counted; of a task only the number is returned, and an incomplete stack ends
+            with the mark MARK.
     """
     if column.modifier == "execname":
         return value[0]

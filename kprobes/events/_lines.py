@@ -80,9 +80,18 @@ class _Places:
             self._fail(error.plain)
 
     def _line(self, name: str, number: int) -> list[SourcePlace] | None:
-        """Return the places of a line: of a function, counted from its first, or of a source file.
+        """Return the places of the code of a line, counted in a function or in a source file.
 
-        None where the name is neither: it may be a file's, followed by an offset.
+        Args:
+            name: a function: the line is counted from its first one, which is 0; or a source file.
+            number: of the line.
+
+        Returns:
+            The places; None: no debug information has such a source, so that `name` may be a loaded
+            file whose offset follows.
+
+        Raises:
+            EventError: the line has no code.
         """
         try:
             if name in self._symbols:
@@ -94,7 +103,14 @@ class _Places:
             self._fail(error.plain)
 
     def _label(self, name: str, label: str) -> list[SourcePlace]:
-        """Return the place of a function's label. Raises EventError where it has none of this name.
+        """Return the place of a label in a function.
+
+        Args:
+            name: the function.
+            label: the label.
+
+        Raises:
+            EventError: the function has no label of this name.
         """
         found = self._info.labels(self._function(name))
         if label not in found:
@@ -132,11 +148,15 @@ class _Places:
         return ""
 
     def _lazy(self, name: str, pattern: str) -> list[SourcePlace]:
-        """Return the lines of a function, or of a source file, whose text fits a glob, blanks
-        aside.
+        """Return the places of all lines whose text fits a glob, blanks aside.
+
+        Args:
+            name: a function or a source file, whose lines are looked at.
+            pattern: the glob.
 
         Raises:
-            EventError: the source is not known or not here, or no line with code fits.
+            EventError: the source is not known or is no file of this computer, or no line with code
+                fits.
         """
         first = 1
         last = 1 << 30

@@ -116,17 +116,18 @@ class KnownNames:
         return [variable.name for variable, _ in self._arrivals]
 
     def fetch(self, text: str, at: int, suffix: str | None) -> tuple[Fetch, Type | None]:
-        """Return what fetches a variable, member or element.
+        """Make the fetch of a variable, member or element that a definition names.
 
         Args:
-            text: its name, and the way to a member or element.
+            text: the name, and the way to a member or element, such as `it->pts[1].y`.
             at: column of the text.
-            suffix: the type that the definition asks for; None: as debug information has it. Text
-                is asked for of a pointer: what it points at.
+            suffix: the type that the definition asks for; None: the type is that of debug
+                information. With "string" or "ustring" a pointer is followed: the text that it
+                points at is read.
 
         Returns:
-            What fetches it, and the type that it has by itself; None where a suffix is given,
-            unless a number is asked for of a bit field.
+            (fetch, type). The type is None where a suffix is given, unless the suffix asks for a
+            number and the member is a bit field.
 
         Raises:
             EventError: there is no such variable, member or element, or it cannot be shown.
@@ -215,7 +216,15 @@ class KnownNames:
     # --- where names begin
 
     def _variable(self, name: str, at: int) -> _Found:
-        """Return where the value of a name is: a parameter, a local variable, or a global one."""
+        """Return where the value of a name is: a parameter, a local variable, or a global one.
+
+        Args:
+            name: the name.
+            at: its column, for errors.
+
+        Raises:
+            EventError: there is none of this name.
+        """
         if not self._around.entry:
             return self._local(name, at)
         found = next(((v, arrival) for v, arrival in self._arrivals if v.name == name), None)
@@ -287,8 +296,13 @@ class KnownNames:
         return self._kept(name, type, read)
 
     def _kept(self, name: str, type: CType, read: Plan) -> _Found:
-        """Return the value that a return event keeps of the function's entry. read: fetches it
-        there.
+        """Have a return event keep a value at the function's entry; return the kept value.
+
+        Args:
+            name: of the variable.
+            type: its type; a number or pointer of at most 64 bits is kept as a word, anything else
+                whole.
+            read: reads the value at the entry.
         """
         if type.kind in (*_NUMBERS, "pointer") and 8 * type.size <= 64:
             return _Found(type, self._around.kept(KeptAtEntry(name, _word(read))))
@@ -296,8 +310,14 @@ class KnownNames:
         return _Found(type, view=kept.word)
 
     def _local(self, name: str, at: int) -> _Found:
-        """Return where a variable is inside a function: Python looks at each hit, as its place may
-        change.
+        """Return a variable inside a function, which Python locates anew at each hit.
+
+        Args:
+            name: of a local variable, or, where there is none, of a global one.
+            at: its column, for errors.
+
+        Raises:
+            EventError: there is none of this name.
         """
         info = self._info
         type = info.type_of(self._address, name)
@@ -305,6 +325,7 @@ class KnownNames:
             return self._global(name, at, info.names(self._address))
 
         def read(regs: Regs, saved: Saved) -> Any:
+            """Return the variable's value at a hit; None: it has no location there."""
             try:
                 return info.local(regs, name)
             except KprobeError:
@@ -371,6 +392,8 @@ class KnownNames:
             keys.append(field)
 
         def read(regs: Regs, saved: Saved) -> Any:
+            """Return the value, or a View of it. Raises GuestFault: it has no location at this hit.
+            """
             value = view(regs, saved)
             for key in keys:
                 if not isinstance(value, View):
@@ -517,9 +540,17 @@ class KnownNames:
         return next((size for size in (1, 2, 4, 8) if size >= member.unit), None)
 
     def _readable(self, member: Member, holder: CType, at: int) -> Member:
-        """Return a bit field as it lies in 1, 2, 4 or 8 bytes, which is what events read.
+        """Return a bit field as it lies in 1, 2, 4 or 8 bytes: events read no other sizes.
 
-        These may begin before its own bytes, so as not to end behind the structure.
+        These bytes may begin before the field's own, so that they do not end behind the structure.
+
+        Args:
+            member: the bit field.
+            holder: the structure that it is in.
+            at: column, for errors.
+
+        Raises:
+            EventError: the field's bits are in more than 8 bytes.
         """
         unit = self._unit(member)
         if unit is None:
@@ -665,6 +696,7 @@ def _typed(type: CType) -> Type:
 def _word(read: Plan) -> Read:
     """Return what fetches, as a word, a number or an address that Python reads."""
     def word(regs: Regs, saved: Saved) -> int:
+        """Return the number or address as a word. Raises GuestFault: it has no location here."""
         value = read(regs, saved)
         if not isinstance(value, int | View):
             raise GuestFault("the variable is not kept here", address=regs.pc, access="read")
@@ -675,6 +707,7 @@ def _word(read: Plan) -> Read:
 def _address(read: Plan) -> Read:
     """Return what fetches the address of a value that Python reads."""
     def word(regs: Regs, saved: Saved) -> int:
+        """Return the value's address. Raises GuestFault: it lies in no memory, but in registers."""
         value: Any = read(regs, saved)
         if not isinstance(value, View) or isinstance(value._machine, Held):
             raise GuestFault("the variable is not in memory here", address=regs.pc, access="read")

@@ -112,7 +112,16 @@ class Parser:
             raise make_error(kind, at, self.text, *facts)
 
     def integer(self, text: str, kind: str, at: int, *facts: object) -> int:
-        """Return a number with or without a sign. Raises the EventError of `kind` where it is none.
+        """Return the number that a text is, with or without a sign.
+
+        Args:
+            text: the number, as signed_of() reads it.
+            kind: the error's name if it is none, such as "BAD_IMM".
+            at: the text's column.
+            facts: fill the error's message; none: the text does.
+
+        Raises:
+            EventError: the text is no number of at most 64 bits.
         """
         value = signed_of(text)
         if value is None:
@@ -312,8 +321,17 @@ class Parser:
         return "fprobes" if self.written else "kprobes"
 
     def name(self, text: str, at: int) -> tuple[str, str]:
-        """Parse what stands behind the colon: `[GROUP/]NAME`, or `GROUP/`. Returns (group, name or
-        "").
+        """Parse what stands behind the colon: `[GROUP/]NAME`, or `GROUP/`.
+
+        Args:
+            text: what stands there.
+            at: its column.
+
+        Returns:
+            (group, name); the name is "" where only a group stands there.
+
+        Raises:
+            EventError: a name is missing, too long, or has other characters than names have.
         """
         group, slash, event = text.partition("/" if "/" in text else ".")
         if not slash:
@@ -330,10 +348,17 @@ class Parser:
         return name
 
     def place(self, word: str, at: int) -> tuple[str | None, int, int]:
-        """Parse the place of a probe; sets `kind` and `entry`.
+        """Parse the place of a probe, and set `kind` ("r" with %return) and `entry`.
+
+        Args:
+            word: SYMBOL[+OFFSET], an address or FILE:OFFSET, perhaps with %return behind it.
+            at: its column.
 
         Returns:
-            (symbol or None, offset from it, address with mode bits).
+            (symbol or None, offset from it in bytes, address with mode bits).
+
+        Raises:
+            EventError: there is no such place, or the name stands for several.
         """
         body, percent, suffix = word.partition("%")
         self.need(
@@ -353,6 +378,13 @@ class Parser:
 
     def in_file(self, body: str, at: int) -> int:
         """Return the address that a number is, or that FILE:OFFSET stands for, mode bits included.
+
+        Args:
+            body: the number or FILE:OFFSET; an offset is in bytes from the file's beginning.
+            at: its column.
+
+        Raises:
+            EventError: no loaded code of such a file is at that offset.
         """
         path, colon, digits = body.rpartition(":")
         offset = unsigned_of(digits) or 0
@@ -370,11 +402,19 @@ class Parser:
         return address | (symbol.mode if symbol else 0)
 
     def symbol(self, body: str, at: int) -> tuple[str, int, int]:
-        """Look SYMBOL[+OFFSET] up; returns what place() does, and sets `entry`.
+        """Look SYMBOL[+OFFSET] up, and set `entry`.
+
+        Args:
+            body: the text.
+            at: its column.
+
+        Returns:
+            (symbol, offset from it in bytes, address with mode bits).
 
         Raises:
             UnknownSymbol: there is none of this name.
             AmbiguousSymbol: there are several.
+            EventError: the offset is none.
         """
         name, plus, digits = (body, "", "") if body in self.symbols else body.partition("+")
         if not plus and body not in self.symbols and integer_of(body.rpartition("-")[2]) == 0:
@@ -387,7 +427,18 @@ class Parser:
         return name, offset, start.place(offset) | start.mode
 
     def address(self, number: int, at: int) -> tuple[None, int, int]:
-        """Look an address up; returns what place() does, and sets `entry`."""
+        """Look up the function at an address, and set `entry`.
+
+        Args:
+            number: the address, mode bits included.
+            at: column of the address in the definition.
+
+        Returns:
+            (None, 0, address with mode bits).
+
+        Raises:
+            EventError: the guest's addresses have fewer bits.
+        """
         self.need(number <= self.arch.mask, "BAD_PROBE_ADDR", at,
                   f"addresses have {self.arch.bits} bits; write a smaller one")
         here = self.arch.pointers.code_address(number, self._read)
@@ -435,7 +486,16 @@ class Parser:
             self.words[alls[0]:alls[0] + 1] = [(name, at) for name in self.typed.parameters]
 
     def argument(self, word: str, at: int, before: list[Argument]) -> Argument:
-        """Parse one argument. before: those in front of it, whose names are taken."""
+        """Parse one argument, `[NAME=]FETCH[:TYPE]`.
+
+        Args:
+            word: the argument as written.
+            at: its column.
+            before: the arguments in front of it, whose names are taken.
+
+        Raises:
+            EventError: name, fetch or type is wrong.
+        """
         name, equals, body = word.partition("=") if word[0] != "\\" else ("", "", word)
         if not equals:
             name = f"arg{len(before) + 1}"
@@ -470,7 +530,18 @@ class Parser:
         )
 
     def body(self, body: str, at: int) -> tuple[Type, Fetch]:
-        """Parse what stands behind an argument's equals sign: FETCH[:TYPE]."""
+        """Parse what stands behind an argument's equals sign: FETCH[:TYPE].
+
+        Args:
+            body: the text.
+            at: its column.
+
+        Returns:
+            (type, fetch).
+
+        Raises:
+            EventError: the fetch or the type is wrong, or they do not go together.
+        """
         self.need(body, "NO_ARG_BODY", at)
         self.need(len(body) <= MAX_EXPRESSION, "ARG_TOO_LONG", at, len(body))
         found = _BODY.fullmatch(body)
@@ -507,7 +578,15 @@ class Parser:
     # --- fetches
 
     def fetch(self, text: str, at: int) -> Fetch:
-        r"""Parse a fetch of Linux's grammar, which begins with one of `$%@+-\`."""
+        r"""Parse a fetch of Linux's grammar, which begins with one of `$%@+-\`.
+
+        Args:
+            text: the fetch.
+            at: its column.
+
+        Raises:
+            EventError: it is wrong.
+        """
         parse = {
             "$": self.variable,
             "%": self.register,
@@ -523,6 +602,13 @@ class Parser:
 
     def variable(self, text: str, at: int) -> Fetch:
         """Parse `$comm`, `$argN`, `$retval`, `$stack` or `$stackN`; of a "w" event, one of WATCHED.
+
+        Args:
+            text: the fetch.
+            at: its column.
+
+        Raises:
+            EventError: there is no such variable, or not in an event of this kind.
         """
         if text in ("$comm", "$COMM"):
             return Fetch(word=lambda regs, saved: 0, tree=Word("comm"), text=comm)
@@ -578,7 +664,15 @@ class Parser:
         return Fetch(word=lambda regs, saved: regs[name], tree=Word("register", name=name))
 
     def at(self, text: str, at: int) -> Fetch:
-        """Parse `@ADDRESS` or `@SYMBOL[+-OFFSET]`."""
+        """Parse `@ADDRESS` or `@SYMBOL[+-OFFSET]`: the word of memory there.
+
+        Args:
+            text: the fetch.
+            at: its column.
+
+        Raises:
+            EventError: there is no such address or symbol.
+        """
         parts = re.fullmatch(r"([^+-]*)([+-]?)(.*)", text[1:])
         assert parts is not None  # it matches any text
         name, sign, digits = parts.groups()
@@ -603,6 +697,13 @@ class Parser:
 
     def dereference(self, text: str, at: int) -> Fetch:
         """Parse `+OFFSET(FETCH)` or `-OFFSET(FETCH)`, where a `u` may stand in front of the offset.
+
+        Args:
+            text: the fetch.
+            at: its column.
+
+        Raises:
+            EventError: brackets or the offset are wrong, or the inner fetch has no address.
         """
         digits, bracket, rest = text[1:].partition("(")
         inner_at = at + len(text) - len(rest)
@@ -621,7 +722,15 @@ class Parser:
         return memory(source.word, source.tree, offset, self.arch.mask, source.steps + 1)
 
     def immediate(self, text: str, at: int) -> Fetch:
-        r"""Parse `\NUMBER` or `\"TEXT"`."""
+        r"""Parse `\NUMBER` or `\"TEXT"`, a constant.
+
+        Args:
+            text: the fetch.
+            at: its column.
+
+        Raises:
+            EventError: it is no number, or the closing quote is missing.
+        """
         if text[1:2] != '"':
             number = text[1:].removeprefix("+")
             value = self.integer(number, "BAD_IMM", at + 1, text[1:]) & self.arch.mask

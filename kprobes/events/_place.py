@@ -78,7 +78,20 @@ class EventOwner(Protocol):
         maxactive: int = 0,
         printed: Callable[[str], None] | None = None,
     ) -> Attached:
-        """Attach a program to a probe of its own, as Kprobes.attach() does."""
+        """Run a program at a probe of its own, as Kprobes.attach() does.
+
+        Args:
+            program: the program.
+            where: a symbol or an address; None: as the program's section says.
+            offset: bytes behind `where`.
+            retprobe: True: the program runs when the function returns.
+            cookie: number that the program gets from get_attach_cookie.
+            clock: what ktime_get_ns goes by: "host", "instructions", or a function that returns ns.
+            engine: "interpreter" or "host"; None: the best that can run the program.
+            maxactive: of the return probe: calls that it follows at once; 0: Kprobes.instances.
+            printed: is called with each line that the program prints; None: the attachment keeps
+                the lines.
+        """
 
 
 class EventPlace:
@@ -176,7 +189,14 @@ class EventPlace:
 
 
 def look(owner: EventOwner, event: Event, on: bool) -> None:
-    """Raise the semaphore of an event's marker by one, or lower it; events without one: nothing.
+    """Count the semaphore of an event's marker up or down; an event without one: do nothing.
+
+    A guest asks its semaphore whether somebody looks at the marker.
+
+    Args:
+        owner: has the machine.
+        event: the event.
+        on: True: one up; False: one down.
 
     Raises:
         GuestFault: the semaphore is not mapped.
@@ -189,9 +209,13 @@ def look(owner: EventOwner, event: Event, on: bool) -> None:
 
 
 def unlook(owner: EventOwner, event: Event) -> None:
-    """Lower the semaphore of an event's marker.
+    """Count the semaphore of an event's marker down, if it still can be written.
 
-    It has no effect where the guest has unmapped the semaphore, or the machine is closed.
+    Nothing is done, and nothing raised, if the guest has unmapped it or the machine is closed.
+
+    Args:
+        owner: has the machine.
+        event: the event.
     """
     with suppress(GuestFault, MachineClosed):
         look(owner, event, False)

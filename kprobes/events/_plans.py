@@ -61,9 +61,12 @@ class Fetch:
 
 
 def comm(regs: Regs) -> str:
-    """Return the name of the guest task, at most 15 bytes of it.
+    """Return the name of the guest's task, cut to 15 bytes.
 
-    It is machine.cpu_task where that is text, else "guest".
+    It is machine.cpu_task where that is a str, else "guest".
+
+    Args:
+        regs: the registers, which know the task.
     """
     task = regs.task
     return (
@@ -74,7 +77,12 @@ def comm(regs: Regs) -> str:
 
 
 def pid(regs: Regs) -> int:
-    """Return the number of the guest task, 32 bits; made of its identity where that is no number.
+    """Return the number of the guest's task, 32 bits.
+
+    Of a task that is no integer it is a checksum.
+
+    Args:
+        regs: the registers, which know the task.
     """
     task = regs.task
     return (task if isinstance(task, int) else zlib.crc32(repr(task).encode())) & 0xFFFF_FFFF
@@ -88,6 +96,7 @@ def saved_argument(slot: int) -> Read:
     """
 
     def read(regs: Regs, saved: Saved) -> Any:
+        """Return the value that was kept. Raises GuestFault: it could not be read at the entry."""
         value = saved[slot]
         if value is None:
             raise GuestFault("the argument was unreadable at function entry", access="read")
@@ -119,7 +128,12 @@ def memory(base: Read, tree: Word, offset: int, mask: int, steps: int) -> Fetch:
 
 
 def converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
-    """Return a function from a word to the value that a type makes of it."""
+    """Return the function from a word of the guest to the value that a type makes of it.
+
+    Args:
+        type: of the value: its bits are cut out, and its sign extended.
+        symbols: name addresses, for types that show them by name.
+    """
     mask = (1 << type.bits) - 1
     shift = type.shift
     sign = 1 << type.bits - 1
@@ -151,6 +165,7 @@ def _string(regs: Regs, address: int, limit: int) -> str:
 def _whole(value: Plan) -> Plan:
     """Return what gives a value that Python reads as a whole; None where it cannot be read."""
     def read(regs: Regs, saved: Saved) -> Value:
+        """Return the value; None: it cannot be read."""
         try:
             return value(regs, saved)
         except (GuestFault, Unsupported):
@@ -174,6 +189,7 @@ def plan(source: Fetch, type: Type, symbols: Symbols) -> Plan:
     where = source.where
 
     def element(regs: Regs, address: int) -> Scalar:
+        """Return one value at an address; None: memory cannot be read."""
         try:
             if type.style == "string":  # an array of strings is an array of pointers
                 return _string(regs, regs.word(address) if type.count else address, type.limit)
@@ -182,6 +198,7 @@ def plan(source: Fetch, type: Type, symbols: Symbols) -> Plan:
             return None
 
     def read(regs: Regs, saved: Saved) -> Value:
+        """Return the argument's value; None: memory cannot be read. Arrays are tuples."""
         try:
             if where is None:
                 return convert(word(regs, saved))

@@ -38,8 +38,11 @@ LARGEST: Final = 1 << 16
 
 
 def why_not(event: Event, filter: Filter | None = None) -> str:
-    """Return why an event needs Python, as one clause; "" where a program can serve it on some
-    machine.
+    """Return why an event needs Python, as a clause; "" if a program can record it on some machine.
+
+    Args:
+        event: the event.
+        filter: which hits are recorded; None: all.
     """
     if filter is not None and not filter.compilable:
         return "the filter looks at more than numbers"
@@ -171,6 +174,8 @@ class RecordReader:
         convert = [self._shown(arg) for arg in args]
 
         def read(record: bytes) -> tuple[tuple[Value, ...], int]:
+            """Return (values, return address) of a record; the address is 0 in events without one.
+            """
             raw = unpack(record)
             if any(raw[returns:first]):
                 return self.decode(record)
@@ -275,7 +280,15 @@ def compiled(
 
 
 def _at_entry(event: Event, arch: Arch) -> AtEntry | None:
-    """Compile the program that keeps a return event's arguments at the entry; None: it keeps none.
+    """Compile the program that runs at a function's entry for a return event, and keeps arguments.
+
+    Args:
+        event: the return event.
+        arch: the guest's architecture.
+
+    Returns:
+        The program and the map in which it keeps them; None: the event needs no argument of the
+        entry.
     """
     numbers = [n for n in event.saves if isinstance(n, int)]
     if not numbers:

@@ -186,8 +186,15 @@ def _number(event: Event, arg: Argument, arch: Arch, at: int = 0) -> RecordedNum
 
 
 def _root(event: Event, tree: Word, arch: Arch) -> RecordedNumber | None:
-    """Describe a word that lies in no memory that another word points at; None: only Python knows
-    it.
+    """Describe a word that is read without following a pointer: a register, the stack, a constant.
+
+    Args:
+        event: the event.
+        tree: the word's source.
+        arch: the guest's architecture.
+
+    Returns:
+        The description; None: only Python can read the word.
     """
     abi = arch.abi
     word = arch.bits // 8
@@ -287,7 +294,16 @@ def _test(event: Event, arch: Arch, test: Test, yes: int | bool, no: int | bool)
 
 
 def _compared(event: Event, arch: Arch, field: EventField) -> RecordedNumber:
-    """Describe the field that is compared. Raises _Refused where it is no number."""
+    """Describe the number that a filter's test compares.
+
+    Args:
+        event: the event.
+        arch: the guest's architecture.
+        field: an argument of the event, or one of ftrace's common fields.
+
+    Raises:
+        _Refused: the field is no number that a machine can record.
+    """
     if field.number >= 0:
         return _number(event, event.args[field.number], arch)
     root = _COMMON.get(field.python)

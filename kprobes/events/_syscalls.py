@@ -26,6 +26,7 @@ def syscall_names(machine: Machine) -> Callable[[int], str] | None:
     end = machine.symbols.extent(table) or math.inf
 
     def name(number: int) -> str:
+        """Return a system call's name, read from the guest's table; UNKNOWN: there is none."""
         at = table.address + number * word
         if at + word > end:
             return UNKNOWN

@@ -217,8 +217,12 @@ class Events(Mapping[str, TraceEvent]):
 
     @staticmethod
     def _matching(event: TraceEvent, words: list[str]) -> list[EventPlace]:
-        """Return the places of an event that words of a definition, place and arguments, mean; all
-        without.
+        """Return the places of an event that a removal means.
+
+        Args:
+            event: the event.
+            words: the place and the arguments, as the definition has them; further arguments may be
+                left out. None at all: every place is meant.
         """
         if not words:
             return list(event.places)

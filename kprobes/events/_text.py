@@ -70,7 +70,12 @@ def trace_text(buffer: Buffer, symbols: Symbols) -> str:
 
 
 def lines_of(buffer: Buffer, symbols: Symbols) -> list[str]:
-    """Return the lines of all records of a buffer, oldest first."""
+    """Return a line of ftrace's `trace` for each record of a buffer, oldest first.
+
+    Args:
+        buffer: the records; those that programs have written are fetched first.
+        symbols: name addresses.
+    """
     out = []
     for row in list(buffer.pull()):
         member = buffer.members[row[1]]

@@ -91,7 +91,13 @@ class Command:
         self._act = act
 
     def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool:
-        """Act at a hit, if the filter lets it and the count is not used up.
+        """Act at a hit, if the filter lets it through and `left` is not 0; count `left` down.
+
+        Args:
+            values: the arguments' values.
+            regs: the registers.
+            caller: where a return event's function returns to; 0 in others.
+            func: the probed address.
 
         Returns:
             True: the record is to have a stack.
@@ -177,8 +183,15 @@ class TriggerParser:
         )
 
     def command(self, name: str, target: str, count: str) -> Command:
-        """Make a trigger that is no histogram. count: how often it may act, as written; "": for
-        ever.
+        """Make a trigger that is no histogram; parse its filter.
+
+        Args:
+            name: one of PLAIN or SWITCHES.
+            target: the event that it switches, as "group:event"; "" for PLAIN.
+            count: how often it may act, as written; "": for ever.
+
+        Raises:
+            EventError: the count or the filter is wrong, or there is no such event.
         """
         if count and (not re.fullmatch("[0-9]{1,9}", count) or not int(count)):
             self.fail("BAD_TRIGGER_COUNT", count, count)
@@ -187,8 +200,14 @@ class TriggerParser:
         )
 
     def action(self, name: str, target: str) -> Callable[[], object]:
-        """Return what a trigger does at a hit. Raises EventError where the event to be switched is
-        unknown.
+        """Return the function that a trigger calls at a hit.
+
+        Args:
+            name: one of PLAIN or SWITCHES.
+            target: the event that is switched, as "group:event"; "" for PLAIN.
+
+        Raises:
+            EventError: there is no such event.
         """
         buffer = self.context.buffer
         if name in SWITCHES:
@@ -374,7 +393,14 @@ class Triggers:
 
     @staticmethod
     def _control(hist: Histogram, body: str) -> bool:
-        """Carry out :pause, :continue and :clear for a histogram; False: the text has none of them.
+        """Do what :pause, :continue and :clear in the text of a hist trigger ask for.
+
+        Args:
+            hist: the histogram that is paused, continued or cleared.
+            body: the trigger's text.
+
+        Returns:
+            False: the text has none of the three, and nothing is done.
         """
         words = set(_IF.split(body)[0].split(":"))
         if "pause" in words or words & {"continue", "cont"}:
@@ -385,10 +411,14 @@ class Triggers:
 
 
 def _same(one: Trigger, other: Trigger) -> bool:
-    """Return True if an event cannot have both triggers: of one kind, and for one event that is
-    switched.
+    """Return True if an event cannot have both triggers, as they do the same or the opposite.
 
-    Histograms are the same if columns, filter and name are.
+    Triggers conflict if they have one name, or are a pair such as traceon and traceoff, and switch
+    the same event. Histograms conflict if their columns, filter and name are the same.
+
+    Args:
+        one: a trigger.
+        other: another one.
     """
     if isinstance(one, Histogram) or isinstance(other, Histogram):
         return (

@@ -32,8 +32,14 @@ class TypeContext(Protocol):
 
 
 def integer_of(text: str) -> int | None:
-    """Return an unsigned 64-bit integer as C writes it, with any number of zeros in front; None: it
-    is none.
+    """Return the unsigned integer that a text is in C: decimal, octal (0...) or hexadecimal
+    (0x...).
+
+    Args:
+        text: the text, without a sign; there may be any number of zeros in front.
+
+    Returns:
+        The integer; None: the text is none, or the integer has more than 64 bits.
     """
     found = re.fullmatch(r"0x([0-9a-f]+)|0([0-7]*)|([1-9][0-9]*)", text, re.ASCII | re.IGNORECASE)
     if found is None:
@@ -51,15 +57,29 @@ def integer_of(text: str) -> int | None:
 
 
 def unsigned_of(text: str) -> int | None:
-    """Return an unsigned 64-bit integer that may begin with `+`; None: it is none.
+    """Return the unsigned integer that a text is. It may begin with `+`, as in Linux.
 
-    Linux takes the sign where a number stands by itself.
+    Args:
+        text: the text.
+
+    Returns:
+        The integer; None: the text is none, or the integer has more than 64 bits.
     """
     return integer_of(text.removeprefix("+"))
 
 
 def signed_of(text: str) -> int | None:
-    """Return an integer of at most 64 bits that may begin with `+` or `-`; None: it is none."""
+    """Return the integer that a text is in C's decimal, octal (0...) or hexadecimal (0x...).
+
+    It may begin with `+` or `-`, and there may be any number of zeros in front. Its absolute value
+    has at most 64 bits: -0xffffffffffffffff is taken, as the address arithmetic of fetches wraps.
+
+    Args:
+        text: the text.
+
+    Returns:
+        The integer; None: the text is none, or it is too large.
+    """
     value = integer_of(text[text[:1] in ("+", "-"):])
     if value is None:
         return None
@@ -104,8 +124,15 @@ def type_of(around: TypeContext, text: str, at: int) -> Type:
 
 
 def _array(around: TypeContext, text: str, at: int) -> int:
-    """Return the count of an array. text: what stands behind the opening bracket. Raises
-    EventError.
+    """Parse the rest of an array type, `COUNT]`, and return the count, 1 to MAX_ARRAY.
+
+    Args:
+        around: the definition that is parsed.
+        text: what stands behind the opening bracket.
+        at: column of `text`.
+
+    Raises:
+        EventError: the bracket is not closed, something follows it, or there is no such count.
     """
     digits, close, rest = text.partition("]")
     around.need(close, "ARRAY_NO_CLOSE", at + len(text))

@@ -204,7 +204,18 @@ class Watchpoint:
 
 
 def _address(machine: Machine, where: str | int) -> int:
-    """Return the address that is to be watched. Raises what Watchpoint() raises."""
+    """Return the address to be watched.
+
+    Args:
+        machine: the guest.
+        where: an address, or a symbol's name with an offset, as Watchpoint() takes them.
+
+    Raises:
+        UnknownSymbol: there is no such symbol.
+        AmbiguousSymbol: the name stands for several addresses.
+        BadArgument: `where` is neither an integer nor a str.
+        BadLocation: the address is wider than the guest's addresses.
+    """
     if isinstance(where, str):
         return machine.symbols.place(where).address
     try:

@@ -45,11 +45,11 @@ Part = Callable[["Writer"], None]
 
 
 class Writer:
-    """Writes one program.
+    """Writes one program. Each method appends the instructions that do what its first line says.
 
-    In it r6 is the context, r7 the record, r8 the buffer's state, r9 the address of an argument in
-    guest memory. Words are fetched into r3. `failed` is always the label of what is done where
-    memory cannot be read.
+    In the program r6 is the context, r7 the record, r8 the buffer's state, r9 the address of an
+    argument in guest memory. "Fetch" loads a word into r3. Parameters called `failed` are labels:
+    the program goes there where guest memory cannot be read.
 
     Attributes:
         code: the instructions so far.
@@ -246,7 +246,13 @@ class Writer:
         return any(label == name for _, label in self._jumps)
 
     def passes(self, event: Event, filter: Filter | None, no: str) -> None:
-        """Go to the label `no` where the filter keeps a hit out; else go on."""
+        """Go to a label where the filter keeps a hit out, else go on.
+
+        Args:
+            event: the event whose arguments the filter tests.
+            filter: the filter; None: every hit passes, and no instruction is written.
+            no: the label.
+        """
         if filter is not None:
             self._tests += 1
             yes = f"passed {self._tests}"
@@ -254,7 +260,14 @@ class Writer:
             self.label(yes)
 
     def _filter(self, event: Event, node: Node, yes: str, no: str) -> None:
-        """Write a part of a filter, which goes to one of two labels."""
+        """Evaluate a part of a filter, then go to one of two labels.
+
+        Args:
+            event: the event whose arguments are tested.
+            node: the part: a test, a negation, or several parts joined by `&&` or `||`.
+            yes: label for true.
+            no: label for false.
+        """
         if isinstance(node, Test):
             self._tested(event.args[node.field.number], node, yes, no)
         elif isinstance(node, Not):
@@ -268,7 +281,14 @@ class Writer:
             self._filter(event, node.parts[-1], yes, no)
 
     def _tested(self, arg: Argument, test: Test, yes: str, no: str) -> None:
-        """Write a comparison of an argument with a constant, which goes to one of two labels."""
+        """Compare an argument with a constant, then go to one of two labels.
+
+        Args:
+            arg: the argument.
+            test: the comparison; with `ends`, whether the argument lies in a range of addresses.
+            yes: label for true.
+            no: label for false, and for an argument that cannot be read.
+        """
         self.number(arg, no)
         jumps = _SIGNED if test.field.signed else _UNSIGNED
         if test.ends:  # `.function`: any address of it
@@ -281,12 +301,24 @@ class Writer:
             self.jump(isa.JA | isa.JMP, no)
 
     def _jump_if(self, comparison: int, constant: int, label: str) -> None:
-        """Go to a label if r3 compares so with a constant. r4 is overwritten."""
+        """Go to a label if a comparison of r3 with a constant is true. r4 is overwritten.
+
+        Args:
+            comparison: operation of a conditional jump, such as isa.JEQ, isa.JGT or isa.JSLT: it
+                says what is compared, and whether r3 and the constant are signed.
+            constant: the number that r3 is compared with; its lower 64 bits count.
+            label: where to go.
+        """
         self.code += lddw(4, constant & isa.U64)
         self.jump(comparison | isa.X | isa.JMP, label, 3, 4)
 
     def number(self, arg: Argument, failed: str) -> None:
-        """Fetch an argument that is one number, extended as its type says."""
+        """Fetch an argument that is one number, extended to 64 bits as its type says.
+
+        Args:
+            arg: the argument.
+            failed: label for memory that cannot be read.
+        """
         if arg.source.where is None:
             self._fetch(arg.source.tree, failed)
         else:
@@ -383,10 +415,14 @@ class Writer:
     # --- words: all into r3
 
     def _fetch(self, tree: Word, failed: str) -> None:
-        """Fetch a word.
+        """Fetch a word of the guest.
+
+        Args:
+            tree: the word's source.
+            failed: label for memory that cannot be read.
 
         Raises:
-            ProgramError: programs do not see the register.
+            ProgramError: the word is in a register that programs do not see.
         """
         names, aliases = self._arch.regs.names, self._arch.regs.aliases
         if tree.kind == "memory":
@@ -412,7 +448,12 @@ class Writer:
             self.context(3, {"result": RESULT, "sp": SP}[tree.kind])
 
     def _call_argument(self, n: int, failed: str) -> None:
-        """Fetch the n-th argument of the call, from 0, at the function's entry."""
+        """Fetch an argument of the call at a function's entry, from its register or the stack.
+
+        Args:
+            n: the argument's number, from 0.
+            failed: label for a stack that cannot be read.
+        """
         abi = self._arch.abi
         assert abi is not None
         if n < len(abi.args):
@@ -465,8 +506,12 @@ class Writer:
             )
 
     def _into_record(self, at: int, size: int, helper: int) -> None:
-        """Call a helper that copies up to `size` bytes from the guest address r3 into the record,
-        at an offset.
+        """Call a helper that copies bytes from the guest address in r3 into the record.
+
+        Args:
+            at: offset of the first byte in the record.
+            size: bytes that are copied, at most.
+            helper: number of the helper; r0 is its result.
         """
         self.op(isa.MOV | isa.X | isa.ALU64, 1, 7)
         self.op(isa.ADD | isa.ALU64, 1, imm=at)
