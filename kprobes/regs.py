@@ -337,8 +337,17 @@ class Regs:
         return self._args.get(n) or partial(self.arg, n)
 
     def on_copies(self, function: Callable[..., Any], args: Iterable[Any]) -> None:
-        """Call a function. Registers, and words of the stack, that it writes by this object hold afterwards what they
-        held."""
+        """Call a function, then put back the registers and words that it has written through this
+        object.
+
+        This is how a jprobe runs a Python mirror. Put back are registers, and words that set_word()
+        has stored without a size, at any address. What set_word() stores with a size, and what
+        write() writes, stays.
+
+        Args:
+            function: is called once; its result is ignored, and what it raises is raised.
+            args: its arguments.
+        """
         copies = self._copies
         if copies is None:
             copies = self._copies = _Copies(self._read, self._write, self._store_word or self._store_bytes, self.word)

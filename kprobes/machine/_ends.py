@@ -11,10 +11,11 @@ from ._base import Sink
 
 @contextmanager
 def ending_at(sink: Sink | None, arch: Arch, end: int | None) -> Iterator[None]:
-    """Keep the address where a run ends free of jumps that cover it, while the run lasts.
+    """Keep the address where a run ends free of jumps that cover it, inside a with block.
 
-    If the jump of a probe just before the address would, the core takes out all jumps that
-    cover several instructions.
+    A jump covers several instructions, so a run could pass its end inside one. Where the jump of a
+    probe just before the end would cover the end, the core takes out all jumps that cover several
+    instructions, and makes no new ones, while the block lasts. Elsewhere the core is told nothing.
 
     Args:
         sink: the core; None: there are no probes.

@@ -449,7 +449,18 @@ class PaperMachine:
             return self.sink is not None and self.sink.trap(regs)
 
     def _faulted(self, cpu: int, error: GuestFault) -> None:
-        """Report a fault; raises it again, at home, unless it was handled."""
+        """Report a guest's fault to the core, and raise it if the core has not handled it.
+
+        The error that is raised names the original address of the instruction, also where the
+        instruction was executed in a slot.
+
+        Args:
+            cpu: number of the CPU.
+            error: the fault, as the engine has found it.
+
+        Raises:
+            GuestFault: no handler has handled the fault.
+        """
         values = self._values[cpu]
         number = {"arithmetic": 8, "undefined": 4, "trap": 5, "interrupt": 5}.get(error.access, 11)
         fault = Fault(access=error.access, address=error.address, trapnr=number, text=error.reason)

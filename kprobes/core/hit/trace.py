@@ -29,7 +29,7 @@ def stack_trace(
     limit: int,
     at_entry: bool,
 ) -> Stack:
-    """Return the stack of a hit, at most `limit` addresses.
+    """Return the stack of a hit, at most `limit` addresses, pc first.
 
     Args:
         calls: the calls that return probes follow.
@@ -37,7 +37,7 @@ def stack_trace(
         machine: runs the guest.
         regs: the registers at the hit.
         limit: the most addresses, pc included.
-        at_entry: pc is at a function's entry.
+        at_entry: True where pc is at the first instruction of a function.
 
     Raises:
         Unsupported: only pc is known: the code there has no call frame information, the
@@ -146,7 +146,12 @@ class _StackWalk:
         return next(self._followed, None)
 
     def stack(self, at_entry: bool) -> Stack:
-        """Walk, and return what was found."""
+        """Walk the stack and return what was found.
+
+        Args:
+            at_entry: True where pc is at the first instruction of a function: the return address is
+                then where a call has just left it.
+        """
         if self._unwinder.row(self._regs.pc) is not None:
             ended = self._by_frame_information()
             if not ended:
@@ -163,10 +168,10 @@ class _StackWalk:
         return self._cut(ended)
 
     def _cut(self, ended: bool) -> Stack:
-        """Cut the stack to its limit.
+        """Return the addresses found, cut to the limit, and whether callers are missing.
 
         Args:
-            ended: the outermost caller was found.
+            ended: True where the walk has found the outermost caller.
         """
         found = self._found[:self._limit]
         whole = ended and len(found) == len(self._found)

@@ -117,7 +117,7 @@ class TrapDriver:
         """Serve a trap at regs.pc; return False where it is the guest's own."""
         site = self._sites.get(regs.pc)
         if site is None:
-            again = self._rooms.text.stray(self._rooms.arch.place_of(regs.pc))
+            again = self._rooms.text.take_out_stray(self._rooms.arch.place_of(regs.pc))
             return again or self._executed.lay_bare(self.blocks[regs.cpu], regs)
         cb = self.blocks[regs.cpu]
         kind = site.kind

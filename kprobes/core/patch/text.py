@@ -435,7 +435,7 @@ class Text:
 
     def _put_back(self, addr: int) -> bool:
         """Put a patch back if the original stands in its place; return True if it did."""
-        self.stray(addr)
+        self.take_out_stray(addr)
         patch = self._patches.get(addr)
         if patch is None or patch.old == patch.new:
             return False
@@ -445,8 +445,18 @@ class Text:
         self._lay(patch, now, patch.new)
         return True
 
-    def stray(self, addr: int) -> bool:
-        """Take out a former patch that stands at an address again; return True if one did."""
+    def take_out_stray(self, addr: int) -> bool:
+        """Put the original text back where a former patch stands at an address again.
+
+        It does so after the owner has restored memory from a time when that patch was in use.
+        Nothing happens where the present patch stands there.
+
+        Args:
+            addr: address of the patch.
+
+        Returns:
+            True where a former patch was taken out.
+        """
         standing = self._patches.get(addr)
         if standing is not None and standing.stands_in(self._machine.read(addr, len(standing.new))):
             return False

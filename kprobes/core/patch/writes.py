@@ -41,7 +41,15 @@ class Writes:
         self._watchable = True
 
     def keep(self, addr: int, end: int) -> None:
-        """Watch the text that a patch stands for, [addr, end), if the guest may write it."""
+        """Watch the text that a patch stands for, if the guest may write it and the machine can
+        watch.
+
+        If another end was given for this patch before, that watch ends.
+
+        Args:
+            addr: address of the patch, where its text begins.
+            end: address behind the text.
+        """
         if self._kept.get(addr) != end:
             self.drop(addr)
             self._kept[addr] = end
@@ -60,7 +68,12 @@ class Writes:
             self._line = SHORTEST
 
     def protected(self, start: int, end: int) -> None:
-        """Begin or end watching patches in [start, end), whose permissions have changed."""
+        """Begin or end the watches of patches in a range whose permissions have changed.
+
+        Args:
+            start: address of the first byte of the range.
+            end: address behind the last byte.
+        """
         self._writable.clear()
         self.changes += 1
         for addr, behind in [(a, e) for a, e in self._kept.items() if a < end and start < e]:
@@ -77,7 +90,15 @@ class Writes:
         return self._watchable
 
     def may_write(self, addr: int, end: int) -> bool:
-        """Tell whether the guest may write some of [addr, end)."""
+        """Return True where the guest may write a byte of [addr, end), as the machine knows.
+
+        False also where the machine cannot watch memory: nothing can be said of its permissions
+        then.
+
+        Args:
+            addr: address of the first byte.
+            end: address behind the last byte.
+        """
         size = self._machine.page_size
         for page in range(addr & -size, end, size):
             if page not in self._writable:
@@ -115,7 +136,16 @@ class Writes:
         self._ends = {start: watch(start, line, "w", self._written) for start in self._lines}
 
     def _written(self, regs: Regs, address: int, size: int, _data: bytes | None) -> None:
-        """Find the patches that the guest is about to write over, and tell of them."""
+        """Find the patches that the guest is about to write over, and call `told` with them.
+
+        The machine calls this before each store to a watched line.
+
+        Args:
+            regs: the registers at the store.
+            address: address of the first byte that is stored.
+            size: bytes that are stored.
+            _data: what is stored, or None; it is not used.
+        """
         near = set().union(
             *(self._lines.get(line, ()) for line in self._lines_of(address, address + size))
         )

@@ -69,15 +69,30 @@ class Registry:
             )
         place = locate(self._machine, self._rooms.text, probe.symbol_name, probe.addr, probe.offset)
         insn = self.admission.admit(place)
-        hook = self._entry_hook(probe, place)
+        hook = self._prepare_entry(probe, place)
         try:
             self._join(probe, self._point(place, insn), hook)
         except BaseException:
             self.leave(probe)
             raise
 
-    def _entry_hook(self, probe: Probe, place: Location) -> Callable[[Any, Any], Any] | None:
-        """Return the function that a return probe or jprobe runs at entry; None for a kprobe."""
+    def _prepare_entry(self, probe: Probe, place: Location) -> Callable[[Any, Any], Any] | None:
+        """Check that a probe of this kind may be at a place, and make ready what it runs at entry.
+
+        For a return probe this makes its pool of instances, and the trampoline if there is none
+        yet.
+
+        Args:
+            probe: the probe that is being registered.
+            place: where it is to be.
+
+        Returns:
+            The function that a return probe or jprobe runs as its pre-handler: (probe, regs) -> 0
+            or another number. None for a kprobe.
+
+        Raises:
+            KprobeError: the probe may not be there.
+        """
         point = self.points.get(place.address)
         self.admission.check_kind(probe, place, () if point is None else point.probes)
         if isinstance(probe, Jprobe):
@@ -89,9 +104,13 @@ class Registry:
         return None
 
     def _point(self, place: Location, insn: Insn) -> Probepoint:
-        """Return the probepoint at a place; make it if there is none.
+        """Return the probepoint at a place; make it, if there is none.
 
-        One whose text was unloaded begins anew with what is there now.
+        A probepoint whose text was unloaded begins anew with the text that is there now.
+
+        Args:
+            place: an address and its symbol.
+            insn: the instruction at the address.
         """
         point = self.points.get(place.address)
         symbol = place.symbol
@@ -107,7 +126,13 @@ class Registry:
     def _join(
         self, probe: Probe, point: Probepoint, hook: Callable[[Any, Any], Any] | None
     ) -> None:
-        """Add a probe to a probepoint; its counters begin at 0."""
+        """Add a probe to a probepoint and arm it, if it is not disabled; set its counters to 0.
+
+        Args:
+            probe: the probe that is being registered.
+            point: the probepoint at its address.
+            hook: what it runs in place of a pre-handler, from _prepare_entry(); None for a kprobe.
+        """
         probe._owner = self
         probe._point = point
         probe._pre = hook
@@ -299,9 +324,13 @@ class Registry:
         self._rooms.text.warn()
 
     def unload(self, start: int, end: int) -> None:
-        """Give up the probes in [start, end), which is about to be unmapped.
+        """Give up the probes in a range of guest memory that is about to be unmapped.
 
         They stay listed, as GONE, until they are unregistered.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
         """
         for point in [p for a, p in self.points.items() if start <= a < end]:
             if point.state is not Arming.GONE:

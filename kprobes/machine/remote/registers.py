@@ -132,7 +132,7 @@ class StubRegisterFile:
                 self._look_again(again)
             slow = [name for name, written in zip(names, done, strict=True) if not written]
             if slow:
-                self._write_all(slow)
+                self._write_together(slow)
         self.forget()
 
     def _look_again(self, names: Iterable[str]) -> None:
@@ -166,8 +166,18 @@ class StubRegisterFile:
     def _bytes(self, name: str) -> bytes:
         return self._single[name].to_bytes(self._slots[name].size, self._order)
 
-    def _write_all(self, names: list[str]) -> None:
-        """Write registers by a G packet: the stub has no P."""
+    def _write_together(self, names: list[str]) -> None:
+        """Write registers by a G packet, which writes all of them: the stub has no P packet for
+        these.
+
+        The other registers in the packet are written as they were read at this stop.
+
+        Args:
+            names: registers whose set values are written.
+
+        Raises:
+            RemoteError: one of them is not in the packet.
+        """
         together = bytearray(self._fetch())
         for name in names:
             place = self._places.get(name)

@@ -311,8 +311,11 @@ class Interrupts:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Keep time from passing, and interrupts from being taken, while a run inside another one
-        lasts.
+        """Stop the CPU's time and hold its interrupts back, inside a with block that runs other
+        guest code.
+
+        When the block ends in an outermost run, and an interrupt is pending, a stop is asked for at
+        the next instruction, so that the interrupt is taken.
         """
         due, self._state.due = self._state.due, None
         left = self._state.left

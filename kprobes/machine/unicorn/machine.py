@@ -108,8 +108,14 @@ class UnicornMachine(Described):
             parts.reports.add_hooks()
 
     def _take_members(self, memory: GuestMemory, areas: CallAreas, reports: Reports) -> None:
-        """Take the parts' own methods for what the core calls of its contract,
-        machine._base.Machine.
+        """Set, on this machine, the methods and powers of its parts that the core uses.
+
+        Together with the methods below they make the contract that machine._base.Machine describes.
+
+        Args:
+            memory: its methods write and map the code of probes.
+            areas: its methods call services in place.
+            reports: its methods deliver hits to the core.
         """
         self.patch = memory.patch
         self.map_code = memory.map_code
@@ -296,6 +302,10 @@ class UnicornMachine(Described):
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, whatever its protection.
 
+        Args:
+            addr: address of the first byte.
+            data: what to write. It may overwrite breakpoints and jumps of probes.
+
         Raises:
             GuestFault: the memory is not mapped.
         """
@@ -339,16 +349,30 @@ class UnicornMachine(Described):
         self.parts.memory.map(addr, size, perms)
 
     def protect(self, addr: int, size: int, perms: str) -> None:
-        """Change what the guest may do in mapped memory; the library itself reads and writes it all
-        the same. Raises as unmap() does.
+        """Change what the guest may do in mapped memory. The library itself still reads and writes
+        it.
+
+        Args:
+            addr: the first byte, at the beginning of a page.
+            size: in bytes, rounded up to whole pages.
+            perms: what the guest may do there, of "r", "w" and "x".
+
+        Raises:
+            GuestFault: the memory is not mapped.
+            BadArgument: this is no address, size or permission, or the memory is the library's own
+                (slots, call areas, what alloc() hands out).
         """
         self.parts.protect(addr, size, perms)
 
     def unmap(self, addr: int, size: int) -> None:
-        """Unmap guest memory, in whole pages; probes in it are GONE.
+        """Unmap guest memory, in whole pages. Probes in it become GONE.
+
+        Args:
+            addr: the first byte, at the beginning of a page.
+            size: in bytes, rounded up to whole pages.
 
         Raises:
-            GuestFault: it is not mapped.
+            GuestFault: the memory is not mapped.
             BadArgument: this is no address or size, or the memory is the library's own (slots, call
                 areas, what alloc() hands out).
         """
@@ -420,8 +444,10 @@ class UnicornMachine(Described):
         """Count the blocks of guest code that are executed from now on.
 
         Args:
-            wanted: asked once about each block, by its address; None: all are counted.
-            arcs: edges are counted one by one, too.
+            wanted: (address) -> True where that block is to be counted; asked once about each
+                block. None: all are counted.
+            arcs: True: count each edge, a pair of blocks executed one after the other, by itself as
+                well; the result's arcs() lists them. False: arcs() is empty.
         """
         return self.parts.count_blocks(wanted, arcs)
 
@@ -484,14 +510,34 @@ class UnicornMachine(Described):
 
     def call(self, function: str | int, *args: Argument, timeout: float | None = None,
              max_insns: int | None = None) -> int:
-        """Call guest code by the architecture's calling convention and return its integer result.
+        """Call a guest function by the architecture's calling convention and return its integer
+        result.
 
-        function: symbol or address. Arguments: integers; bytes, bytearray and str are copied into
-        guest memory (NUL-terminated) and passed as pointers, a bytearray is copied back; None is 0.
-        Registers are put back afterwards. From inside a handler the guest runs nested, and probes
-        hit there are missed. timeout: seconds; max_insns: instructions. Raises GuestFault,
-        GuestTimeout, GuestStopped after stop() (registers are then left where the guest stopped),
-        UnknownSymbol, BadArgument, MachineBusy.
+        Registers are put back afterwards. If an outermost call fails, they stay as they are where
+        the guest stopped, until the next call. In a handler the call is a run inside the run under
+        way, and probes that it hits are missed.
+
+        Args:
+            function: symbol or address.
+            args: integers; None is 0. bytes, bytearray and str are copied into guest memory,
+                NUL-terminated, and passed as pointers; a bytearray is copied back afterwards.
+            timeout: seconds; None: no bound.
+            max_insns: the most instructions; None: no bound.
+
+        Returns:
+            What the function has left in the return register.
+
+        Raises:
+            GuestFault: the guest has failed, and no handler has handled that.
+            GuestTimeout: a bound was reached.
+            GuestStopped: stop() has ended the call.
+            UnknownSymbol: there is no such symbol.
+            BadArgument: an argument or a bound is of a wrong kind, or too large.
+            Unsupported: the architecture has no calling convention.
+            NoMemory: there is no room for the copies.
+            MachineBusy: another thread runs this machine or changes its probes, or a device's
+                function calls.
+            ReentryError: too many runs are nested.
         """
         return self.parts.calls.call(function, args, timeout, max_insns)
 
@@ -503,11 +549,27 @@ class UnicornMachine(Described):
         timeout: float | None = None,
         max_insns: int | None = None,
     ) -> None:
-        """Run the guest from `start` (default: where it stands) until `until`, or until the code it
-        started in returns.
+        """Run the guest until an address, until stop(), or until the function that it starts in
+        returns.
 
-        After stop() it returns as well. timeout: seconds; max_insns: instructions. Raises
-        GuestFault, GuestTimeout, UnknownSymbol, BadArgument, MachineBusy.
+        With a start, the link register or the stack gets a return address that ends the run.
+        Without one, the guest goes on where it stands.
+
+        Args:
+            start: address or symbol; None: where the guest stands.
+            until: address or symbol where the run ends, before the instruction there; None: the run
+                ends at no other address than the return address.
+            timeout: seconds; None: no bound.
+            max_insns: the most instructions; None: no bound.
+
+        Raises:
+            GuestFault: the guest has failed, and no handler has handled that.
+            GuestTimeout: a bound was reached.
+            UnknownSymbol: there is no such symbol.
+            BadArgument: an address or a bound is of a wrong kind, or too large.
+            MachineBusy: another thread runs this machine or changes its probes, or a device's
+                function calls.
+            ReentryError: too many runs are nested.
         """
         if start is None:
             self.parts.process.begin_run()
@@ -516,20 +578,35 @@ class UnicornMachine(Described):
     # --- going back, and devices
 
     def snapshot(self) -> Snapshot:
-        """Registers, memory, mappings and devices as they are now, for restore(). Raises
-        MachineBusy in a run, NoMemory.
+        """Copy registers, memory, mappings and devices as they are now, for restore().
+
+        Before that, imports whose function is known get a jump in place of their trap.
+
+        Returns:
+            The snapshot. Only this machine can restore it.
+
+        Raises:
+            MachineBusy: the guest is in a run, or another thread uses the machine.
+            NoMemory: there is no room for the copy.
         """
         self.parts.stubs.lay_jumps()
         return self.parts.snapshots.take()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Put back what there was, as often as one likes: registers, memory, mappings, devices,
-        what alloc() had handed out, how far stdin was read. Probes stay as they are now, with their
-        counters; calls that return probes followed at the time are followed again.
+        """Set the guest back to a snapshot: registers, memory, mappings, devices, what alloc() had
+        handed out, and how far stdin was read.
 
-        Refused, it changes nothing: BadArgument for another machine's snapshot; MachineBusy in a
-        run; Unsupported where calls were under way and their Kprobes is closed; NoMemory where the
-        library's own pages lie in the way.
+        Probes stay as they are now, with their counters. Calls that return probes followed when the
+        snapshot was taken are followed again. Where it raises, it has changed nothing.
+
+        Args:
+            snapshot: made by snapshot() of this machine; it can be restored any number of times.
+
+        Raises:
+            BadArgument: the snapshot is another machine's.
+            MachineBusy: the guest is in a run, or another thread uses the machine.
+            Unsupported: return probes followed calls at the time, and their Kprobes is closed.
+            NoMemory: the library's own pages lie where the snapshot has memory.
         """
         self.parts.snapshots.restore(snapshot)
         self.parts.stubs.after_restore()
@@ -537,16 +614,27 @@ class UnicornMachine(Described):
     def mmio(
         self, start: int, size: int, read: Read | None = None, write: Write | None = None
     ) -> None:
-        """A device: whole pages where each access of the guest's calls read(offset, size) -> value,
-        or write(offset, size, value).
+        """Map a device: whole pages of guest memory where each access calls a Python function.
 
-        size: bytes of the access; values are integers, as the guest's register has them. Without a
-        function reads give 0, and writes are lost. A function sees registers, but no exact pc; it
-        may stop() the run, and not run guest code (MachineBusy). What it raises comes out of call()
-        or run(); its read gives 0. In both cases the run ends behind the instruction, where the
-        next block of code begins (with max_insns, the next instruction). read() and write() of the
-        machine, and simulated instructions, access it, too; unmap() takes it away. Raises NoMemory,
-        BadArgument.
+        The machine's read() and write(), and instructions that the library simulates, access the
+        device, too. unmap() takes it away.
+
+        A function sees registers, but pc is not exact. It may stop() the run; it may not run guest
+        code (MachineBusy). What it raises comes out of call() or run(), and a read that has raised
+        gives 0. In both cases the run ends behind the instruction, where the next block of code
+        begins (with max_insns, at the next instruction).
+
+        Args:
+            start: address of the first byte, at the beginning of a page.
+            size: bytes, rounded up to whole pages.
+            read: (offset in the device, bytes of the access) -> value, an integer as the guest's
+                register gets it; None: reads give 0.
+            write: (offset in the device, bytes of the access, value): serves a write; None: writes
+                are lost.
+
+        Raises:
+            NoMemory: something else is mapped there.
+            BadArgument: `start` or `size` is of a wrong kind, or `read` or `write` is no function.
         """
         if self.parts.owner is not None:
             self.parts.owner.shadow_for_good()

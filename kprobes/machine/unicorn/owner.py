@@ -142,7 +142,7 @@ class EngineOwner:
             unfinished = False
         if reason == "signal":
             self._runner.deliver(unfinished)
-            if (moved := self._runner.moved()) is not None:
+            if (moved := self._runner.take_move()) is not None:
                 return moved
         if (raised := state.take_raised()) is not None:
             raise raised

@@ -348,15 +348,22 @@ class Runner:
         stopped = cpu.engine.stopped or bool(state.why_stopped)
         if state.why_stopped and self._come_to_rest():
             return True
-        if (moved := self.moved()) is not None:
+        if (moved := self.take_move()) is not None:
             return moved
         if stopped and cpu.read_pc() != end:
             return cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         self._arrived(until)
         return False
 
-    def moved(self) -> int | None:
-        """Return where a signal's handler has sent the guest; None: it has not. The guest rests."""
+    def take_move(self) -> int | None:
+        """Take the address where a signal's handler has sent the guest, clear it, and tell the
+        core.
+
+        Called while the guest rests.
+
+        Returns:
+            The address, mode bits included; None: the handler has not sent the guest anywhere.
+        """
         moved = self._cpu.regs.target
         sink = self._state.sink
         if moved is not None:

@@ -163,10 +163,15 @@ class Services:
             self._sent = target
 
     def send_again(self) -> bool:
-        """Send the guest on, if it is here because the engine has lost the last write of pc.
+        """Repeat the last write of pc, where the engine has lost it.
+
+        Called where the guest has trapped at a call site. The guest must not come there after a
+        service has sent it elsewhere. So if the last service has sent it elsewhere, the engine has
+        lost that write (guests.guest.Pc.written_again). The address that the service gave is then
+        forgotten.
 
         Returns:
-            True if it was.
+            True where pc was written again; False where no service has sent the guest anywhere.
         """
         target, self._sent = self._sent, None
         if target is None:

@@ -120,10 +120,14 @@ class Stubs:
                 self._lay_jump(trap, self._resolved[resolver])
 
     def _lay_jump(self, trap: int, pointer: int) -> None:
-        """Have a stub jump to a function.
+        """Replace the trap of a stub by a jump to a function, if that is possible.
 
-        It keeps its trap where the ABI wants more than a jump, no jump reaches the function, or
-        something else is in the stub's place.
+        The trap stays where entering the function takes more than a jump (a register to set,
+        another mode), where no jump reaches the function, or where the stub's place holds no trap.
+
+        Args:
+            trap: address of the trap in the stub.
+            pointer: address of the function, as pointers have it.
         """
         arch, memory = self._cpu.arch, self._cpu.memory
         mode = arch.linkage.mode if arch.linkage is not None else 0
@@ -178,18 +182,38 @@ class Stubs:
         self.trap_again(lambda trap, pointer: self.imports.get(trap) == name)
 
     def resolved(self, symbol: Symbol) -> int:
-        """Return a function's address as pointers have it."""
+        """Return a function's address as pointers have it, mode bits included.
+
+        For an ifunc this is the function that its resolver chooses. The resolver runs in the guest
+        the first time that its ifunc is asked for; later its choice is known.
+
+        Args:
+            symbol: of the function or ifunc.
+        """
         value = symbol.address | symbol.mode
         return self.choose(value) if symbol.kind == "ifunc" else value
 
     def choose(self, resolver: int) -> int:
-        """Return the function that an ifunc's resolver chooses; it is called once."""
+        """Return the function that an ifunc's resolver chooses, as pointers have it.
+
+        The resolver is called in the guest the first time; its choice is remembered.
+
+        Args:
+            resolver: its address, as pointers have it.
+        """
         if resolver not in self._resolved:
             self._resolved[resolver] = self._call(resolver, *CAPABILITIES)
         return self._resolved[resolver]
 
     def _call_python(self, stub: int, function: Callable[[Regs], int | None]) -> None:
         """Call a Python function in an import's place, and return its result to the guest's caller.
+
+        pc goes to the return address, or where the function has sent the guest. A result of None
+        leaves the return register as it is.
+
+        Args:
+            stub: address where the guest has trapped.
+            function: gets Regs as at function entry.
         """
         regs = self._cpu.regs
         linkage = self._cpu.arch.linkage

@@ -123,12 +123,20 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
     def serve(self, seed: int, stdin: Callable[[int], bytes],
               otherwise: Callable[[Regs, int], bool] | None) -> Callable[[Regs, int], bool]:
-        """Make a handler of interrupts that serves calls.
+        """Return a handler of interrupts that serves system calls; it may be set as
+        m.interrupt_handler.
+
+        The random numbers begin anew with the seed.
 
         Args:
-            seed: of the random bytes.
-            stdin: (bytes) -> what the guest reads.
-            otherwise: is asked about interrupts that are no system calls.
+            seed: of the random bytes; the same seed gives the same bytes.
+            stdin: (bytes wanted) -> what the guest reads, at most as much.
+            otherwise: (regs, number) -> True if it served an interrupt that is no system call;
+                None: such interrupts are not served.
+
+        Returns:
+            The handler: (regs, number of the interrupt) -> True if it was served. It raises
+            GuestFault for a system call that is not served.
 
         Raises:
             Unsupported: Linux has no such processes, or there is no list of numbers.
@@ -147,10 +155,21 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return self._interrupt
 
     def _interrupt(self, regs: Regs, number: int) -> bool:
-        """Serve an interrupt where it is a system call; return False where nobody serves it.
+        """Serve an interrupt if it is a system call: call its function and write the result to a
+        register.
+
+        An access of the function to guest memory that is not mapped gives the guest EFAULT.
+
+        Args:
+            regs: the registers at the interrupt.
+            number: of the interrupt.
+
+        Returns:
+            True where it was served. Another interrupt than a system call's goes to `otherwise`,
+            which was given to serve(): False where there is none, or it has not served it.
 
         Raises:
-            GuestFault: the call is none that is served.
+            GuestFault: the system call is not served.
         """
         convention = self._convention
         assert convention is not None
@@ -187,7 +206,12 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         )
 
     def _number(self, regs: Regs, convention: Convention) -> int:
-        """Return the number of the call that the guest makes."""
+        """Return the number of the system call that the guest makes.
+
+        Args:
+            regs: the registers at the call.
+            convention: says which register holds the number, or that the instruction does.
+        """
         if convention.inline:
             at, sink = regs.pc - 2, self._state.sink
             code = self._cpu.engine.read(at, 2) or b"\0\0"
@@ -197,7 +221,12 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return int(regs[convention.number]) & 0xFFFFFFFF
 
     def _arguments(self, regs: Regs, convention: Convention) -> list[int]:
-        """Return the call's arguments; those on a stack that cannot be read are 0."""
+        """Return the arguments of a system call. Those on a stack that cannot be read are 0.
+
+        Args:
+            regs: the registers at the call.
+            convention: says which registers hold them, and where on the stack the rest lies.
+        """
         found = [int(regs[name]) for name in convention.args.split()]
         if convention.stack:
             try:
@@ -207,7 +236,13 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return found
 
     def _return(self, regs: Regs, convention: Convention, result: int) -> None:
-        """Give the guest a call's result, a negative error number as its convention tells errors.
+        """Write the result of a system call to the guest's registers, as its convention tells
+        errors.
+
+        Args:
+            regs: the registers to change.
+            convention: says which register gets the result, and what tells of an error.
+            result: 0 or more; a negative number from -1 to -4095 is an error.
         """
         mask, failed = self._cpu.arch.mask, -LAST_ERROR <= result < 0
         if convention.failed == "a3":
@@ -262,6 +297,15 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return 0
 
     def _write(self, descriptor: int, address: int, size: int) -> int:
+        """Keep what the guest writes to a file descriptor, and return how many bytes were kept.
+
+        It is fewer than asked for beyond 1 MiB a call and 16 MiB of output in all.
+
+        Args:
+            descriptor: 1 or 2; any other gives -EBADF.
+            address: of the bytes.
+            size: bytes to write.
+        """
         kept = self.output.get(_signed(descriptor))
         if kept is None:
             return -EBADF
@@ -270,9 +314,21 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return size
 
     def _do_write(self, regs: Regs, descriptor: int, address: int, size: int, *_: int) -> int:
+        """Serve write(): keep the bytes in `output`; return their number, or -EBADF."""
         return self._write(descriptor, address, size)
 
     def _do_writev(self, regs: Regs, descriptor: int, address: int, count: int, *_: int) -> int:
+        """Serve writev(): keep the bytes of `count` pieces in `output`, and return their number.
+
+        -EINVAL for too many pieces, -EBADF for a descriptor that is not 1 or 2. No offset or flag
+        is looked at.
+
+        Args:
+            regs: the registers at the call.
+            descriptor: 1 or 2.
+            address: of an array of (address, bytes), two words each.
+            count: its length.
+        """
         if count > MOST_PARTS:
             return -EINVAL
         word, done = self._cpu.arch.bits // 8, 0
@@ -285,6 +341,10 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return done
 
     def _do_read(self, regs: Regs, descriptor: int, address: int, size: int, *_: int) -> int:
+        """Serve read(): write bytes of stdin to `address`, and return their number; 0 at its end.
+
+        -EBADF for every descriptor but 0.
+        """
         if _signed(descriptor):
             return -EBADF
         self._cpu.memory.read(address, min(size, 1))
@@ -296,6 +356,11 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return -ENOTTY
 
     def _do_getrandom(self, regs: Regs, address: int, size: int, *_: int) -> int:
+        """Serve getrandom(): write bytes to `address` that the seed decides, and return their
+        number.
+
+        At most 1 MiB are written. The call's flags are ignored.
+        """
         size = min(size, MOST_BYTES)
         self._cpu.memory.read(address, size)
         self._drawn += 1
@@ -325,6 +390,18 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     def _do_prlimit64(
         self, regs: Regs, task: int, resource: int, new: int, address: int, *_: int
     ) -> int:
+        """Serve prlimit64() for the guest itself: write a limit, of two 64-bit numbers, to
+        `address`.
+
+        Limits cannot be set.
+
+        Args:
+            regs: the registers at the call.
+            task: 0 or 1, the guest; any other gives -ESRCH.
+            resource: number of the limit; -EINVAL where there is none.
+            new: address of a new limit; -EPERM unless it is 0.
+            address: where to write; 0: nowhere.
+        """
         if task not in (0, 1):
             return -ESRCH
         if new:
@@ -332,7 +409,18 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return self._limits(resource, address, 8, (1 << 64) - 1) if address else 0
 
     def _limits(self, resource: int, address: int, size: int, infinity: int) -> int:
-        """Write rlim_cur and rlim_max, numbers of `size` bytes: infinity, but for the stack's."""
+        """Write a limit, rlim_cur and rlim_max, to guest memory. Every limit but the stack's is
+        infinite.
+
+        Args:
+            resource: number of the limit.
+            address: where to write.
+            size: bytes of each of the two numbers.
+            infinity: the number that stands for no limit.
+
+        Returns:
+            0; -EINVAL where there is no such limit.
+        """
         if resource >= LIMITS:
             return -EINVAL
         self._cpu.memory.read(address, 1)  # EFAULT where nothing is, also at 0
@@ -340,6 +428,18 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return self._pair(address, limit, limit, size)
 
     def _do_readlink(self, regs: Regs, name: int, address: int, size: int, *_: int) -> int:
+        """Serve readlink() of /proc/self/exe: write the program's path to `address`, and return its
+        length.
+
+        The path is cut to `size` bytes and has no NUL. -ENOENT for any other name, or where no path
+        is known; -EINVAL where `size` is not above 0.
+
+        Args:
+            regs: the registers at the call.
+            name: address of the link's name.
+            address: where to write.
+            size: the most bytes to write.
+        """
         memory = self._cpu.memory
         if _signed(size) <= 0:
             return -EINVAL
@@ -371,6 +471,11 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     _do_fstatat64 = _do_statx = _do_newfstatat
 
     def _do_sched_getaffinity(self, regs: Regs, task: int, size: int, address: int, *_: int) -> int:
+        """Serve sched_getaffinity(): write a mask of one CPU, CPU 0, and return its size in bytes.
+
+        The mask is one word; -EINVAL where `size` is smaller. Which task is asked about does not
+        matter.
+        """
         word = self._cpu.arch.bits // 8
         if size < word:
             return -EINVAL
@@ -385,7 +490,14 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return divmod(self.now, SECOND)
 
     def _pair(self, address: int, first: int, second: int, size: int) -> int:
-        """Write two numbers of `size` bytes each to `address`, unless that is 0; return 0."""
+        """Write two numbers to guest memory, one behind the other; return 0.
+
+        Args:
+            address: where to write; 0: write nothing.
+            first: the number at the address.
+            second: the number behind it.
+            size: bytes of each.
+        """
         order: Any = self._cpu.arch.order.value
         if address:
             self._cpu.memory.read(address, 2 * size)  # a fault writes nothing
@@ -405,6 +517,11 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return self._pair(address, seconds, rest // 1000, self._cpu.arch.bits // 8)
 
     def _do_time(self, regs: Regs, address: int, *_: int) -> int:
+        """Serve time(): return the guest's seconds; write them to `address` as well, unless it is
+        0.
+
+        Each look at the clock lets a millisecond pass.
+        """
         seconds, _rest = self._tick()
         if address:
             regs.set_word(address, seconds)
@@ -413,6 +530,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     # the end, and locks
 
     def _do_exit(self, regs: Regs, status: int, *_: int) -> int:
+        """Serve exit() and exit_group(): keep the status, and stop the run."""
         self.status = status & 0xFF
         self._state.stop_for("stop")
         return 0
@@ -420,6 +538,21 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     _do_exit_group = _do_exit
 
     def _do_futex(self, regs: Regs, address: int, operation: int, value: int, *_: int) -> int:
+        """Serve futex() for a guest of one thread: wake nobody, or see that there is nothing to
+        wait for.
+
+        Timeouts, masks and the second address are ignored.
+
+        Args:
+            regs: the registers at the call.
+            address: of the 32-bit word.
+            operation: WAKE and WAKE_BITSET return 0, WAIT and WAIT_BITSET compare; others give
+                -EINVAL.
+            value: a wait gives -EAGAIN where the word holds another value.
+
+        Raises:
+            GuestFault: the word holds the value, so the guest would wait for ever.
+        """
         kind = operation & 0x7F  # without PRIVATE and CLOCK_REALTIME
         if kind in (1, 10):  # WAKE, WAKE_BITSET: no other thread waits
             return 0
@@ -445,6 +578,11 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return sum(self._maps.values())
 
     def _do_brk(self, regs: Regs, wanted: int, *_: int) -> int:
+        """Serve brk(): move the end of the heap, and return where it is then.
+
+        The first call maps 16 MiB for it. It stays where it is if `wanted` is outside of these.
+        Memory that a smaller heap gives up is zeroed.
+        """
         memory = self._cpu.memory
         if not self._lowest:
             self._lowest = self._break = memory.map_anywhere(BREAK_ROOM)
@@ -465,6 +603,13 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         descriptor: int,
         *rest: int,
     ) -> int:
+        """Serve mmap(): map zeroed memory; return its address or a negative error number, as _map()
+        does.
+
+        Where the architecture's call takes one argument, `address` is that of a block of all the
+        arguments, a word each. `protection` is ignored: the memory can be read and written, and not
+        executed. So is the offset in a file, as no files are mapped.
+        """
         if self._convention is not None and self._convention.block:
             word = self._cpu.arch.bits // 8
             address, size, _, flags, descriptor = (regs.word(address + n * word) for n in range(5))
@@ -480,11 +625,27 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         descriptor: int,
         *_: int,
     ) -> int:
+        """Serve mmap2(): map zeroed memory; return its address or a negative error number, as
+        _map() does.
+
+        `protection` is ignored: the memory can be read and written, and not executed. So is the
+        offset in a file, as no files are mapped.
+        """
         return self._map(address, size, flags, descriptor)
 
     def _map(self, address: int, size: int, flags: int, descriptor: int) -> int:
-        """Map zeroed memory that can be read and written, and return its address or a negative
-        error number. There are no files to map.
+        """Map zeroed memory that can be read and written.
+
+        Args:
+            address: with MAP_FIXED, where to map. Within memory of an earlier call, that memory is
+                zeroed instead. Without MAP_FIXED the address is ignored.
+            size: bytes, rounded up to whole pages.
+            flags: of mmap(); MAP_FIXED and MAP_ANONYMOUS are looked at.
+            descriptor: of a file; without MAP_ANONYMOUS it has to be negative.
+
+        Returns:
+            The address, or a negative error number: -EBADF for a file, -EINVAL where `size` is 0,
+            -ENOMEM beyond 256 MiB in all, or where nothing can be mapped.
         """
         memory = self._cpu.memory
         size = -(-size // memory.page_size) * memory.page_size
@@ -510,6 +671,11 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return address
 
     def _do_munmap(self, regs: Regs, address: int, size: int, *_: int) -> int:
+        """Serve munmap(): unmap memory that mmap() has mapped, or a part of it; return 0.
+
+        -EINVAL, and nothing is unmapped, where the range is not wholly in memory of one call of
+        mmap(), is empty, or does not begin at a page.
+        """
         memory = self._cpu.memory
         size = -(-size // memory.page_size) * memory.page_size
         whole = next(((start, length) for start, length in self._maps.items()
@@ -528,6 +694,12 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return 0
 
     def _do_mprotect(self, regs: Regs, address: int, size: int, protection: int, *_: int) -> int:
+        """Serve mprotect(): let the guest read, write and execute memory as `protection` says;
+        return 0.
+
+        -ENOMEM where the memory is not mapped, belongs to the library, or is more than 256 MiB.
+        Other bits than PROT_READ, PROT_WRITE and PROT_EXEC are ignored.
+        """
         perms = "".join(
             letter for bit, letter in ((1, "r"), (2, "w"), (4, "x")) if protection & bit
         )
@@ -543,6 +715,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     # the thread pointer
 
     def _do_arch_prctl(self, regs: Regs, what: int, value: int, *_: int) -> int:
+        """Serve arch_prctl(ARCH_SET_FS): set the thread pointer to `value`; -EINVAL for other
+        operations.
+        """
         if what != 0x1002:  # ARCH_SET_FS
             return -EINVAL
         self._process.set_pointer(value)
@@ -553,6 +728,12 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return 0
 
     def _do_set_thread_area(self, regs: Regs, value: int, *_: int) -> int:
+        """Serve set_thread_area(): set the thread pointer, and return 0.
+
+        Where the architecture's call takes a descriptor (i386), `value` is its address: the thread
+        pointer is the descriptor's base, and 6 is written as its number. Its limit and flags are
+        ignored. Elsewhere `value` is the thread pointer.
+        """
         if self._convention is not None and self._convention.descriptor:
             self._process.set_pointer(int.from_bytes(self._cpu.memory.read(value + 4, 4), "little"))
             self._cpu.memory.write(value, (6).to_bytes(4, "little"))
@@ -568,7 +749,18 @@ def _signed(descriptor: int) -> int:
 
 
 def _names(table: str, private: Mapping[int, str]) -> Callable[[int], str]:
-    """number -> name of an architecture's calls, "unknown" where there is none."""
+    """Return a function that gives the name of a system call for its number.
+
+    Args:
+        table: the architecture, as the `system_calls` package names it.
+        private: further calls: number -> name.
+
+    Returns:
+        (number) -> name; "unknown" where there is no such call.
+
+    Raises:
+        Unsupported: the `system_calls` package cannot be imported.
+    """
     try:
         import system_calls
     except ImportError as error:
