@@ -91,6 +91,12 @@ def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) ->
 
 
 def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple[bytes, str]:
+    """Return (contents, name) of a file; raise ImageError where it cannot be read.
+
+    Args:
+        source: a path, or the contents themselves.
+        name: the name to return; None: the base name of the path, or "<bytes>".
+    """
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), name or "<bytes>"
     path = os.fspath(source)
@@ -105,10 +111,21 @@ def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple
 def read_names(
     source: str | os.PathLike[str] | bytes, format: str | None = None
 ) -> tuple[Iterable[Symbol], bytes]:
-    """(what a file says of names and addresses: see Symbols.load(); the file, where it says more).
+    """Read the names of addresses that a file has: an ELF file, BTF, or text as nm, linkers and
+    other tools write it.
+
     Addresses of text files keep their mode bits.
 
-    Raises ImageError.
+    Args:
+        source: a path, or the contents themselves.
+        format: as Symbols.load() names formats; None: what the contents look like.
+
+    Returns:
+        (symbols, contents): the contents of BTF, and of an ELF file with debug information; else
+        b"".
+
+    Raises:
+        ImageError: the file cannot be read, is damaged, or names no address.
     """
     from ._names import FORMATS, names_in
 
@@ -129,10 +146,14 @@ def read_names(
 
 
 def _sound_btf(data: bytes, name: str) -> bytes:
-    """Return a file of BTF.
+    """Check that the data is a whole file of BTF, and return it.
+
+    Args:
+        data: contents of the file.
+        name: names the file in errors.
 
     Raises:
-        ImageError: it is none, or its header is damaged.
+        ImageError: the data is no BTF, or cut off.
     """
     order = byte_order(data)
     with damage_is_error(name):

@@ -181,6 +181,9 @@ class Elf:
         return [self._load(h) for h in found]
 
     def _load(self, h: Container) -> Load:
+        """Return the Load of a LOAD program header; ImageError where it does not fit in memory or
+        in the file.
+        """
         if h["p_filesz"] > h["p_memsz"] or h["p_vaddr"] + h["p_memsz"] > 1 << self.bits:
             raise ImageError(
                 f"{self.name}: a segment does not fit in memory", address=h["p_vaddr"], hint=_FETCH
@@ -195,7 +198,9 @@ class Elf:
         )
 
     def bytes_at(self, offset: int, size: int) -> bytes:
-        """Bytes of the file; raises ImageError where it is too short."""
+        """Return `size` bytes from `offset` in the file; raise ImageError where the file is too
+        short.
+        """
         if offset + size > len(self.data):
             raise ImageError(
                 f"{self.name}: truncated: it needs {offset + size} bytes and has {len(self.data)}",
@@ -254,7 +259,9 @@ class Elf:
         return tags
 
     def _offset(self, tag: str) -> int:
-        """File offset of what a tag points at."""
+        """Return the file offset of what a dynamic tag points at; ImageError where no segment has
+        it.
+        """
         vaddr = self.tags[tag]
         for load in self.loads:
             if load.vaddr <= vaddr < load.vaddr + len(load.data):
@@ -264,7 +271,9 @@ class Elf:
         )
 
     def dynamic_relocations(self) -> list[Relocation]:
-        """Of all tables that the dynamic tags name; in RELR's form, type -1."""
+        """Return the relocations of all tables that the dynamic tags name; those of RELR's form
+        have type -1.
+        """
         tags, found = self.tags, []
         for tag, size, rela in (("DT_RELA", "DT_RELASZ", True), ("DT_REL", "DT_RELSZ", False)):
             if tags.get(tag) and tags.get(size):
@@ -319,12 +328,16 @@ class Elf:
         ]
 
     def _struct(self, fields: str) -> struct.Struct:
-        """Fields of struct's notation in the file's byte order, without padding."""
+        """Return a Struct of fields in struct's notation, in the file's byte order and without
+        padding.
+        """
         return struct.Struct(("<" if self.order == "little" else ">") + fields)
 
     def dynamic_symbols(self, at_least: int) -> list[SymbolEntry]:
-        """Return the dynamic symbol table; at_least: entries that the relocations use, for no tag
-        tells the number.
+        """Return the dynamic symbol table, [] where there is none.
+
+        Args:
+            at_least: entries that the relocations use: no tag tells how many there are.
         """
         if "DT_SYMTAB" not in self.tags:
             return []
@@ -339,6 +352,7 @@ class Elf:
 
     @cached_property
     def _strings(self) -> StringTableSection:
+        """The string table of the dynamic symbols."""
         return StringTableSection(
             _header(sh_type="SHT_STRTAB", sh_offset=self._offset("DT_STRTAB")),
             ".dynstr",
@@ -346,8 +360,10 @@ class Elf:
         )
 
     def _symbol_count(self) -> int:
-        """The section header tells; without it the hash tables do, where linkers leave imports out
-        of GNU's.
+        """Return how many dynamic symbols there are, as far as the file tells; it may be too few.
+
+        The section header of .dynsym tells. Where it is missing, a hash table does: GNU's need not
+        count imports, for it does not hash them.
         """
         counts = [
             s["sh_size"] // self._structs.Elf_Sym.sizeof()
@@ -370,6 +386,12 @@ class Elf:
         return int(max([self.tags.get("DT_MIPS_SYMTABNO", 0), *counts]))
 
     def _versions(self, count: int) -> list[str]:
+        """Return the version of each dynamic symbol that this file defines with a version that is
+        not the default; "" for all other symbols.
+
+        Args:
+            count: how many dynamic symbols there are, and entries the result has.
+        """
         if "DT_VERSYM" not in self.tags or "DT_VERDEF" not in self.tags:
             return [""] * count
         raw = self.bytes_at(self._offset("DT_VERSYM"), 2 * count)
@@ -471,7 +493,12 @@ class Elf:
     def section_relocations(
         self, wanted: Callable[[Section], bool]
     ) -> list[tuple[int, list[Relocation]]]:
-        """(index of the section they are for, relocations), of every wanted relocation section."""
+        """Return (index of the section to relocate, relocations) of each relocation section that is
+        wanted.
+
+        Args:
+            wanted: tells whether a relocation section is.
+        """
         return [
             (
                 s["sh_info"],
@@ -482,6 +509,7 @@ class Elf:
         ]
 
     def _parse(self, shape: Any, offset: int) -> Any:
+        """Return the structure of pyelftools' `shape` at an offset of the file."""
         return struct_parse(shape, self._file.stream, offset)
 
 
@@ -493,6 +521,7 @@ def _header(**known: Any) -> Container:
 
 
 def _refuse_foreign(data: bytes, name: str) -> None:
+    """Raise ImageError where the data is no ELF file, and say what it is; `name` names the file."""
     if data[:4] == b"\x7fELF":
         return
     for magic, (what, hint) in _FOREIGN.items():

@@ -1,4 +1,8 @@
-"""Fields: where the bits of a value go, and whether they fit. The notation is in _types."""
+"""Fields: where the bits of a value go, and whether they fit. The notation is in _types.
+
+A field's read(memory, p) returns the value at run address `p`. write(x, value) stores a value at
+the place of the relocation `x`, and raises ImageError where it does not fit.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,15 @@ from ._types import AARCH64
 
 @frozen
 class Picture:
-    """Value bits (high, low) at a unit's bit; relocation_types has the notation. bits: of an
-    address.
+    """A field of one unit of memory.
+
+    Attributes:
+        unit: the letter of _types' notation: its size.
+        parts: (high, low, at): bits high..low of the value stand at bit `at` of the unit.
+        check: which values fit, a letter or two of _types' notation.
+        bits: of an address.
+        scale: an addend in place is shifted left by so many bits.
+        insn_little: units "i" are little-endian, whatever the file's order.
     """
 
     unit: str
@@ -31,11 +42,13 @@ class Picture:
         return True if self.insn_little and self.unit == "i" else None
 
     def _load(self, memory: ImageMemory, p: int) -> int:
+        """Read the unit at address `p`; of "t" the high half first."""
         if self.unit == "t":
             return memory.read(p, 2) << 16 | memory.read(p + 2, 2)
         return memory.read(p, {"b": 1, "h": 2, "d": 8}.get(self.unit, 4), self._little())
 
     def _store(self, memory: ImageMemory, p: int, unit: int) -> None:
+        """Write the unit at address `p`; of "t" the high half first."""
         if self.unit == "t":
             memory.write(p, 2, unit >> 16)
             memory.write(p + 2, 2, unit)
@@ -48,6 +61,9 @@ class Picture:
         return signed(value, self.top) >> self.scale
 
     def write(self, x: RelocationSite, value: int) -> None:
+        """Put the value's bits into the unit and leave its other bits alone; raise ImageError where
+        it does not fit.
+        """
         self._refuse_misfit(x, value)
         unit = self._load(x.binder.memory, x.p)
         for high, low, at in self.parts:
@@ -56,6 +72,7 @@ class Picture:
         self._store(x.binder.memory, x.p, unit)
 
     def _refuse_misfit(self, x: RelocationSite, value: int) -> None:
+        """Raise ImageError where the value has bits below the field, or is out of its range."""
         lost = (1 << min(low for _, low, _ in self.parts)) - 1
         if ("a" in self.check or "c" in self.check) and value & lost:
             raise x.refuse(f"is not a multiple of {lost + 1}", "its target must be aligned")
@@ -66,6 +83,7 @@ class Picture:
             )
 
     def _in_range(self, x: RelocationSite, value: int) -> bool:
+        """Return True where the field's highest bits can hold a signed value, as `check` has it."""
         if "r" in self.check:
             return (value ^ x.p + 4) & (1 << self.bits) - 1 < 1 << self.top
         lowest = -1 << self.top - 1 if self.check[0] in "scx" else 0
@@ -86,6 +104,9 @@ class ArmBranch:
         return signed(memory.read(p, 4) << 2, 26)
 
     def write(self, x: RelocationSite, value: int) -> None:
+        """Store a distance, exchange BL for BLX as the target's mode asks, or branch to a veneer;
+        raise ImageError beyond 32 MiB.
+        """
         word = x.binder.memory.read(x.p, 4)
         links = word >> 24 in (0xEB, 0xFA, 0xFB)
         if (value & 1 and not links) or not _within(value, 26):
@@ -103,6 +124,7 @@ class ThumbBranch:
     """
 
     def read(self, memory: ImageMemory, p: int) -> int:
+        """Return the distance of the branch, in bytes."""
         first, second = memory.read(p, 2), memory.read(p + 2, 2)
         sign = first >> 10 & 1
         i1, i2 = (second >> 13 ^ sign ^ 1) & 1, (second >> 11 ^ sign ^ 1) & 1
@@ -111,6 +133,9 @@ class ThumbBranch:
         )
 
     def write(self, x: RelocationSite, value: int) -> None:
+        """Store a distance, exchange BL for BLX as the target's mode asks, or branch to a veneer;
+        raise ImageError beyond 16 MiB.
+        """
         memory, second = x.binder.memory, x.binder.memory.read(x.p + 2, 2)
         if (not second & 0x4000 and not value & 1) or not _within(value, 25):
             value = x.binder.veneer(x.thumb_sum + 4, "thumb") + 1 - 4 - x.p
@@ -137,6 +162,7 @@ class Uleb128:
         return sum((memory.read(p + n, 1) & 0x7F) << 7 * n for n in range(self._length(memory, p)))
 
     def write(self, x: RelocationSite, value: int) -> None:
+        """Store the value in as many groups as the number has now; higher bits are lost."""
         length = self._length(x.binder.memory, x.p)
         for n in range(length):
             x.binder.memory.write(
@@ -156,6 +182,9 @@ class SparcPlt:
         return 0
 
     def write(self, x: RelocationSite, value: int) -> None:
+        """Write the instructions that jump to address `value`: three, or seven where it has more
+        than 32 bits.
+        """
         value &= (1 << self.bits) - 1
         low = (0x03000000 | value >> 10 & 0x3FFFFF, 0x81C06000 | value & 0x3FF, 0x01000000)
         high = (
@@ -175,6 +204,14 @@ _PICTURE = re.compile(r"([bhwdit])([\d:@,]+)(?:/(\d+))?")
 
 
 def field_of(text: str, check: str, bits: int, machine: int) -> RelocationField:
+    """Return the field that a row of _types has.
+
+    Args:
+        text: the row's field.
+        check: the row's check.
+        bits: of an address.
+        machine: e_machine.
+    """
     special: dict[str, RelocationField] = {
         "a32": ArmBranch(),
         "t32": ThumbBranch(),

@@ -1,4 +1,8 @@
-"""Formulas: what is added to what. The notation is in _types."""
+"""Formulas: what is added to what. The notation is in _types.
+
+A formula computes the value of a relocation from its site: `x.sum` is the symbol's address plus the
+addend, `x.p` the address of the field. A row's field then takes bits of that value.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,26 @@ from ._sites import RelocationSite
 
 
 def _call_pair(x: RelocationSite) -> int:
-    """RISC-V auipc + jalr: the low part is signed, so the high part is rounded."""
+    """Compute RISC-V's distance for auipc + jalr: the low part is signed, so the high part is
+    rounded.
+    """
     value = x.sum - x.p
     return value + 0x800 & ~0xFFF | value & 0xFFF
 
 
 def _hi20(x: RelocationSite, value: int) -> int:
-    """RISC-V: the low part names the auipc and not the symbol; keep the value for it."""
+    """Keep the value for the low part, and return it rounded up for the high part.
+
+    RISC-V: the low part's symbol stands at the auipc that has the high part, and not at the target.
+    """
     x.binder.hi20[x.p] = value
     return value + 0x800
 
 
 def _lo12(x: RelocationSite) -> int:
+    """Return the value that the HI20 relocation at the symbol's address has kept, all of its bits;
+    ImageError where there was none.
+    """
     if x.target.address not in x.binder.hi20:
         raise x.refuse(
             "has no high part, or a thread-local one",
@@ -30,8 +42,8 @@ def _lo12(x: RelocationSite) -> int:
 
 
 def _i386_got(x: RelocationSite) -> int:
-    """Without a base register (ModRM 00 xxx 101) the operand is the slot's address, else its
-    distance from the GOT.
+    """Compute the operand that names the symbol's GOT slot: the slot's address where the
+    instruction has no base register (ModRM 00 xxx 101), else its distance from the GOT.
     """
     slot = x.binder.slot(x.target.address) + x.a
     return slot if x.binder.memory.read(x.p - 1, 1) & 0xC7 == 5 else slot - x.binder.got
@@ -44,24 +56,32 @@ def _m68k_got(x: RelocationSite) -> int:
 
 
 def _mips_high(x: RelocationSite) -> int:
+    """Compute the value for a high half, rounded: S + A, or of `_gp_disp` the distance to GP."""
     return (x.binder.gp + x.a - x.p if x.target.name == "_gp_disp" else x.sum) + 0x8000
 
 
 def _mips_low(x: RelocationSite) -> int:
+    """Compute the value for a low half: S + A, or of `_gp_disp` the distance from the high half to
+    GP.
+    """
     # the low half stands 4 bytes behind the high half, and the distance is measured from that one
     return x.binder.gp + x.a - x.p + 4 if x.target.name == "_gp_disp" else x.sum
 
 
 def _mips_rel32(x: RelocationSite) -> int:
+    """Compute S + A; without a symbol the load bias plus A."""
     return x.sum if x.target.name else x.binder.bias + x.a
 
 
 def _page_slot(x: RelocationSite) -> int:
+    """Return the address of a GOT slot that holds S + A, rounded to 64 KiB."""
     return x.binder.slot(x.sum + 0x8000 & ~0xFFFF)
 
 
 def _mips_got16(x: RelocationSite) -> int:
-    """Local symbols share slots that hold 64 KiB pages; the low half is the LO16 of the pair."""
+    """Compute a slot's distance from GP: the slot holds S + A; of local symbols, which share slots,
+    its 64 KiB page, whose low half is the LO16 of the pair.
+    """
     return (_page_slot(x) if x.target.local else x.binder.slot(x.sum)) - x.binder.gp
 
 
@@ -117,13 +137,14 @@ LATE = {"L", "LO12"}  # they need what the others leave: code addresses in descr
 
 
 def terms(formula: str) -> list[tuple[int, str]]:
-    """[(sign, term)] of `S+A-P`."""
+    """Split a formula: `S+A-P` is [(1, "S"), (1, "A"), (-1, "P")]."""
     return [
         (-1 if sign == "-" else 1, term) for sign, term in re.findall(r"([+-]?)([^+-]+)", formula)
     ]
 
 
 def formula_of(text: str) -> Callable[[RelocationSite], int]:
+    """Return the function that computes a formula in _types' notation from a relocation site."""
     if text in _WHOLE:
         return _WHOLE[text]
     constant = sum(sign * int(term, 16) for sign, term in terms(text) if term not in _TERMS)

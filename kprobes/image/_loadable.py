@@ -79,8 +79,15 @@ def _symbols(
     relocations: Iterable[Relocation],
     stubs: Iterable[Symbol],
 ) -> tuple[Symbol, ...]:
-    """Return the symbols of the symbol tables, and stubs; and of a stripped Go program the
+    """Return the symbols of the symbol tables and stubs; of a stripped Go program also the
     functions that its own table names.
+
+    Args:
+        elf: the file.
+        everything: entries of all its symbol tables.
+        segments: its memory; symbols outside of it are left out.
+        relocations: they point into Go's table.
+        stubs: symbols of PLT stubs.
     """
     found = (*symbols_of(elf, everything, segments), *stubs)
     if any(s.kind == "func" and s.name == "runtime.text" for s in found):
@@ -101,6 +108,7 @@ def _own_symbols(elf: Elf) -> list[SymbolEntry]:
 
 
 def _is_code(segments: tuple[Segment, ...], f: GoFunction) -> bool:
+    """Return True where all of a function lies in an executable segment."""
     segment = segment_at(segments, f.address)
     return (
         segment is not None
@@ -118,8 +126,16 @@ def _static_relocations(elf: Elf) -> list[Relocation]:
 
 
 def _mips_got(elf: Elf, memory: ImageMemory, symbols: int) -> Iterator[Relocation]:
-    """The GOT's entries have no relocations: local ones are moved, the rest stand for the last
-    symbols, in order.
+    """Yield a relocation for each entry of MIPS's GOT, which has none in the file; nothing on other
+    machines.
+
+    Local entries are moved by the load bias; the others stand for the last dynamic symbols, in
+    order.
+
+    Args:
+        elf: the file.
+        memory: its contents at link addresses.
+        symbols: how many dynamic symbols there are.
     """
     if (
         elf.machine != MIPS
@@ -141,7 +157,8 @@ def _mips_got(elf: Elf, memory: ImageMemory, symbols: int) -> Iterator[Relocatio
 
 
 def _refuse_code_plt(elf: Elf, relocations: Iterable[Relocation]) -> None:
-    """Old 32-bit PowerPC PLTs are code that the dynamic linker writes; DT_PPC_GOT marks the others.
+    """Raise ImageError for an old 32-bit PowerPC PLT, which is code that the dynamic linker writes;
+    DT_PPC_GOT marks the others.
     """
     marked = {"DT_LOPROC", "DT_PPC_GOT", 0x70000000} & elf.tags.keys()
     if elf.machine == PPC and not marked and any(r.type == 21 for r in relocations):
@@ -150,6 +167,9 @@ def _refuse_code_plt(elf: Elf, relocations: Iterable[Relocation]) -> None:
 
 
 def _init(elf: Elf) -> tuple[tuple[int, int], ...]:
+    """Return (address, bytes) of the initialisation functions in order: tables, and DT_INIT's
+    function with 0 bytes.
+    """
     due = (
         ("DT_PREINIT_ARRAY", "DT_PREINIT_ARRAYSZ"),
         ("DT_INIT", ""),
@@ -162,11 +182,15 @@ def _init(elf: Elf) -> tuple[tuple[int, int], ...]:
 def _own_words(
     elf: Elf, raw: Iterable[Relocation], memory: ImageMemory
 ) -> tuple[tuple[int, int], ...]:
-    """Return the words that a static program's start-up code relocates itself, where the addends
-    stand in place (REL): (address, addend).
+    """Return (address, addend) of the words that a static program's start-up code relocates itself,
+    where addends stand in place (REL); () for other programs.
 
-    They are the addresses of ifunc resolvers, in a static PIE all that is moved. See
-    Image.own_words.
+    They are addresses of ifunc resolvers; in a static PIE every word that is relocated.
+
+    Args:
+        elf: the file.
+        raw: its relocations as in the file.
+        memory: its contents at link addresses.
     """
     if elf.has("PT_INTERP") or not (elf.type == "ET_EXEC" or _relocates_itself(elf)):
         return ()

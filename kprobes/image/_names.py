@@ -37,6 +37,7 @@ _COLUMNS = {"name": ("name", "function name", "label", "symbol"),
 
 
 def _nm(lines: list[str]) -> Iterator[Symbol]:
+    """Yield the symbols of nm's output: address, perhaps a size, a letter, the name."""
     for line in lines:
         found = _NM.match(line)
         if found and found[3] in FUNCTIONS + OBJECTS:
@@ -109,6 +110,9 @@ def _json(lines: list[str]) -> Iterator[Symbol]:
 
 
 def _whole(value: object) -> int | None:
+    """Return a JSON value (a number, or text such as "0x10") as an address of 64 bits; None where
+    it is none.
+    """
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             value = int(value[:40], 0)
@@ -144,7 +148,12 @@ def _table(lines: list[str]) -> Iterator[Symbol]:
 
 
 def _rows(lines: list[str], delimiter: str) -> list[list[str]]:
-    """Return the cells of a table; of a damaged one those in front of the damage."""
+    """Return the cells of a table, row by row; of a damaged table the rows in front of the damage.
+
+    Args:
+        lines: the table's text.
+        delimiter: the character between cells.
+    """
     rows: list[list[str]] = []
     # Python 3.10 takes no NUL, and every one no cell of more than 128 KiB
     with contextlib.suppress(csv.Error):
@@ -154,6 +163,13 @@ def _rows(lines: list[str], delimiter: str) -> list[list[str]]:
 
 
 def _row(row: list[str], columns: dict[str, int]) -> Iterator[Symbol]:
+    """Yield the symbol of a table's row; nothing where the row has no address or no name.
+
+    Args:
+        row: the cells.
+        columns: "address", "name", "size" and "type" -> index of the cell; out of range: not there.
+    """
+
     def cell(key: str) -> str:
         at = columns[key]
         return row[at] if 0 <= at < len(row) else ""
@@ -180,7 +196,12 @@ _SIGNS = (("idc", "static main"), ("json", '"address"'), ("ida", "Publics by "),
 
 
 def names_in(text: str, format: str | None) -> Iterator[Symbol]:
-    """Yield the symbols that a text names; format None: the one that it looks like."""
+    """Yield the symbols that a text names.
+
+    Args:
+        text: the contents of the file.
+        format: one of FORMATS; None: the format that the text looks like.
+    """
     lines = text.splitlines()
     if format is None:
         found = next((name for name, sign in _SIGNS if sign in text[:100_000]), None)

@@ -104,6 +104,7 @@ class _TableReader:
         self._order = order
 
     def number(self, at: int, size: int) -> int:
+        """Return the unsigned number of `size` bytes at offset `at`."""
         data = self._table[at : at + size]
         if len(data) != size:
             return 0

@@ -197,6 +197,12 @@ class _Placing:
         self._warnings = list(image.warnings)
 
     def placed(self, module: str, relocate: bool) -> Placed:
+        """Relocate where that is asked for, and return the image at its address.
+
+        Args:
+            module: the symbols' module.
+            relocate: False: leave the bytes as in the file.
+        """
         if relocate:
             self._relocate()
         image, base = self._of, self.bias
@@ -218,6 +224,7 @@ class _Placing:
         )
 
     def _relocate(self) -> None:
+        """Apply all relocations, those last that need the results of others; add warnings."""
         known = {kind: self._rows(kind) for kind in {r.type for r in self._of.relocations}}
         plain = {kind for kind, found in known.items() if len(found) == 1 and found[0].plain}
         for late in (False, True):
@@ -243,6 +250,7 @@ class _Placing:
             )
 
     def _rows(self, kind: int) -> list[RelocationRow]:
+        """Return the rows of a relocation type; raise ImageError where it is not known."""
         found = rows(self._of.machine, self._of.bits, kind)
         if not found:
             raise ImageError(
@@ -253,6 +261,13 @@ class _Placing:
         return found
 
     def _apply(self, r: Relocation, found: list[RelocationRow]) -> None:
+        """Apply a relocation: write its value into memory, or note what is to be copied after
+        mapping.
+
+        Args:
+            r: the relocation, at its link address.
+            found: the rows of its type, one or more.
+        """
         row, p = found[-1], r.offset + self.bias
         if row.formula == "-":
             return
@@ -280,8 +295,13 @@ class _Placing:
         self.memory.write(r.offset + self.bias, self._of.bits // 8, value + addend)
 
     def _copy(self, e: SymbolEntry, p: int) -> None:
-        """The program's own copy of a library's object; its symbol is defined here, so ask for the
-        original.
+        """Note that a library's object is to be copied into the program's own; add a warning where
+        no image has it.
+
+        Args:
+            e: the object's symbol. It is defined in this program, so its original is looked up by
+                name.
+            p: run address of the program's copy.
         """
         original = self._resolve(e.name)
         if original:
@@ -290,6 +310,7 @@ class _Placing:
             self._warnings.append(f"nobody has the original of {e.name}: its copy is zero")
 
     def _entry(self, index: int) -> SymbolEntry:
+        """Return the symbol table's entry; raise ImageError where the index is out of range."""
         if index >= len(self._of.entries):
             raise ImageError(
                 f"{self.image}: a relocation names symbol {index} of {len(self._of.entries)}",
@@ -303,6 +324,7 @@ class _Placing:
         return self._targets[index]
 
     def _bind(self, e: SymbolEntry) -> RelocationTarget:
+        """Return what a symbol means at run time; an ifunc is resolved."""
         if e.type == "STT_TLS":
             return RelocationTarget(e.name, e.value)
         if e.section == "SHN_UNDEF":
@@ -316,6 +338,11 @@ class _Placing:
         )
 
     def _undefined(self, e: SymbolEntry) -> RelocationTarget:
+        """Return what an undefined symbol means: a name of the linker's own, or what `resolve`
+        gives.
+
+        Raises ImageError where there is no address, unless the symbol is weak.
+        """
         if e.name in SPECIAL and self._of.kind == "rel":
             return RelocationTarget(
                 e.name,
@@ -338,7 +365,7 @@ class _Placing:
         )
 
     def slot(self, content: int) -> int:
-        """Return the address of a GOT slot that holds `content`."""
+        """Return the address of a GOT slot that holds `content`; fill one the first time."""
         word = self._of.bits // 8
         if content not in self._slots:
             self._refuse_linked()
@@ -347,7 +374,12 @@ class _Placing:
         return self._slots[content]
 
     def veneer(self, target: int, kind: str) -> int:
-        """Return the address of code that goes on to a target."""
+        """Return the address of code that jumps to `target`; write it the first time.
+
+        Args:
+            target: run address, with the Thumb bit.
+            kind: of the veneer, a key of _veneers.CODE.
+        """
         if (target, kind) not in self._veneers:
             self._refuse_linked()
             at = self._veneers[target, kind] = (
@@ -359,6 +391,9 @@ class _Placing:
         return self._veneers[target, kind]
 
     def _refuse_linked(self) -> None:
+        """Raise ImageError unless the image is a relocatable file: only these have room for slots
+        and veneers.
+        """
         if self._of.kind != "rel":
             raise ImageError(
                 f"{self.image}: a relocation that only a relocatable file can have",
@@ -415,6 +450,7 @@ class _Placing:
         return self._resolve_ifunc(resolver)
 
     def _symbols(self, module: str) -> Iterator[Symbol]:
+        """Yield the symbols at run addresses; of a function descriptor also its code, as `.f`."""
         names = {s.name for s in self._of.symbols} if self._of.descriptors else set()
         for s in self._of.symbols:
             moved = Symbol(s.name, s.address + self.bias, s.size, module, s.mode, s.kind)
@@ -430,6 +466,9 @@ class _Placing:
             yield Symbol(f".{descriptor.name}", code, descriptor.size, descriptor.module)
 
     def _init(self) -> Iterator[int]:
+        """Yield the run addresses of the initialisation functions; entries of 0 and -1 in tables
+        are none.
+        """
         word = self._of.bits // 8
         for addr, size in self._of.init:
             table = [

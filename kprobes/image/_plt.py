@@ -62,7 +62,14 @@ def plt_symbols(
     entries: Sequence[SymbolEntry],
     everything: Iterable[SymbolEntry],
 ) -> Iterator[Symbol]:
-    """`f@plt` for the stubs that jump through f's slot."""
+    """Yield `f@plt` for each stub that jumps to an import f.
+
+    Args:
+        elf: the file.
+        relocations: they tell which slot is whose.
+        entries: the dynamic symbols, which relocations count.
+        everything: entries of all symbol tables, for linkers that name stubs.
+    """
     names = {
         r.offset: entries[r.symbol].name
         for r in relocations
@@ -95,6 +102,7 @@ def _symbol(name: str, address: int, size: int, mode: int) -> Symbol:
 
 
 def _tables(elf: Elf) -> Iterator[PltTable]:
+    """Yield the sections of stubs."""
     order = (
         "little"
         if elf.machine == AARCH64 or (elf.machine == ARM and elf.flags & 0x00800000)
@@ -116,6 +124,13 @@ def _tables(elf: Elf) -> Iterator[PltTable]:
 def _slots_that_are_stubs(
     elf: Elf, relocations: Iterable[Relocation], entries: Sequence[SymbolEntry]
 ) -> Iterator[Symbol]:
+    """Yield `f@plt` of SPARC's slots, which are code.
+
+    Args:
+        elf: the file.
+        relocations: one for each slot.
+        entries: the dynamic symbols, which relocations count.
+    """
     jump_slot, size = 21, 32 if elf.machine == SPARCV9 else 12
     for r in relocations:
         if r.type & 0xFF == jump_slot and 0 < r.symbol < len(entries) and entries[r.symbol].name:

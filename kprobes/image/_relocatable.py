@@ -88,6 +88,15 @@ class _Layout:
         return [self._moved(n, e) for n, e in enumerate(entries)]
 
     def _group(self, perms: str, entries: list[SymbolEntry]) -> None:
+        """Give addresses to the sections with these permissions, and to what goes with them; add a
+        Load.
+
+        "rw" begins with the GOT and ends with common symbols; veneers stand at the end of "rx".
+
+        Args:
+            perms: "rx", "r", "rwx" or "rw".
+            entries: the symbol table, in the file's order.
+        """
         start = end = (
             up(self.loads[-1].vaddr + self.loads[-1].memsz, page_size(self._elf.machine))
             if self.loads
@@ -118,6 +127,13 @@ class _Layout:
             self.loads.append(Load(start, bytes(data), end - start, perms))
 
     def _moved(self, n: int, e: SymbolEntry) -> SymbolEntry:
+        """Return a symbol with its address for its value; where its section is not loaded, with
+        section "none".
+
+        Args:
+            n: index in the symbol table.
+            e: the entry; its value is an offset in its section.
+        """
         if n in self._commons:
             return e._replace(value=self._commons[n], section="common")
         if isinstance(e.section, str):
@@ -129,6 +145,7 @@ class _Layout:
         )
 
     def _alignment(self, asked: int) -> int:
+        """Return an alignment, 1 for 0; raise ImageError where it is too large."""
         if asked > _MAX_ALIGNMENT:
             raise ImageError(
                 f"{self._elf.name}: a section asks for an alignment of {asked:#x} bytes",
@@ -137,6 +154,9 @@ class _Layout:
         return max(1, asked)
 
     def _checked(self, end: int) -> int:
+        """Return an address; raise ImageError where it is beyond the memory that an image may ask
+        for.
+        """
         if end > LIMIT:
             raise ImageError(f"{self._elf.name}: its sections need more than {LIMIT >> 20} MiB",
                              hint="is the file damaged?")
@@ -157,8 +177,13 @@ def _small_data_first(member: tuple[int, Any]) -> tuple[bool, bool, int]:
 
 
 def _mips_pairs(relocations: list[Relocation], entries: list[SymbolEntry]) -> list[Relocation]:
-    """An addend in place is cut in two: the high half's other half is the next low half's for the
-    same symbol.
+    """Return the relocations of a section with whole addends: those in place are cut in two halves.
+
+    The low half of a HI16's addend stands at the next LO16 for the same symbol.
+
+    Args:
+        relocations: of one section, in order.
+        entries: the symbol table.
     """
     low: dict[int, int] = {}
     found = []

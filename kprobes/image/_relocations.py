@@ -18,8 +18,13 @@ _CALLS_BY_VENEER = (MIPS, PPC64)
 
 
 def apply(rows: list[RelocationRow], x: RelocationSite) -> None:
-    """Compute and store. Of MIPS's composed types each takes the result of the one before as its
-    addend.
+    """Compute a relocation's value and write it; calls of an absent weak symbol are left alone.
+
+    Of MIPS's composed types each takes the result of the one before as its addend.
+
+    Args:
+        rows: the rows of its type, one or more.
+        x: where it is applied; its addend and target change where there is more than one row.
     """
     for row in rows[:-1]:
         x.a = row.compute(x)
@@ -38,6 +43,17 @@ def _row(
     machine: int,
     bits: int,
 ) -> RelocationRow:
+    """Return the row of a relocation type, with what follows from its formula.
+
+    Args:
+        name: as the supplement prints it.
+        formula: in _types' notation.
+        picture: its field in _types' notation.
+        where: the same field.
+        check: in _types' notation.
+        machine: e_machine.
+        bits: of an address.
+    """
     used = {term for _, term in terms(formula)}
     branch = isinstance(where, ArmBranch | ThumbBranch)
     return RelocationRow(
@@ -81,8 +97,14 @@ def table(machine: int, bits: int) -> dict[int, RelocationRow]:
 
 
 def rows(machine: int, bits: int, kind: int) -> list[RelocationRow]:
-    """Return the rows of a relocation's type: one, or up to three where MIPS composes them. Empty:
-    not known.
+    """Return the rows of a relocation's type: one, or up to three where MIPS composes them; []
+    where it is not known.
+
+    Args:
+        machine: e_machine.
+        bits: of an address.
+        kind: the type as the file has it; MIPS: of three bytes; SPARC V9: with a second addend
+            above.
     """
     known = table(machine, bits)
     kinds = [kind & 0xFF if machine == SPARCV9 else kind]

@@ -12,7 +12,12 @@ from ._values import Segment
 
 
 def merge(loads: Sequence[Load], page: int) -> tuple[Segment, ...]:
-    """Page-aligned, disjoint segments; a page that two of them share has the permissions of both.
+    """Return page-aligned, disjoint segments; a page that two of them share has the permissions of
+    both.
+
+    Args:
+        loads: bytes at link addresses, which may share pages.
+        page: bytes of a page.
     """
     spans = [
         (load.vaddr // page * page, up(load.vaddr + load.memsz, page), load.perms) for load in loads
@@ -61,7 +66,13 @@ def up(value: int, align: int) -> int:
 
 
 def with_addends(raw: Iterable[Relocation], memory: ImageMemory, elf: Elf) -> Iterator[Relocation]:
-    """Every addend made explicit, whatever form the tables have."""
+    """Yield the relocations with an addend each; RELR's get the type of a relative relocation.
+
+    Args:
+        raw: as the file has them.
+        memory: read where the addend stands in place.
+        elf: the file.
+    """
     relative = next(
         (
             kind

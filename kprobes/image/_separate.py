@@ -75,7 +75,12 @@ def packed_symbols(data: bytes) -> bytes:
 
 def is_of_same_build(one: bytes, other: bytes) -> bool:
     """Tell whether two files are the same program: by their build-ids, or where neither has one by
-    their code's place."""
+    the address and size of their code.
+
+    Args:
+        one: contents of an ELF file.
+        other: contents of an ELF file.
+    """
     ids = build_id(one), build_id(other)
     if any(ids):
         return ids[0] == ids[1]
@@ -176,7 +181,12 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
 
 
 def _keep(path: Path, data: bytes) -> None:
-    """Keep what was fetched, if that is possible."""
+    """Write a file that was fetched; where that is not possible, nothing happens.
+
+    Args:
+        path: of the file; its folder is made.
+        data: the contents.
+    """
     import tempfile
 
     try:

@@ -24,8 +24,12 @@ class ImageMemory:
         self._image = image
 
     def read(self, addr: int, size: int, little: bool | None = None) -> int:
-        """Return the unsigned number of `size` bytes at `addr`; raises ImageError outside the
-        image.
+        """Return the unsigned number at an address; raise ImageError outside the image.
+
+        Args:
+            addr: of the first byte.
+            size: bytes.
+            little: True: little-endian; None: in the image's byte order.
         """
         data, at = self._find(addr, size)
         return int.from_bytes(
@@ -33,7 +37,14 @@ class ImageMemory:
         )
 
     def write(self, addr: int, size: int, value: int, little: bool | None = None) -> None:
-        """Store the low `size` bytes of `value`; raises ImageError outside the image."""
+        """Store the low `size` bytes of a number; raise ImageError outside the image.
+
+        Args:
+            addr: of the first byte.
+            size: bytes.
+            value: the number; higher bits are dropped.
+            little: True: little-endian; None: in the image's byte order.
+        """
         data, at = self._find(addr, size)
         number = value & (1 << 8 * size) - 1
         data[at : at + size] = number.to_bytes(
@@ -41,6 +52,8 @@ class ImageMemory:
         )
 
     def _find(self, addr: int, size: int) -> tuple[bytearray, int]:
+        """Return (bytes of the region, index of `addr` in them), made long enough for `size` bytes.
+        """
         i = bisect.bisect_right(self._starts, addr) - 1
         start, room, data = self.regions[i] if i >= 0 else (0, 0, bytearray())
         if addr + size > start + room:
@@ -133,7 +146,12 @@ class RelocationSite:
         return self.sum | self.target.thumb
 
     def refuse(self, reason: str, hint: str) -> ImageError:
-        """Return the error for this relocation."""
+        """Return the error that refuses this relocation.
+
+        Args:
+            reason: ends the sentence "relocation NAME to SYMBOL ...".
+            hint: what to do about it.
+        """
         to = f" to {self.target.name!r}" if self.target.name else ""
         return ImageError(
             f"{self.binder.image}: relocation {self.row.name}{to} {reason}",

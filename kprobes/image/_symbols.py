@@ -23,8 +23,13 @@ MARKED = (ARM, AARCH64, RISCV)  #: their symbol tables tell code from data
 def symbols_of(
     elf: Elf, entries: Iterable[SymbolEntry], segments: tuple[Segment, ...]
 ) -> tuple[Symbol, ...]:
-    """Functions and objects, each (name, address) once; of several versions only the default one
-    keeps the plain name.
+    """Return the functions and objects, each (name, address) once; of several versions only the
+    default one keeps the plain name.
+
+    Args:
+        elf: the file.
+        entries: of all its symbol tables.
+        segments: its memory; symbols outside of it are left out.
     """
     entries = list(entries)
     marks = _arm_marks(elf, entries)
@@ -55,8 +60,12 @@ def symbols_of(
 
 
 def _hidden(elf: Elf, e: SymbolEntry) -> bool:
-    """Return True for what is no name of code or data: sections, files, registers, marks of the
-    assembler, addresses of elsewhere.
+    """Return True for a symbol that names no code or data of this file: sections, files, registers,
+    marks of the assembler, imports.
+
+    Args:
+        elf: the file.
+        e: the symbol's entry.
     """
     marks = elf.machine in MARKED and _is_mark(e)
     register = elf.machine in (SPARC, SPARC32PLUS, SPARCV9) and e.type == "STT_LOPROC"
@@ -72,7 +81,14 @@ def _hidden(elf: Elf, e: SymbolEntry) -> bool:
 def data_of(
     elf: Elf, entries: Iterable[SymbolEntry], segments: tuple[Segment, ...]
 ) -> tuple[tuple[int, int], ...]:
-    """Data amid code, as (start, end): from a mark $d to the next mark of code."""
+    """Return (start, end) of data amid code: from a mark $d to the next mark of code; () where the
+    machine has no marks.
+
+    Args:
+        elf: the file.
+        entries: of all its symbol tables.
+        segments: its memory; only marks in executable segments count.
+    """
     if elf.machine not in MARKED:
         return ()
     marks = sorted(
@@ -91,7 +107,14 @@ def _is_mark(e: SymbolEntry) -> bool:
 
 
 def _mode(elf: Elf, e: SymbolEntry, kind: str, marks: list[tuple[int, str]]) -> int:
-    """Mode bits of the code at a symbol: 1 for Thumb, MIPS16 and microMIPS."""
+    """Return the mode bits of the code at a symbol: 1 for Thumb, MIPS16 and microMIPS.
+
+    Args:
+        elf: the file.
+        e: the symbol's entry.
+        kind: "func" or "object".
+        marks: (address, "a", "t" or "d") as _arm_marks() returns them.
+    """
     if elf.machine in (ARM, MIPS) and e.type in FUNCTIONS:
         return e.value & 1
     if marks and kind == "func":
@@ -101,8 +124,14 @@ def _mode(elf: Elf, e: SymbolEntry, kind: str, marks: list[tuple[int, str]]) -> 
 
 
 def _arm_marks(elf: Elf, entries: Iterable[SymbolEntry]) -> list[tuple[int, str]]:
-    """List the addresses where ARM code ($a), Thumb code ($t) and data ($d) begin: the only sign
-    for labels that are not typed.
+    """Return sorted (address, "a", "t" or "d") where ARM code, Thumb code and data begin; [] on
+    other machines.
+
+    For labels without a type they are the only sign of the mode.
+
+    Args:
+        elf: the file.
+        entries: of all its symbol tables.
     """
     if elf.machine != ARM:
         return []
@@ -132,6 +161,10 @@ def local_entries(elf: Elf, entries: Iterable[SymbolEntry]) -> dict[int, int]:
     """Return ELFv2's local entry points: symbol's address -> bytes from there to its local entry.
 
     The top bits of st_other say 2 ** n bytes; 0 and 1 mean that both entries are one.
+
+    Args:
+        elf: the file.
+        entries: of all its symbol tables.
     """
     if elf.machine != PPC64:
         return {}

@@ -20,7 +20,8 @@ _COMPRESSED: Final = 0x800  # section flag
 
 @define
 class _Binder:
-    """Formulas of such sections need symbols, places and addends only: there is no GOT, and so on.
+    """Binder for the relocations of debug sections, which need addresses and addends only: there is
+    no GOT, and no code.
     """
 
     memory: ImageMemory
@@ -33,21 +34,26 @@ class _Binder:
     tls: tuple[int, int, int] = (0, 0, 0)
 
     def slot(self, content: int) -> int:
+        """Raise ImageError: no relocation of debug information needs a GOT slot."""
         raise ImageError(
             f"{self.image}: debug information asks for a slot or for code",
             hint="is the file damaged?",
         )
 
     def veneer(self, target: int, kind: str) -> int:
+        """Raise ImageError: no relocation of debug information needs a veneer."""
         return self.slot(target)
 
     def code(self, x: RelocationSite) -> int:
+        """Return the symbol's address plus the addend."""
         return x.sum
 
     def describe(self, x: RelocationSite) -> int:
+        """Raise ImageError: no relocation of debug information needs a descriptor."""
         return self.slot(0)
 
     def ifunc(self, resolver: int) -> int:
+        """Return the resolver's own address; it is not called."""
         return resolver
 
 
@@ -91,6 +97,14 @@ def linked(data: bytes) -> bytes:
 
 
 def _relocated(elf: Elf, data: bytes, found: list[Relocation], entries: list[SymbolEntry]) -> bytes:
+    """Return the bytes of a debug section with its relocations applied.
+
+    Args:
+        elf: the file.
+        data: the section's bytes.
+        found: the section's relocations.
+        entries: the symbol table.
+    """
     memory = ImageMemory([(0, len(data), data)], elf.order, elf.name)
     binder = _Binder(memory, elf.name)
     known = {kind: rows(elf.machine, elf.bits, kind) for kind in {r.type for r in found}}
@@ -108,7 +122,15 @@ def _relocated(elf: Elf, data: bytes, found: list[Relocation], entries: list[Sym
 
 
 def _replace(out: bytearray, elf: Elf, n: int, content: bytes) -> None:
-    """A section's bytes; those of one that was compressed go to the file's end."""
+    """Put a section's bytes into the file; those of a section that was compressed go to the file's
+    end.
+
+    Args:
+        out: the file, which is changed.
+        elf: the file as it was.
+        n: index of the section.
+        content: the section's bytes, not compressed.
+    """
     section: Any = elf.sections[n]
     if not section["sh_flags"] & _COMPRESSED:
         out[section["sh_offset"]:section["sh_offset"] + len(content)] = content
