@@ -65,7 +65,9 @@ class Probing(Protocol):
 
 @define(eq=False, kw_only=True, repr=False)
 class AllocatorProbe(Kprobe):
-    """A probe that acts behind all others at its place: the function is not executed."""
+    """A probe whose handler runs after those of all other probes at its address: it returns from
+    the function, which is not executed.
+    """
 
     _late: int = field(default=2, init=False)
     _optimize: bool = field(default=False, init=False)  # no jump can be left for another place
@@ -149,6 +151,16 @@ class HeapCheck:
 
     @alone
     def _begin(self, memory: MarkedMemory, zone: int, quarantine: int, limit: int, uninitialized: bool) -> None:
+        """Make the memory that blocks come from, and register the probes; undo the first where the
+        second fails.
+
+        Args:
+            memory: the machine's memory with marks.
+            zone: bytes of a red zone, at least.
+            quarantine: bytes of freed blocks that are kept back.
+            limit: bytes that may be allocated at a time.
+            uninitialized: True: report reads of bytes that were never written.
+        """
         machine = self._machine
         self._memory = HeapMemory(memory, machine.read, machine.write,
                                   self._accessed if self.watching else None, zone=zone,
@@ -162,7 +174,13 @@ class HeapCheck:
 
     @staticmethod
     def _why_not(memory: MarkedMemory, accesses: bool | None) -> str:
-        """Why accesses are not watched; "": they are."""
+        """Return why accesses are not watched; "" where they are.
+
+        Args:
+            memory: the machine's memory with marks.
+            accesses: True: raise Unsupported where they cannot be watched; False: do not watch;
+                None: watch where that is possible.
+        """
         if accesses is None:
             return memory.unwatchable
         if accesses and memory.unwatchable:
@@ -173,7 +191,17 @@ class HeapCheck:
     # --- functions
 
     def _made(self, functions: Mapping[str | int, str], defaults: bool) -> list[tuple[Probe, str]]:
-        """Probes of the allocator functions, with the names of what they do."""
+        """Make a probe for each allocator function, not registered yet; return (probe, name of the
+        C function it is like).
+
+        Args:
+            functions: symbol or address -> name of the C function.
+            defaults: True: add the functions that are known by their names.
+
+        Raises:
+            UnknownSymbol: the guest has no such symbol.
+            BadArgument: there is no function at all, or no such C function.
+        """
         made: list[tuple[Probe, str]] = []
         symbols = self._machine.symbols
         places = dict[int, None]()
@@ -202,7 +230,20 @@ class HeapCheck:
         return made
 
     def _hit(self, allocator: Allocator, function: str, probe: Any, regs: Regs) -> int | None:
-        """Stand in for one of the guest's functions."""
+        """Do the work of an allocator function at its entry, and return from it: the probe's
+        pre_handler.
+
+        Args:
+            allocator: what the function does, and where its arguments are.
+            function: the guest's name for it.
+            probe: the probe; not used.
+            regs: registers at the entry.
+
+        Returns:
+            DIVERTED where the function is not executed; None where the guest's own function runs:
+            the
+            check is closed, or the block belongs to the guest's own allocator.
+        """
         if self._closed:
             return None
         if not self._does[allocator.does](allocator, function, regs):
@@ -211,6 +252,20 @@ class HeapCheck:
         return DIVERTED
 
     def _allocating(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+        """Do the work of malloc(), calloc(), memalign() and the like: allocate a block and set the
+        result.
+
+        The handlers `_allocating`, `_resizing`, `_freeing` and `_asking` take the same arguments.
+
+        Args:
+            allocator: what the function does, and where its arguments are.
+            function: the guest's name for it.
+            regs: registers at the function's entry; the result is put there.
+
+        Returns:
+            True: the guest's function is not executed. False: it is, as the block is its own
+            allocator's.
+        """
         assert allocator.size is not None
         size = self._size(allocator, regs)
         page = self._machine.page_size
@@ -233,7 +288,13 @@ class HeapCheck:
         return True
 
     def _size(self, allocator: Allocator, regs: Regs) -> int | None:
-        """The bytes that are asked for; None: more than there are addresses."""
+        """Return the bytes that an allocating function is asked for; None where they are more than
+        half the address space.
+
+        Args:
+            allocator: which arguments have the size and the count.
+            regs: registers at the function's entry.
+        """
         assert allocator.size is not None
         size = regs.arg(allocator.size)
         if allocator.count is not None:
@@ -241,7 +302,16 @@ class HeapCheck:
         return size if size <= self._machine.arch.mask >> 1 else None
 
     def _new(self, size: int, alignment: int, allocator: Allocator, function: str, regs: Regs) -> int:
-        """Address of a new block; 0 where there is no room."""
+        """Allocate a block, zeroed where the function does so, and return its address; 0 where
+        there is no room.
+
+        Args:
+            size: bytes.
+            alignment: of the block, a power of two.
+            allocator: what the function does.
+            function: the guest's name for it.
+            regs: registers at the function's entry, for the block's stack.
+        """
         block = self._memory.allocate(size, alignment, function, allocator.family, self._callers(regs))
         if block is None:
             return 0
@@ -251,6 +321,20 @@ class HeapCheck:
         return block.address
 
     def _resizing(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+        """Do the work of realloc(): copy the block to a new one, free the old one, set the result.
+
+        A size of 0 frees the block, as glibc does. A wrong pointer is a finding, and the result is
+        0.
+
+        Args:
+            allocator: what the function does, and where its arguments are.
+            function: the guest's name for it.
+            regs: registers at the function's entry; the result is put there.
+
+        Returns:
+            True: the guest's function is not executed. False: it is, as the block is its own
+            allocator's.
+        """
         assert allocator.block is not None
         address = regs.arg(allocator.block)
         size = self._size(allocator, regs)
@@ -281,6 +365,18 @@ class HeapCheck:
         return True
 
     def _freeing(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+        """Do the work of free() and delete: free the block, or report why it cannot be; 0 is
+        ignored.
+
+        Args:
+            allocator: what the function does, and where its arguments are.
+            function: the guest's name for it.
+            regs: registers at the function's entry.
+
+        Returns:
+            True: the guest's function is not executed. False: it is, as the block is its own
+            allocator's.
+        """
         assert allocator.block is not None
         address = regs.arg(allocator.block)
         if address and address not in self._memory.alive and self._is_foreign(address):
@@ -291,6 +387,18 @@ class HeapCheck:
         return True
 
     def _asking(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+        """Do the work of malloc_usable_size(): the result is the block's size, and 0 for a null
+        pointer.
+
+        Args:
+            allocator: where the argument is.
+            function: the guest's name for it; not used.
+            regs: registers at the function's entry; the result is put there.
+
+        Returns:
+            True: the guest's function is not executed. False: it is, as the check has no such
+            block.
+        """
         assert allocator.block is not None
         address = regs.arg(allocator.block)
         block = self._memory.alive.get(address)
@@ -300,10 +408,11 @@ class HeapCheck:
         return True
 
     def _is_foreign(self, address: int) -> bool:
-        """Return True where a pointer may be the guest's own allocator's: it had it before the check began.
+        """Return True where a pointer may belong to the guest's own allocator, which gave it out
+        before the check began.
 
-        What is on the stack, or in the memory of an image, is none, nor is anything where the guest has no
-        allocator of its own.
+        False for addresses of the check's own blocks, of the stack and of images, and wherever the
+        guest has no allocator of its own.
         """
         machine, regs = self._machine, self._machine.regs
         if self._memory.has(address) or not self._has_own:
@@ -322,7 +431,16 @@ class HeapCheck:
 
     def _release(self, address: int, allocator: Allocator, function: str, regs: Regs,
                  sized: int | None = None) -> None:
-        """Free a block, or say why it cannot be."""
+        """Free a block, and look at its red zones and at blocks that are kept back no longer; or
+        report why it cannot be freed.
+
+        Args:
+            address: what the guest frees.
+            allocator: what the freeing function does; its family must be the block's.
+            function: the guest's name for it.
+            regs: registers at its entry, for the stack.
+            sized: bytes that the guest says the block has; None: it does not say.
+        """
         memory, stack = self._memory, self._callers(regs)
         block = memory.alive.get(address)
         if block is None:
@@ -344,7 +462,13 @@ class HeapCheck:
             self._compare_freed(gone.block, stack)
 
     def _compare(self, block: HeapBlock, stack: Kept) -> None:
-        """Tell of what was written around a block, where that was not seen."""
+        """Look at a block's red zones, and report a write there that was not seen when it happened;
+        once for each block.
+
+        Args:
+            block: the block, not freed.
+            stack: return addresses of the call at which this is noticed; () in check().
+        """
         if block.number in self._damaged:
             return
         damage = self._memory.damage(block)
@@ -355,7 +479,13 @@ class HeapCheck:
                        noticed=True)
 
     def _compare_freed(self, block: HeapBlock, stack: Kept) -> None:
-        """Tell of what was written to a freed block, where that was not seen."""
+        """Look at a freed block, and report a write to it that was not seen when it happened; once
+        for each block.
+
+        Args:
+            block: the block, kept back.
+            stack: return addresses of the call at which this is noticed; () in check().
+        """
         if block.number in self._damaged:
             return
         address = self._memory.changed(block)
@@ -392,7 +522,17 @@ class HeapCheck:
     # --- accesses
 
     def _accessed(self, regs: Regs, address: int, size: int, data: bytes | None) -> None:
-        """The guest accesses bytes, some of which are marked."""
+        """Report an access to marked bytes, unless it is allowed. Called as the guest accesses
+        them.
+
+        Writing a byte that was never written takes that mark away and is no finding.
+
+        Args:
+            regs: registers at the instruction.
+            address: of the first byte.
+            size: bytes of the access; at least one of them is marked.
+            data: the bytes to be written; None: it is a read.
+        """
         memory = self._memory
         marks = memory.marks(address, size)
         first = next(n for n, mark in enumerate(marks) if mark)
@@ -419,7 +559,13 @@ class HeapCheck:
             memory.written(address, size)
 
     def _kind(self, mark: int, address: int) -> tuple[str, HeapBlock | None]:
-        """(kind of finding, block) of an access to a marked byte."""
+        """Return (kind of finding, block) of an access to a marked byte; the block is None where
+        none is concerned.
+
+        Args:
+            mark: the byte's mark, a combination of bits.
+            address: of the byte.
+        """
         block = self._memory.nearest(address)
         if mark & FREED:
             if block is not None and not block.address <= address < block.end:
@@ -432,10 +578,16 @@ class HeapCheck:
         return "overflow" if address >= block.end else "underflow", block
 
     def _may_read_lines(self, regs: Regs, address: int, size: int) -> bool:
-        """Return True where a read goes on behind a block, within its page and line, by a function that may.
+        """Return True where a read goes on behind a block, within its page and line, by a function
+        that may.
 
-        Such functions read words and vectors from where a text begins, aligned or not, as nothing but the end of a
-        page can be without memory behind it. What was freed they may not read.
+        Such functions read words and vectors from where a text begins, aligned or not, as nothing
+        but the end of a page can be without memory behind it. What was freed they may not read.
+
+        Args:
+            regs: registers at the instruction; pc tells the function.
+            address: of the first byte.
+            size: bytes of the read.
         """
         if size < SHORTEST:
             return False
@@ -483,18 +635,30 @@ class HeapCheck:
 
     @cached_property
     def _outside(self) -> int:
-        """Where calls of the guest's return to, which is no caller of its own; 0: nowhere."""
+        """The address to which a call from Python returns, which is no caller in the guest."""
         return self._machine.exit_address & ~self._machine.arch.pointers.mode_bits
 
     @cached_property
     def _debug(self) -> DebugInfo:
+        """The debug information of the machine's images."""
         return DebugInfo(self._machine)
 
     def _frames(self, stack: Kept, called: bool) -> list[str]:
-        """A stack as text. called: its first address is a return address, too."""
+        """Return a stack as text, a line for each address.
+
+        Args:
+            stack: code addresses, innermost first.
+            called: True where the first address is a return address; the others always are.
+        """
         return [self._frame(address, called or n > 0) for n, address in enumerate(stack)]
 
     def _frame(self, address: int, called: bool) -> str:
+        """Return an address as text: symbol, and source line where it is known.
+
+        Args:
+            address: of code.
+            called: True: a return address; the line is that of the call in front of it.
+        """
         line = self._debug.line(address - 1 if called else address)
         where = self._machine.symbols.describe(address)
         return f"{where} ({line})" if line is not None else where
@@ -503,7 +667,20 @@ class HeapCheck:
 
     def _tell(self, kind: str, address: int, stack: Kept, *, size: int = 0, access: str = "",
               block: HeapBlock | None = None, note: str = "", noticed: bool = False) -> HeapFinding:
-        """Keep a finding, or count it where there is one like it. Raises HeapError where that is asked for."""
+        """Add a finding, or count it where there is one like it; return it.
+
+        With `raising` HeapError is raised instead of returning, except for leaks.
+
+        Args:
+            kind: as HeapFinding.kind.
+            address: what was accessed or freed.
+            stack: code addresses, innermost first; () where they are not known.
+            size: bytes that were accessed; of a leak, all its bytes.
+            access: "r", "w", or "" where nothing was accessed.
+            block: the block concerned, or None.
+            note: ends the finding's text.
+            noticed: True where not the access was seen but what it has left.
+        """
         key = (kind, access, stack, block.stack if block is not None else None,
                block.number if kind == "leak" or (noticed and not stack) else 0)  # type: ignore[union-attr]
         known = self._by_place.get(key)
@@ -592,7 +769,12 @@ class HeapCheck:
                 yield from self._words_of(first, end - first)
 
     def _words_of(self, start: int, size: int) -> Iterator[int]:
-        """Aligned words of memory."""
+        """Yield the aligned words of guest memory, as unsigned numbers.
+
+        Args:
+            start: address of the first byte; a word that begins in front of it is left out.
+            size: bytes.
+        """
         arch = self._machine.arch
         width = arch.bits // 8
         first = -(-start // width) * width
@@ -683,7 +865,13 @@ class _Pointers:
 
 
 def _lost(blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]) -> list[HeapBlock]:
-    """The blocks that nothing leads to; of those that only lead to each other, one."""
+    """Return the blocks that nothing leads to; of blocks that only lead to each other, one.
+
+    Args:
+        blocks: those that are allocated.
+        words: gives the words in a block; for None those of registers and memory outside of the
+            heap.
+    """
     if not blocks:
         return []
     pointers = _Pointers(blocks, words)

@@ -75,6 +75,9 @@ class HeapFinding:
         return f"{what}{where}{note}{times}"
 
     def _where(self) -> str:
+        """Return the address in words, such as ", 4 bytes behind a block of 16 bytes"; "" without a
+        block.
+        """
         block = self.block
         if block is None:
             return ""

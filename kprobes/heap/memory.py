@@ -239,10 +239,17 @@ class HeapMemory:
         return made
 
     def free(self, block: HeapBlock, function: str, stack: Stack) -> list[FreedBlock]:
-        """Free a block: nothing is to access it from now on.
+        """Free a block: mark it, fill it, and keep it back.
+
+        Args:
+            block: one of `alive`.
+            function: the name of the guest's function that frees it.
+            stack: return addresses of that call, innermost first.
 
         Returns:
-            Those that are kept back no longer, for whoever compares what they hold.
+            The blocks that are kept back no longer, and may be handed out again. They still hold
+            what they
+            held: the caller looks whether they were written to.
         """
         del self.alive[block.address]
         self.in_use -= block.size
@@ -255,7 +262,9 @@ class HeapMemory:
         return self._let_go()
 
     def _let_go(self) -> list[FreedBlock]:
-        """Blocks that there is no room for among those that are kept back: they may be handed out again."""
+        """Stop keeping back the oldest freed blocks until the rest fits the quarantine, and return
+        them; their room may be handed out again.
+        """
         gone = []
         while self._kept_back > self._quarantine:
             freed = self.freed.pop(self._order.popleft())
@@ -266,7 +275,9 @@ class HeapMemory:
         return gone
 
     def written(self, address: int, size: int) -> None:
-        """Bytes of a block have been written by others than the guest."""
+        """Take the mark "unwritten" from bytes of a block, which others than the guest have
+        written.
+        """
         if self._new_mark[0]:
             marks, at = self._marks(address)
             marks[at:at + size] = bytes(mark & ~UNWRITTEN for mark in marks[at:at + size])
@@ -274,7 +285,12 @@ class HeapMemory:
     # --- what is where
 
     def marks(self, start: int, size: int) -> bytes:
-        """The marks of bytes in a row; 0 for those that are in no segment."""
+        """Return the mark of each byte in a range; 0 for bytes that are in no segment.
+
+        Args:
+            start: address of the first byte.
+            size: bytes.
+        """
         n = bisect_right(self._starts, start) - 1
         if n >= 0 and start + size <= self._segments[n].start + self._segments[n].size:
             at = start - self._segments[n].start
@@ -345,6 +361,9 @@ class HeapMemory:
     # --- room
 
     def _take(self, room: int) -> int | None:
+        """Return the address of `room` free bytes, from a freed block of that size or a segment;
+        None: no memory.
+        """
         if free := self._free.get(room):
             return free.pop()
         if self._current.size - self._current.used < room:
@@ -358,6 +377,9 @@ class HeapMemory:
         return start
 
     def _new_segment(self, size: int) -> HeapSegment:
+        """Map `size` bytes of guest memory for blocks, all marked fresh, and watch them; raise
+        NoMemory.
+        """
         start = self._memory.map(size)
         segment = HeapSegment(start, size, self._marks_of(start, size))
         segment.marks[:] = bytes([FRESH]) * size
@@ -366,7 +388,15 @@ class HeapMemory:
         return segment
 
     def _marks_of(self, start: int, size: int) -> memoryview:
-        """Marks of a segment, which are watched; those that it had before where it was there before."""
+        """Return the marks of a segment, one byte for each of its bytes, and watch its memory.
+
+        A segment that was there before (snapshots take segments away and bring them back) has the
+        marks it had.
+
+        Args:
+            start: address of the first byte.
+            size: bytes.
+        """
         if (start, size) not in self._known:
             marks = memoryview(zeroed(size))
             if self._report is not None:
