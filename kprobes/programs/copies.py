@@ -1,7 +1,7 @@
 """Copies of maps in a guest's memory: which side has changed, and what is copied over.
 
-While the guest runs its copies are the true ones. Between runs Python's maps are, and so they are
-at a stop once they are settled. A guest can write over its copies: what comes of a ring or a hash
+While the guest runs, its copies are valid. Between runs Python's maps are, and so they are at a
+stop once Map.settle() was called. A guest can write over its copies: what comes of a ring or a hash
 table is checked before it is believed.
 """
 
@@ -39,14 +39,14 @@ class CopiedMemory(Protocol):
 
 
 class Whole:
-    """A copy that is compared, and read, as a whole."""
+    """A copy of a map that is compared, and copied, as a whole."""
 
     def __init__(self, memory: CopiedMemory, at: int, m: Map) -> None:
         """Prepare for a copy that is all zeros.
 
         Args:
-            memory: the guest's.
-            at: address of the copy.
+            memory: the guest's memory.
+            at: guest address of the copy.
             m: the map.
         """
         self._memory = memory
@@ -55,7 +55,7 @@ class Whole:
         self._both = bytearray(m.block.size)  # what both have
 
     def push(self) -> None:
-        """Write to the guest what Python has changed."""
+        """Write to the guest those pages of the map that Python has changed."""
         mine, both = self._map.block.view, self._both
         if mine == both:
             return
@@ -66,9 +66,9 @@ class Whole:
                 self._memory.write(self._at + at, bytes(piece))
 
     def pull(self) -> None:
-        """Read what the guest may have changed.
+        """Copy the guest's copy into Python's map.
 
-        A hash table that cannot have been left so by programs is emptied.
+        A hash table is emptied (Hash.drop) where programs cannot have left it as it is.
         """
         raw = self._memory.read(self._at, len(self._both))
         m = self._map
@@ -79,14 +79,14 @@ class Whole:
 
 
 class Records:
-    """A ring's copy: the header, and the records that are new."""
+    """A copy of a ring: its header, and the records that are new are copied."""
 
     def __init__(self, memory: CopiedMemory, at: int, m: Ring) -> None:
         """Prepare for a copy that is all zeros.
 
         Args:
-            memory: the guest's.
-            at: address of the copy.
+            memory: the guest's memory.
+            at: guest address of the copy.
             m: the ring.
         """
         self._memory = memory
@@ -95,12 +95,12 @@ class Records:
         self._both = self._words(bytes(RING))  # headers; data behind the producer are nobody's
 
     def _words(self, raw: bytes) -> list[int]:
-        """Return the words of a header."""
+        """Return the 64-bit words of a ring's header."""
         order: Any = self._map.spec.order
         return [int.from_bytes(raw[at:at + 8], order) for at in range(0, RING, 8)]
 
     def push(self) -> None:
-        """Write to the guest what Python has consumed and recorded."""
+        """Write to the guest the header, and the records that Python has added."""
         raw = bytes(self._map.block.view[:RING])
         mine = self._words(raw)
         if mine != self._both:
@@ -110,8 +110,9 @@ class Records:
             self._both = mine
 
     def pull(self) -> None:
-        """Read what the guest has recorded; nothing where the header cannot have been left so by
-        programs.
+        """Copy the header, and the records that the guest has added, into Python's ring.
+
+        Where programs cannot have left such a header, Python's ring is emptied (Ring.drop) instead.
         """
         raw = self._memory.read(self._at, RING)
         theirs = self._words(raw)
@@ -126,7 +127,11 @@ class Records:
         self._both = theirs
 
     def _sound(self, theirs: list[int]) -> bool:
-        """Return True if programs may have left such a header. theirs: its words."""
+        """Return True where programs may have left such a header.
+
+        Args:
+            theirs: the words of the guest's header.
+        """
         both, ours = self._both, (CONSUMER, PRODUCER, LOST)
         return (all(both[n] <= theirs[n] < 1 << 63 for n in ours)
                 and 0 <= theirs[PRODUCER] - theirs[CONSUMER] <= self._map.size
@@ -153,15 +158,15 @@ class MapCopy:
     """The copy of a map in a guest.
 
     Attributes:
-        at: its address there.
-        theirs: the guest's copy is the true one.
+        at: guest address of the copy.
+        theirs: True while the guest's copy is valid, and Python's map is not.
     """
 
     def __init__(self, memory: CopiedMemory, m: Map) -> None:
-        """Make the copy, all zeros.
+        """Make the copy, all zeros, and enter pull() into the map's `copies`.
 
         Args:
-            memory: the guest's.
+            memory: the guest's memory.
             m: the map.
         """
         self._memory = memory
@@ -173,15 +178,20 @@ class MapCopy:
         m.copies.append(self.pull)
 
     def push(self) -> None:
-        """Make the guest's copy the true one, as the guest goes on."""
+        """Copy Python's map into the guest, as the guest goes on.
+
+        From then until pull() the guest's copy is valid. Nothing is copied where it is valid
+        already.
+        """
         if not self.theirs:
             self._copy.push()
             self.theirs = True
 
     def pull(self) -> None:
-        """Make Python's map the true one while the guest stands still.
+        """Copy the guest's copy into Python's map, which is valid then until push().
 
-        Nothing changes while the guest runs for another thread, or exists no more.
+        Nothing is copied while the guest runs for another thread, after it has ended, or where
+        Python's map is valid already.
         """
         if self.theirs and self._memory.there:
             with suppress(MachineBusy):

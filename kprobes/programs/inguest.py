@@ -25,16 +25,20 @@ RUNS: Final = 2  # whole ones, after which nobody is in the code of a program wh
 
 
 class GuestMaps:
-    """The maps of all programs in one guest, and the code of those programs.
+    """The copies of maps in one guest, and the code of the programs that use them.
 
     Attributes:
         environments: the programs.
-        running: the guest runs: its maps are the true ones.
-        table: address of the table of memory that programs may read.
+        running: True from push() to pull(): the guest's copies are valid, Python's maps are not.
+        table: guest address of the table of memory that programs may read.
     """
 
     def __init__(self, view: GuestCodeView) -> None:
-        """Put the table of readable memory into the guest."""
+        """Write the table of readable memory into the guest.
+
+        Args:
+            view: the machine's access to guest memory and code.
+        """
         self._view = view
         self._maps: dict[int, MapCopy] = {}  # by address here
         self._used: list[MapCopy] = []  # of programs whose code somebody may be in
@@ -56,15 +60,17 @@ class GuestMaps:
         return value.to_bytes(8, self._view.arch.order.value)
 
     def at(self, m: Map) -> int:
-        """Return the address of a map's copy, which is made if there is none."""
+        """Return the guest address of a map's copy, which is made if there is none."""
         if m.address not in self._maps:
             self._maps[m.address] = MapCopy(self._view, m)
         return self._maps[m.address].at
 
     @property
     def ask(self) -> int:
-        """The address that programs call to read memory which may not be there: a function, or its
-        descriptor.
+        """The guest address that programs call to read memory which may not be mapped.
+
+        It is a function, or its descriptor where the architecture has these. Written into the guest
+        when first asked for.
         """
         if not self._ask:
             view = self._view
@@ -76,7 +82,11 @@ class GuestMaps:
         return self._ask
 
     def entry(self, text: bytes) -> int:
-        """Return the address of machine code in the guest, which is written there if it is new."""
+        """Return the guest address of machine code, which is written into the guest if it is new.
+
+        Args:
+            text: the code's bytes.
+        """
         if text not in self._codes:
             at = self._codes[text] = self._view.fresh(len(text))
             self._view.write(at, text)
@@ -84,10 +94,10 @@ class GuestMaps:
         return self._codes[text]
 
     def add(self, one: InGuest, maps: Sequence[Map]) -> None:
-        """Enter a program.
+        """Enter a program, whose maps push() and pull() copy from now on.
 
         Args:
-            one: the program.
+            one: the program; its `copies` are set.
             maps: those that it uses, each of which has a copy.
         """
         self.environments.append(one)
@@ -95,7 +105,11 @@ class GuestMaps:
         self._used = list(dict.fromkeys(self._used + one.copies))
 
     def push(self) -> None:
-        """Make the guest's maps the true ones, as the guest goes on."""
+        """Copy Python's maps into the guest, as the guest goes on.
+
+        From then until pull() the guest's copies are valid. Only maps of programs whose code a
+        thread may be in are copied.
+        """
         if not self.running:
             self._used = list(
                 dict.fromkeys(copy for one in self.environments if one.used for copy in one.copies)
@@ -105,7 +119,11 @@ class GuestMaps:
             copy.push()
 
     def pull(self) -> None:
-        """Make Python's maps the true ones, as the guest has stopped."""
+        """Copy the guest's copies into Python's maps, as the guest has stopped.
+
+        The counts of runs are read, too. Nothing happens where push() was not called before, or the
+        guest exists no more.
+        """
         running = self.running
         self.running = False
         if not running or not self._view.there:
@@ -122,15 +140,19 @@ class InGuest:
     """A program at a probe, in the guest (a machine._jumps.GuestProgram).
 
     Attributes:
-        probe: its probe, once that is made.
-        idle: runs of the guest that have ended since the probe is gone.
-        copies: of its maps.
+        probe: the probe that runs it, once that is made.
+        idle: runs of the guest that have ended since the probe was unregistered.
+        copies: the copies of its maps.
         text: its machine code.
-        reads: registers that must be in the detour's frame.
+        reads: names of registers that must be in the detour's frame.
     """
 
     def __init__(self, program: Program, view: GuestCodeView) -> None:
-        """Put a program into the guest.
+        """Compile a program for the guest, and write code, maps and environment into guest memory.
+
+        Args:
+            program: the program.
+            view: the machine's access to guest memory and code.
 
         Raises:
             Unsupported: the program cannot run there.
@@ -155,11 +177,11 @@ class InGuest:
         view.write(self.environment, b"".join(map(guest.word, (self.entry, 0, *values))))
 
     def _values(self, guest: GuestMaps, maps: list[int]) -> Iterator[int]:
-        """Yield the environment's words after the header.
+        """Yield the environment's words behind the header.
 
         Args:
-            guest: the maps that are in the guest.
-            maps: addresses of the program's own.
+            guest: the copies in the guest.
+            maps: guest addresses of the copies of the program's maps, in the program's order.
         """
         for kind, n in self._slots:
             if kind in ("map", "value"):
@@ -173,18 +195,19 @@ class InGuest:
 
     @property
     def placed(self) -> bool:
-        """True while its probe is registered."""
+        """True while the probe that runs it is registered."""
         return bool(self.probe.registered)
 
     @property
     def used(self) -> bool:
-        """True while some thread of the guest may be in its code: a while after its probe is gone,
-        too.
+        """True while some thread of the guest may be in its code: a while after unregistering, too.
         """
         return self.idle < RUNS or self.placed
 
     def at(self, address: int, function: int, cookie: int) -> None:
-        """Set the place, as the probe is registered.
+        """Write the probe's address, and what helpers return, into the environment.
+
+        Called when the probe is registered. From then on the program's maps are copied to and fro.
 
         Args:
             address: of the probe.
@@ -199,7 +222,7 @@ class InGuest:
 
     @property
     def runs(self) -> int:
-        """How often it has run there."""
+        """How often it has run in the guest, read from there."""
         self.settle()
         return self._runs
 
@@ -210,6 +233,7 @@ class InGuest:
             self._runs = int.from_bytes(raw, self._view.arch.order.value)
 
     def look(self) -> None:
-        """Make Python's maps the true ones until the guest goes on."""
+        """Copy what the guest has written into Python's maps, valid until the guest goes on.
+        """
         for m in self._maps:
             m.settle()

@@ -75,25 +75,26 @@ def generate(
     parameters: Sequence[Slot] = (),
     framed: bool = False,
 ) -> tuple[str, tuple[Slot, ...]]:
-    """Generate the IR of a program, whose function `@run(environment, r1, r2)` returns r0.
+    """Generate the LLVM IR of a program, whose function `@run(environment, r1, r2)` returns r0.
 
     Args:
         code: the instructions.
-        target: what it is compiled for.
-        inline: writes helpers that the code does by itself.
-        context: where the context's words are; None: it is memory.
-        cleared: first slot of a function -> bytes of its stack that are zero as it begins.
-        parameters: with these, `@run(environment)` finds r1 and r2 in the first two of these words,
-            and leaves r0 in the third.
-        framed: `@run(environment, frame)` counts itself in the header's second word; the frame is
-            r1, for the context.
+        target: the properties of the machine that it is compiled for.
+        inline: writes the code of helpers that are not called.
+        context: writes reads of the context's words; None: the context is memory at r1.
+        cleared: first slot of a function -> bytes below r10 that must be zero as it begins.
+        parameters: three slots of the environment. With these, `@run(environment)` reads r1 and r2
+            from the first two, and writes r0 to the third.
+        framed: True makes it `@run(environment, frame)`, which adds 1 to the header's second word
+            at each run; `frame` is r1, from which `context` reads.
 
     Returns:
-        (IR, what the environment's words after the header are).
+        (IR, what each word of the environment behind the header is).
 
     Raises:
-        Unsupported: the program does what has no meaning outside of an operating system, such as a
-            call of its functions.
+        Unsupported: the program has a tail call; it has more than MOST instructions where all its
+            functions are put into one; or an instruction has no meaning outside of an operating
+            system.
     """
     code = tuple(code)
     if any(i.is_helper_call and i.imm == TAIL_CALL for _, i in isa.steps(code)):
@@ -124,8 +125,7 @@ def generate(
 
 
 def _whole_size(found: Places, code: Sequence[Instruction], entry: int, depth: int = 0) -> int:
-    """Return the number of instructions of a function and of all that it calls, each as often as it
-    is called.
+    """Return how many instructions a function has with all its calls replaced by the functions.
 
     More than MOST means too many: the sum is not exact then.
 
@@ -133,7 +133,7 @@ def _whole_size(found: Places, code: Sequence[Instruction], entry: int, depth: i
         found: the program's functions.
         code: its instructions.
         entry: slot where the function begins.
-        depth: calls around it.
+        depth: how many calls are around it.
     """
     size = len(found.functions[entry])
     for pc in found.functions[entry]:
@@ -150,8 +150,8 @@ def _function(w: IrWriter, cleared: int) -> str:
     """Return the IR of one function.
 
     Args:
-        w: writes it.
-        cleared: bytes of its stack that are zero as it begins.
+        w: writes it; its `entry` says which function it is.
+        cleared: bytes below r10 that must be zero as it begins.
     """
     code, slots = w.module.code, w.module.places.functions[w.entry]
     leaders = {
@@ -180,7 +180,12 @@ def _function(w: IrWriter, cleared: int) -> str:
 
 
 def _prologue(w: IrWriter, cleared: int) -> None:
-    """Write the beginning of a function: its registers, its stack, its arguments."""
+    """Write the beginning of a function: its registers, its stack, its arguments.
+
+    Args:
+        w: writes the function.
+        cleared: bytes below r10 that must be zero.
+    """
     for n in range(11):
         w.do(f"%r{n} = alloca i64")
     w.do(f"%frame = alloca [{isa.STACK_SIZE} x i8], align 16")

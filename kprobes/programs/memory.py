@@ -28,10 +28,10 @@ class ProgramMemory:
     """
 
     def __init__(self, maps: Iterable[Map], context: int) -> None:
-        """Allocate it.
+        """Allocate a stack, and room for the context.
 
         Args:
-            maps: the program's.
+            maps: the program's maps.
             context: bytes of the largest context.
         """
         maps = tuple(maps)
@@ -65,19 +65,32 @@ class ProgramMemory:
         self._context_writable = isinstance(context, bytearray)
 
     def enter(self) -> None:
-        """Begin another frame, zeroed, as a helper may read padding that the function does not
-        write.
+        """Begin the stack frame of a called function, zeroed.
+
+        A helper may read padding there that the function does not write.
         """
         self.depth += 1
         self._block.view[_STACK - self.depth * STACK_SIZE:][:STACK_SIZE] = bytes(STACK_SIZE)
 
     def end(self, context: bytes | bytearray) -> None:
-        """End a run. context: a bytearray gets what the program has written."""
+        """Copy the context back, at the end of a run.
+
+        Args:
+            context: a bytearray gets what the program has written; nothing is done with bytes.
+        """
         if isinstance(context, bytearray):
             context[:] = self._block.view[_CONTEXT:_CONTEXT + len(context)]
 
     def find(self, addr: int, size: int, write: bool) -> tuple[memoryview, int]:
-        """Find `size` bytes at a host address: (memory, index).
+        """Find the memory of an access, and check that the program may make it.
+
+        Args:
+            addr: host address of the first byte.
+            size: bytes.
+            write: True where they are written.
+
+        Returns:
+            (memory, index of the first byte in it).
 
         Raises:
             Invalid: the program may not access them.
@@ -102,14 +115,32 @@ class ProgramMemory:
         raise Invalid(f"accesses {size} bytes at {addr:#x}, which is none of its memory")
 
     def _stack(self, addr: int, size: int) -> tuple[memoryview, int]:
-        """Return (memory, index) of bytes on the stack. Raises Invalid."""
+        """Return (memory, index) of bytes on the stack, all within one frame that is in use.
+
+        Args:
+            addr: host address of the first byte.
+            size: bytes.
+
+        Raises:
+            Invalid: they are not within such a frame.
+        """
         frame = (self.top - 1 - addr) // STACK_SIZE
         if frame >= self.depth:
             raise Invalid("accesses memory below its stack frame")
         return self._within(addr, size, self.top - frame * STACK_SIZE, "a stack frame", self._block)
 
     def _value(self, m: Map, addr: int, size: int, write: bool) -> tuple[memoryview, int]:
-        """Return (memory, index) of bytes in a map's value. Raises Invalid."""
+        """Return (memory, index) of bytes in a map's value.
+
+        Args:
+            m: the map, in whose span the address lies.
+            addr: host address of the first byte.
+            size: bytes.
+            write: True where they are written.
+
+        Raises:
+            Invalid: they are not within one value, or the map is read-only.
+        """
         extent = m.extent(addr)
         if extent is None:
             raise Invalid(f"accesses memory between the values of map {m.name}")
@@ -119,8 +150,17 @@ class ProgramMemory:
 
     @staticmethod
     def _within(addr: int, size: int, end: int, what: str, block: Block) -> tuple[memoryview, int]:
-        """Return (memory, index) of bytes that must not go beyond an end. Raises Invalid; what:
-        names the memory.
+        """Return (memory, index) of bytes that must not go beyond an end.
+
+        Args:
+            addr: host address of the first byte.
+            size: bytes.
+            end: host address behind the memory.
+            what: names the memory in the error.
+            block: the memory.
+
+        Raises:
+            Invalid: they go beyond it.
         """
         if addr + size > end:
             raise Invalid(f"accesses {size} bytes where {what} has only {end - addr} left")
@@ -129,28 +169,48 @@ class ProgramMemory:
     # ---- for helpers
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return memory of the program. Raises Invalid."""
+        """Return bytes of the program's memory; b"" for size 0, whatever the address.
+
+        Raises:
+            Invalid: the program may not read them.
+        """
         if not size:
             return b""
         view, at = self.find(addr, size, False)
         return bytes(view[at:at + size])
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write memory of the program. Raises Invalid."""
+        """Write bytes to the program's memory.
+
+        Raises:
+            Invalid: the program may not write them.
+        """
         if data:
             view, at = self.find(addr, len(data), True)
             view[at:at + len(data)] = data
 
     def own(self, addr: int, size: int) -> bytes | None:
-        """Return up to `size` bytes at an address, see ProgramRun.own(); None: it is none of the
-        program's.
+        """Return up to `size` bytes of the program's memory from an address on.
+
+        They end where the value, record or frame does that the address is in.
+
+        Args:
+            addr: any number.
+            size: bytes at most.
+
+        Returns:
+            None: the address is none of the program's. b"": it is, but nothing there may be looked
+            at.
         """
         end = self._end(addr)
         return None if end is None else self.read(addr, min(size, end - addr))
 
     def _end(self, addr: int) -> int | None:
-        """Return the end of what an address points into, as far as the program may look at it;
-        None: into nothing of the program's.
+        """Return the address behind the frame, record or value that an address points into.
+
+        Returns:
+            The address itself, where the program may not look at what is there, such as the
+            context. None: it is none of the program's.
         """
         if self._bottom <= addr < self.top:
             frame = (self.top - 1 - addr) // STACK_SIZE
@@ -168,24 +228,42 @@ class ProgramMemory:
         return None
 
     def check(self, addr: int, size: int) -> None:
-        """Check that the program may write bytes. Raises Invalid."""
+        """Check that the program may write bytes, before a helper makes them.
+
+        Args:
+            addr: host address of the first byte.
+            size: bytes; 0: nothing is checked.
+
+        Raises:
+            Invalid: it may not.
+        """
         if size:
             self.find(addr, size, True)
 
     def grant(self, addr: int, size: int) -> None:
-        """Let the program access a reserved record."""
+        """Let the program access a ring's record that it has reserved.
+
+        Args:
+            addr: host address of the record's data.
+            size: bytes of the data.
+        """
         for m in self._all:
             if m.block.address <= addr < m.block.address + m.block.size:
                 self._rings[addr] = m, size
 
     def revoke(self, addr: int) -> None:
-        """Take a record away that is given back. Raises Invalid where the program has not reserved
-        it.
+        """End the program's access to a record, which the program submits or discards.
+
+        Args:
+            addr: host address of the record's data, as given to grant().
+
+        Raises:
+            Invalid: the program has not reserved a record there.
         """
         if self._rings.pop(addr, None) is None:
             raise Invalid("gives back a record that it has not reserved")
 
     @property
     def kept(self) -> list[int]:
-        """Addresses of records that were reserved and not given back."""
+        """The addresses of records that were reserved, and neither submitted nor discarded."""
         return list(self._rings)

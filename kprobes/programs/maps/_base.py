@@ -107,11 +107,10 @@ class Plain:
         return struct.unpack(self._order + self._code, raw)[0] if self._code else raw
 
     def store(self, value: Any) -> bytes:
-        """Return the bytes of an integer (negative ones as two's complement), or of anything with a
-        buffer.
+        """Return the bytes of an integer (negative: two's complement), or of what has a buffer.
 
         Raises:
-            BadArgument: it is something else, or of another size.
+            BadArgument: `value` is something else, or of another size.
         """
         if hasattr(type(value), "__index__"):
             return self._integer(index(value))
@@ -128,7 +127,11 @@ class Plain:
         return raw
 
     def _integer(self, value: int) -> bytes:
-        """Return the bytes of an integer. Raises BadArgument where it does not fit."""
+        """Return the bytes of an integer.
+
+        Raises:
+            BadArgument: it does not fit.
+        """
         bits = 8 * self.size
         if bits and not -(1 << bits - 1) <= value < 1 << bits:
             raise BadArgument(
@@ -145,10 +148,10 @@ def stored(what: str, codec: Codec, value: Any) -> bytes:
     Args:
         what: names the value in the error.
         codec: translates it.
-        value: the value.
+        value: the value, as Python shows it.
 
     Raises:
-        BadArgument: it has no bytes, in whatever way the codec says so.
+        BadArgument: the codec raises, whatever that is: the value does not fit the type.
     """
     try:
         return codec.store(value)
@@ -237,50 +240,86 @@ class Map:
         return self.value_size + 7 & ~7
 
     def extent(self, address: int) -> tuple[int, int] | None:
-        """Return (first address, address behind) of the value in which an address within `span`
-        lies.
+        """Return (first address, address behind) of the value in which an address lies.
 
-        None: it lies in none.
+        Args:
+            address: an address in this process, within `span`.
+
+        Returns:
+            None: the address lies in no value. So does every address in a map without such values.
         """
         return None
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
-        """Return the address of a key's value for a CPU; 0: there is none."""
+        """Return the address of a key's value in this process; 0: there is none.
+
+        Args:
+            key: the key's bytes.
+            cpu: number of the CPU whose value it is, in a per-CPU map.
+        """
         return 0
 
     def update_elem(self, key: bytes, value: bytes, flags: int = ANY, cpu: int = 0) -> int:
-        """Set the value of a key for a CPU; return 0 or a negative errno. flags: ANY, NOEXIST or
-        EXIST.
+        """Set a key's value.
+
+        Args:
+            key: the key's bytes.
+            value: the value's bytes.
+            flags: ANY; NOEXIST: the key must be new; EXIST: it must be there.
+            cpu: number of the CPU whose value is set, in a per-CPU map.
+
+        Returns:
+            0, or a negative errno; EINVAL from maps that programs cannot update.
         """
         return EINVAL
 
     def delete_elem(self, key: bytes) -> int:
-        """Delete a key; return 0 or a negative errno."""
+        """Delete a key, given by its bytes; return 0 or a negative errno."""
         return EINVAL
 
     def push_elem(self, value: bytes, flags: int = ANY) -> int:
-        """Add a value; return 0 or a negative errno. flags: ANY or EXIST."""
+        """Add a value.
+
+        Args:
+            value: the value's bytes.
+            flags: ANY; EXIST: where the map is full, the oldest value is dropped.
+
+        Returns:
+            0, or a negative errno; EINVAL from maps that are no queues.
+        """
         return EINVAL
 
     def pop_elem(self) -> bytes | None:
-        """Return the next value, removed; None where there is none."""
+        """Remove the next value and return its bytes; None: there is none."""
         return None
 
     def peek_elem(self) -> bytes | None:
-        """Return the next value; None where there is none."""
+        """Return the bytes of the next value, which stays; None: there is none."""
         return None
 
     # ---- Python's side
 
     def _raw(self, what: str, codec: Codec, value: Any) -> bytes:
-        """Return the bytes of a key, or of a value. Raises BadArgument. what: names it in the
-        error.
+        """Return the bytes of a key, or of a value.
+
+        Args:
+            what: "key" or "value", for the error.
+            codec: translates it.
+            value: the key or value, as Python shows it.
+
+        Raises:
+            BadArgument: it does not fit the type.
         """
         return stored(f"map {self.name}: {what}", codec, value)
 
     def _values(self, value: Any) -> list[bytes]:
-        """Return the bytes of a value; of a per-CPU map, of the values of all CPUs. Raises
-        BadArgument.
+        """Return the bytes of a value: a list with one, or of a per-CPU map with one for each CPU.
+
+        Args:
+            value: the value as Python shows it; of a per-CPU map, a sequence with one for each CPU.
+
+        Raises:
+            BadArgument: a value does not fit the type, or their number is another.
         """
         if not self.percpu:
             return [self._raw("value", self.value_codec, value)]
@@ -292,18 +331,32 @@ class Map:
         return values
 
     def settle(self) -> None:
-        """Fetch what copies in guests that stand still have; Python's map is the true one until
-        they go on.
+        """Copy what programs in stopped guests have written to this map into Python's map.
+
+        From then until a guest goes on, Python's map is valid, and the guest's copy is not used.
         """
         for bring in self.copies:
             bring()
 
     def refuse(self, reason: str, hint: str = "") -> ProgramError:
-        """Return the error of a map that cannot be made."""
+        """Return the error of a map that cannot be made; the caller raises it.
+
+        Args:
+            reason: why.
+            hint: what to do instead; "": nothing is known.
+        """
         return ProgramError(f"map {self.spec.name or '?'}: {reason}", hint=hint)
 
     def _block(self, size: int, filled: bool = False) -> Block:
-        """Allocate the map's memory. Raises ProgramError beyond LIMIT."""
+        """Allocate the map's memory.
+
+        Args:
+            size: bytes.
+            filled: True where its pages are allocated at once, not when they are first touched.
+
+        Raises:
+            ProgramError: it would be larger than LIMIT.
+        """
         if size > LIMIT:
             raise self.refuse(f"takes {size:,} bytes of memory where {LIMIT:,} are the most",
                               "make max_entries smaller")

@@ -36,7 +36,17 @@ class Array(Map, MutableMapping[int, Any]):
         return self.address + self._at(at, cpu) if at < self.max_entries else 0
 
     def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
-        """Set the value of an index, as Map.update_elem() does."""
+        """Set the value of an index, for one CPU in a per-CPU array.
+
+        Args:
+            key: the index, 4 bytes.
+            value: the value's bytes.
+            flags: ANY or EXIST; NOEXIST fails, as every index is there.
+            cpu: number of the CPU.
+
+        Returns:
+            0; E2BIG: there is no such index; EEXIST: with NOEXIST; EINVAL: other flags.
+        """
         at = self._index(key)
         if flags > EXIST:
             return EINVAL

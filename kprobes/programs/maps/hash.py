@@ -55,8 +55,10 @@ class Hash(Map, MutableMapping[Any, Any]):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make an empty table. Raises ProgramError where the sizes are none of a hash table, or too
-        large.
+        """Make an empty table.
+
+        Raises:
+            ProgramError: the sizes are none of a hash table, or too large.
         """
         super().__init__(spec)
         self.percpu = self.type in (MapType.PERCPU_HASH, MapType.LRU_PERCPU_HASH)
@@ -90,7 +92,14 @@ class Hash(Map, MutableMapping[Any, Any]):
     # ---- programs' side
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
-        """Return the address of a key's value for a CPU; 0: there is none."""
+        """Return the address of a key's value in this process; 0: the table has no such key.
+
+        In an LRU table the entry counts as used by that.
+
+        Args:
+            key: the key's bytes, key_size of them.
+            cpu: number of the CPU whose value it is, in a per-CPU table.
+        """
         _, entry = self._find(key)
         if entry < 0:
             return 0
@@ -99,7 +108,18 @@ class Hash(Map, MutableMapping[Any, Any]):
         return self.address + self._value(entry, cpu)
 
     def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
-        """Set the value of a key for a CPU, as Map.update_elem() does."""
+        """Set a key's value, for one CPU in a per-CPU table; a new key's other values are zero.
+
+        Args:
+            key: the key's bytes.
+            value: the value's bytes.
+            flags: ANY; NOEXIST: the key must be new; EXIST: it must be there.
+            cpu: number of the CPU.
+
+        Returns:
+            0; EINVAL: other flags; EEXIST or ENOENT: it is, or is not, there; E2BIG: the table is
+            full.
+        """
         if flags > EXIST:
             return EINVAL
         slot, entry = self._find(key)
@@ -116,7 +136,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         return 0
 
     def delete_elem(self, key: bytes) -> int:
-        """Delete a key; return 0, or ENOENT."""
+        """Delete a key; return 0, or ENOENT where the table has no such key."""
         slot, entry = self._find(key)
         if entry < 0:
             return ENOENT
@@ -124,7 +144,14 @@ class Hash(Map, MutableMapping[Any, Any]):
         return 0
 
     def extent(self, address: int) -> tuple[int, int] | None:
-        """Return the value that an address lies in, as Map.extent() does."""
+        """Return (first address, address behind) of the value that an address lies in.
+
+        Args:
+            address: an address in this process, within `span`.
+
+        Returns:
+            None: the address lies in none: in an entry's key, or in padding.
+        """
         inside = (address - self.address - self.entries) % self.entry_size - self.value_at
         if inside < 0 or inside % self.stride >= self.value_size:
             return None
@@ -134,21 +161,26 @@ class Hash(Map, MutableMapping[Any, Any]):
     # ---- entries
 
     def _entry(self, entry: int) -> tuple[int, int]:
-        """Return the home and the state of an entry, given by its number."""
+        """Return (home, state) of an entry, given by its number."""
         home, state = struct.unpack_from("II", self._view, self.entries + entry * self.entry_size)
         return home, state
 
     def _mark(self, entry: int, home: int, state: int) -> None:
-        """Write the home and the state of an entry."""
+        """Write the home and the state of an entry, given by its number."""
         struct.pack_into("II", self._view, self.entries + entry * self.entry_size, home, state)
 
     def _key(self, entry: int) -> bytes:
-        """Return the key of an entry."""
+        """Return the bytes of an entry's key, given by the entry's number."""
         at = self.entries + entry * self.entry_size + 8
         return bytes(self._view[at:at + self.key_size])
 
     def _value(self, entry: int, cpu: int) -> int:
-        """Return the offset of an entry's value in the memory."""
+        """Return the offset in the map's memory of an entry's value.
+
+        Args:
+            entry: the entry's number.
+            cpu: number of the CPU whose value it is, in a per-CPU table.
+        """
         return (
             self.entries
             + entry * self.entry_size
@@ -157,7 +189,13 @@ class Hash(Map, MutableMapping[Any, Any]):
         )
 
     def _put(self, entry: int, cpu: int, value: bytes) -> None:
-        """Write the bytes of an entry's value."""
+        """Write an entry's value.
+
+        Args:
+            entry: the entry's number.
+            cpu: number of the CPU whose value it is, in a per-CPU table.
+            value: the value's bytes.
+        """
         at = self._value(entry, cpu)
         self._view[at:at + self.value_size] = value
 
@@ -166,8 +204,10 @@ class Hash(Map, MutableMapping[Any, Any]):
         return self.home(self._words.unpack(key + self._pad))
 
     def home(self, words: Iterable[int]) -> int:
-        """Return the slot of the index where the search for a key begins. words: of the key,
-        zero-padded.
+        """Return the slot of the index where the search for a key begins.
+
+        Args:
+            words: the key's 64-bit words, zeros behind it.
         """
         h = self._head[SEED]
         for word in words:
@@ -176,8 +216,11 @@ class Hash(Map, MutableMapping[Any, Any]):
         return h >> 32 & self._head[MASK]
 
     def _find(self, key: bytes) -> tuple[int, int]:
-        """Return (slot of the index, number of the entry) of a key; without it, (the slot where it
-        would be, -1).
+        """Find a key.
+
+        Returns:
+            (slot of the index, number of the entry); (the slot where it would be, -1) without such
+            a key.
         """
         mask, index = self._head[MASK], self._index
         slot = self._home(key)
@@ -188,7 +231,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         return slot, -1
 
     def _insert(self, key: bytes, slot: int) -> int:
-        """Return a new entry for a key, its values zeroed.
+        """Make a new entry for a key, its values zeroed; a full LRU table evicts another for it.
 
         Args:
             key: the key, which is not there.
@@ -214,10 +257,10 @@ class Hash(Map, MutableMapping[Any, Any]):
         return entry
 
     def _take(self) -> int:
-        """Take an entry out of the free ones, or else the next that was never used.
+        """Take an entry off the list of free ones, or else the next one that was never used.
 
         Returns:
-            Its number; -1: all entries are in use.
+            The entry's number; -1: all entries are in use.
         """
         head = self._head
         if head[FREE]:
@@ -230,8 +273,9 @@ class Hash(Map, MutableMapping[Any, Any]):
         return -1
 
     def _evict(self) -> None:
-        """Free one entry: the first from the hand on that was not looked up since the hand was
-        there last.
+        """Free an entry: from the hand on, the first that was not looked up since the last round.
+
+        Entries that were looked up are marked as not looked up, and passed over.
         """
         head = self._head
         while True:
@@ -244,7 +288,12 @@ class Hash(Map, MutableMapping[Any, Any]):
                 self._mark(entry, home, USED)
 
     def _remove(self, slot: int, entry: int) -> None:
-        """Free an entry, and close the gap in the index. slot: where the index has it."""
+        """Free an entry, and close the gap that it leaves in the index.
+
+        Args:
+            slot: the slot of the index that has the entry.
+            entry: the entry's number.
+        """
         head = self._head
         index = self._index
         mask = self._head[MASK]
@@ -273,12 +322,18 @@ class Hash(Map, MutableMapping[Any, Any]):
         return 0, bytes(self.key_size)
 
     def value_bytes(self, entry: int, cpu: int = 0) -> bytes:
-        """Return the bytes of an entry's value, by the entry's number."""
+        """Return the bytes of a value.
+
+        Args:
+            entry: the entry's number.
+            cpu: number of the CPU whose value it is, in a per-CPU table.
+        """
         at = self._value(entry, cpu)
         return bytes(self._view[at:at + self.value_size])
 
     def drop(self) -> None:
-        """Remove all entries, and count that as a loss: a guest has written over its copy."""
+        """Remove all entries, and add 1 to `lost`: a guest has written over its copy of the table.
+        """
         self._view[:HEADER] = self.made
         self.clear()
         self.lost += 1
@@ -293,7 +348,12 @@ class Hash(Map, MutableMapping[Any, Any]):
         return values if self.percpu else values[0]
 
     def _load(self, entry: int, cpu: int) -> Any:
-        """Return an entry's value as Python shows it."""
+        """Return an entry's value as Python shows it.
+
+        Args:
+            entry: the entry's number.
+            cpu: number of the CPU whose value it is, in a per-CPU table.
+        """
         at = self._value(entry, cpu)
         return self.value_codec.load(bytes(self._view[at:at + self.value_size]))
 
@@ -314,7 +374,7 @@ class Hash(Map, MutableMapping[Any, Any]):
             raise KeyError(key)
 
     def clear(self) -> None:
-        """Remove all entries; those that come are in the order of memory again."""
+        """Remove all entries; new ones are put in the order of memory again."""
         self._head[COUNT] = self._head[FREE] = self._head[FRESH] = self._head[HAND] = 0
         self._view[HEADER:HEADER + 4 * self.slots] = bytes(4 * self.slots)
 

@@ -20,8 +20,11 @@ class Maps(Map, MutableMapping[Any, Map]):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make one that holds nothing. Raises ProgramError where the definition says not what its
-        maps are.
+        """Make a map that holds no maps yet.
+
+        Raises:
+            ProgramError: the sizes are wrong, or the definition does not say what the held maps are
+                like.
         """
         super().__init__(spec)
         if not self.key_size or not self.max_entries or spec.inner is None:
@@ -46,7 +49,7 @@ class Maps(Map, MutableMapping[Any, Map]):
         return ENOENT if self._held.pop(key, None) is None else 0
 
     def held(self) -> Iterable[Map]:
-        """Yield the maps that it holds."""
+        """Return the maps that it holds."""
         return self._held.values()
 
     # ---- Python's side
@@ -93,8 +96,10 @@ class Programs(Map, MutableMapping[int, Any]):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make one that holds nothing. Raises ProgramError where the sizes are none of a program
-        array.
+        """Make an array that holds no programs yet.
+
+        Raises:
+            ProgramError: the sizes are none of a program array.
         """
         super().__init__(spec)
         if self.key_size != 4 or not self.max_entries:
@@ -111,12 +116,23 @@ class Programs(Map, MutableMapping[int, Any]):
         return ENOENT if self._held.pop(number, None) is None else 0
 
     def prepare(self, make: Callable[[Any], Any]) -> None:
-        """Make an engine for each program that it holds. make: does it."""
+        """Make an engine for each program that the array holds, before they are needed at a hit.
+
+        Args:
+            make: (Program) -> what runs it; kept for ready().
+        """
         for number, program in self._held.items():
             self._ready[number] = make(program)
 
     def ready(self, number: int) -> Any:
-        """Return what runs the program at an index; None: there is none."""
+        """Return the engine of the program at an index: prepare()'s, or an interpreter.
+
+        Args:
+            number: the index.
+
+        Returns:
+            None: the array holds no program there.
+        """
         if number not in self._ready and number in self._held:
             self._ready[number] = self._held[number].engine("interpreter")
         return self._ready.get(number)
@@ -156,7 +172,11 @@ class Bloom(Map):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make an empty set. Raises ProgramError where the sizes are none of a bloom filter."""
+        """Make an empty set.
+
+        Raises:
+            ProgramError: the sizes are none of a bloom filter.
+        """
         super().__init__(spec)
         if self.key_size or not self.value_size or not self.max_entries:
             raise self.refuse(
@@ -167,7 +187,15 @@ class Bloom(Map):
         self._items: set[bytes] = set()
 
     def push_elem(self, value: bytes, flags: int = 0) -> int:
-        """Put a value in; return 0, or a negative errno: it is full, or there are flags."""
+        """Add a value to the set.
+
+        Args:
+            value: the value's bytes.
+            flags: must be 0.
+
+        Returns:
+            0; E2BIG: the set is full; EINVAL: there are flags.
+        """
         if flags:
             return EINVAL
         if len(self._items) >= self.max_entries and value not in self._items:
@@ -176,13 +204,20 @@ class Bloom(Map):
         return 0
 
     def has(self, value: bytes) -> bool:
-        """Return True where the value was put in."""
+        """Return True where a value is in the set, given by its bytes."""
         return value in self._items
 
     # ---- Python's side
 
     def push(self, value: Any) -> None:
-        """Put a value in. Raises BadArgument where it is full, or the value has no such bytes."""
+        """Add a value to the set.
+
+        Args:
+            value: as Python shows values of this map.
+
+        Raises:
+            BadArgument: the set is full, or the value does not fit the type of the map's values.
+        """
         if self.push_elem(self._raw("value", self.value_codec, value)):
             raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
                               hint="make max_entries larger")
@@ -198,7 +233,11 @@ class TaskStorage(Hash):
     """TASK_STORAGE: a value for each of the guest's tasks. In Python a mapping task -> value."""
 
     def __init__(self, spec: Spec) -> None:
-        """Make an empty one. Raises ProgramError where keys have not 4 bytes."""
+        """Make an empty map.
+
+        Raises:
+            ProgramError: keys have not 4 bytes.
+        """
         super().__init__(spec)
         if self.key_size != 4:
             raise self.refuse("task storage has 4-byte keys")
@@ -209,7 +248,7 @@ class Nothing(Map):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make one; its memory is not used."""
+        """Make a map that cannot be used; it has 8 bytes of memory, so that it has an address."""
         super().__init__(spec)
         self.block = self._block(8)
         self.address = self.block.address

@@ -17,7 +17,11 @@ class Queue(Map):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make an empty one. Raises ProgramError where the sizes are none of a queue."""
+        """Make an empty queue or stack.
+
+        Raises:
+            ProgramError: the sizes are none of a queue.
+        """
         super().__init__(spec)
         if self.key_size or not self.value_size or not self.max_entries:
             raise self.refuse(
@@ -28,7 +32,15 @@ class Queue(Map):
         self.address = self.block.address
 
     def push_elem(self, value: bytes, flags: int = 0) -> int:
-        """Add a value, as Map.push_elem() does; with EXIST, the oldest gives way in a full one."""
+        """Add a value.
+
+        Args:
+            value: the value's bytes.
+            flags: ANY; EXIST: where the map is full, the oldest value is dropped.
+
+        Returns:
+            0; EINVAL: other flags; E2BIG: the map is full.
+        """
         if flags not in (0, EXIST):
             return EINVAL
         full = len(self._items) >= self.max_entries
@@ -45,11 +57,11 @@ class Queue(Map):
         return 0
 
     def pop_elem(self) -> bytes | None:
-        """Return the next value, removed; None: it is empty."""
+        """Remove the next value and return its bytes; None: the map is empty."""
         return self._items.pop() if self._items else None
 
     def peek_elem(self) -> bytes | None:
-        """Return the next value; None: it is empty."""
+        """Return the bytes of the next value, which stays; None: the map is empty."""
         return self._items[-1] if self._items else None
 
     # ---- Python's side
@@ -57,15 +69,22 @@ class Queue(Map):
     def push(self, value: Any) -> None:
         """Add a value.
 
+        Args:
+            value: as Python shows values of this map.
+
         Raises:
-            BadArgument: the map is full, or the value has no such bytes.
+            BadArgument: the map is full, or the value does not fit the type of the map's values.
         """
         if self.push_elem(self._raw("value", self.value_codec, value)):
             raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
                               hint="pop some, or make max_entries larger")
 
     def pop(self) -> Any:
-        """Return the next value, removed. IndexError: it is empty."""
+        """Remove the next value and return it as Python shows it.
+
+        Raises:
+            IndexError: the map is empty.
+        """
         return self.value_codec.load(self._items.pop())
 
     def __iter__(self) -> Iterator[Any]:

@@ -47,7 +47,11 @@ class Ring(Map):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make an empty ring. Raises ProgramError where the sizes are none of a ring."""
+        """Make an empty ring.
+
+        Raises:
+            ProgramError: the sizes are none of a ring.
+        """
         super().__init__(spec)
         if self.type is MapType.RINGBUF:
             if self.key_size or self.value_size or not self.max_entries:
@@ -108,18 +112,19 @@ class Ring(Map):
             head[CONSUMER] += (length & ~DISCARDED) + 15 & ~7
 
     def commit(self, record: int, discard: bool = False) -> None:
-        """Complete a record.
+        """Complete a record, so that readers see it.
 
         Args:
             record: the address that reserve() gave.
-            discard: readers pass it over.
+            discard: True: readers pass it over instead.
         """
         at = record - self.address - HEADER - 8
         length, cpu = struct.unpack_from("II", self._data, at)
         struct.pack_into("II", self._data, at, length & ~BUSY | (DISCARDED if discard else 0), cpu)
 
     def abandon(self) -> None:
-        """Discard the records that a run has reserved and not given back, as the run has failed."""
+        """Discard the records that a failed run has reserved and neither submitted nor discarded.
+        """
         head = self._head
         at = max(head[CONSUMER], self.fence)
         while at < head[PRODUCER]:
@@ -142,7 +147,15 @@ class Ring(Map):
             self.fence = outer
 
     def output(self, data: bytes, cpu: int = 0) -> bool:
-        """Add a record with this data. False: there is no room."""
+        """Add a complete record.
+
+        Args:
+            data: the record's bytes.
+            cpu: number of the CPU that it is of.
+
+        Returns:
+            False: there is no room, which is counted in `lost`.
+        """
         record = self.reserve(len(data), cpu)
         if record:
             at = record - self.address - HEADER
@@ -172,12 +185,12 @@ class Ring(Map):
     # ---- Python's side
 
     def drop(self) -> None:
-        """Remove all records, which counts as one that was lost: a guest has written over them."""
+        """Remove all records, and add 1 to `lost`: a guest has written over the ring."""
         self._head[CONSUMER] = self._head[PRODUCER]
         self._head[LOST] += 1
 
     def take(self, size: int) -> bytes:
-        """Take all records, one behind the other, and consume them.
+        """Remove all records, and return their data, one behind the other.
 
         Args:
             size: bytes of each record's data, a multiple of 8; each record must be complete.

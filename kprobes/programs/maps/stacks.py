@@ -21,7 +21,11 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make an empty one. Raises ProgramError where the sizes are none of a stack trace map."""
+        """Make an empty map.
+
+        Raises:
+            ProgramError: the sizes are none of a stack trace map.
+        """
         super().__init__(spec)
         self.depth = self.value_size // 8
         if (

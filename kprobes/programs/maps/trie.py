@@ -20,7 +20,11 @@ class Trie(Map, MutableMapping[Any, Any]):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make an empty one. Raises ProgramError where the sizes are none of a trie."""
+        """Make an empty trie.
+
+        Raises:
+            ProgramError: the sizes are none of a trie.
+        """
         super().__init__(spec)
         self.cpus = 1
         if not 5 <= self.key_size <= 260 or not self.value_size or not self.max_entries:
@@ -39,20 +43,21 @@ class Trie(Map, MutableMapping[Any, Any]):
         self._free = list(range(self.max_entries - 1, -1, -1))
 
     def _prefix(self, key: bytes) -> tuple[int, int] | None:
-        """Return (bits, the first bits of the data) of a key; None: it asks for more bits than
-        there are.
+        """Return (bits, the first bits of the data as a number) of a key.
+
+        None: the key asks for more bits than it has.
         """
         bits = int.from_bytes(key[:4], self._order)  # type: ignore[arg-type]
         whole = 8 * (self.key_size - 4)
         return None if bits > whole else (bits, int.from_bytes(key[4:], "big") >> whole - bits)
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
-        """Return the address of the value of a key's longest prefix; 0: there is none."""
+        """Return the address, in this process, of the value of a key's longest prefix; 0: none."""
         entry = self._longest(key)
         return 0 if entry is None else self.address + entry * self.stride
 
     def _longest(self, key: bytes) -> int | None:
-        """Return the entry of a key's longest prefix; None: there is none."""
+        """Return the number of the entry of a key's longest prefix; None: there is none."""
         found = self._prefix(key)
         if found is None:
             return None
@@ -64,7 +69,18 @@ class Trie(Map, MutableMapping[Any, Any]):
         return None
 
     def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
-        """Set the value of a prefix, as Map.update_elem() does."""
+        """Set the value of a prefix, which is not that of a longer or shorter one.
+
+        Args:
+            key: u32 number of bits, then the data.
+            value: the value's bytes.
+            flags: ANY; NOEXIST: the prefix must be new; EXIST: it must be there.
+            cpu: not used.
+
+        Returns:
+            0; EINVAL: other flags, or more bits than there are; EEXIST or ENOENT: it is, or is not,
+            there; ENOSPC: the trie is full.
+        """
         prefix = self._prefix(key)
         if prefix is None or flags > EXIST:
             return EINVAL
@@ -83,7 +99,11 @@ class Trie(Map, MutableMapping[Any, Any]):
         return 0
 
     def delete_elem(self, key: bytes) -> int:
-        """Delete a prefix; return 0 or a negative errno."""
+        """Delete exactly this prefix.
+
+        Returns:
+            0; ENOENT: there is none; EINVAL: it has more bits than a key's data.
+        """
         prefix = self._prefix(key)
         if prefix is None:
             return EINVAL
@@ -95,19 +115,33 @@ class Trie(Map, MutableMapping[Any, Any]):
         return 0
 
     def extent(self, address: int) -> tuple[int, int] | None:
-        """Return the value that an address lies in, as Map.extent() does."""
+        """Return (first address, address behind) of the value that an address lies in.
+
+        Args:
+            address: an address in this process, within `span`.
+
+        Returns:
+            None: the address lies in the padding behind a value.
+        """
         start = address - (address - self.address) % self.stride
         return (start, start + self.value_size) if address < start + self.value_size else None
 
     # ---- Python's side
 
     def _load(self, entry: int) -> Any:
-        """Return an entry's value as Python shows it."""
+        """Return the value of an entry, given by its number, as Python shows it."""
         at = entry * self.stride
         return self.value_codec.load(bytes(self.block.view[at:at + self.value_size]))
 
     def longest(self, key: Any) -> Any:
-        """Return the value of the longest prefix of a key. KeyError: there is none."""
+        """Return the value of the longest prefix of a key, as programs find it.
+
+        Args:
+            key: as Python shows keys of this map.
+
+        Raises:
+            KeyError: there is none.
+        """
         entry = self._longest(self._raw("key", self.key_codec, key))
         if entry is None:
             raise KeyError(key)

@@ -35,7 +35,14 @@ _GUEST = "guest memory is read with bpf_probe_read_kernel() and its like"
 
 
 def pointed(path: Path, register: int) -> Pointer:
-    """Return the pointer in a register. Raises ProgramError where none is there, or it may be NULL.
+    """Return the pointer in a register.
+
+    Args:
+        path: the path with the access.
+        register: its number.
+
+    Raises:
+        ProgramError: no memory is there to be accessed: a number, a map, or perhaps NULL.
     """
     value = path.read(register)
     if isinstance(value, Scalar):
@@ -63,14 +70,17 @@ def access(
 
     Args:
         path: the path.
-        pointer: the register.
-        offset: that the instruction adds.
-        size: bytes.
-        write: it writes.
-        aligned: it must be aligned, wherever it is.
+        pointer: the register's value.
+        offset: bytes that the instruction adds.
+        size: bytes that are accessed.
+        write: True where they are written.
+        aligned: True where it must be aligned, whatever the memory.
 
     Returns:
-        The smallest and largest offset in the region.
+        (smallest offset, largest offset) of the first byte in the region; of a stack, from r10.
+
+    Raises:
+        ProgramError: the access is not allowed.
     """
     low, high = inside(path, pointer, offset, size, write)
     region = pointer.region
@@ -88,7 +98,23 @@ def access(
 
 
 def inside(path: Path, pointer: Pointer, offset: int, size: int, write: bool) -> tuple[int, int]:
-    """Check that an access stays within the region; arguments and result as of access()."""
+    """Check that an access stays within its region, and may write it if it does.
+
+    Of a stack, the depth that it needs is noted for the facts.
+
+    Args:
+        path: the path.
+        pointer: where the access is.
+        offset: bytes that the instruction adds.
+        size: bytes that are accessed.
+        write: True where they are written.
+
+    Returns:
+        (smallest offset, largest offset) of the first byte in the region; of a stack, from r10.
+
+    Raises:
+        ProgramError: the access is not allowed.
+    """
     region, at = pointer.region, pointer.offset
     low = at.smin + offset
     high = at.smax + offset
@@ -110,7 +136,16 @@ def _range(low: int, high: int) -> str:
 def _outside(
     path: Path, region: MemoryRegion, low: int, high: int, size: int, verb: str
 ) -> Exception:
-    """Return the refusal of an access that leaves its region."""
+    """Return the refusal of an access that leaves its region; the caller raises it.
+
+    Args:
+        path: the path.
+        region: the region.
+        low: smallest offset of the first byte.
+        high: largest offset of the first byte.
+        size: bytes that are accessed.
+        verb: "reads" or "writes".
+    """
     if region.kind == STACK:
         where = f"r10{low:+}{f'..{high:+}' if high != low else ''}"
         return path.refuse(
@@ -157,9 +192,16 @@ def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Va
 
 
 def _constant(path: Path, of: Map, at: int, size: int) -> Scalar | None:
-    """Return a number of read-only data, which stays as it is from now on.
+    """Return a number of read-only data, and freeze these: they stay as they are from now on.
 
-    None: the map has several values.
+    Args:
+        path: the path.
+        of: the map that has the data.
+        at: offset of the number, in bytes.
+        size: bytes of the number.
+
+    Returns:
+        None: the map is no array with a single value.
     """
     if of.type is not MapType.ARRAY or of.max_entries != 1:
         return None
@@ -168,7 +210,17 @@ def _constant(path: Path, of: Map, at: int, size: int) -> Scalar | None:
 
 
 def _of_stack(path: Path, frame: int, at: int, size: int) -> Value:
-    """Return what was stored at an offset from the frame's end, and note that it is read."""
+    """Return the value that was stored on the stack, and note that it is read.
+
+    Args:
+        path: the path.
+        frame: number of the frame, from 0.
+        at: offset of the first byte from r10, negative.
+        size: bytes, 1 to 8.
+
+    Raises:
+        ProgramError: a byte was never written, or is a part of a pointer.
+    """
     slot = at + 512 >> 3
     half = at >> 2 & 1
     path.reads |= ((3 if size == 8 else 1 << half) << (frame << 7) + (slot << 1)) & ~path.writes
@@ -196,7 +248,17 @@ def _of_stack(path: Path, frame: int, at: int, size: int) -> Value:
 
 
 def _need(path: Path, at: int, *parts: Half, wanted: int = WRITTEN) -> None:
-    """Check that all wanted bytes of halves are initialised, and are no part of a pointer."""
+    """Check that bytes of half stack slots are initialised, and are no part of a pointer.
+
+    Args:
+        path: the path.
+        at: offset from r10, for the message.
+        parts: the halves.
+        wanted: which bytes of each: bit n for byte n.
+
+    Raises:
+        ProgramError: they are not.
+    """
     for part in parts:
         have = bits(part)
         if have & wanted << 4:
@@ -214,8 +276,15 @@ def _bytes(
 ) -> Iterator[tuple[int, Half, int]]:
     """Yield the halves of stack slots that lie within low .. high-1, and note that they are read.
 
+    Args:
+        path: the path.
+        frame: the frame.
+        number: its number, from 0.
+        low: offset of the first byte from r10, negative.
+        high: offset behind the last byte.
+
     Yields:
-        (offset of the half, the half, which of its bytes are within).
+        (offset of the half, the half, which of its bytes are within: bit n for byte n).
     """
     for at in range(low & ~3, high, 4):
         slot = at + 512 >> 3
@@ -309,8 +378,12 @@ def pointers_among(path: Path, pointer: Pointer, size: int) -> dict[int, Pointer
 def text_at(path: Path, pointer: Pointer) -> int:
     """Return how many bytes a format's %s may look at where a pointer leads.
 
-    That is up to the end of what it points into, and on the stack up to the next pointer there.
-    Bytes of the stack that nothing was written to count as zero, as in `need_readable`.
+    They end with what it points into, and on the stack at the next pointer there. Bytes of the
+    stack that nothing was written to count as zero; the facts then tell the engines to clear them.
+
+    Args:
+        path: the path with the call.
+        pointer: where the text begins.
     """
     region, at = pointer.region, pointer.offset
     low, high = at.smin, at.smax
@@ -334,14 +407,17 @@ def text_at(path: Path, pointer: Pointer) -> int:
 # ---- stores
 
 def store(path: Path, pointer: Pointer, offset: int, size: int, value: Value) -> None:
-    """Store an instruction's value.
+    """Check an instruction's store, and set the stack slots that it writes.
 
     Args:
         path: the path.
-        pointer: the register.
-        offset: that the instruction adds.
-        size: bytes.
+        pointer: the register's value.
+        offset: bytes that the instruction adds.
+        size: bytes that are stored.
         value: what is stored.
+
+    Raises:
+        ProgramError: the access is not allowed, or the value may not be stored there.
     """
     low, high = access(path, pointer, offset, size, True)
     region = pointer.region
@@ -356,7 +432,17 @@ def store(path: Path, pointer: Pointer, offset: int, size: int, value: Value) ->
 
 
 def _may_keep(path: Path, region: MemoryRegion, value: Pointer, size: int, exact: bool) -> None:
-    """Check that a pointer may be stored: whole, on the stack, and not where it outlives its frame.
+    """Check that a pointer may be stored: whole, on the stack, and not in a frame that outlives it.
+
+    Args:
+        path: the path.
+        region: where it is stored.
+        value: the pointer.
+        size: bytes that are stored.
+        exact: True where the offset in the region is known.
+
+    Raises:
+        ProgramError: it may not.
     """
     if region.kind != STACK:
         raise path.refuse(f"stores a pointer to {NAMES[value.region.kind]} in {NAMES[region.kind]}",
@@ -375,7 +461,15 @@ def _may_keep(path: Path, region: MemoryRegion, value: Pointer, size: int, exact
 
 
 def _to_stack(path: Path, number: int, at: int, size: int, value: Value) -> None:
-    """Store a value at a known offset from a frame's end."""
+    """Set the contents of a stack slot, or of a part of it, at a known offset.
+
+    Args:
+        path: the path.
+        number: number of the frame, from 0.
+        at: offset of the first byte from r10, negative.
+        size: bytes that are stored, 1 to 8.
+        value: what is stored; of fewer than 8 bytes, a scalar.
+    """
     stack = path.state.frames[number].stack
     slot = at + 512 >> 3
     half = at >> 2 & 1
@@ -397,7 +491,18 @@ def _to_stack(path: Path, number: int, at: int, size: int, value: Value) -> None
 
 
 def _patched(part: Half, at: int, value: Scalar, size: int, order: isa.Order) -> Half:
-    """Return a half with 1 or 2 bytes stored into it."""
+    """Return half of a stack slot after a store of 1 or 2 bytes into it.
+
+    Args:
+        part: the half before.
+        at: offset of the first byte in the half, 0 to 3.
+        value: the number that is stored.
+        size: bytes that are stored, 1 or 2.
+        order: the program's byte order.
+
+    Returns:
+        A constant where both numbers were constants; else which bytes are initialised.
+    """
     if isinstance(part, Scalar) and not part.mask and not value.mask:
         raw = bytearray(part.value.to_bytes(4, order))
         raw[at:at + size] = value.value.to_bytes(size, order)

@@ -90,17 +90,17 @@ class Path:
     """A path through a program.
 
     Attributes:
-        state: what is known here.
-        pc: the slot of the instruction.
-        checkpoint: the last one.
-        reads: halves of stack slots that were read since the checkpoint before they were
-            written: bit frame * 128 + slot * 2 + half.
-        writes: those that were written.
-        decided: branches that follow the numbers that they compare; others go both ways
-            though one may be impossible.
-        assumed: those of these others that led here, though the numbers show that one of
-            their ways is impossible.
-        untold: comparisons of two registers that led here, and might have told more.
+        state: what is known at `pc`.
+        pc: the slot of the instruction that comes next.
+        checkpoint: the last one that the path has passed.
+        reads: halves of stack slots that were read since the checkpoint, before they were written:
+            bit frame * 128 + slot * 2 + half.
+        writes: halves that were written since the checkpoint, as bits alike.
+        decided: slots of branches that follow the numbers that they compare; other branches go both
+            ways though one may be impossible.
+        assumed: slots of other branches that led here, though the numbers show that one of their
+            ways is impossible.
+        untold: slots of comparisons of two registers that led here, and might have told more.
         rounds: calls of may_loop() so far.
         pending: paths that branch off, to be walked later.
     """
@@ -113,8 +113,8 @@ class Path:
         Args:
             code: the program.
             state: what is known there.
-            findings: what all paths find out, which is added to.
-            decided: see the class.
+            findings: what all paths find out; this path adds to it.
+            decided: slots of branches that follow the numbers that they compare.
         """
         self.code = code
         self.state = state
@@ -127,7 +127,14 @@ class Path:
         self.pending: list[_Pending] = []
 
     def fork(self, pc: int, state: PathState) -> None:
-        """Keep another path from here, to be walked later. Raises ProgramError where too many wait.
+        """Keep another path that begins here, to be walked later by resume().
+
+        Args:
+            pc: slot where it goes on.
+            state: what is known there.
+
+        Raises:
+            ProgramError: too many paths wait.
         """
         if len(self.pending) == _PENDING:
             raise self.refuse(
@@ -150,7 +157,7 @@ class Path:
         )
 
     def resume(self) -> bool:
-        """Go on with the path that branched off last; False: there is none."""
+        """Take the path that fork() has kept last, and go on with it; False: there is none."""
         if not self.pending:
             return False
         (self.pc, self.state, self.checkpoint, self.reads, self.writes, self.assumed, self.untold,
@@ -158,23 +165,32 @@ class Path:
         return True
 
     def assume(self) -> None:
-        """Note that the branch here goes both ways, though one may be impossible."""
+        """Note that the branch at `pc` goes both ways, though one may be impossible."""
         if self.pc not in self.assumed and self.pc not in self.decided:
             self.assumed |= {self.pc}
             self.findings.assumed.add(self.pc)
 
     def ignore(self) -> None:
-        """Note that the branch here compares two registers, and that nothing was learnt from it."""
+        """Note that nothing was learnt from the comparison of two registers at `pc`."""
         if self.pc not in self.untold:
             self.untold |= {self.pc}
             self.findings.untold.add(self.pc)
 
     def refuse(self, reason: str, hint: str = "") -> ProgramError:
-        """Return the error that refuses the program for its instruction at `pc`."""
+        """Return the error that refuses the program for its instruction at `pc`.
+
+        Args:
+            reason: what the instruction does, as a clause without a subject.
+            hint: what to do instead; "": nothing is known.
+        """
         return self.code.error(reason, self.pc, hint)
 
     def read(self, register: int) -> Value:
-        """Return the value of a register. Raises ProgramError where nothing was written to it."""
+        """Return the value of a register, by its number.
+
+        Raises:
+            ProgramError: nothing was written to it on this path.
+        """
         value = self.state.regs[register]
         if value is None:
             raise self.refuse(
@@ -186,8 +202,13 @@ class Path:
         return value
 
     def accessed(self, access: Access) -> None:
-        """Note an access of the instruction; Raises ProgramError where other paths access other
-        memory.
+        """Note an access of the instruction at `pc`, joined with those of other paths.
+
+        Args:
+            access: what is accessed.
+
+        Raises:
+            ProgramError: it is the context on one path, and other memory on another.
         """
         known = self.findings.accesses.get(self.pc)
         if known is not access:
@@ -201,12 +222,13 @@ class Path:
             self.findings.whole_context = True
 
     def called(self, helper: Helper, of: Map | None, texts: Mapping[int, int]) -> None:
-        """Note what this path gives to a helper.
+        """Note what this path gives to the helper that is called at `pc`, joined with other paths.
 
         Args:
-            helper: which one is called.
-            of: the map that it is given.
-            texts: see HelperCall.
+            helper: the helper.
+            of: the map that it is given; None: none.
+            texts: number of an argument of its format -> bytes that may be looked at; see
+                HelperCall.
         """
         known = self.findings.calls.get(self.pc)
         self.findings.calls[self.pc] = (
@@ -214,23 +236,39 @@ class Path:
         )
 
     def deepen(self, frame: int, size: int) -> None:
-        """Note that a frame has `size` bytes of stack at least."""
+        """Note that a function needs at least `size` bytes of stack.
+
+        Args:
+            frame: number of the function's frame on this path, from 0.
+            size: bytes below r10.
+        """
         _raise(self.findings.stack, self.state.frames[frame].start, size)
 
     def clear(self, frame: int, size: int) -> None:
-        """Note that `size` bytes of a frame must be zero as it begins, as some may be read
-        unwritten.
+        """Note that the last `size` bytes below a function's r10 must be zero as it begins.
+
+        Some of them may be read before they are written.
+
+        Args:
+            frame: number of the function's frame on this path, from 0.
+            size: bytes below r10.
         """
         _raise(self.findings.cleared, self.state.frames[frame].start, size)
 
 
 def _raise(table: dict[int, int], key: int, size: int) -> None:
-    """Raise a function's number of bytes, rounded up to words, to at least `size`."""
+    """Raise the number of a key to at least `size`, rounded up to 8.
+
+    Args:
+        table: first slot of a function -> bytes; changed.
+        key: first slot of the function.
+        size: bytes.
+    """
     table[key] = max(table.get(key, 0), size + 7 & ~7)
 
 
 def stack_of(frame: int) -> MemoryRegion:
-    """Return the stack of the frame of a number."""
+    """Return the stack region of a frame, given by its number from 0."""
     return _STACKS[frame]
 
 

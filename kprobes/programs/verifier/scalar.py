@@ -169,9 +169,18 @@ def meet(a: int, a_span: int, b: int, b_span: int, ring: int) -> tuple[int, int]
 
 
 def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar | None:
-    """Return the set that three descriptions give together, each sharpened by the others.
+    """Return the numbers that three descriptions allow together, each narrowed by the others.
 
-    None: there is no such number.
+    Args:
+        value: the known bits.
+        mask: the bits that are not known.
+        lo: where the arc of 64 bits begins.
+        span: numbers on that arc behind `lo`.
+        lo32: where the arc of lower halves begins.
+        span32: numbers on that arc behind `lo32`.
+
+    Returns:
+        A new scalar, or a shared constant; None: no number fits all descriptions.
     """
     if mask != M64:  # bits -> arcs
         both = meet(lo, span, value, mask, M64)
@@ -208,15 +217,31 @@ def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) ->
 
 
 def settled(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar:
-    """Return settle()'s result; any number where the descriptions contradict each other.
+    """Return the numbers that three descriptions allow together; all numbers if they contradict.
 
-    A contradiction shows code that is never reached, where anything is right.
+    Descriptions contradict each other in code that is never reached: any result is correct there.
+
+    Args:
+        value: the known bits.
+        mask: the bits that are not known.
+        lo: where the arc of 64 bits begins.
+        span: numbers on that arc behind `lo`.
+        lo32: where the arc of lower halves begins.
+        span32: numbers on that arc behind `lo32`.
     """
     return settle(value, mask, lo, span, lo32, span32) or unknown()
 
 
 def common(a: Scalar, b: Scalar) -> Scalar | None:
-    """Return the numbers that two sets have in common, or a few more; None: there are none."""
+    """Return the numbers that two sets have in common, or a few more.
+
+    Args:
+        a: the first set.
+        b: the second.
+
+    Returns:
+        None: they have none in common.
+    """
     arc = meet(a.lo, a.span, b.lo, b.span, M64)
     low = meet(a.lo32, a.span32, b.lo32, b.span32, M32)
     if arc is None or low is None or (a.value ^ b.value) & ~(a.mask | b.mask):
@@ -226,8 +251,14 @@ def common(a: Scalar, b: Scalar) -> Scalar | None:
 
 
 def truncated(a: Scalar, bits: int) -> Scalar:
-    """Return the lower 8, 16, 32 or 64 bits; the same object, as a copy is, where that changes
-    nothing.
+    """Return the numbers' lower bits, the rest zero.
+
+    Args:
+        a: the numbers.
+        bits: 8, 16, 32 or 64.
+
+    Returns:
+        `a` itself where all its numbers fit: a register that is a copy stays one.
     """
     ring = (1 << bits) - 1
     if a.umax <= ring:
@@ -243,7 +274,14 @@ def truncated(a: Scalar, bits: int) -> Scalar:
 
 
 def extended(a: Scalar, bits: int) -> Scalar:
-    """Return the lower 8, 16, 32 or 64 bits, sign-extended; the same object where nothing changes.
+    """Return the numbers' lower bits, sign-extended to 64.
+
+    Args:
+        a: the numbers.
+        bits: 8, 16, 32 or 64.
+
+    Returns:
+        `a` itself where that changes none of its numbers: a register that is a copy stays one.
     """
     sign = 1 << bits - 1
     ring = (1 << bits) - 1
@@ -267,7 +305,12 @@ def extended(a: Scalar, bits: int) -> Scalar:
 
 
 def swapped(a: Scalar, bits: int) -> Scalar:
-    """Return the lower 16, 32 or 64 bits with their bytes reversed."""
+    """Return the numbers' lower bits with their bytes reversed: of a constant exactly, else any.
+
+    Args:
+        a: the numbers.
+        bits: 16, 32 or 64.
+    """
     if not a.mask:
         size = bits // 8
         return const(int.from_bytes((a.value & (1 << bits) - 1).to_bytes(size, "little"), "big"))

@@ -60,7 +60,7 @@ class MemoryRegion:
         self.plain = plain
 
     def like(self, other: MemoryRegion) -> bool:
-        """Return True where they differ by their address at most."""
+        """Return True where two regions have the same kind, map, frame and bounds."""
         return (self.kind == other.kind and self.map is other.map and self.frame == other.frame
                 and self.high == other.high and self.low == other.low)
 
@@ -120,7 +120,7 @@ class ProgramFrame:
         self.stack = stack
 
     def copy(self) -> ProgramFrame:
-        """Return a copy that changes by itself."""
+        """Return a copy: what changes in it does not change this frame."""
         return ProgramFrame(self.start, self.back, self.regs.copy(), self.stack.copy())
 
 
@@ -142,11 +142,17 @@ class PathState:
         self.regs = frames[-1].regs
 
     def copy(self) -> PathState:
-        """Return a copy that changes by itself."""
+        """Return a copy: what changes in it does not change this state."""
         return PathState([f.copy() for f in self.frames], self.held)
 
     def replace(self, old: Value, new: Value | None) -> None:
-        """Replace every copy of a value; None: there is nothing there any more."""
+        """Replace every copy of a value, in registers and stack slots of all frames.
+
+        Args:
+            old: the value, by identity.
+            new: what is there from now on; None: nothing is, as of a pointer to what was given
+                away.
+        """
         for frame in self.frames:
             regs, stack = frame.regs, frame.stack
             for i, value in enumerate(regs):
@@ -166,11 +172,11 @@ class PathState:
                     )
 
     def learn(self, old: Scalar, new: Scalar) -> None:
-        """Note what a branch has told of a scalar, for its copies and its relatives, too.
+        """Replace a scalar by what a branch has told of it, and its copies and relatives likewise.
 
         Args:
             old: the scalar.
-            new: the same, as it is known now.
+            new: the same number, as it is known now.
         """
         if new is old or not old.mask:
             return
@@ -192,7 +198,11 @@ class PathState:
                 )
 
     def forget(self, region: MemoryRegion) -> None:
-        """Note that a record was given away: pointers to it are lost."""
+        """Note that a record was submitted, discarded or found NULL: all pointers to it are lost.
+
+        Args:
+            region: the record.
+        """
         self.held = tuple(r for r in self.held if r is not region)
         for frame in self.frames:
             for value in {*frame.regs, *frame.stack.values()}:
@@ -228,7 +238,12 @@ def signed(number: int) -> int:
 
 
 def halves(cell: Cell | None, order: str) -> tuple[Half, Half]:
-    """Return a cell by its halves, in the order of their addresses."""
+    """Return (half at the lower address, half at the higher) of a stack slot.
+
+    Args:
+        cell: the slot's contents; None: nothing was written to it.
+        order: the program's byte order.
+    """
     if cell is None:
         return EMPTY
     if isinstance(cell, tuple):
@@ -243,7 +258,7 @@ def halves(cell: Cell | None, order: str) -> tuple[Half, Half]:
 
 
 def bits(half: Half) -> int:
-    """Return which bytes of a half are initialised, and which were a pointer's: as in Half."""
+    """Return which bytes of half a slot are initialised, | those that were a pointer's << 4."""
     return half if isinstance(half, int) else WRITTEN
 
 
@@ -253,28 +268,28 @@ def _family(a: Scalar) -> int:
 
 
 class Match:
-    """A comparison of two states: whether everything that may happen from one may happen from the
-    other.
+    """A comparison of two states: may a path go on from one only as paths may go on from the other?
 
-    What was verified for `old` holds for `new` if each value of new's is a case of old's, copies in
-    old are copies in new, and pointers that old knows to be of one region are of one region in new.
-    An object is used for one comparison.
+    What was verified for the state `old` holds for `new` if each value of `new` is a case of the
+    one in `old`, copies in `old` are copies in `new`, and pointers that point into one region in
+    `old` do so in `new`. An object is used for one comparison: it remembers which regions and
+    copies correspond.
     """
 
     def __init__(self) -> None:
-        """Begin."""
+        """Begin a comparison in which nothing corresponds yet."""
         self._copies: dict[int, tuple[Scalar, Scalar]] = {}
         self._nulls: dict[int, Pointer] = {}
         self._loose: list[tuple[Scalar, Scalar]] = []
         self._regions: dict[int, MemoryRegion] = {}
 
     def value(self, old: Value | None, new: Value | None, exact: bool = True) -> bool:
-        """Return True if a value may be a case of another.
+        """Return True where a value may be a case of another.
 
         Args:
             old: the one that was verified; None: nothing was written there.
             new: the other one.
-            exact: False where only matters that it is a number.
+            exact: False where it only matters that the value is a number.
         """
         if old is None:
             return True
@@ -291,7 +306,12 @@ class Match:
         return isinstance(new, Pointer) and self._pointer(old, new)
 
     def _copy(self, old: Scalar, new: Scalar) -> bool:
-        """Return True if copies and relatives of old's are so in new."""
+        """Return True where scalars that are copies or relatives of `old` are so of `new`.
+
+        Args:
+            old: a scalar of the verified state.
+            new: the scalar in its place in the other state.
+        """
         first_old, first = self._copies.setdefault(_family(old), (old, new))
         by = old.delta - first_old.delta & M64
         if not first.mask and not new.mask:
@@ -303,7 +323,12 @@ class Match:
         )
 
     def _pointer(self, old: Pointer, new: Pointer) -> bool:
-        """Return True if a pointer may be a case of another."""
+        """Return True where a pointer may be a case of another.
+
+        Args:
+            old: the one of the verified state.
+            new: the one in its place in the other state.
+        """
         if old.null != new.null and not (old.null and new.region.kind != RECORD):
             return False
         a, b = old.offset, new.offset
@@ -313,13 +338,24 @@ class Match:
                 and (not old.null or self._nulls.setdefault(id(old), new) is new))
 
     def region(self, old: MemoryRegion, new: MemoryRegion) -> bool:
-        """Return True if a region of old's may be this one of new's."""
+        """Return True where two regions may correspond; from then on they do.
+
+        Args:
+            old: the region of the verified state.
+            new: the one in its place in the other state.
+        """
         return old.like(new) and self._regions.setdefault(id(old), new) is new
 
     def rest(self, old: tuple[MemoryRegion, ...], new: tuple[MemoryRegion, ...]) -> bool:
-        """Return True if the records that are held match, after all values have.
+        """Return True where the reserved records of both states correspond.
 
-        What is learnt of numbers that do not matter must then be learnt of those that do.
+        Called after all values match. Numbers of which only mattered that they are numbers are
+        compared now where they have copies that matter: what a branch tells of a copy holds for
+        them, too.
+
+        Args:
+            old: the records of the verified state.
+            new: those of the other state.
         """
         return (
             len(old) == len(new)
@@ -328,7 +364,13 @@ class Match:
         )
 
     def cell(self, old: Cell | None, new: Cell | None, order: str) -> bool:
-        """Return True if a stack slot may be a case of another. order: the program's byte order."""
+        """Return True where a stack slot may be a case of another.
+
+        Args:
+            old: the slot's contents in the verified state; None: nothing was written to it.
+            new: its contents in the other state.
+            order: the program's byte order.
+        """
         if old is None and new is None:
             return True
         if isinstance(old, Pointer):
@@ -340,7 +382,7 @@ class Match:
         return all(map(self._half, halves(old, order), halves(new, order)))
 
     def _half(self, old: Half, new: Half) -> bool:
-        """Return True if half of a slot may be a case of another."""
+        """Return True where half of a slot may be a case of another."""
         if isinstance(old, Scalar):
             return isinstance(new, Scalar) and self.value(old, new)
         new = bits(new)
