@@ -58,7 +58,12 @@ def adapted(program: Program, arch: Arch, types: Callable[[], GuestTypes], liste
 
 
 def _argument(code: Code, pc: int, at: int) -> int:
-    """Return the offset in the context of an argument, which is at offset `at` of fentry's list.
+    """Return the offset in the context of an argument that fentry's list has at another offset.
+
+    Args:
+        code: the program, for the error.
+        pc: slot of the instruction that reads it.
+        at: bytes from the beginning of fentry's list.
 
     Raises:
         ProgramError: a list has not so many arguments.
@@ -69,9 +74,14 @@ def _argument(code: Code, pc: int, at: int) -> int:
 
 
 def _own_registers(code: Code, arch: Arch) -> Code:
-    """Return a program that reads the context instead of a kernel's registers.
+    """Return a program that reads the context where the given one reads a kernel's registers.
 
-    It is the program given, where that reads no kernel's registers, or the guest has no such.
+    Args:
+        code: the program.
+        arch: the guest's architecture.
+
+    Returns:
+        `code` itself, where it reads no kernel's registers, or those of another architecture.
 
     Raises:
         ProgramError: it reads a register that the context has not.
@@ -82,6 +92,7 @@ def _own_registers(code: Code, arch: Arch) -> Code:
     words = {at: _word(arch, layout.register(name)) for at, name in code.members.items()}
 
     def moved(pc: int, at: int) -> int:
+        """Return the offset in the context of what is at offset `at` of the kernel's registers."""
         word = words.get(at & ~7)
         if word is None:
             name = code.members.get(at & ~7, f"byte {at}")
@@ -93,8 +104,14 @@ def _own_registers(code: Code, arch: Arch) -> Code:
 
 
 def _word(arch: Arch, name: str) -> int | None:
-    """Return the number of the context's word that is a register; None: the context has not this
-    one.
+    """Return the number of the context's word that has a register.
+
+    Args:
+        arch: the guest's architecture.
+        name: the register's name, or an alias.
+
+    Returns:
+        None: the context does not have this register.
     """
     names = arch.regs.names
     name = arch.regs.aliases.get(name, name)

@@ -65,7 +65,12 @@ class Assembler:
     # --- numbers
 
     def set(self, register: int, value: int) -> None:
-        """Load a constant of 64 bits, signed or unsigned, into a register."""
+        """Append instructions that load a constant into a register.
+
+        Args:
+            register: its number.
+            value: 64 bits, signed or unsigned.
+        """
         value = isa.signed(value, 64)
         if value in _I32:
             self._put(isa.MOV | isa.ALU64, register, imm=value)
@@ -78,7 +83,13 @@ class Assembler:
             self._put(isa.MOV | isa.X | isa.ALU64, register, source)
 
     def extend(self, register: int, bits: int, signed: bool) -> None:
-        """Keep the lower bits of a register, extended to 64 by their sign or by zeros."""
+        """Append instructions that extend a register's lower bits to 64; none where `bits` is 64.
+
+        Args:
+            register: its number.
+            bits: how many lower bits are kept: 8, 16, 32 or 64.
+            signed: True to extend by the sign, False by zeros.
+        """
         if bits == 64:
             return
         if signed:

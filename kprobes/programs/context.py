@@ -87,9 +87,14 @@ def source(arch: Arch, word: int) -> WordSource | None:
 
 
 def reader(arch: Arch, word: int) -> Callable[[Regs], int]:
-    """Return a function that reads a word of the context from registers at a hit.
+    """Return a function that reads a word of the context from the registers of a hit.
 
-    It gives 0 where the guest has no such word, or memory.
+    Args:
+        arch: the guest's architecture.
+        word: number of the word.
+
+    Returns:
+        (registers) -> the word; 0 where the guest has no such word, or its memory is not mapped.
     """
     where = source(arch, word)
     if where is None or where.value >= 0:
@@ -112,6 +117,7 @@ def _quietly(read: Callable[[Regs], int]) -> Callable[[Regs], int]:
     A guest whose stack pointer is bad has no arguments there; that is not the program's failure.
     """
     def quiet(regs: Regs) -> int:
+        """Return what is read; 0 where reading it fails."""
         try:
             return read(regs) & _MASK
         except KprobeError:

@@ -71,7 +71,12 @@ def instruction(w: IrWriter, pc: int, i: Instruction) -> None:
 # --- arithmetic
 
 def _arithmetic(w: IrWriter, i: Instruction) -> None:
-    """Write an ALU or ALU64 instruction, but for swaps."""
+    """Write an ALU or ALU64 instruction, but for byte swaps.
+
+    Args:
+        w: writes the function.
+        i: the instruction.
+    """
     bits = 64 if i.cls == isa.ALU64 else 32
     if i.op == isa.MOV:
         w.put(i.dst, _moved(w, i, bits), bits)
@@ -132,7 +137,13 @@ def _shifted(w: IrWriter, op: str, value: str, by: str) -> str:
 
 
 def _moved(w: IrWriter, i: Instruction, bits: int) -> str:
-    """Return the value that MOV or MOVSX moves."""
+    """Return the value that MOV or MOVSX moves.
+
+    Args:
+        w: writes the function.
+        i: the instruction.
+        bits: 32 or 64, the width of the result.
+    """
     if not i.by_register:
         return str(i.imm)
     if not i.offset:
@@ -171,7 +182,18 @@ def _divided(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: s
 def _by_hand(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
     """Write a division by a function of support.c, where the target has no instruction for it.
 
-    LLVM would call a function of a library there. Arguments as in _divided(); `by` is not 0.
+    LLVM would call a function of a library there.
+
+    Args:
+        w: writes the function.
+        bits: 32 or 64, the width of both numbers.
+        sign: "s" for signed numbers, "u" for unsigned ones.
+        remainder: True for the remainder instead of the quotient.
+        old: the dividend.
+        by: the divisor, which is not 0.
+
+    Returns:
+        The result's name.
     """
     support.need(w.module, "rest" if remainder else "quotient")
     wide = []
@@ -194,7 +216,12 @@ def _by_hand(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: s
 
 
 def _swaps(w: IrWriter, i: Instruction) -> None:
-    """Write a byte swap, where the program's byte order needs one."""
+    """Write a byte swap; where the byte order needs none, the value is only cut to its bits.
+
+    Args:
+        w: writes the function.
+        i: the instruction.
+    """
     value = w.get(i.dst, i.imm)
     to_big = i.by_register
     if i.cls == isa.ALU64 or to_big != (w.module.target.program_order == "big"):
@@ -203,7 +230,16 @@ def _swaps(w: IrWriter, i: Instruction) -> None:
 
 
 def _constant(w: IrWriter, pc: int, i: Instruction) -> str:
-    """Return what LDDW loads. Raises Unsupported where only an operating system has it."""
+    """Return the value that LDDW loads.
+
+    Args:
+        w: writes the function.
+        pc: slot of the instruction.
+        i: the instruction.
+
+    Raises:
+        Unsupported: only an operating system has what it loads.
+    """
     if i.src == isa.VALUE64:
         return str(i.value)
     if i.src == isa.MAP:
@@ -219,7 +255,13 @@ def _constant(w: IrWriter, pc: int, i: Instruction) -> str:
 # --- jumps and calls
 
 def _jump(w: IrWriter, pc: int, i: Instruction) -> None:
-    """Write a jump, a call or the end."""
+    """Write a jump (to both targets of a conditional one), a call, or the function's end.
+
+    Args:
+        w: writes the function.
+        pc: slot of the instruction.
+        i: the instruction.
+    """
     if i.is_exit:
         w.do(f"ret i64 {w.get(0)}")
     elif i.op == isa.CALL:
@@ -239,7 +281,16 @@ def _jump(w: IrWriter, pc: int, i: Instruction) -> None:
 
 
 def _called(w: IrWriter, pc: int, i: Instruction) -> str:
-    """Write a call; return its result. Raises Unsupported for a call of a kernel's function."""
+    """Write a call of a function or helper, and return the name of its result.
+
+    Args:
+        w: writes the function.
+        pc: slot of the instruction.
+        i: the instruction.
+
+    Raises:
+        Unsupported: it calls a function of an operating system's.
+    """
     if i.src == isa.BTF_CALL:
         raise Unsupported(f"instruction {pc} calls a function of an operating system's")
     if i.src == isa.LOCAL:
@@ -280,9 +331,12 @@ def call_helper(w: IrWriter, number: int, what: str = "call") -> str:
 
 
 def end_if_failed(w: IrWriter) -> None:
-    """Write the end of the run, if a helper in Python has raised something.
+    """Write a branch that ends the run where a helper in Python has raised something.
 
-    It stands behind each call of one, and of functions that may call one.
+    It stands behind each call of a helper, and of functions that may call one.
+
+    Args:
+        w: writes the function.
     """
     failed = w.label()
     onward = w.label()
@@ -300,7 +354,13 @@ def end_if_failed(w: IrWriter) -> None:
 # --- memory
 
 def _loads(w: IrWriter, pc: int, i: Instruction) -> None:
-    """Write a load."""
+    """Write a load: of a word of the context by the module's `context`, else of memory.
+
+    Args:
+        w: writes the function.
+        pc: slot of the instruction.
+        i: the instruction.
+    """
     place = w.module.places.at(pc, i.src)
     bits = 8 * i.size
     context = w.module.context
@@ -318,7 +378,13 @@ def _loads(w: IrWriter, pc: int, i: Instruction) -> None:
 
 
 def _atomic(w: IrWriter, pc: int, i: Instruction) -> None:
-    """Write an atomic operation."""
+    """Write an atomic operation, and put the old value where the instruction wants it.
+
+    Args:
+        w: writes the function.
+        pc: slot of the instruction.
+        i: the instruction.
+    """
     bits = 8 * i.size
     pointer = w.address(pc, i.dst, i.offset)
     operand = w.get(i.src, bits)
@@ -329,7 +395,15 @@ def _atomic(w: IrWriter, pc: int, i: Instruction) -> None:
 
 
 def _at_once(w: IrWriter, i: Instruction, bits: int, pointer: str, operand: str) -> str:
-    """Write an atomic operation by the target's own instruction; return the old value."""
+    """Write an atomic operation by the target's own instruction; return the name of the old value.
+
+    Args:
+        w: writes the function.
+        i: the instruction.
+        bits: 32 or 64.
+        pointer: where it operates.
+        operand: value of the source register.
+    """
     if i.imm == isa.CMPXCHG:
         pair = w.emit(
             f"cmpxchg ptr {pointer}, i{bits} {w.get(0, bits)}, i{bits} {operand} seq_cst seq_cst"
@@ -342,8 +416,16 @@ def _at_once(w: IrWriter, i: Instruction, bits: int, pointer: str, operand: str)
 
 
 def _in_steps(w: IrWriter, i: Instruction, bits: int, pointer: str, operand: str) -> str:
-    """Write an atomic operation as a load and a store, where only one thread runs; return the old
-    value.
+    """Write an atomic operation as a load and a store; return the name of the old value.
+
+    That is right only where a single thread runs.
+
+    Args:
+        w: writes the function.
+        i: the instruction.
+        bits: 32 or 64.
+        pointer: where it operates.
+        operand: value of the source register.
     """
     old = w.load(pointer, bits)
     if i.imm == isa.CMPXCHG:

@@ -33,11 +33,14 @@ class FittedGuest(Protocol):
 
 
 def fits(code: Code, machine: FittedGuest) -> None:
-    """Check that a program is for contexts of this host, names only the guest's registers, and has
-    maps for all CPUs.
+    """Check that a program's byte order, register names and per-CPU maps are right for a machine.
+
+    Args:
+        code: the program.
+        machine: the guest's machine.
 
     Raises:
-        ProgramError: it does not.
+        ProgramError: they are not.
     """
     if code.order != sys.byteorder:
         mine = "el" if sys.byteorder == "little" else "eb"
@@ -60,10 +63,14 @@ def fits(code: Code, machine: FittedGuest) -> None:
 
 
 def words(program: Program, machine: FittedGuest) -> list[int]:
-    """Return the numbers of the context's words that a program reads.
+    """Verify a program, and return the numbers of the context's words that it reads, sorted.
+
+    Args:
+        program: the program.
+        machine: the guest's machine.
 
     Raises:
-        ProgramError: one of them is no register of this guest.
+        ProgramError: the program is refused, or a word is no register that the machine shows.
     """
     facts = program.verify()
     code = program.code

@@ -69,11 +69,15 @@ class FrameContext:
         self.reads: set[str] = set()
 
     def load(self, w: IrWriter, offset: int, size: int) -> str:
-        """Return `size` bytes at an offset of the context. The verifier lets no read pass that
-        crosses words.
+        """Write a read of the context, and return the name of the value, an i64.
+
+        Args:
+            w: writes the function.
+            offset: bytes from the context's beginning.
+            size: bytes; the verifier lets no read pass that crosses words.
 
         Raises:
-            Unsupported: it is read in a function that the program calls, or not saved by detours.
+            Unsupported: it is read in a function that the program calls, or detours do not save it.
         """
         if w.entry:
             raise Unsupported("a function of the program's own looks at the context",
@@ -115,7 +119,15 @@ class FrameContext:
         return self.sp(w) if name == self._arch.regs.sp else self._saved(w, name)
 
     def _saved(self, w: IrWriter, name: str) -> str:
-        """Return a register from the frame. Raises Unsupported where detours do not save it."""
+        """Write a read of a register from the frame, and return the name of the value, an i64.
+
+        Args:
+            w: writes the function.
+            name: the register; added to `reads`.
+
+        Raises:
+            Unsupported: detours do not save it.
+        """
         at = self._frame.offset(name)
         if at is None:
             raise Unsupported(

@@ -150,6 +150,10 @@ def known(arch: Arch) -> Compiling:
 def machine_code(text: str, arch: Arch) -> bytes:
     """Compile IR to a guest's code.
 
+    Args:
+        text: the IR.
+        arch: the guest's architecture.
+
     Raises:
         Unsupported: LLVM has no such target.
     """

@@ -81,10 +81,14 @@ def triple() -> Triple:
 
 
 def compiled(code: Code, facts: Facts) -> HostCode:
-    """Compile a program to host code whose context is memory.
+    """Compile a program to code of this computer whose context is memory.
+
+    Args:
+        code: the program.
+        facts: what the verifier has found out about it.
 
     Raises:
-        Unsupported: it cannot be compiled, or not here.
+        Unsupported: it cannot be compiled, or not on this computer.
     """
     # Python's side of a map, which this code shares, is in the host's
     if code.order != sys.byteorder:
@@ -193,7 +197,19 @@ class HostEngine:
         place: RunPlace,
         printed: Callable[[str], None] = lambda text: None,
     ) -> int:
-        """Run the program, as ProgramEngine.run() does. Raises what helpers raise."""
+        """Run the program once.
+
+        Args:
+            context: bytes at r1; a bytearray gets what the program has written.
+            place: the guest, as helpers see it.
+            printed: called with each line of trace_printk.
+
+        Returns:
+            r0 at the end, unsigned.
+
+        Raises:
+            BaseException: whatever a helper in Python has raised.
+        """
         size = self._size
         assert len(context) <= size, "r2 would be more than the verifier has walked with"
         environment, block = (
@@ -257,7 +273,13 @@ class Environment:
         self.address = ctypes.addressof(self.words)
 
     def _value(self, code: Code, host: HostCode, slot: Slot) -> int:
-        """Return the value of a word: a map's address, a callback's, or 0."""
+        """Return the value of a word: a map's address, a new callback's, or 0.
+
+        Args:
+            code: the program.
+            host: the program's host code, which knows the calls of helpers with formats.
+            slot: what the word is.
+        """
         kind, number = slot
         if kind in ("map", "value"):
             return code.maps[number].address
@@ -279,6 +301,8 @@ class Environment:
         """
 
         def helper(*arguments: int) -> int:
+            """Run the helper with this run's `call`; where it raises, keep the error, set FAILED.
+            """
             if self.error is not None:
                 return 0  # the run has failed: nothing more is done
             self.set(FAILED, 0)

@@ -148,7 +148,15 @@ def _format(w: IrWriter, pc: int, call: HelperCall) -> str:
 # --- maps
 
 def _lookup(w: IrWriter, pc: int, m: Map) -> str | None:
-    """Write bpf_map_lookup_elem(); None: the map is of another type, or its entries are too large.
+    """Write bpf_map_lookup_elem() on an array or a hash table, and return the name of its result.
+
+    Args:
+        w: writes the function.
+        pc: slot of the call.
+        m: the map.
+
+    Returns:
+        None, with nothing written: the map is of another type, or its entries are too large.
     """
     if m.type in _ARRAYS:
         index, inside = _index(w, pc, m)
@@ -195,10 +203,15 @@ def _delete(w: IrWriter, pc: int, m: Map) -> str | None:
 
 
 def _index(w: IrWriter, pc: int, m: Map) -> tuple[str, str]:
-    """Write what reads the key of an array.
+    """Write a read of an array's key, and a test whether the array has it.
+
+    Args:
+        w: writes the function.
+        pc: slot of the call.
+        m: the array.
 
     Returns:
-        (the key as an i64, an i1: the array has it).
+        (name of the key as an i64, name of an i1: true where the array has it).
     """
     key = w.load(w.address(pc, 2), 32)
     inside = w.emit(f"icmp ult i32 {key}, {m.max_entries}")
@@ -214,7 +227,13 @@ def _value(w: IrWriter, m: Map, index: str) -> str:
 
 
 def _update_array(w: IrWriter, pc: int, m: Map) -> str:
-    """Write bpf_map_update_elem() on an array."""
+    """Write bpf_map_update_elem() on an array, and return the name of its result.
+
+    Args:
+        w: writes the function.
+        pc: slot of the call.
+        m: the array.
+    """
     out = Result(w)
     flags = w.get(4)
     index, inside = _index(w, pc, m)
@@ -226,7 +245,15 @@ def _update_array(w: IrWriter, pc: int, m: Map) -> str:
 
 
 def _update_hash(w: IrWriter, pc: int, m: Hash) -> str:
-    """Write bpf_map_update_elem() on a hash table."""
+    """Write bpf_map_update_elem() on a hash table, and return the name of its result.
+
+    Where an LRU table is full, Python's helper is called, which evicts an entry.
+
+    Args:
+        w: writes the function.
+        pc: slot of the call.
+        m: the table.
+    """
     out = Result(w)
     flags = w.get(4)
     found = w.room(8)
@@ -298,7 +325,16 @@ class Result:
 # --- records
 
 def _reserve(w: IrWriter, pc: int, m: Map) -> str | None:
-    """Write bpf_ringbuf_reserve(); None: the map is no ring."""
+    """Write bpf_ringbuf_reserve(), and return the name of its result.
+
+    Args:
+        w: writes the function.
+        pc: slot of the call.
+        m: the map.
+
+    Returns:
+        None, with nothing written: the map is no ring.
+    """
     if not isinstance(m, Ring):
         return None
     out = Result(w)
@@ -307,7 +343,16 @@ def _reserve(w: IrWriter, pc: int, m: Map) -> str | None:
 
 
 def _reserved(w: IrWriter, m: Ring, size: str) -> str:
-    """Write the reservation of a record; the result is the address of its data, or 0."""
+    """Write the reservation of a record in a ring, whose address is in r1.
+
+    Args:
+        w: writes the function.
+        m: the ring.
+        size: name of the number of bytes.
+
+    Returns:
+        Name of the address of the record's data; that is 0 where there is no room.
+    """
     support.need(w.module, "reserve")
     name = f"reserve_{m.size}_{int(m.overwrites)}"
     w.module.need(name, f"define internal i64 @{name}(i64 %map, i64 %size, i64 %cpu) #0 {{\n"
@@ -318,7 +363,16 @@ def _reserved(w: IrWriter, m: Ring, size: str) -> str:
 
 
 def _output(w: IrWriter, pc: int, m: Map) -> str | None:
-    """Write bpf_ringbuf_output(); None: the map is no ring."""
+    """Write bpf_ringbuf_output(), and return the name of its result.
+
+    Args:
+        w: writes the function.
+        pc: slot of the call.
+        m: the map.
+
+    Returns:
+        None, with nothing written: the map is no ring.
+    """
     if not isinstance(m, Ring):
         return None
     support.need(w.module, "copy")
@@ -345,7 +399,13 @@ _ON_MAPS: Final[Mapping[int, Callable[[IrWriter, int, Map], str | None]]] = {
 # --- memory
 
 def _read(w: IrWriter, pc: int, function: str) -> str:
-    """Write a helper that reads guest memory. function: of support.c."""
+    """Write a helper that copies guest memory to the program's, and return the name of its result.
+
+    Args:
+        w: writes the function.
+        pc: slot of the call.
+        function: "read" or "read_string", of support.c.
+    """
     support.need(w.module, function)
     size = w.emit(f"and i64 {w.get(2)}, {_U32}")
     return w.emit(
@@ -355,7 +415,14 @@ def _read(w: IrWriter, pc: int, function: str) -> str:
 
 
 def copy(w: IrWriter, to: str, source: str, size: int) -> None:
-    """Write a copy of `size` bytes between pointers; they must not overlap."""
+    """Write a copy of bytes, in pieces of up to 8.
+
+    Args:
+        w: writes the function.
+        to: the pointer that they are written to.
+        source: the pointer that they are read from; both must not overlap.
+        size: bytes.
+    """
     at = 0
     for width in (8, 4, 2, 1):
         while size - at >= width:

@@ -210,7 +210,12 @@ def _arithmetic(i: Instruction) -> Step:
 
 
 def _unary(code: Code, i: Instruction) -> Step:
-    """Return the step of a byte swap."""
+    """Return the step of a byte swap.
+
+    Args:
+        code: the program.
+        i: the instruction.
+    """
     dst = i.dst
     bits = i.imm
     mask = (1 << i.imm) - 1
@@ -228,7 +233,13 @@ def _unary(code: Code, i: Instruction) -> Step:
 
 
 def _wide(code: Code, pc: int, i: Instruction) -> Step:
-    """Return the step of LDDW."""
+    """Return the step of LDDW; one that refuses the run, where it loads what is not there.
+
+    Args:
+        code: the program.
+        pc: slot of the instruction.
+        i: the instruction.
+    """
     dst = i.dst
     following = pc + 2
     if dst == 10:
@@ -252,7 +263,14 @@ def _wide(code: Code, pc: int, i: Instruction) -> Step:
 # ---- jumps and calls
 
 def _control(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
-    """Return the step of a jump, a call or the end."""
+    """Return the step of a jump, a call or the end.
+
+    Args:
+        code: the program.
+        facts: of the verifier; None: the program was not verified.
+        pc: slot of the instruction.
+        i: the instruction.
+    """
     if i.op == isa.EXIT:
         return _exit
     if i.op == isa.CALL:
@@ -283,7 +301,14 @@ def _exit(run: Run) -> int:
 
 
 def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
-    """Return the step of a call."""
+    """Return the step of a call of a helper or function; of another call, one that refuses the run.
+
+    Args:
+        code: the program.
+        facts: of the verifier; None: the program was not verified.
+        pc: slot of the instruction.
+        i: the instruction.
+    """
     if i.src == isa.LOCAL:
         return _call_local(code, pc, i.target(pc))
     helper = HELPERS.get(i.imm) if i.src == isa.HELPER else None
@@ -304,6 +329,7 @@ def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
         f = _fenced(f, rings)
 
     def step(run: Run) -> None:
+        """Call the helper with r1 to r5, and set r0 to its result, or to 0."""
         r = run.r
         if takes_map >= 0:
             m = run.maps.get(r[takes_map])
@@ -328,8 +354,17 @@ def _tail_call(run: Run) -> int | None:
 
 
 def _fenced(run: Callable[..., int], rings: list[Ring]) -> Callable[..., int]:
-    """Return a helper in which other programs may run, and fail: records of this one stay."""
+    """Return a helper during which the records that this run has reserved stay.
+
+    Other programs may run in the helper, and fail: then records that are not complete are
+    discarded.
+
+    Args:
+        run: the helper.
+        rings: the rings of the program.
+    """
     def fenced(*arguments: object, **more: object) -> int:
+        """Run the helper with the rings fenced."""
         with ExitStack() as stack:
             for ring in rings:
                 stack.enter_context(ring.fenced())
@@ -343,11 +378,18 @@ def _map_argument(number: int) -> int:
 
 
 def _call_local(code: Code, pc: int, target: int) -> Step:
-    """Return the step of a call of the program's own function."""
+    """Return the step of a call of one of the program's own functions.
+
+    Args:
+        code: the program.
+        pc: slot of the call.
+        target: slot where the function begins.
+    """
     if not 0 <= target < len(code.instructions):
         return _refuse(f"calls slot {target}, outside the program")
 
     def step(run: Run) -> int:
+        """Save r6 to r10 and the return slot, begin a frame, and go to the function."""
         if run.depth == FRAMES:
             raise Invalid(f"calls deeper than {FRAMES} frames")
         run.frames.append((pc + 1, run.r[6:]))
@@ -368,7 +410,12 @@ def _struct(code: Code, size: int, sign: bool = False) -> struct.Struct:
 
 
 def _load(code: Code, i: Instruction) -> Step:
-    """Return the step of a load."""
+    """Return the step of a load.
+
+    Args:
+        code: the program.
+        i: the instruction.
+    """
     dst = i.dst
     src = i.src
     offset = i.offset
@@ -384,7 +431,12 @@ def _load(code: Code, i: Instruction) -> Step:
 
 
 def _store(code: Code, i: Instruction) -> Step:
-    """Return the step of a store."""
+    """Return the step of a store.
+
+    Args:
+        code: the program.
+        i: the instruction.
+    """
     dst = i.dst
     src = i.src
     offset = i.offset
@@ -401,7 +453,12 @@ def _store(code: Code, i: Instruction) -> Step:
 
 
 def _atomic(code: Code, i: Instruction) -> Step:
-    """Return the step of an atomic operation."""
+    """Return the step of an atomic operation.
+
+    Args:
+        code: the program.
+        i: the instruction.
+    """
     dst = i.dst
     src = i.src
     offset = i.offset
@@ -417,6 +474,7 @@ def _atomic(code: Code, i: Instruction) -> Step:
         return _refuse("writes r10, which is read-only")
 
     def step(run: Run) -> None:
+        """Read the old value, write the new one, and set the register that gets the old one."""
         r = run.r
         addr = r[dst] + offset & U64
         view, at = run.find(addr, size, True)

@@ -212,10 +212,14 @@ class Instruction:
 
 
 def decode(raw: bytes, order: Order = "little") -> tuple[Instruction, ...]:
-    """Decode an instruction for each 8-byte slot, illegal ones as they are.
+    """Decode instructions, one for each slot of 8 bytes; illegal ones stay as they are.
+
+    Args:
+        raw: the code's bytes.
+        order: its byte order.
 
     Raises:
-        ValueError: the code is cut within a slot, or within LDDW.
+        ValueError: the code ends within a slot, or within LDDW.
     """
     if len(raw) % 8:
         raise ValueError(f"{len(raw)} bytes are not whole 8-byte instructions")
@@ -245,9 +249,11 @@ def _from_slot(opcode: int, registers: int, offset: int, imm: int, order: Order)
 
 
 def encode(instructions: Iterable[Instruction], order: Order = "little") -> bytes:
-    """Return the bytes of instructions, the opposite of decode(): one slot for each entry.
+    """Return the bytes of instructions, the opposite of decode(): one slot of 8 for each.
 
-    The slot behind LDDW gets its `high`.
+    Args:
+        instructions: one for each slot. The slot behind LDDW gets the `high` of that.
+        order: byte order of the bytes.
     """
     out = bytearray()
     high = None

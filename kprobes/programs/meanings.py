@@ -1,7 +1,8 @@
-"""Meanings of helpers: for each a function of a ProgramRun and registers r1 to r5.
+"""Meanings of helpers: for each a function of a ProgramRun and the registers r1 to r5.
 
-Parameters are addresses in the program's memory unless said otherwise, `map_` a map's address. The
-result is r0: of most 0, or a negative errno.
+Parameters are 64-bit numbers; unless said otherwise they are addresses in the program's memory
+(`map_` is a map's address), and sizes are in bytes. The result is r0: of most 0, or a negative
+errno.
 """
 
 from __future__ import annotations
@@ -87,8 +88,14 @@ def pop(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
 
 
 def peek(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
-    """Write the next value of a queue or stack to `value`, or ask a bloom filter for it
-    (bpf_map_peek_elem).
+    """Write the next value of a queue or stack to `value`, and leave it there (bpf_map_peek_elem).
+
+    A bloom filter is asked whether it has the value at `value`: 0 or ENOENT.
+
+    Args:
+        call: the run.
+        map_: address of the map.
+        value: address of the value.
     """
     m = call.maps[map_]
     if isinstance(m, Bloom):  # its value is asked for
@@ -169,8 +176,16 @@ def may_loop(call: ProgramRun, *_: Any) -> int:
 # ---- the guest's memory
 
 def probe_read(call: ProgramRun, to: int, size: int, source: int, *_: Any) -> int:
-    """Copy guest memory at `source` to `to`; zeros and EFAULT where it is not mapped
-    (bpf_probe_read).
+    """Copy guest memory to the program's memory (bpf_probe_read).
+
+    Args:
+        call: the run.
+        to: address in the program's memory.
+        size: bytes, the lower 32 bits count.
+        source: guest address.
+
+    Returns:
+        0; EFAULT, with zeros written: the guest's memory is not mapped.
     """
     size &= _U32
     call.check(to, size)
@@ -183,7 +198,17 @@ def probe_read(call: ProgramRun, to: int, size: int, source: int, *_: Any) -> in
 
 
 def probe_read_str(call: ProgramRun, to: int, size: int, source: int, *_: Any) -> int:
-    """Copy the guest's string at `source` to `to`; return its length with the NUL, or EFAULT."""
+    """Copy a string of the guest's to the program's memory (bpf_probe_read_str).
+
+    Args:
+        call: the run.
+        to: address in the program's memory.
+        size: bytes at most, the NUL included.
+        source: guest address.
+
+    Returns:
+        The bytes that were written, the NUL included; EFAULT, with zeros written: it is not mapped.
+    """
     size &= _U32
     call.check(to, size)
     try:
@@ -196,9 +221,17 @@ def probe_read_str(call: ProgramRun, to: int, size: int, source: int, *_: Any) -
 
 
 def _string(place: RunPlace, addr: int, size: int) -> bytes:
-    """Return the string at a guest address with its NUL, at most `size` bytes.
+    """Return the string at a guest address with its NUL, cut to `size` bytes; b"" for size 0.
 
-    In pieces that do not cross 256-byte lines, so that it may end a mapping.
+    It is read in pieces that do not cross 256-byte lines, so that it may end a mapping.
+
+    Args:
+        place: the guest.
+        addr: guest address.
+        size: bytes at most, the NUL included.
+
+    Raises:
+        KprobeError: it is not mapped.
     """
     out = bytearray()
     while len(out) < size - 1:
@@ -302,7 +335,15 @@ def vprintk(
 
 
 def _words(call: ProgramRun, data: int, length: int) -> list[int] | None:
-    """Return the arguments of a format, which lie in memory; None: they are no words, or too many.
+    """Return the arguments of a format, which lie in memory as 64-bit words.
+
+    Args:
+        call: the run.
+        data: address of the words.
+        length: bytes of all words.
+
+    Returns:
+        None: `length` is no multiple of 8, or they are more than ARGUMENTS.
     """
     raw = call.read(data, length)
     if len(raw) % 8 or len(raw) > 8 * ARGUMENTS:
@@ -343,8 +384,17 @@ def snprintf(
 ) -> int:
     """Write a formatted text to memory, cut where it does not fit, with zeros behind it.
 
+    Args:
+        call: the run.
+        to: address that the text is written to.
+        size: bytes there.
+        text: address of the format.
+        data: address of the arguments, 64 bits each.
+        length: bytes of the arguments.
+        texts: which arguments are addresses of the program's own; None: their values tell.
+
     Returns:
-        The length of the whole text, its NUL included.
+        The length of the whole text, its NUL included; EINVAL: the format is none.
     """
     size &= _U32
     call.check(to, size)
@@ -357,7 +407,17 @@ def snprintf(
 
 
 def strncmp(call: ProgramRun, one: int, size: int, other: int, *_: Any) -> int:
-    """Compare bytes of the program's with a constant text, up to a NUL; return -1, 0 or 1."""
+    """Compare a text of the program's with a constant one, up to a NUL (bpf_strncmp).
+
+    Args:
+        call: the run.
+        one: address of the text.
+        size: bytes that are compared at most.
+        other: address of the constant text.
+
+    Returns:
+        -1, 0 or 1.
+    """
     size &= _U32
     mine, theirs = (
         raw[:size].partition(b"\0")[0] for raw in (call.read(one, size), _text(call, other))
@@ -417,8 +477,16 @@ def _text(call: ProgramRun, addr: int) -> bytes:
 
 
 def _print(call: ProgramRun, text: int, size: int, args: Sequence[int | Own]) -> int:
-    """Print a formatted line, cut to LINE bytes; return its bytes, or EINVAL where the format is
-    none.
+    """Print a formatted line, cut to less than LINE bytes.
+
+    Args:
+        call: the run, whose `printed` takes the line.
+        text: address of the format.
+        size: bytes of the format.
+        args: its arguments: numbers, or bytes of the program's own memory.
+
+    Returns:
+        Bytes of the line; EINVAL: the format is none.
     """
     out = expand(call.read(text, size & _U32), args, call.place)
     if out is None:
@@ -429,8 +497,15 @@ def _print(call: ProgramRun, text: int, size: int, args: Sequence[int | Own]) ->
 
 
 def _constant(call: ProgramRun, addr: int, size: int) -> bytes:
-    """Return up to `size` bytes at an address in the program's variables; none where it lies
-    elsewhere.
+    """Return bytes of the program's variables and map values, as many as there are up to `size`.
+
+    Args:
+        call: the run.
+        addr: address of the first byte.
+        size: bytes at most.
+
+    Returns:
+        b"": the address is in no map.
     """
     for m in call.maps.values():
         start, length = m.span
@@ -441,7 +516,18 @@ def _constant(call: ProgramRun, addr: int, size: int) -> bytes:
 
 
 def perf_output(call: ProgramRun, _ctx: int, map_: int, flags: int, data: int, size: int) -> int:
-    """Add a record to a perf event array (bpf_perf_event_output). flags: the CPU, or all ones."""
+    """Add a record to a perf event array (bpf_perf_event_output).
+
+    Args:
+        call: the run.
+        map_: address of the array.
+        flags: number of the CPU that the record is of; 0xffffffff: this one.
+        data: address of the record's data.
+        size: bytes of the data.
+
+    Returns:
+        0; EINVAL: other flags; E2BIG: the array has no such CPU; ENOSPC: there is no room.
+    """
     m = call.maps[map_]
     assert isinstance(m, Ring)
     if flags >> 32:
@@ -453,7 +539,18 @@ def perf_output(call: ProgramRun, _ctx: int, map_: int, flags: int, data: int, s
 
 
 def ring_output(call: ProgramRun, map_: int, data: int, size: int, flags: int, *_: Any) -> int:
-    """Add a record to a ring (bpf_ringbuf_output)."""
+    """Add a record to a ring (bpf_ringbuf_output).
+
+    Args:
+        call: the run.
+        map_: address of the ring.
+        data: address of the record's data.
+        size: bytes of the data.
+        flags: 0 to 3, which ask for wake-ups: they change nothing here.
+
+    Returns:
+        0; EINVAL: other flags; EAGAIN: there is no room.
+    """
     m = call.maps[map_]
     assert isinstance(m, Ring)
     if flags & ~3:
@@ -462,7 +559,16 @@ def ring_output(call: ProgramRun, map_: int, data: int, size: int, flags: int, *
 
 
 def ring_reserve(call: ProgramRun, map_: int, size: int, flags: int, *_: Any) -> int:
-    """Reserve a record of `size` bytes (bpf_ringbuf_reserve); return the address of its data, or 0.
+    """Reserve a record, and let the program write its data (bpf_ringbuf_reserve).
+
+    Args:
+        call: the run.
+        map_: address of the ring.
+        size: bytes of the data.
+        flags: must be 0.
+
+    Returns:
+        The address of the data; 0: there is no room, or there are flags.
     """
     m = call.maps[map_]
     assert isinstance(m, Ring)
@@ -478,12 +584,18 @@ def ring_submit(call: ProgramRun, record: int, *_: Any) -> int:
 
 
 def ring_discard(call: ProgramRun, record: int, *_: Any) -> int:
-    """Give a reserved record back (bpf_ringbuf_discard)."""
+    """Discard a reserved record: readers pass it over (bpf_ringbuf_discard)."""
     return _commit(call, record, True)
 
 
 def _commit(call: ProgramRun, record: int, discard: bool) -> int:
-    """Complete a reserved record, or have readers pass it over."""
+    """Complete or discard a reserved record, which the program cannot access any more.
+
+    Args:
+        call: the run.
+        record: address of the record's data.
+        discard: True: readers pass it over.
+    """
     call.revoke(record)
     for m in call.maps.values():
         if isinstance(m, Ring) and m.holds(record):
@@ -501,8 +613,16 @@ def ring_query(call: ProgramRun, map_: int, what: int, *_: Any) -> int:
 # ---- stacks
 
 def stackid(call: ProgramRun, _ctx: int, map_: int, flags: int, *_: Any) -> int:
-    """Return the number of the call stack in a map of stacks (bpf_get_stackid). flags: frames to
-    skip.
+    """Keep the call stack in a map of stacks, and return its number there (bpf_get_stackid).
+
+    Args:
+        call: the run.
+        map_: address of the map.
+        flags: bits 0-7: frames to skip; FAST_COMPARE and REUSE: see maps.stacks.
+
+    Returns:
+        The number; EFAULT: there is no stack; EEXIST: another stack has the number; EINVAL: other
+        flags.
     """
     m = call.maps[map_]
     assert isinstance(m, StackTraces)
@@ -516,7 +636,16 @@ def stackid(call: ProgramRun, _ctx: int, map_: int, flags: int, *_: Any) -> int:
 
 
 def stack(call: ProgramRun, _ctx: int, to: int, size: int, flags: int, *_: Any) -> int:
-    """Write the call stack's return addresses to `to` (bpf_get_stack); return the bytes, or EFAULT.
+    """Write the call stack's return addresses to memory, 8 bytes each (bpf_get_stack).
+
+    Args:
+        call: the run.
+        to: address that they are written to; zeros follow them.
+        size: bytes there, a multiple of 8.
+        flags: bits 0-7: frames to skip.
+
+    Returns:
+        Bytes of the addresses; EFAULT: there is no stack; EINVAL: other flags, or another size.
     """
     size &= _U32
     call.check(to, size)
@@ -534,7 +663,15 @@ def stack(call: ProgramRun, _ctx: int, to: int, size: int, flags: int, *_: Any) 
 # ---- the probe
 
 def override(call: ProgramRun, _ctx: int, value: int, *_: Any) -> int:
-    """Have the probed function skipped, and `value` returned (bpf_override_return)."""
+    """Skip the probed function, and have it return `value` (bpf_override_return).
+
+    Args:
+        call: the run.
+        value: the result, a number.
+
+    Returns:
+        0; EOPNOTSUPP: the function cannot be skipped here.
+    """
     try:
         call.place.override(value)
     except KprobeError:

@@ -42,11 +42,16 @@ def llvm() -> Any:
 
 
 def compiled(ir: str, triple: Triple) -> bytes:
-    """Return the machine code of IR, whose `@run` is at the start; from the cache where it is
-    there.
+    """Return the machine code of IR, whose `@run` is at the start.
+
+    It is taken from the cache on disk where it is there; else it is compiled, and written there.
+
+    Args:
+        ir: the IR.
+        triple: what it is compiled for.
 
     Raises:
-        Unsupported: see translate().
+        Unsupported: LLVM has no such target, or the code would refer to data elsewhere.
     """
     key = hashlib.sha256("\0".join((triple.text, triple.cpu, triple.features, triple.relocation,
                                     ir)).encode()).hexdigest()
@@ -92,7 +97,16 @@ def translate(ir: str, triple: Triple) -> bytes:
 
 
 def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
-    """Return the code of an object file. Raises Unsupported where it refers to data."""
+    """Return the machine code in an object file.
+
+    Args:
+        binding: the module llvmlite.binding.
+        image: the object file's bytes.
+        triple: what it was compiled for.
+
+    Raises:
+        Unsupported: the code refers to data.
+    """
     code = b""
     for section in binding.ObjectFileRef.from_data(image).sections():
         if section.name() == b".text":
@@ -148,7 +162,12 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, code: bytes) -> None:
-    """Keep code in a file of the cache, whole or not at all; errors are passed over."""
+    """Write code to a file of the cache, whole or not at all; errors are ignored.
+
+    Args:
+        path: the file.
+        code: the machine code.
+    """
     try:
         path.parent.mkdir(mode=_OWN, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent)  # which nobody else may write

@@ -26,8 +26,12 @@ def sdiv(a: int, b: int, bits: int) -> int:
 
 
 def smod(a: int, b: int, bits: int) -> int:
-    """Return the signed remainder of numbers of `bits`; its sign is the dividend's, which it is by
-    zero.
+    """Return the signed remainder, whose sign is the dividend's; by zero it is the dividend.
+
+    Args:
+        a: the dividend, unsigned.
+        b: the divisor, unsigned.
+        bits: 32 or 64: both are taken as signed numbers of so many bits.
     """
     a = signed(a, bits)
     b = signed(b, bits)

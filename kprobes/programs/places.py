@@ -49,12 +49,12 @@ Row = tuple[PointedPlace, ...]  # of r0 .. r10
 
 @frozen
 class Places:
-    """The places that registers point at, in a whole program.
+    """What registers point at, in a whole program.
 
     Attributes:
         functions: first slot of each function that can be reached -> the slots that can be reached
             in it, in order.
-        rows: slot -> places of r0 .. r10 before it.
+        rows: slot -> what r0 .. r10 point at before it.
         escapes: the context's address is used for more than loads at constant offsets and as a
             helper's argument, so there must be memory behind it.
     """
@@ -64,7 +64,12 @@ class Places:
     escapes: bool
 
     def at(self, pc: int, register: int) -> PointedPlace:
-        """Return the place that a register points at before an instruction."""
+        """Return what a register points at before an instruction.
+
+        Args:
+            pc: slot of the instruction.
+            register: its number.
+        """
         return self.rows[pc][register]
 
 
@@ -87,7 +92,12 @@ class _FunctionWalk:
     escapes: list[int] = field(factory=list)
 
     def enter(self, function: int, row: Row) -> None:
-        """Note that a function is called with such registers; walk it again if that is new."""
+        """Note what registers point at where a function is called; where that is new, it is walked.
+
+        Args:
+            function: its first slot.
+            row: what r0 .. r10 point at.
+        """
         known = self.entries.get(function)
         met = row if known is None else _meet(known, row)
         if met != known:
@@ -110,7 +120,13 @@ class _FunctionWalk:
             todo.extend((to, after) for to in successors(self.code, pc))
 
     def _after(self, pc: int, i: Instruction, row: Row) -> Row:
-        """Return the places of registers behind an instruction."""
+        """Return what r0 .. r10 point at behind an instruction; notes calls and escapes on the way.
+
+        Args:
+            pc: slot of the instruction.
+            i: the instruction.
+            row: what r0 .. r10 point at before it.
+        """
         if i.op == isa.CALL and i.cls == isa.JMP:
             return self._call(pc, i, row)
         if i.cls in (isa.STX, isa.LDX):
@@ -128,7 +144,15 @@ class _FunctionWalk:
             self.escapes.append(pc)
 
     def _result(self, pc: int, i: Instruction, row: Row) -> PointedPlace:
-        """Return the place that an instruction's result points at."""
+        """Return what an instruction's result points at.
+
+        Arithmetic that uses the context's address as any number is noted in `escapes`.
+
+        Args:
+            pc: slot of the instruction.
+            i: the instruction.
+            row: what r0 .. r10 point at before it.
+        """
         if i.wide:
             return _loaded(pc, i)
         if i.cls == isa.LDX:
@@ -150,7 +174,13 @@ class _FunctionWalk:
         return OTHER
 
     def _call(self, pc: int, i: Instruction, row: Row) -> Row:
-        """Return the places of registers behind a call, and note how a function is called."""
+        """Return what r0 .. r10 point at behind a call; notes how the function is called.
+
+        Args:
+            pc: slot of the call.
+            i: the call.
+            row: what r0 .. r10 point at before it.
+        """
         arguments = row[1:6]
         if i.is_local_call:
             passed = tuple(
@@ -190,7 +220,12 @@ def find(code: tuple[Instruction, ...]) -> Places:
 
 
 def successors(code: tuple[Instruction, ...], pc: int) -> tuple[int, ...]:
-    """Return the slots where control may go from an instruction, within its function."""
+    """Return the slots where control may go from an instruction, within its function.
+
+    Args:
+        code: the program.
+        pc: slot of the instruction.
+    """
     i = code[pc]
     if i.is_exit:
         return ()
@@ -201,7 +236,12 @@ def successors(code: tuple[Instruction, ...], pc: int) -> tuple[int, ...]:
 
 
 def _loaded(pc: int, i: Instruction) -> PointedPlace:
-    """Return the place that an LDDW loads."""
+    """Return what an LDDW's value points at.
+
+    Args:
+        pc: its slot.
+        i: the instruction.
+    """
     kinds: Mapping[int, PointedPlace] = {
         isa.MAP: PointedPlace(PlaceKind.MAP, i.imm),
         isa.CODE: PointedPlace(PlaceKind.FUNCTION, i.target(pc)),

@@ -164,7 +164,14 @@ def _number(value: int, kind: bytes, bits: int, flags: bytes, width: int) -> byt
 
 
 def _string(addr: int, read: Callable[[int, int], bytes]) -> bytes:
-    """Return the string at a guest address, up to its NUL or to memory that is not mapped."""
+    """Return the string at a guest address without its NUL, at most STRING bytes.
+
+    It ends as well where memory is not mapped.
+
+    Args:
+        addr: guest address.
+        read: (address, size) -> guest memory; raises KprobeError.
+    """
     out = bytearray()
     try:
         while len(out) < STRING:

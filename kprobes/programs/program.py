@@ -201,7 +201,13 @@ class Program:
 
     @classmethod
     def _loaded(cls, data: bytes, name: str, cpus: int) -> Program:
-        """Return the programs of an object's bytes."""
+        """Return the programs of an object, with what its maps hold from the beginning.
+
+        Args:
+            data: the object's bytes.
+            name: of the object, for messages.
+            cpus: values of per-CPU maps.
+        """
         from .object.loader import load
 
         loaded = load(data, name, cpus)
@@ -351,11 +357,11 @@ class Program:
         return self._made(name, None, CONTEXT_SIZE)
 
     def _made(self, name: str | None, writable: bool | None, size: int) -> ProgramEngine:
-        """Return an engine, which is made once.
+        """Return an engine for the program, which is made at the first call.
 
         Args:
-            name: which one; None: the best there is, and `why_interpreter` says so where that is
-                the interpreter.
+            name: the engine's name; None: the best that can run it. Where that is the interpreter,
+                `why_interpreter` is set.
             writable: whether the program may write its context; None: it is a probe's.
             size: bytes of the largest context.
         """
@@ -383,10 +389,13 @@ class Program:
             return made[clock]
 
     def in_guest(self, view: DetourGuest) -> Framed:
-        """Return the program for the detours of one machine, which is made once.
+        """Return the program as compiled, at the first call, for the detours of one machine.
+
+        Args:
+            view: the machine's access to guest memory and code.
 
         Raises:
-            Unsupported: this program, or this guest, cannot.
+            Unsupported: this program cannot run there, or no program can.
         """
         with self.unless_refused():
             if view not in self._frames:
@@ -396,8 +405,18 @@ class Program:
     def _make(
         self, name: str | None, writable: bool | None, size: int
     ) -> tuple[ProgramEngine, str]:
-        """Make an engine; return it, and why it is not the best one of all, as one clause ("": it
-        is).
+        """Make an engine for the program.
+
+        Args:
+            name: the engine's name; None: the best that can run it.
+            writable: whether the program may write its context; None: it is a probe's.
+            size: bytes of the largest context.
+
+        Returns:
+            (the engine, why it is not the best one of all, as one clause; "": it is).
+
+        Raises:
+            ProgramError: the named engine runs verified programs only, and this one is refused.
         """
         from .verifier import memory, verify  # what never runs here needs no verifier
 

@@ -66,13 +66,16 @@ def relocated(code: Code, types: GuestTypes, order: str) -> Code:
 
 
 def number_of(relocation: TypeRelocation, types: GuestTypes, swapped: bool | None) -> int:
-    """Work out one number.
+    """Return the number that a relocation asks for, from the guest's types.
 
     Args:
-        relocation: which.
-        types: of the guest.
+        relocation: the relocation.
+        types: the guest's types.
         swapped: True where the guest's byte order is not the program's; None: the program reads
             numbers of any size and order.
+
+    Raises:
+        _Missing: the guest has no such type or member.
     """
     kind = relocation.kind
     if kind == Asked.LOCAL_ID:
@@ -96,7 +99,16 @@ def number_of(relocation: TypeRelocation, types: GuestTypes, swapped: bool | Non
 
 
 def _of_member(relocation: TypeRelocation, found: Any, swapped: bool | None) -> int:
-    """Return a number about the member that a path leads to. Raises _Missing where there is none.
+    """Return the number that a relocation asks for about the member that its path leads to.
+
+    Args:
+        relocation: the relocation.
+        found: the guest's type at which the path begins.
+        swapped: True where the guest's byte order is not the program's; None: the program reads
+            numbers of any size and order.
+
+    Raises:
+        _Missing: the guest has no such member, or the program would read it wrongly.
     """
     at = relocation.index * found.size
     bits = 0
@@ -145,7 +157,17 @@ def _of_member(relocation: TypeRelocation, found: Any, swapped: bool | None) -> 
 
 
 def _patch(code: Code, instructions: list[Instruction], pc: int, number: int) -> None:
-    """Write a number into an instruction. Raises ProgramError where it has no place for it."""
+    """Write a number into an instruction, in place of the compiler's.
+
+    Args:
+        code: the program, for the error.
+        instructions: changed.
+        pc: slot of the instruction.
+        number: the number.
+
+    Raises:
+        ProgramError: the instruction has no place for it, or it does not fit.
+    """
     i = instructions[pc]
     if i.wide:
         upper = isa.signed(number >> 32, 32)

@@ -93,13 +93,13 @@ class SectionTarget:
 
 
 def target_of(code: Code) -> SectionTarget | None:
-    """Return where a program's section says that it belongs.
+    """Return where a program's section says that the program belongs.
 
     Returns:
-        None: nowhere by itself; it is attached by hand.
+        None: the section names nothing to be probed, as of a program that is attached by hand.
 
     Raises:
-        ProgramError: at something that a guest has not.
+        ProgramError: it names something that guests do not have, or is written wrongly.
     """
     section = code.section
     kind, slash, rest = section.removeprefix("?").partition("/")

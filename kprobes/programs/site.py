@@ -179,7 +179,17 @@ def stacked(w: IrWriter, arch: Arch, n: int, sp: str) -> str:
 
 
 def word_at(w: IrWriter, arch: Arch, base: str, offset: int) -> str:
-    """Return the guest's word at an address and an offset; 0 where no memory is mapped."""
+    """Write a read of a word of guest memory, and return the name of the value, an i64.
+
+    Args:
+        w: writes the function.
+        arch: the guest's architecture.
+        base: name of the guest address.
+        offset: bytes behind it.
+
+    Returns:
+        The word is 0 where no memory is mapped.
+    """
     support.need(w.module, "read")
     size = arch.bits // 8
     at = w.emit(f"and i64 {w.emit(f'add i64 {base}, {offset}')}, {arch.mask}")

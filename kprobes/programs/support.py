@@ -51,7 +51,12 @@ def _name(text: str) -> str:
 
 
 def need(module: IrModule, name: str) -> None:
-    """Have a module contain a function of support.c, and those that it calls."""
+    """Add a function of support.c to a module, and those that it calls.
+
+    Args:
+        module: the program's IR.
+        name: the function's name.
+    """
     functions = library(module.target).functions
     module.need(name, functions[name])
     for other in functions:

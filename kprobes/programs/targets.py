@@ -28,13 +28,13 @@ class TargetSymbols(Protocol):
 
 @frozen
 class Aim:
-    """A place that a target means.
+    """An address of the guest that a section's target means.
 
     Attributes:
         symbol: name or address of the function; address of a marker.
-        name: how it is told from the target's other places; "" for the only one.
+        name: how it is told from the target's other addresses; "" for the only one.
         operands: of a marker, as the compiler wrote them.
-        semaphore: address of 16 bits that count who looks at a marker; 0: there are none.
+        semaphore: address of 16 bits that count the tracers of a marker; 0: there are none.
     """
 
     symbol: str | int
@@ -46,16 +46,16 @@ class Aim:
 def aims(
     code: Code, target: SectionTarget, symbols: TargetSymbols, markers: Callable[[], Iterable[Any]]
 ) -> list[Aim]:
-    """Return the places that a target means, at least one.
+    """Return the addresses of the guest that a target means, at least one.
 
     Args:
         code: the program, for the refusal.
         target: where its section says that it belongs.
-        symbols: of the guest.
-        markers: gives the guest's static tracepoints (debug.markers.Marker).
+        symbols: the guest's symbols.
+        markers: returns the guest's static tracepoints (debug.markers.Marker).
 
     Raises:
-        ProgramError: the guest has no such place.
+        ProgramError: the guest has nothing of that.
     """
     if target.on == "marker":
         return _marked(code, target, list(markers()))
@@ -78,7 +78,7 @@ def aims(
 
 
 def functions(symbols: TargetSymbols, pattern: str, image: str) -> Iterator[Any]:
-    """Yield functions by their names; each address once.
+    """Yield the symbols of functions by their names; of several at one address, the first.
 
     Args:
         symbols: the guest's.
@@ -124,6 +124,13 @@ def _of_image(module: str, loaded: bool, image: str) -> bool:
 
 def _serving(name: str, symbols: TargetSymbols) -> str:
     """Return the name of the function that serves a system call: a kernel's, or else a library's.
+
+    Args:
+        name: the system call's name.
+        symbols: the guest's symbols.
+
+    Returns:
+        `name` itself, where the guest has no function named like a kernel's.
     """
     ends = (f"_sys_{name}", f"__se_sys_{name}")
     for symbol in symbols:
@@ -133,7 +140,16 @@ def _serving(name: str, symbols: TargetSymbols) -> str:
 
 
 def _marked(code: Code, target: SectionTarget, markers: list[Any]) -> list[Aim]:
-    """Return the places of a static tracepoint. Raises ProgramError where there is none."""
+    """Return the addresses of a static tracepoint, one for each place in the code that has it.
+
+    Args:
+        code: the program, for the refusal.
+        target: provider, name and image, which may be globs.
+        markers: the guest's static tracepoints.
+
+    Raises:
+        ProgramError: none of them fits.
+    """
     wanted = os.path.basename(target.image)
     found = [
         m

@@ -182,7 +182,13 @@ class IrWriter:
         return self.emit(f"inttoptr i64 {value} to ptr")
 
     def address(self, pc: int, register: int, offset: int = 0) -> str:
-        """Return the pointer that a register and an offset make. pc: slot of the instruction."""
+        """Write the sum of a register and an offset, and return the name of the pointer.
+
+        Args:
+            pc: slot of the instruction.
+            register: its number.
+            offset: bytes.
+        """
         place = self.module.places.at(pc, register)
         if place.kind is PlaceKind.FRAME:
             return self.emit(

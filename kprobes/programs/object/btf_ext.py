@@ -63,7 +63,17 @@ _WORDS: Final = {STRUCT: "struct ", UNION: "union ", ENUM: "enum ", ENUM64: "enu
 
 
 def _relocation(btf: Btf, number: int, access: str, kind: int) -> TypeRelocation:
-    """Return a relocation by type, its path by names. ValueError: its path leads nowhere."""
+    """Return a relocation by type, with names in place of numbers.
+
+    Args:
+        btf: the object's types.
+        number: the type that the relocation begins at.
+        access: numbers of members and elements, the path from there: "0:1:2".
+        kind: what is asked for: the number of an `Asked`.
+
+    Raises:
+        ValueError: the path leads nowhere.
+    """
     first, *steps = (int(word) for word in access.split(":"))
     root = btf.types[number]
     while root.kind in QUALIFIERS and root.kind != TYPEDEF:

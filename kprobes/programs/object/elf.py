@@ -148,7 +148,15 @@ class ObjectFile:
             self.relocations = self._relocations(elf)
 
     def _section(self, index: int, s: Any) -> Section:
-        """Return a section. Raises ProgramError where it is cut off, or too large."""
+        """Return a section with its bytes; zeros for one that has none in the file.
+
+        Args:
+            index: its number.
+            s: pyelftools' section.
+
+        Raises:
+            ProgramError: it is cut off, or too large.
+        """
         flags = s["sh_flags"]
         if s["sh_type"] == "SHT_NOBITS" and s["sh_size"] > LIMIT:
             raise ProgramError(

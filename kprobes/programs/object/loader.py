@@ -166,7 +166,16 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
 
 def _held(file: ObjectFile, btf: Btf, maps: Mapping[tuple[int, int], Map]) -> Iterator[
         tuple[Maps | Programs, int, Map | str]]:
-    """Yield what maps of maps and of programs hold from the beginning: `.values = {...}`."""
+    """Yield what maps of maps and of programs hold from the beginning: `.values = {...}`.
+
+    Args:
+        file: the object.
+        btf: its types.
+        maps: (section, offset) -> map.
+
+    Yields:
+        (map, index, what it holds there): a map, or the name of a program.
+    """
     types = btf.variables()
     for s in file.symbols:
         m = maps.get((s.section, s.value))
@@ -198,11 +207,17 @@ def _held(file: ObjectFile, btf: Btf, maps: Mapping[tuple[int, int], Map]) -> It
 
 
 def _kconfig(file: ObjectFile, btf: Btf) -> tuple[Map | None, Mapping[str, int]]:
-    """Return the map of the kernel's configuration that an object asks for, and where its variables
-    are in it.
+    """Make the map of the kernel's configuration that an object asks for.
 
     A guest has none: LINUX_KERNEL_VERSION is what programs may expect of helpers, and everything
     else is not set.
+
+    Args:
+        file: the object.
+        btf: its types.
+
+    Returns:
+        (the map, name of a variable -> its offset in the map); (None, {}): nothing is asked for.
     """
     numbers = [
         number
@@ -272,7 +287,16 @@ def _entries(obj: _Object) -> list[ObjectSymbol]:
 
 
 def _variables(obj: _Object, btf: Btf, values: Values) -> Variables:
-    """Return the global variables."""
+    """Return the object's global variables, as a mapping that reads and writes them.
+
+    Args:
+        obj: the object.
+        btf: its types.
+        values: codecs of these types.
+
+    Raises:
+        ValueError: a variable is not in its section.
+    """
     types = btf.variables()
     known = {}
     for s in obj.file.symbols:
@@ -425,10 +449,15 @@ class _Linker:
         return pc + 1
 
     def _load(self, pc: int, i: Instruction, relocation: ObjectRelocation) -> Instruction:
-        """Return an LDDW as its relocation has it: of a map, a variable or a function.
+        """Return an LDDW as its relocation wants it: of a map, a variable or a function.
+
+        Args:
+            pc: its slot.
+            i: the instruction.
+            relocation: names what it loads. A function that is new is appended to the program.
 
         Raises:
-            ProgramError: it refers to what is not defined.
+            ProgramError: that is not defined, or cannot be here.
         """
         s, obj = relocation.symbol, self.obj
         if relocation.type != _LDDW_TYPE:
@@ -458,6 +487,11 @@ class _Linker:
 
     def _function(self, pc: int, i: Instruction, relocation: ObjectRelocation | None) -> int:
         """Return the first slot of the function that a call means, which is appended if it is new.
+
+        Args:
+            pc: slot of the call.
+            i: the call.
+            relocation: names the function; None: the call's distance leads to it.
         """
         section, offset = self.origins[pc]
         if relocation is None:
@@ -484,7 +518,15 @@ class _Linker:
         return Instruction(isa.CALL | isa.JMP, src=isa.LOCAL, imm=start - pc - 1)
 
     def _add(self, name: str, instructions: Sequence[Instruction]) -> int:
-        """Append a function that is not the object's; return its first slot."""
+        """Append a function that is not the object's.
+
+        Args:
+            name: its name.
+            instructions: its instructions.
+
+        Returns:
+            Its first slot.
+        """
         start = len(self.code)
         self.made[start] = name
         self.code.extend(instructions)
@@ -552,8 +594,14 @@ class _Linker:
         return loops[key]
 
     def _place(self, where: tuple[int, int], pc: int) -> int:
-        """Return the first slot of the function at (section, offset), which is appended if it is
-        new.
+        """Return the first slot of a function of the object's, which is appended if it is new.
+
+        Args:
+            where: (section, offset) of the function.
+            pc: slot that refers to it, for the error.
+
+        Raises:
+            ProgramError: no function is there.
         """
         if where in self.starts:
             return self.starts[where]

@@ -47,10 +47,17 @@ def is_data(section: Section) -> bool:
 
 def defined(obj: ObjectFile, btf: Btf, values: Values, cpus: int) -> tuple[
         dict[tuple[int, int], Map], dict[tuple[int, int], ProgramError]]:
-    """Return the maps that an object defines: (section, offset) -> map.
+    """Make the maps that an object defines.
+
+    Args:
+        obj: the object.
+        btf: its types.
+        values: codecs of these types.
+        cpus: values of per-CPU maps.
 
     Returns:
-        The maps, and why some of them cannot be here; those are there as arrays with one entry.
+        ((section, offset) -> map, (section, offset) -> why that map cannot be here). The first has
+        those of the second as arrays with one entry.
     """
     out, absent = {}, {}
     for symbol in obj.symbols:
@@ -145,7 +152,13 @@ def _once(known: dict[str, Any], name: str, value: int, map_name: str) -> None:
 
 
 def _legacy(symbol: ObjectSymbol, section: Section, obj: ObjectFile) -> Spec:
-    """Return the definition of a map in section `maps`: five words."""
+    """Return the definition of a map in section `maps`: five 32-bit words.
+
+    Args:
+        symbol: the map's symbol.
+        section: the section.
+        obj: the object.
+    """
     words = struct.unpack_from(
         "<5I" if obj.order == "little" else ">5I", section.data, symbol.value
     )
@@ -169,7 +182,13 @@ def _checked(spec: Spec) -> Spec:
 
 
 def data_map(section: Section, obj: ObjectFile, btf: Btf) -> Map:
-    """Return the map of a section's variables: one entry, the whole section."""
+    """Make the map of a section's variables: an array with one entry, the section's bytes.
+
+    Args:
+        section: the section.
+        obj: the object.
+        btf: its types.
+    """
     readonly = section.name.startswith(".rodata")
     spec = Spec(
         type=MapType.ARRAY,

@@ -83,7 +83,14 @@ def foreign(btf: Btf) -> Mapping[str, KernelsContext]:
 
 
 def _laid_out(btf: Btf, structure: BtfType, base: int, depth: int = 0) -> Iterator[tuple[int, str]]:
-    """Yield (offset, name) of a structure's members; of arrays, each element's."""
+    """Yield (offset in bytes, name) of a structure's members; of arrays, of each element.
+
+    Args:
+        btf: the object's types.
+        structure: the structure.
+        base: offset of the structure, added to all.
+        depth: how many structures are around it; those deeper than 4 are left out.
+    """
     for name, kind, where in structure.items:
         at = base + (where & 0xFFFFFF if structure.flag else where) // 8
         inner = btf.plain(kind)
@@ -99,7 +106,12 @@ def _laid_out(btf: Btf, structure: BtfType, base: int, depth: int = 0) -> Iterat
 
 
 def _pointed_at(btf: Btf, prototype: BtfType) -> Iterator[BtfType]:
-    """Yield the structures that a function's parameters point at."""
+    """Yield the structures and unions that a function's parameters point at.
+
+    Args:
+        btf: the object's types.
+        prototype: the function's type, whose items are (name, number of the type).
+    """
     for _, number in prototype.items:
         pointer = btf.plain(number)
         if pointer.kind == b.PTR:
@@ -117,7 +129,15 @@ def _is_ours(structure: BtfType) -> bool:
 
 
 def _members(btf: Btf, structure: BtfType, depth: int = 0) -> Iterator[tuple[str, int, int]]:
-    """Yield a structure's members, and those of what it has in it without a name."""
+    """Yield (name, number of the type, offset in bits) of a structure's members.
+
+    Those of structures within it follow their member, with offsets from where that begins.
+
+    Args:
+        btf: the object's types.
+        structure: the structure.
+        depth: how many structures are around it; those deeper than 4 are left out.
+    """
     for name, kind, where in structure.items:
         yield name, kind, where
         inner = btf.plain(kind)

@@ -211,7 +211,12 @@ class Values:
         return None
 
     def _array(self, t: b.BtfType, depth: int) -> Any:
-        """Return the ctypes type of an array; None: it is shown as bytes."""
+        """Return the ctypes type of an array; None: it is shown as bytes.
+
+        Args:
+            t: the array's type.
+            depth: how many types are around it.
+        """
         element, _, count = t.items[0]
         of = self._btf.plain(element)
         if (
@@ -224,8 +229,14 @@ class Values:
         return None if inner is None else inner * count
 
     def _structure(self, t: b.BtfType, depth: int) -> Any:
-        """Return the ctypes type of a structure or union; members that ctypes cannot have are
-        bytes.
+        """Make the ctypes type of a structure or union; members that ctypes cannot have are bytes.
+
+        Args:
+            t: the structure's type.
+            depth: how many types are around it.
+
+        Raises:
+            ValueError: a member does not fit the structure's size.
         """
         fields: list[tuple[str, Any]] = []
         bits: dict[str, tuple[int, int, bool]] = {}

@@ -99,7 +99,15 @@ def verify(code: Code, seconds: float = SECONDS, context: MemoryRegion | None = 
 
 
 def _refuse_foreign(code: Code, accesses: Mapping[int, Access]) -> None:
-    """Refuse a program that takes the context for a kernel's registers. Raises ProgramError."""
+    """Refuse a program that takes the context for a kernel's registers, if it accesses the context.
+
+    Args:
+        code: the program.
+        accesses: slot -> what the instruction there accesses.
+
+    Raises:
+        ProgramError: it does.
+    """
     at = min((pc for pc, access in accesses.items() if access.kind == CTX), default=None)
     if at is not None:
         raise code.error(

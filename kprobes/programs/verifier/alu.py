@@ -25,7 +25,12 @@ def _arc(lo: int, span: int, ring: int) -> tuple[int, int]:
 
 
 def add(a: Scalar, b: Scalar) -> Scalar:
-    """Return the sums; a sum with a constant is related to the other operand."""
+    """Return the sums; a sum with a constant is related to the other operand.
+
+    Args:
+        a: the numbers of the first operand.
+        b: those of the second.
+    """
     if not a.mask and not b.mask:
         return const(a.value + b.value & M64)
     low = a.value + b.value
@@ -40,7 +45,12 @@ def add(a: Scalar, b: Scalar) -> Scalar:
 
 
 def sub(a: Scalar, b: Scalar) -> Scalar:
-    """Return the differences."""
+    """Return the differences; one of a constant is related to the first operand.
+
+    Args:
+        a: the numbers that are subtracted from.
+        b: the numbers that are subtracted.
+    """
     if not a.mask and not b.mask:
         return const(a.value - b.value & M64)
     if a is b:
@@ -60,7 +70,12 @@ def negated(a: Scalar) -> Scalar:
 
 
 def mul(a: Scalar, b: Scalar) -> Scalar:
-    """Return the products."""
+    """Return the products.
+
+    Args:
+        a: the numbers of the first operand.
+        b: those of the second.
+    """
     if not a.mask and not b.mask:
         return const(a.value * b.value & M64)
     if not a.mask:
@@ -82,7 +97,12 @@ def _trailing(a: Scalar) -> int:
 
 
 def and_(a: Scalar, b: Scalar) -> Scalar:
-    """Return the results of `&`."""
+    """Return the results of `&`.
+
+    Args:
+        a: the numbers of the first operand.
+        b: those of the second.
+    """
     value = a.value & b.value
     mask = (a.value | a.mask) & (b.value | b.mask) & ~value
     if not mask:
@@ -91,7 +111,12 @@ def and_(a: Scalar, b: Scalar) -> Scalar:
 
 
 def or_(a: Scalar, b: Scalar) -> Scalar:
-    """Return the results of `|`."""
+    """Return the results of `|`.
+
+    Args:
+        a: the numbers of the first operand.
+        b: those of the second.
+    """
     value = a.value | b.value
     mask = (a.mask | b.mask) & ~value
     if not mask:
@@ -102,7 +127,12 @@ def or_(a: Scalar, b: Scalar) -> Scalar:
 
 
 def xor(a: Scalar, b: Scalar) -> Scalar:
-    """Return the results of `^`."""
+    """Return the results of `^`.
+
+    Args:
+        a: the numbers of the first operand.
+        b: those of the second.
+    """
     if a is b:
         return const(0)
     mask = a.mask | b.mask
@@ -130,7 +160,13 @@ def _amounts(b: Scalar, limit: int) -> tuple[int, int]:
 
 
 def lsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
-    """Return the results of shifts to the left. limit: the width less one."""
+    """Return the results of shifts to the left.
+
+    Args:
+        a: the numbers that are shifted.
+        b: the distances in bits, taken modulo limit + 1.
+        limit: the width less one: 63 or 31.
+    """
     least, most = _amounts(b, limit)
     if least == most:
         return _lsh_by(a, least)
@@ -140,7 +176,12 @@ def lsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
 
 
 def _lsh_by(a: Scalar, k: int) -> Scalar:
-    """Return the numbers shifted to the left by k bits, 0 to 63."""
+    """Return the numbers shifted to the left by a known distance.
+
+    Args:
+        a: the numbers.
+        k: the distance in bits, 0 to 63.
+    """
     if not a.mask:
         return const(a.value << k & M64)
     if a.span << k <= M64:
@@ -155,7 +196,13 @@ def _lsh_by(a: Scalar, k: int) -> Scalar:
 
 
 def rsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
-    """Return the results of shifts to the right that fill with zeros. limit: the width less one."""
+    """Return the results of shifts to the right that fill with zeros.
+
+    Args:
+        a: the numbers that are shifted.
+        b: the distances in bits, taken modulo limit + 1.
+        limit: the width less one: 63 or 31.
+    """
     least, most = _amounts(b, limit)
     low = a.umin >> most
     high = a.umax >> least
@@ -165,7 +212,13 @@ def rsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
 
 
 def arsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
-    """Return the results of shifts to the right that keep the sign. limit: the width less one."""
+    """Return the results of shifts to the right that keep the sign.
+
+    Args:
+        a: the numbers that are shifted.
+        b: the distances in bits, taken modulo limit + 1.
+        limit: the width less one: 63 or 31.
+    """
     least, most = _amounts(b, limit)
     low = min(a.smin >> least, a.smin >> most)
     high = max(a.smax >> least, a.smax >> most)
@@ -183,7 +236,12 @@ def div(a: Scalar, b: Scalar) -> Scalar:
 
 
 def mod(a: Scalar, b: Scalar) -> Scalar:
-    """Return the unsigned remainders; the dividend for division by zero."""
+    """Return the unsigned remainders; the dividend for division by zero.
+
+    Args:
+        a: the dividends.
+        b: the divisors.
+    """
     if not b.umax or a.umax < b.umin:
         return a
     if not a.mask and not b.mask:
@@ -197,7 +255,12 @@ def _signed(a: Scalar) -> int:
 
 
 def sdiv(a: Scalar, b: Scalar) -> Scalar:
-    """Return the signed quotients, exact for constants only."""
+    """Return the signed quotients: of constants exactly, else any number; 0 for division by zero.
+
+    Args:
+        a: the dividends.
+        b: the divisors.
+    """
     if a.mask or b.mask:
         return unknown()
     x = _signed(a)
@@ -207,7 +270,12 @@ def sdiv(a: Scalar, b: Scalar) -> Scalar:
 
 
 def smod(a: Scalar, b: Scalar) -> Scalar:
-    """Return the signed remainders, whose sign is the dividend's."""
+    """Return the signed remainders, whose sign is the dividend's; that for division by zero.
+
+    Args:
+        a: the dividends.
+        b: the divisors.
+    """
     if b.mask:
         return unknown()
     y = abs(_signed(b))

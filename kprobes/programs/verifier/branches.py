@@ -95,7 +95,18 @@ def _bounds(a: Scalar, signed: bool, wide: bool) -> tuple[int, int]:
 
 
 def _ordered(signed: bool, least: int, a: Scalar, b: Scalar, wide: bool) -> Pair | None:
-    """Narrow two operands to where a - b >= least. signed, wide: as the comparison is."""
+    """Narrow two operands to where a - b >= least.
+
+    Args:
+        signed: True where signed numbers are compared.
+        least: 1 for "greater", 0 for "greater or equal".
+        a: the first operand.
+        b: the second.
+        wide: True where 64 bits are compared, False for the lower 32.
+
+    Returns:
+        Both operands; None: it never holds.
+    """
     ring = M64 if wide else M32
     zero = ring // 2 + 1 if signed else 0  # the smallest number of all
     low = _bounds(b, signed, wide)[0] + least
@@ -108,7 +119,16 @@ def _ordered(signed: bool, least: int, a: Scalar, b: Scalar, wide: bool) -> Pair
 
 
 def _equal(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
-    """Narrow two operands to where they are equal; None: they never are."""
+    """Narrow two operands to where they are equal.
+
+    Args:
+        a: the first operand.
+        b: the second.
+        wide: True where 64 bits are compared, False for the lower 32.
+
+    Returns:
+        Both operands, with `wide` one object: a copy; None: they never are equal.
+    """
     if wide:
         both = common(a, b)
         # one object from here on: equal numbers are copies
@@ -126,7 +146,16 @@ def _equal(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
 
 
 def _different(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
-    """Narrow two operands to where they differ; None: they never do."""
+    """Narrow two operands to where they differ.
+
+    Args:
+        a: the first operand.
+        b: the second.
+        wide: True where 64 bits are compared, False for the lower 32.
+
+    Returns:
+        Both operands; None: they never differ.
+    """
     if b.mask:
         if a.mask:
             return a, b

@@ -61,9 +61,9 @@ class _Arguments:
     Attributes:
         map: the map that is given; None: none so far.
         size: bytes of the memory that is returned.
-        given: the record that is given away; None: none.
+        given: the record that is submitted or discarded; None: none.
         most: bytes that are written to a buffer, at most.
-        texts: see HelperCall.
+        texts: number of an argument of a format -> bytes that may be looked at; see HelperCall.
     """
 
     def __init__(self, path: Path, helper: Helper) -> None:
@@ -77,7 +77,15 @@ class _Arguments:
         self.texts: dict[int, int] = {}
 
     def check(self, register: int, kind: Arg) -> None:
-        """Check that a register holds what the helper takes there. Raises ProgramError."""
+        """Check that a register holds what the helper takes there, and note map, sizes and records.
+
+        Args:
+            register: its number, 1 to 5.
+            kind: what the helper takes.
+
+        Raises:
+            ProgramError: it holds something else.
+        """
         if kind is Arg.ANY:
             self._show(
                 register - self.helper.args.index(Arg.ANY) - 1, self.path.state.regs[register]
@@ -167,7 +175,15 @@ class _Arguments:
         return value.value
 
     def _text(self, value: Value | None, name: str) -> None:
-        """Check that an argument is a constant text; its map stays as it is from now on."""
+        """Check that an argument is a constant text, and freeze its map: the text stays as it is.
+
+        Args:
+            value: the register's value.
+            name: names the argument in the refusal.
+
+        Raises:
+            ProgramError: it is none, or has no NUL within LINE bytes.
+        """
         of = (
             value.region.map
             if isinstance(value, Pointer) and value.region.kind == VALUE and not value.null
@@ -185,7 +201,15 @@ class _Arguments:
             )
 
     def _record(self, register: int, name: str) -> MemoryRegion:
-        """Return the record whose beginning a register points at."""
+        """Return the record whose beginning a register points at; its map is noted.
+
+        Args:
+            register: its number.
+            name: names the argument in the refusal.
+
+        Raises:
+            ProgramError: it points at none, or not at the beginning.
+        """
         value = self.path.read(register)
         if not isinstance(value, Pointer) or value.region.kind != RECORD:
             raise self.path.refuse(
@@ -198,7 +222,16 @@ class _Arguments:
         return value.region
 
     def _of_map(self, register: int, kind: Arg, name: str) -> None:
-        """Check that a register points at a key, or at a value, of the map that is given."""
+        """Check that a register points at a key, or at a value, of the map that is given.
+
+        Args:
+            register: its number.
+            kind: KEY, VALUE, or another of these.
+            name: names the argument in the refusal.
+
+        Raises:
+            ProgramError: it does not.
+        """
         assert self.map is not None, f"bpf_{self.helper.name}() has no map before its key or value"
         size = self.map.key_size if kind in (Arg.KEY, Arg.KEY_OUT) else self.map.value_size
         asked = self.map.type is MapType.BLOOM_FILTER  # its value is looked for, not taken out
@@ -208,7 +241,16 @@ class _Arguments:
             )
 
     def _memory(self, register: int, kind: Arg, name: str) -> None:
-        """Check that a register points at memory of the size that the next register has."""
+        """Check that a register points at memory of the size that is in the next register.
+
+        Args:
+            register: its number.
+            kind: MEM, MEM_OUT or ARGUMENTS.
+            name: names the argument in the refusal.
+
+        Raises:
+            ProgramError: it does not, or the size is no bounded number.
+        """
         path = self.path
         size = self.path.read(register + 1)
         at = f"the size in r{register + 1}"
@@ -264,7 +306,16 @@ class _Arguments:
 
 
 def _result(path: Path, helper: Helper, found: _Arguments) -> Scalar | Pointer | None:
-    """Return what r0 is after the call; None: nothing is known to be in it."""
+    """Return what is in r0 after a call; a record that it returns is held from now on.
+
+    Args:
+        path: the path with the call.
+        helper: the helper.
+        found: its arguments, checked.
+
+    Returns:
+        None: nothing is known to be in r0.
+    """
     if helper.returns is Ret.SCALAR:
         if helper.bounds is None:
             return unknown()

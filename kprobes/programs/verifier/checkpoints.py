@@ -130,10 +130,10 @@ class Checkpoints:
         """Return True where what was verified for one state holds for another.
 
         Args:
-            pc: the slot.
+            pc: the slot at which both states are.
             old: the state that was verified.
             new: the other one.
-            reads: which halves of stack slots count, as in Path.reads.
+            reads: bits of the halves of stack slots that are compared, as in Path.reads.
         """
         if len(old.held) != len(new.held):
             return False
@@ -152,7 +152,13 @@ class Checkpoints:
         return match.rest(old.held, new.held)
 
     def _stack_covers(self, match: Match, old: ProgramFrame, new: ProgramFrame, reads: int) -> bool:
-        """Return True where one frame's stack is a case of another's; reads: the halves that count.
+        """Return True where the stack of one frame is a case of another's.
+
+        Args:
+            match: the comparison of both states.
+            old: the frame of the verified state.
+            new: the frame of the other state.
+            reads: bits of the halves of slots that are compared: slot * 2 + half.
         """
         reads &= (1 << FRAME_BITS) - 1
         order = self._flow.code.order
@@ -192,7 +198,11 @@ def _widen(old: PathState, new: PathState) -> None:
 
 
 def _wider(old: Cell, new: tuple[Half, Half]) -> tuple[Half, Half]:
-    """Return halves of a slot, in which numbers that differ from an earlier round have become any.
+    """Return the halves of a slot; those that an earlier round does not contain are any number.
+
+    Args:
+        old: the slot's contents in the earlier round.
+        new: its halves now.
     """
     parts = old if isinstance(old, tuple) else (old, old)
     low, high = (between(0, 0xFFFF_FFFF) if isinstance(mine, Scalar)

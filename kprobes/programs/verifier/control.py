@@ -46,7 +46,18 @@ def control(insn: Instruction, pc: int) -> Control:
 
 
 def _call(path: Path, to: int) -> bool:
-    """Enter a function. Raises ProgramError where calls are too deep."""
+    """Enter a function: begin its frame, with r1 to r5 of the caller's, and go to its first slot.
+
+    Args:
+        path: the path with the call.
+        to: the function's first slot.
+
+    Returns:
+        True: the path goes on.
+
+    Raises:
+        ProgramError: calls are too deep.
+    """
     state = path.state
     depth = len(state.frames)
     if depth == isa.FRAMES:
@@ -104,7 +115,14 @@ def _exit(path: Path) -> bool:
 # ---- branches
 
 def _branch(insn: Instruction, to: int) -> Control:
-    """Return the function of a conditional jump."""
+    """Return the function of a conditional jump.
+
+    Where both ways are possible it forks the path, and narrows the numbers by the comparison.
+
+    Args:
+        insn: the jump.
+        to: the slot that it jumps to.
+    """
     dst = insn.dst
     src = insn.src
     by_register = insn.by_register
@@ -114,6 +132,7 @@ def _branch(insn: Instruction, to: int) -> Control:
     opposite = NOT[insn.op]
 
     def branch(path: Path) -> bool:
+        """Go on with one way of the jump, and keep the other for later."""
         state = path.state
         a = state.regs[dst]
         b = state.regs[src] if by_register else imm
@@ -148,7 +167,19 @@ def _learn(state: PathState, a: Scalar, b: Scalar, new_a: Scalar, new_b: Scalar)
 
 
 def _other(path: Path, insn: Instruction, to: int) -> bool:
-    """Walk a branch on something else than two numbers."""
+    """Walk a branch that compares something else than two numbers.
+
+    Args:
+        path: the path with the branch.
+        insn: the branch.
+        to: the slot that it jumps to.
+
+    Returns:
+        True: the path goes on.
+
+    Raises:
+        ProgramError: the comparison has no meaning, or a register has no value.
+    """
     a = path.read(insn.dst)
     b = path.read(insn.src) if insn.by_register else const(insn.imm & M64)
     if insn.cls != isa.JMP or insn.op == isa.JSET:
@@ -170,7 +201,21 @@ def _other(path: Path, insn: Instruction, to: int) -> bool:
 
 
 def _pointers(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> bool:
-    """Walk a branch on two pointers. Raises ProgramError where their order means nothing."""
+    """Walk a branch that compares two pointers.
+
+    Args:
+        path: the path with the branch.
+        insn: the branch.
+        to: the slot that it jumps to.
+        a: the first pointer.
+        b: the second.
+
+    Returns:
+        True: the path goes on.
+
+    Raises:
+        ProgramError: they point into different regions, which have no order.
+    """
     if a.region is b.region and not a.null and not b.null and a.region.kind != MAP:
         return _within(path, insn, to, a, b)
     if insn.op in (isa.JEQ, isa.JNE):
@@ -210,7 +255,18 @@ def _inside(pointer: Pointer) -> bool:
 
 
 def _within(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> bool:
-    """Walk a branch on pointers into one region, which are ordered as their offsets are."""
+    """Walk a branch that compares pointers into one region, which are ordered as their offsets.
+
+    Args:
+        path: the path with the branch.
+        insn: the branch.
+        to: the slot that it jumps to.
+        a: the first pointer.
+        b: the second.
+
+    Returns:
+        True: the path goes on.
+    """
     if path.pc not in path.decided or not _inside(a) or not _inside(b):
         path.assume()
         return _both_ways(path, to, path.state.copy())

@@ -34,11 +34,10 @@ class ProgramFlow:
     Attributes:
         starts: first slot of each function.
         joins: slots that several ways lead to.
-        leaving: conditional jumps that may leave a loop.
-        live: slot -> bits of the registers whose values may still be used when it is
-            reached.
-        exact: those of them that may bear upon an address, a size, a branch or the stack;
-            of the others only matters that they are numbers.
+        leaving: slots of conditional jumps that may leave a loop.
+        live: slot -> bits of the registers whose values may still be used when it is reached.
+        exact: slot -> bits of those registers that may bear upon an address, a size, a branch or
+            the stack; of the others it only matters that they are numbers.
     """
 
     def __init__(self, code: Code, budget: Budget) -> None:
@@ -71,11 +70,11 @@ class ProgramFlow:
         self.find_exact(self.leaving, False)
 
     def find_exact(self, decided: Set[int], stores: bool) -> None:
-        """Find `live` and `exact`.
+        """Set `live` and `exact` anew.
 
         Args:
-            decided: branches that follow what they compare.
-            stores: other registers than r10 may lead to the stack.
+            decided: slots of branches that follow the numbers that they compare.
+            stores: True where other registers than r10 may lead to the stack.
         """
         self._decided = decided
         self._stores = stores
@@ -90,7 +89,15 @@ class ProgramFlow:
     # ---- single instructions
 
     def _check(self, pc: int, insn: Instruction) -> None:
-        """Check an instruction by itself. Raises ProgramError."""
+        """Check an instruction by itself: it decodes, r10 stays, and what it calls or loads exists.
+
+        Args:
+            pc: its slot.
+            insn: the instruction.
+
+        Raises:
+            ProgramError: the program is refused for it.
+        """
         why = insn.why_illegal()
         if why:
             raise self.code.error(f"is not a legal instruction: {why}", pc,
@@ -109,7 +116,15 @@ class ProgramFlow:
                                   "docs/programs.md lists the helpers")
 
     def _check_wide(self, pc: int, insn: Instruction) -> None:
-        """Check an LDDW. Raises ProgramError where it loads what is not here."""
+        """Check that an LDDW loads a number, a map, or the address of a variable.
+
+        Args:
+            pc: its slot.
+            insn: the instruction.
+
+        Raises:
+            ProgramError: it loads something that is not here.
+        """
         if insn.src == isa.VALUE64:
             return
         if insn.src not in (isa.MAP, isa.MAP_VALUE):
@@ -228,6 +243,13 @@ class ProgramFlow:
         active: list[int] = []
 
         def visit(start: int, at: int | None) -> None:
+            """Walk the functions that a function calls, and enter it into `done` behind them.
+
+            Args:
+                start: its first slot.
+                at: slot of the call that leads to it, for the refusal; None: it is the entry
+                    function.
+            """
             if start in active:
                 name = self.code.functions.get(start, f"the function at {start}")
                 raise self.code.error(f"calls {name}, which is running already: recursion", at,
@@ -352,7 +374,13 @@ class ProgramFlow:
         return live | used, exact | (used if pc in self._decided else 0)
 
     def _before_store(self, insn: Instruction, live: int, exact: int) -> tuple[int, int]:
-        """Return the registers that matter before a store, as _before() does."""
+        """Return (live, exact) before a store, as bits of registers.
+
+        Args:
+            insn: the store, which may be an atomic operation.
+            live: bits of the registers that are live behind it.
+            exact: bits of those of them whose exact values matter.
+        """
         dst = 1 << insn.dst
         src = 1 << insn.src
         if insn.cls == isa.ST:

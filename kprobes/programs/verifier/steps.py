@@ -38,7 +38,14 @@ def step(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Ste
 
 
 def _wide(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Step:
-    """Return the function of an LDDW."""
+    """Return the function of an LDDW.
+
+    Args:
+        code: the program.
+        insn: the instruction.
+        regions: number of a map -> the region of its only value; filled, so that all LDDWs of a map
+            load pointers into one region.
+    """
     dst = insn.dst
     if insn.src == isa.VALUE64:
         value: Value = const(insn.value)
@@ -59,7 +66,15 @@ def _wide(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> St
 # ---- arithmetic
 
 def number(path: Path, register: int) -> Scalar:
-    """Return the number in a register. Raises ProgramError where an address is in it."""
+    """Return the number in a register.
+
+    Args:
+        path: the path that reads it.
+        register: its number.
+
+    Raises:
+        ProgramError: it holds an address, or nothing.
+    """
     value = path.read(register)
     if isinstance(value, Scalar):
         return value
@@ -70,7 +85,11 @@ def number(path: Path, register: int) -> Scalar:
 
 
 def _arithmetic(_code: Code, insn: Instruction) -> Step:
-    """Return the function of an arithmetic instruction with two operands."""
+    """Return the function of an arithmetic instruction with two operands.
+
+    Args:
+        insn: the instruction.
+    """
     dst = insn.dst
     src = insn.src
     by_register = insn.by_register
@@ -79,6 +98,8 @@ def _arithmetic(_code: Code, insn: Instruction) -> Step:
     imm = const(insn.imm & M64)
 
     def compute(path: Path) -> None:
+        """Set the destination to the result; pointers are only added to and subtracted from.
+        """
         regs = path.state.regs
         a = regs[dst]
         b = regs[src] if by_register else imm
@@ -95,6 +116,12 @@ def _arithmetic(_code: Code, insn: Instruction) -> Step:
 
 def _moved(path: Path, insn: Instruction, a: Value, b: Value) -> Value:
     """Return the sum or difference of a pointer and a number, or of two pointers.
+
+    Args:
+        path: the path with the instruction.
+        insn: ADD or SUB of 64 bits.
+        a: value of the destination register.
+        b: value of the source.
 
     Raises:
         ProgramError: it has no meaning.
@@ -131,7 +158,11 @@ def _moved(path: Path, insn: Instruction, a: Value, b: Value) -> Value:
 
 
 def _move(_code: Code, insn: Instruction) -> Step:
-    """Return the function of MOV or MOVSX."""
+    """Return the function of MOV or MOVSX.
+
+    Args:
+        insn: the instruction.
+    """
     dst = insn.dst
     src = insn.src
     sign = insn.offset
@@ -144,6 +175,7 @@ def _move(_code: Code, insn: Instruction) -> Step:
         return load
 
     def copy(path: Path) -> None:
+        """Set the destination to the source: the same object, where all its 64 bits are moved."""
         if wide and not sign:
             path.state.regs[dst] = path.read(src)
             return
@@ -155,7 +187,11 @@ def _move(_code: Code, insn: Instruction) -> Step:
 
 
 def _negate(_code: Code, insn: Instruction) -> Step:
-    """Return the function of NEG."""
+    """Return the function of NEG.
+
+    Args:
+        insn: the instruction.
+    """
 
     def negate(path: Path) -> None:
         a = alu.negated(number(path, insn.dst))
@@ -164,7 +200,12 @@ def _negate(_code: Code, insn: Instruction) -> Step:
 
 
 def _swap(code: Code, insn: Instruction) -> Step:
-    """Return the function of a byte swap."""
+    """Return the function of a byte swap.
+
+    Args:
+        code: the program.
+        insn: the instruction.
+    """
     to_big = insn.by_register
     swaps = insn.cls == isa.ALU64 or to_big != (code.order == "big")
 
@@ -197,6 +238,7 @@ def _store(insn: Instruction) -> Step:
     imm = const(insn.imm & M64) if insn.cls == isa.ST else None
 
     def store(path: Path) -> None:
+        """Store the register or constant where the destination points."""
         value = path.read(insn.src) if imm is None else imm
         pointer = memory.pointed(path, insn.dst)
         if insn.dst != 10 and pointer.region.kind == STACK:
@@ -210,6 +252,7 @@ def _atomic(insn: Instruction) -> Step:
     size = insn.size
 
     def atomic(path: Path) -> None:
+        """Check the operation, and set the register that gets the old value."""
         number(path, insn.src)
         if insn.imm == isa.CMPXCHG:
             number(path, 0)
