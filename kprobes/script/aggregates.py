@@ -1,6 +1,7 @@
 """Code for `count()`, `hist()` and their like: values of maps that are changed in place.
 
-`g` writes the program; r7 points at the map's value, and r0 is the number that is added.
+`g` writes the program; when the code here runs, r7 points at the map's value, and r0 is the number
+that is added.
 """
 
 from __future__ import annotations
@@ -76,7 +77,12 @@ def _add(g: BlockWriter, offset: int) -> None:
 
 
 def _extreme(g: BlockWriter, kind: types.Minimum | types.Maximum) -> None:
-    """Keep r0 if it is the first number, or smaller or larger than what is there."""
+    """Write code that stores r0 where it is the first number, or smaller or larger than that.
+
+    Args:
+        g: writes the program.
+        kind: says which, Minimum or Maximum, and whether numbers are signed.
+    """
     asm = g.asm
     keep = asm.label()
     done = asm.label()
@@ -93,9 +99,13 @@ def _extreme(g: BlockWriter, kind: types.Minimum | types.Maximum) -> None:
 
 
 def _log2(g: BlockWriter, kind: types.Histogram) -> None:
-    """Count r0 in its row of a histogram by powers of two.
+    """Write code that adds 1 to the row of r0 in a histogram by powers of two.
 
     The bits below the highest are set, and counted: no branch, so no paths to verify.
+
+    Args:
+        g: writes the program.
+        kind: the histogram: how many rows each power has.
     """
     asm, bits = g.asm, kind.bits
     negative = asm.label()
@@ -163,7 +173,12 @@ def _row(g: BlockWriter, rows: int) -> None:
 
 
 def _linear(g: BlockWriter, kind: types.LinearHistogram) -> None:
-    """Count r0 in its row of a linear histogram."""
+    """Write code that adds 1 to the row of r0 in a linear histogram.
+
+    Args:
+        g: writes the program.
+        kind: the histogram: its limits and step.
+    """
     asm = g.asm
     rows = (kind.high - kind.low) // kind.step + 2
     below = asm.label()
@@ -186,10 +201,14 @@ def _linear(g: BlockWriter, kind: types.LinearHistogram) -> None:
 
 
 def _series(g: BlockWriter, kind: types.TimeSeries) -> None:
-    """Add r0 to the present interval of a time series.
+    """Write code that adds r0 to the present interval of a time series.
 
     An entry has four words: the interval's number plus 1, total or number, count, and one that is
     not used.
+
+    Args:
+        g: writes the program.
+        kind: the series: its intervals, and what becomes of the numbers of one.
     """
     asm = g.asm
     place = g.push()
@@ -253,7 +272,12 @@ def _time(g: BlockWriter) -> None:
 
 
 def read(g: BlockWriter, kind: types.ValueType) -> None:
-    """Load into r0 the number that an aggregate at r7 counts as."""
+    """Write code that loads into r0 the number that an aggregate at r7 counts as.
+
+    Args:
+        g: writes the program.
+        kind: the aggregate; of an average the number is the mean.
+    """
     asm = g.asm
     asm.load(0, _POINTER, 0, 8)
     if isinstance(kind, types.Average):

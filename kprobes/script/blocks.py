@@ -1,9 +1,9 @@
 """From a typed block to eBPF: statements, numbers, and where values lie.
 
-Registers: r6 is the context, r7 a map's value while it is changed; a number is computed into r0.
-Numbers that wait for others are spilled to the frame. Variables and temporary values of more than a
-register lie in array maps, so that what the verifier knows does not differ from one round of a loop
-to the next.
+Methods write code; "compute into r0" is what that code does when the script runs. Registers: r6 is
+the context, r7 a map's value while it is changed; a number is computed into r0. Numbers that wait
+for others are spilled to the frame. Variables and temporary values of more than a register lie in
+array maps, so that what the verifier knows does not differ from one round of a loop to the next.
 """
 
 from __future__ import annotations
@@ -199,7 +199,12 @@ class BlockWriter(ABC):
         return -self._depth
 
     def pop(self, place: int, register: int) -> None:
-        """Load what was spilled last into a register. place: what push() gave."""
+        """Load the number that was spilled last into a register.
+
+        Args:
+            place: what push() returned for it.
+            register: the register's number.
+        """
         assert place == -self._depth, "spilled numbers come back in reverse"
         self.asm.load(register, _FRAME, place, 8)
         self._depth -= 8
@@ -323,7 +328,13 @@ class BlockWriter(ABC):
     def _assign_map(
         self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression
     ) -> None:
-        """Write an assignment to a map, or to its entry."""
+        """Write an assignment to a map without keys, or to an entry of a map.
+
+        Args:
+            target: the map, or the map with a key.
+            facts: the map's types.
+            value: what is assigned.
+        """
         assert facts.value is not None
         room = layout.room_of(facts.value)
         if isinstance(target, tree.MapName):
@@ -346,7 +357,7 @@ class BlockWriter(ABC):
         self.update(facts, key, area, target.span)
 
     def update(self, facts: MapFacts, key: Area, value: Area, span: Span, flags: int = 0) -> None:
-        """Write a map's entry, and a warning where the map is full.
+        """Write an update of a map's entry, and a warning to Python where the map is full.
 
         Args:
             facts: the map.
@@ -380,8 +391,12 @@ class BlockWriter(ABC):
         self.send(area, 16, action)
 
     def told_if_missing(self, node: tree.MapName | tree.MapAccess) -> None:
-        """With -k, tell Python that a map has no such key. It is written where it is known that it
-        has not.
+        """With -k, send Python the warning that a map has no such key.
+
+        Written where the code knows that the key is missing.
+
+        Args:
+            node: the access to the map.
         """
         if self._wary:
             self.asm.set(0, 0)
@@ -389,11 +404,11 @@ class BlockWriter(ABC):
                 self.failed("map_lookup_elem", node.span)
 
     def told_if_failed(self, helper: str, at: Span | None = None) -> None:
-        """With -k, tell Python that reading guest memory has failed: r0 is negative.
+        """With -k, send Python a warning where r0 is negative: reading guest memory has failed.
 
         Args:
             helper: what has read.
-            at: where the script reads; None: the place that is being read.
+            at: where the script reads; None: `reading`.
         """
         if not self._wary:
             return
@@ -404,7 +419,12 @@ class BlockWriter(ABC):
         self.asm.place(fine)
 
     def key(self, facts: MapFacts, node: Expression) -> Area:
-        """Put a map's key into memory; return where."""
+        """Compute a map's key into a temporary area, and return the area.
+
+        Args:
+            facts: the map's types.
+            node: the key.
+        """
         assert facts.key is not None
         area = self.temporary(layout.room_of(facts.key))
         self.store(node, facts.key, area)
@@ -422,14 +442,24 @@ class BlockWriter(ABC):
         asm.place(out)
 
     def _top(self, top: str, out: str) -> None:
-        """Write the beginning of a loop's round, which engines count. out: label behind the loop.
+        """Write the beginning of a loop's round, which engines count.
+
+        Args:
+            top: label that is placed there.
+            out: label behind the loop, gone to after too many rounds.
         """
         self.asm.place(top)
         self.asm.call("may_loop")
         self.asm.jump_if_number("==", 0, 0, out)
 
     def _body(self, body: tree.Block, onward: str, out: str) -> None:
-        """Write a loop's body. onward, out: labels of `continue` and `break`."""
+        """Write a loop's body.
+
+        Args:
+            body: the statements.
+            onward: label that `continue` goes to.
+            out: label that `break` goes to.
+        """
         self._loops.append((onward, out))
         self.block(body)
         self._loops.pop()
@@ -607,7 +637,12 @@ class BlockWriter(ABC):
             self.convert(self.type(node), to)
 
     def convert(self, of: ValueType, to: ValueType) -> None:
-        """Convert r0 from one type of numbers to another."""
+        """Convert r0 from one type of numbers to another.
+
+        Args:
+            of: the type that r0 has.
+            to: the type that it gets: cut, extended by its sign or zeros, or of a boolean 0 or 1.
+        """
         bits, signed = layout.width(to)
         if isinstance(to, types.Boolean):
             if not isinstance(of, types.Boolean):
@@ -807,7 +842,12 @@ class BlockWriter(ABC):
             self.asm.compute(node.operator, 0, 2)
 
     def _two(self, left: Expression, right: Expression) -> None:
-        """Compute two numbers into r0 and r2."""
+        """Compute two numbers: the left one into r0, the right one into r2.
+
+        Args:
+            left: computed first.
+            right: computed second.
+        """
         if isinstance(right, tree.Number | tree.Truth):
             self.number(left)
             self.asm.set(2, int(right.value))
@@ -836,7 +876,13 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _move_pointer(self, node: tree.Binary, left: ValueType, right: ValueType) -> None:
-        """Compute `p + n` or `p - n` into r0: by as many elements."""
+        """Compute `p + n` or `p - n` into r0: n counts elements, whose size it is multiplied by.
+
+        Args:
+            node: the sum or difference.
+            left: type of its left operand.
+            right: type of its right operand.
+        """
         first, pointer = (
             (node.left, left) if isinstance(left, types.Pointer) else (node.right, right)
         )
@@ -855,7 +901,12 @@ class BlockWriter(ABC):
     # --- conditions
 
     def jump_unless(self, node: Expression, label: str) -> None:
-        """Go on at a label if a condition does not hold."""
+        """Jump to a label where a condition does not hold; go on behind where it does.
+
+        Args:
+            node: the condition.
+            label: the label.
+        """
         asm = self.asm
         if isinstance(node, tree.Binary) and node.operator == "&&":
             self.jump_unless(node.left, label)
@@ -875,7 +926,12 @@ class BlockWriter(ABC):
             asm.jump_if_number("==", 0, 0, label)
 
     def _compare(self, node: tree.Binary, label: str) -> None:
-        """Go on at a label if a comparison does not hold."""
+        """Jump to a label where a comparison does not hold; go on behind where it does.
+
+        Args:
+            node: the comparison.
+            label: the label.
+        """
         left = self.type(node.left)
         right = self.type(node.right)
         if not self._comparable(left) or not self._comparable(right):
@@ -903,9 +959,14 @@ class BlockWriter(ABC):
 
     @staticmethod
     def _unsigned_with_literal(node: tree.Binary, a: Integer, b: Integer) -> bool:
-        """Return True if a literal that is not negative is compared with an unsigned number.
+        """Return True where a literal that is not negative is compared with an unsigned number.
 
-        It takes the sign of the other side.
+        The comparison is unsigned then.
+
+        Args:
+            node: the comparison.
+            a: type of its left operand.
+            b: type of its right operand.
         """
         if isinstance(node.right, tree.Number) and node.right.value >= 0:
             return not a.signed
@@ -1020,7 +1081,11 @@ class BlockWriter(ABC):
             self.asm.compute("+", 0, 2)
 
     def _base(self, node: Expression, outside: str) -> None:
-        """Compute into r0 the guest address that a pointer is, or that a structure or array is at.
+        """Compute into r0 the guest address that a pointer holds, or where a structure or array is.
+
+        Args:
+            node: a pointer, structure or array.
+            outside: the label that is jumped to where an index in it is behind its array.
         """
         if isinstance(self.type(node), types.Pointer):
             self.number(node)
@@ -1028,8 +1093,12 @@ class BlockWriter(ABC):
             self.address(node, outside)
 
     def _subscript(self, node: tree.Index, outside: str) -> None:
-        """Compute an index into r0; where the array has no such element, tell Python and go on at
-        `outside`.
+        """Compute an index into r0, and check it where the number of elements is known.
+
+        Args:
+            node: the access with the index.
+            outside: the label that is jumped to where the array has no such element; Python gets a
+                warning before.
         """
         self.number(node.index)
         if not self._may_miss(node):
@@ -1059,11 +1128,11 @@ class BlockWriter(ABC):
     def at_address(
         self, node: Expression, then: Callable[[], None], otherwise: Callable[[], None]
     ) -> None:
-        """Go on with r0, the guest address of a place in the guest's memory.
+        """Compute the guest address of an expression into r0, and write what is done with it.
 
         Args:
-            node: the place.
-            then: writes what is done with the address.
+            node: an expression in the guest's memory.
+            then: writes what is done with r0.
             otherwise: writes what is done instead where an index is behind its array.
         """
         if not any(isinstance(one, tree.Index) and self._may_miss(one) for one in tree.walk(node)):
@@ -1349,8 +1418,13 @@ class BlockWriter(ABC):
                 self.asm.store_number(1, 0, 0, layout.size_of(part.type))
 
     def _gaps(self, kind: types.Tuple | types.Record, area: Area) -> None:
-        """Zero what lies between the parts of a tuple or record, since keys are compared byte by
-        byte.
+        """Zero the padding between the parts of a tuple or record; keys are compared byte by byte.
+
+        Without padding, nothing is written.
+
+        Args:
+            kind: the tuple's or record's type.
+            area: where it lies; all of it is zeroed, so this comes before its parts.
         """
         at = 0
         gaps = False
@@ -1362,7 +1436,13 @@ class BlockWriter(ABC):
             self.clear(area, room)
 
     def text(self, value: bytes, kind: types.String, area: Area) -> None:
-        """Store a literal string in an area, cut to its type and padded with zeros."""
+        """Store a literal string in an area, cut to its type and padded with zeros.
+
+        Args:
+            value: the string's bytes.
+            kind: the type that it is stored as.
+            area: where it is stored.
+        """
         room = layout.room_of(kind)
         data = value[:kind.size].ljust(room, b"\0")
         self.point(1, area)
@@ -1375,7 +1455,13 @@ class BlockWriter(ABC):
                 self.asm.store(1, at, 2, 8)
 
     def _store_branches(self, node: tree.Conditional, kind: ValueType, area: Area) -> None:
-        """Store `a ? b : c` in an area."""
+        """Store the value of `a ? b : c` in an area.
+
+        Args:
+            node: the expression.
+            kind: the type that it is stored as.
+            area: where it is stored.
+        """
         asm = self.asm
         chosen = self._chosen(node)
         if chosen is not None:
@@ -1392,7 +1478,13 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _store_map(self, node: tree.MapName | tree.MapAccess, kind: ValueType, area: Area) -> None:
-        """Store a map's value in an area; zeros where there is no such key."""
+        """Store a map's value in an area; zeros where the map has no such key.
+
+        Args:
+            node: the map, or the map with a key.
+            kind: the type that it is stored as.
+            area: where it is stored.
+        """
         facts = self.facts(node)
         asm = self.asm
         assert facts.value is not None
@@ -1421,7 +1513,15 @@ class BlockWriter(ABC):
     def copy_aggregate(
         self, node: tree.MapName | tree.MapAccess, facts: MapFacts, area: Area
     ) -> None:
-        """Copy an aggregate as it is into an area, for print(@x[1])."""
+        """Copy an aggregate as it is into an area, for print(@x[1]).
+
+        Zeros are stored where there is no such key.
+
+        Args:
+            node: the map, or the map with a key.
+            facts: the map's types.
+            area: where it is copied to.
+        """
         assert facts.value is not None
         room = layout.room_of(facts.value)
         if isinstance(node, tree.MapName):
@@ -1440,7 +1540,13 @@ class BlockWriter(ABC):
         self.asm.place(done)
 
     def _store_cast(self, node: tree.Cast, kind: ValueType, area: Area) -> None:
-        """Store a cast to a string or an array in an area."""
+        """Store a cast to a string, an array or an address with a symbol in an area.
+
+        Args:
+            node: the cast.
+            kind: the type that it is stored as.
+            area: where it is stored.
+        """
         of = self.type(node.operand)
         to = self.type(node)
         if isinstance(to, types.Array) and layout.is_number(of):
@@ -1468,7 +1574,16 @@ class BlockWriter(ABC):
         self.store(node.operand, kind, area)
 
     def _store_guest(self, node: Expression, kind: ValueType, area: Area) -> None:
-        """Store a value in the guest's memory in an area."""
+        """Copy a value from the guest's memory to an area; zeros where it cannot be read.
+
+        Args:
+            node: the expression in the guest's memory.
+            kind: the type that it is stored as.
+            area: where it is stored.
+
+        Raises:
+            ProgramError: the size of its type is not known.
+        """
         own = self.type(node)
         if isinstance(own, types.String):
             target = area if own == kind else self.temporary(layout.room_of(own))
@@ -1488,7 +1603,12 @@ class BlockWriter(ABC):
     # --- copies
 
     def clear(self, area: Area, size: int) -> None:
-        """Zero an area; r1 is overwritten."""
+        """Zero an area; r1 is overwritten.
+
+        Args:
+            area: where the bytes are.
+            size: how many.
+        """
         self.point(1, area)
         at = 0
         for width in (8, 4, 2, 1):
@@ -1502,7 +1622,12 @@ class BlockWriter(ABC):
         self.copy_from(2, to, size)
 
     def copy_from(self, register: int, to: Area, size: int) -> None:
-        """Copy `size` bytes from the address in a register to an area; r1 and r3 are overwritten.
+        """Copy bytes from the address in a register to an area; r1 and r3 are overwritten.
+
+        Args:
+            register: number of the register.
+            to: where they are copied to.
+            size: bytes.
         """
         self.point(1, to)
         at = 0

@@ -178,7 +178,14 @@ _Written = tuple[TypedProbe, tuple[Sequence[Instruction], dict[int, CodeLine]]]
 def _linked(
     codes: list[_Written], typing: Typing, storage: Storage, settings: Settings
 ) -> Compiled:
-    """Make the maps, and programs of all instructions."""
+    """Make the maps of a script, and link each program's code with them.
+
+    Args:
+        codes: (block, (instructions, slot -> line of the script)) of each program.
+        typing: types of the script.
+        storage: how large the shared areas are, and which maps have keys.
+        settings: the script's settings.
+    """
     ring = kinds.create(Spec(type=MapType.RINGBUF, name="ring", max_entries=RING))
     variables = _array("variables", storage.variables)
     constants = _array("constants", len(storage.constants), bytes(storage.constants))
@@ -213,7 +220,12 @@ def _array(name: str, size: int, data: bytes = b"") -> Map:
 
 
 def _keyed(facts: MapFacts, settings: Settings) -> Map:
-    """Return the map of a script's map with keys."""
+    """Make the hash table of a script's map with keys.
+
+    Args:
+        facts: the map's types.
+        settings: the script's settings, for the number of entries.
+    """
     assert facts.key is not None and facts.value is not None
     return kinds.create(
         Spec(

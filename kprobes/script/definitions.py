@@ -108,7 +108,15 @@ class _Wrong(Exception):
 
 
 def _directive(text: str, out: Definitions) -> None:
-    """Read a preprocessor line. Raises _Wrong."""
+    """Read a preprocessor line, and add the constant or text that it defines to `out`.
+
+    Args:
+        text: the line.
+        out: what is defined so far; changed.
+
+    Raises:
+        _Wrong: it is no #define of a constant or text.
+    """
     text = text.replace("\\\n", " ")
     match = re.match(r"#\s*(\w+)\s*(.*)", text, re.DOTALL)
     if match is None:
@@ -386,7 +394,16 @@ class _Reader:
         return made
 
     def _structure(self, kind: str, label: str, packed: bool) -> ValueType:
-        """Read the members of a structure or union; return the type."""
+        """Read the members of a structure or union up to the closing brace, and return its type.
+
+        Args:
+            kind: "struct" or "union".
+            label: its name.
+            packed: True where an attribute in front of it says that it has no padding.
+
+        Raises:
+            _Wrong: it is not written well, or has what is not supported.
+        """
         parts: list[tuple[str, ValueType, int | None]] = []
         while not self._take("}"):
             if not self._peek():

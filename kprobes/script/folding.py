@@ -219,7 +219,12 @@ class _Folder:
 
     @staticmethod
     def _literal(value: bool | int | str, at: Expression) -> Expression:
-        """Return a value as a literal at the place of a node."""
+        """Return a literal node for a value.
+
+        Args:
+            value: the value.
+            at: the expression that it replaces, whose place in the script it gets.
+        """
         if isinstance(value, bool):
             return tree.Truth(span=at.span, value=value)
         if isinstance(value, int):
@@ -289,7 +294,16 @@ class _Folder:
         return self._number(value, result)
 
     def _logical(self, value: tree.Binary, a: Expression, b: Expression) -> Expression:
-        """Fold `&&` or `||` of two literals."""
+        """Return the literal that `&&` or `||` of two literals gives.
+
+        Args:
+            value: the expression.
+            a: its left operand, folded.
+            b: its right operand, folded.
+
+        Returns:
+            `value` itself, where an operand is no literal.
+        """
         known = [
             bool(one.value) if isinstance(one, tree.Number | tree.Truth) else None for one in (a, b)
         ]

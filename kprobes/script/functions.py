@@ -1,7 +1,8 @@
 """Code for builtins and functions; `g` writes the program, and `node` is the call or the name.
 
 A function gives a number in r0 (`number`), a value in memory (`store`), or is called for its effect
-(`effect`).
+(`effect`). "Load into r0" and "store" are what the written code does when the script runs. A value
+is stored as type `kind` in `area`.
 """
 
 from __future__ import annotations
@@ -72,7 +73,12 @@ def effect(g: BlockWriter, node: tree.Call | tree.Name, used: bool) -> None:
 def _values(
     g: BlockWriter, arguments: Sequence[tree.Expression]
 ) -> list[tuple[tree.Expression, ValueType]]:
-    """Return expressions with the types that they are sent to Python as."""
+    """Return (expression, type that it is sent to Python as) of each argument.
+
+    Args:
+        g: knows the types; an aggregate is sent as the number that it counts as.
+        arguments: the expressions.
+    """
     out = list[tuple[tree.Expression, ValueType]]()
     for argument in arguments:
         kind = g.type(argument)
@@ -91,7 +97,7 @@ def _format(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _print(g: BlockWriter, node: tree.Call) -> None:
-    """Write print()."""
+    """Write the call `node` of print(), with `g`: an action with a map's name, or with a value."""
     first = node.arguments[0]
     if isinstance(first, tree.MapName):
         numbers = [one.value for one in node.arguments[1:] if isinstance(one, tree.Number)]
@@ -117,7 +123,8 @@ def _of_map(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _exit(g: BlockWriter, node: tree.Call | tree.Name) -> None:
-    """Write exit()."""
+    """Write the call `node` of exit(), with `g`: an action with the status, and a jump to the end.
+    """
     values: list[tuple[tree.Expression, ValueType]] = [
         (argument, _I64) for argument in _arguments(node)
     ]
@@ -127,7 +134,7 @@ def _exit(g: BlockWriter, node: tree.Call | tree.Name) -> None:
 
 
 def _time(g: BlockWriter, node: tree.Call | tree.Name) -> None:
-    """Write time()."""
+    """Write the call `node` of time(), with `g`: an action with the format."""
     given = _arguments(node)
     text = (
         given[0].value.decode("utf-8", "surrogateescape")
@@ -138,7 +145,10 @@ def _time(g: BlockWriter, node: tree.Call | tree.Name) -> None:
 
 
 def _assert(g: BlockWriter, node: tree.Call) -> None:
-    """Write assert()."""
+    """Write the call `node` of assert(), with `g`.
+
+    Where its condition does not hold, Python gets a message, and the script ends with status 1.
+    """
     wrong = g.asm.label()
     done = g.asm.label()
     g.jump_unless(node.arguments[0], wrong)
@@ -188,7 +198,15 @@ _EFFECTS: Final[dict[str, Callable[..., None]]] = {
 # --- numbers
 
 def number(g: BlockWriter, node: tree.Name | tree.Call) -> None:
-    """Compute a builtin or a function into r0."""
+    """Load the number that a builtin or function gives into r0.
+
+    Args:
+        g: writes the program.
+        node: the name or call.
+
+    Raises:
+        ProgramError: it gives no number.
+    """
     word = _word(node)
     definitions = g.definitions
     if word in definitions.constants and isinstance(node, tree.Name):
@@ -214,7 +232,12 @@ def number(g: BlockWriter, node: tree.Name | tree.Call) -> None:
 
 
 def _marker_argument(g: BlockWriter, number: int) -> None:
-    """Load `argN` of a USDT marker into r0; 0 where the marker has fewer."""
+    """Load `argN` of a USDT marker into r0; 0 where the marker has fewer.
+
+    Args:
+        g: writes the program.
+        number: N, from 0.
+    """
     source = g.probe.operands.get(number)
     if source is None:
         g.asm.set(0, 0)
@@ -234,7 +257,15 @@ def _marker_argument(g: BlockWriter, number: int) -> None:
 
 
 def _source(g: BlockWriter, name: str) -> ArgumentSource:
-    """Return where a named argument is. Raises ProgramError where it is not known."""
+    """Return where a named argument of the probed function is.
+
+    Args:
+        g: knows the block, whose `sources` say it.
+        name: the argument's name.
+
+    Raises:
+        ProgramError: it is not known.
+    """
     source = g.probe.sources.get(name)
     if source is None:
         raise ProgramError(
@@ -249,7 +280,16 @@ def argument(g: BlockWriter, node: tree.FieldAccess) -> None:
 
 
 def _argument_number(g: BlockWriter, name: str, kind: ValueType) -> None:
-    """Load a named argument that is a number into r0."""
+    """Load a named argument that is a number into r0.
+
+    Args:
+        g: writes the program.
+        name: the argument's name.
+        kind: the number's type.
+
+    Raises:
+        ProgramError: it is not known where the argument is.
+    """
     source = _source(g, name)
     if source.parts:
         size = layout.size_of(kind, g.world.bits // 8)
@@ -312,7 +352,7 @@ def _result(g: BlockWriter, node: tree.Name) -> None:
 
 
 def _pid(g: BlockWriter, node: tree.Name) -> None:
-    """Load `pid`, `tid` or `curtask` into r0."""
+    """Load the name `node`, one of `pid`, `tid` and `curtask`, into r0; `g` writes that."""
     g.asm.call("get_current_pid_tgid")
     if _word(node) in ("pid", "curtask"):
         g.asm.compute_with(">>", 0, 32)
@@ -361,7 +401,7 @@ def _longest(g: BlockWriter, node: tree.Name) -> None:
 
 
 def _register(g: BlockWriter, node: tree.Call) -> None:
-    """Load a register into r0 (reg())."""
+    """Load the register that the call `node` of reg() names into r0; `g` writes that."""
     name = node.arguments[0]
     assert isinstance(name, tree.Text)
     word = g.world.register(name.value.decode("utf-8", "replace"))
@@ -370,7 +410,12 @@ def _register(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _address(g: BlockWriter, node: tree.Call) -> None:
-    """Load the address of a symbol into r0 (kaddr(), uaddr())."""
+    """Load the address of a symbol into r0: kaddr() and uaddr().
+
+    Args:
+        g: writes the program.
+        node: the call, whose argument is the symbol's name.
+    """
     name = node.arguments[0]
     assert isinstance(name, tree.Text)
     found = g.world.symbol(name.value.decode("utf-8", "replace"))
@@ -379,7 +424,14 @@ def _address(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _length(g: BlockWriter, node: tree.Call) -> None:
-    """Load the number of a map's entries, or of a stack's, into r0 (len())."""
+    """Load the number of a map's entries, or of a stack's, into r0: len().
+
+    Entries of a map are counted in a loop.
+
+    Args:
+        g: writes the program.
+        node: the call.
+    """
     first, asm = node.arguments[0], g.asm
     if not isinstance(first, tree.MapName):
         g.point(1, g.place(first))
@@ -413,7 +465,12 @@ def _length(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _has_key(g: BlockWriter, node: tree.Call) -> None:
-    """Load into r0 whether a map has a key (has_key())."""
+    """Load 1 into r0 where a map has a key, else 0: has_key().
+
+    Args:
+        g: writes the program.
+        node: the call: map and key.
+    """
     first = node.arguments[0]
     assert isinstance(first, tree.MapName)
     facts = g.typing.maps[first.name]
@@ -434,7 +491,12 @@ def _is_set(g: BlockWriter) -> None:
 
 
 def _delete(g: BlockWriter, node: tree.Call) -> None:
-    """Delete an entry; r0 is 1 where there was one (delete())."""
+    """Delete an entry or a map without keys; load 1 into r0 where it was there, else 0: delete().
+
+    Args:
+        g: writes the program.
+        node: the call: map and key, or the map with a key.
+    """
     asm, first = g.asm, node.arguments[0]
     if isinstance(first, tree.MapName) and len(node.arguments) == 1:
         flag = g.storage.scalars[first.name]
@@ -465,7 +527,12 @@ def _delete(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _find(g: BlockWriter, node: tree.Call) -> None:
-    """Store a map's value in a variable; r0 is 1 where the map has the key (find())."""
+    """Store a map's value in a variable, and load 1 into r0; 0 without such a key: find().
+
+    Args:
+        g: writes the program.
+        node: the call: map, key, variable.
+    """
     asm, (first, key, target) = g.asm, node.arguments
     assert isinstance(first, tree.MapName) and isinstance(target, tree.Variable)
     facts, slot = g.typing.maps[first.name], g.typing.slots[target]
@@ -491,7 +558,8 @@ def _find(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _swap(g: BlockWriter, node: tree.Call) -> None:
-    """Reverse the bytes of a number (bswap())."""
+    """Load the number with its bytes reversed into r0: the call `node` of bswap(). `g` writes that.
+    """
     g.number(node.arguments[0])
     bits, _ = layout.width(g.type(node))
     if bits > 8:
@@ -506,7 +574,12 @@ def _same(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _is_error(g: BlockWriter, node: tree.Call) -> None:
-    """Load into r0 whether a pointer is one of a kernel's errors (is_err())."""
+    """Load 1 into r0 where a pointer is a kernel's error (-4095 to -1), else 0: is_err().
+
+    Args:
+        g: writes the program.
+        node: the call.
+    """
     g.number(node.arguments[0])
     g.asm.extend(0, g.world.bits, True)
     yes = g.asm.label()
@@ -544,7 +617,12 @@ def _position(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _contains(g: BlockWriter, node: tree.Call) -> None:
-    """Load into r0 whether one string is in another (strcontains())."""
+    """Load 1 into r0 where one string is in another, else 0: the call `node` of strcontains().
+
+    Args:
+        g: writes the program.
+        node: the call.
+    """
     _position(g, node)
     yes = g.asm.label()
     done = g.asm.label()
@@ -632,7 +710,14 @@ def store(g: BlockWriter, node: tree.Name | tree.Call, kind: ValueType, area: Ar
 
 
 def _every_argument(g: BlockWriter, node: tree.Name, kind: types.Structure, area: Area) -> None:
-    """Store `args`: numbers and structures as the guest has them in memory."""
+    """Store `args`: numbers and structures as the guest has them in memory.
+
+    Args:
+        g: writes the program.
+        node: the name.
+        kind: a structure with a field for each argument.
+        area: where it is stored.
+    """
     g.clear(area, layout.room_of(kind))
     for part in kind.fields:
         size = layout.held(part.type, g.world.bits // 8)
@@ -654,7 +739,16 @@ def _comm(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
 
 
 def _probe(g: BlockWriter, node: tree.Name, kind: types.String, area: Area) -> None:
-    """Store the name of the attach point that was hit."""
+    """Store the name of the attach point that was hit: the builtin probe.
+
+    Where the block has several, the program's cookie is the number of the attach point.
+
+    Args:
+        g: writes the program.
+        node: the name.
+        kind: type of the string.
+        area: where it is stored.
+    """
     points = g.probe.points
     if len(points) == 1:
         g.text(points[0].text.encode("utf-8", "surrogateescape"), kind, area)
@@ -683,7 +777,14 @@ def _probe_type(g: BlockWriter, node: tree.Name, kind: types.String, area: Area)
 
 
 def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> None:
-    """Store str(): a string of the guest's, or of the script's own."""
+    """Store a string of the guest's, or of the script's own: str().
+
+    Args:
+        g: writes the program.
+        node: the call: text or address, and perhaps the most bytes, the NUL included.
+        kind: type of the string.
+        area: where it is stored.
+    """
     first = node.arguments[0]
     of = g.type(first)
     most = node.arguments[1] if len(node.arguments) == 2 else None
@@ -744,7 +845,14 @@ def _text_at(
 
 
 def _buffer(g: BlockWriter, node: tree.Call, kind: types.Buffer, area: Area) -> None:
-    """Store buf(): bytes of the guest's, or of the script's own."""
+    """Store a length, and that many bytes of the guest's or of the script's own: buf().
+
+    Args:
+        g: writes the program.
+        node: the call: bytes or address, and perhaps the length.
+        kind: type of the buffer.
+        area: where it is stored.
+    """
     first, asm = node.arguments[0], g.asm
     of = g.type(first)
     g.clear(area, layout.room_of(kind))
@@ -812,7 +920,14 @@ def _symbol(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> Non
 
 
 def _function(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
-    """Store the address of the probed function, or the pc inside one."""
+    """Store the address of the probed function, or the pc inside one: the builtin func.
+
+    Args:
+        g: writes the program.
+        node: the name.
+        kind: type of the value.
+        area: where it is stored.
+    """
     asm = g.asm
     done = g.asm.label()
     asm.move(1, _CONTEXT)
@@ -825,7 +940,14 @@ def _function(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> N
 
 
 def _stack(g: BlockWriter, node: tree.Name, kind: types.Stack, area: Area) -> None:
-    """Store the call stack."""
+    """Store the call stack: the number of addresses, then the addresses: kstack and ustack.
+
+    Args:
+        g: writes the program.
+        node: the name.
+        kind: type of the stack, with the most addresses.
+        area: where it is stored.
+    """
     asm = g.asm
     fine = g.asm.label()
     g.clear(area, layout.room_of(kind))
@@ -843,7 +965,14 @@ def _stack(g: BlockWriter, node: tree.Name, kind: types.Stack, area: Area) -> No
 
 
 def _inet(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
-    """Store an Internet address (ntop())."""
+    """Store an Internet address: its family (2 or 10, as in Linux), then its bytes: ntop().
+
+    Args:
+        g: writes the program.
+        node: the call: perhaps the family, and the address.
+        kind: type of the value.
+        area: where it is stored.
+    """
     last, asm = node.arguments[-1], g.asm
     of = g.type(last)
     g.clear(area, layout.room_of(kind))
@@ -874,7 +1003,14 @@ def _pton(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
 
 
 def _mac(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
-    """Store a MAC address."""
+    """Store the six bytes of a MAC address, from the guest's memory or the script's own: macaddr().
+
+    Args:
+        g: writes the program.
+        node: the call.
+        kind: type of the value.
+        area: where it is stored.
+    """
     first = node.arguments[0]
     g.clear(area, layout.room_of(kind))
     if isinstance(g.type(first), types.Pointer):
@@ -885,7 +1021,14 @@ def _mac(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
 
 
 def _strftime(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
-    """Store a time, and the number of its format."""
+    """Store a time in nanoseconds, and the number of its format, which is kept now: strftime().
+
+    Args:
+        g: writes the program.
+        node: the call: format and time.
+        kind: type of the value.
+        area: where it is stored.
+    """
     text = node.arguments[0]
     assert isinstance(text, tree.Text)
     g.storage.texts.append(text.value.decode("utf-8", "surrogateescape"))
@@ -924,7 +1067,13 @@ _STORES: Final[dict[str, Callable[..., None]]] = {
 # --- comparisons of what is no number
 
 def compare(g: BlockWriter, node: tree.Binary, label: str) -> None:
-    """Go on at a label if `==` or `!=` of two values in memory does not hold."""
+    """Jump to a label where `==` or `!=` of two values in memory does not hold.
+
+    Args:
+        g: writes the program.
+        node: the comparison.
+        label: the label.
+    """
     left = g.type(node.left)
     right = g.type(node.right)
     asm = g.asm
@@ -973,7 +1122,15 @@ def _text_place(g: BlockWriter, node: tree.Expression) -> Area:
 
 
 def _words(g: BlockWriter, a: Area, b: Area, size: int, differ: str) -> None:
-    """Go on at a label where two areas of `size` bytes differ."""
+    """Jump to a label where two areas differ.
+
+    Args:
+        g: writes the program.
+        a: the one area.
+        b: the other.
+        size: bytes that are compared.
+        differ: the label.
+    """
     asm = g.asm
     g.point(1, a)
     g.point(2, b)

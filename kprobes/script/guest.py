@@ -97,7 +97,14 @@ class GuestWorld:
         return types.Nothing()
 
     def _target(self, type: CType | None, depth: int) -> ValueType:
-        """Return what a pointer points at; structures only by name."""
+        """Return the type that a pointer points at, in the script's types.
+
+        Of structures it has only the name.
+
+        Args:
+            type: the C type; None: void.
+            depth: how many types are around it; behind too many it is Nothing.
+        """
         if type is None or type.kind in ("void", "function"):
             return types.Nothing()
         if type.kind in ("struct", "union"):
@@ -105,7 +112,12 @@ class GuestWorld:
         return self.converted(type, depth + 1) if depth < _DEEPEST else types.Nothing()
 
     def _structure(self, type: CType, depth: int) -> ValueType:
-        """Return a structure or union; those too deep only by name."""
+        """Return a structure or union in the script's types, with its members.
+
+        Args:
+            type: the C type.
+            depth: how many types are around it; behind too many it has no members.
+        """
         if depth > _DEEPEST:
             return types.Structure(type.name, type.size, ())
         fields = []

@@ -109,7 +109,12 @@ def rows(type: Histogram | LinearHistogram, counts: Sequence[int], div: int = 1)
 
 
 def _header(lower: Bound | None, upper: Bound | None) -> str:
-    """Return how a row is written: `[1, 2)`."""
+    """Return how a row is labelled: `[1, 2)`, or `[1]` where it has one number.
+
+    Args:
+        lower: the smallest number of the row; None: there is none.
+        upper: the first number behind the row; None: there is none.
+    """
     if lower is None:
         return f"(..., {upper.label})" if upper else "(..., ...)"
     if upper is None:

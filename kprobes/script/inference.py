@@ -352,7 +352,13 @@ class Inference(ABC):
             )
 
     def assign(self, slot: Slot, value: ValueType, at: tree.Node) -> None:
-        """Widen a variable's type so that it holds a value, too."""
+        """Widen a variable's type so that it holds a value, too; note an error where none does.
+
+        Args:
+            slot: the variable; its type is changed.
+            value: type of the value.
+            at: the assignment, for errors.
+        """
         if isinstance(value, types.Nothing):
             self.error(f"Invalid expression for assignment: {slot.name} is given no value", at)
             return
@@ -421,7 +427,13 @@ class Inference(ABC):
     def assign_map(
         self, target: tree.MapName | tree.MapAccess, value: ValueType, at: tree.Node
     ) -> None:
-        """Widen the type of a map's values."""
+        """Widen the type of a map's values to hold a value, too; note an error where none does.
+
+        Args:
+            target: the map, or the map with a key.
+            value: type of the value.
+            at: the assignment, for errors.
+        """
         facts = self._facts(target)
         whole = (
             isinstance(at, tree.Assign)
@@ -554,7 +566,13 @@ class Inference(ABC):
         self._each(statement.variable, _INT64, statement.body)
 
     def _each(self, variable: tree.Variable, value: ValueType, body: tree.Block) -> None:
-        """Walk through the body of a for loop, whose variable has a type."""
+        """Walk through the body of a for loop.
+
+        Args:
+            variable: the loop's variable, which has its own scope.
+            value: the type that it has.
+            body: the loop's statements.
+        """
         if self._find(variable.name) is not None and variable not in self.typing.slots:
             self.error(f"Loop declaration shadows existing variable: {variable.name}", variable)
         slot = self.typing.slots.get(variable) or Slot(variable.name, variable.span)
@@ -637,7 +655,15 @@ class Inference(ABC):
         return found
 
     def as_integer(self, type: ValueType, at: tree.Node) -> Integer | None:
-        """Return the integer type that a value counts as; None for none."""
+        """Return the integer type that a value counts as.
+
+        Args:
+            type: the value's type.
+            at: the expression, for errors.
+
+        Returns:
+            None: it counts as no integer.
+        """
         if isinstance(type, Integer):
             return type
         if isinstance(type, types.Enumeration):
@@ -712,7 +738,17 @@ class Inference(ABC):
         return self._value_of(facts, node)
 
     def _value_of(self, facts: MapFacts, node: tree.Node) -> ValueType | None:
-        """Return the type of a map's values."""
+        """Return the type of a map's values.
+
+        Where nothing assigns any, that is an error, noted in the last walk.
+
+        Args:
+            facts: the map.
+            node: where the map is read, for the error.
+
+        Returns:
+            None: it is not known.
+        """
         if facts.value is None and self.final:
             self.error(
                 f"Undefined map: {facts.name}", node, *did_you_mean(facts.name, self.known_maps())
@@ -846,7 +882,13 @@ class Inference(ABC):
         return self._arithmetic(node, a, b)
 
     def _arithmetic(self, node: tree.Binary, a: Integer, b: Integer) -> ValueType:
-        """Return the type of arithmetic on two integers."""
+        """Return the type of arithmetic on two integers; warn of divisions with mixed signs.
+
+        Args:
+            node: the expression.
+            a: type of its left operand.
+            b: type of its right operand.
+        """
         if node.operator in ("/", "%"):
             signed = [
                 isinstance(kind, Integer) and kind.signed and not isinstance(kind, Flexible)
@@ -866,7 +908,13 @@ class Inference(ABC):
         return Integer(64, together.signed)
 
     def _mismatch(self, node: tree.Binary, left: ValueType, right: ValueType) -> None:
-        """Note the error of an operator whose operands do not go with it."""
+        """Note the error of an operator that cannot be used with its operands.
+
+        Args:
+            node: the expression.
+            left: type of its left operand.
+            right: type of its right operand.
+        """
         if isinstance(left, types.Array) or isinstance(right, types.Array):
             self.error(f"The {node.operator} operator cannot be used on arrays.", node)
             return
@@ -877,7 +925,16 @@ class Inference(ABC):
         )
 
     def _pointer(self, node: tree.Binary, left: ValueType, right: ValueType) -> ValueType | None:
-        """Return the type of `+` or `-` with a pointer."""
+        """Return the type of `+` or `-` with a pointer; note an error where it has no meaning.
+
+        Args:
+            node: the expression.
+            left: type of its left operand.
+            right: type of its right operand.
+
+        Returns:
+            The pointer's type; None after an error.
+        """
         if (
             isinstance(left, types.Pointer) and isinstance(right, types.Pointer)
         ) or node.operator not in ("+", "-"):
@@ -890,7 +947,16 @@ class Inference(ABC):
         return pointer
 
     def _comparison(self, node: tree.Binary, left: ValueType, right: ValueType) -> ValueType | None:
-        """Return the type of a comparison."""
+        """Return the type of a comparison, a boolean; note an error where it has no meaning.
+
+        Args:
+            node: the comparison.
+            left: type of its left operand.
+            right: type of its right operand.
+
+        Returns:
+            None after an error of types that do not go together at all.
+        """
         whole = node.operator in ("==", "!=")
         numbers = [isinstance(kind, types.Pointer) or self.as_integer(kind, node) is not None
                    for kind in (left, right)]

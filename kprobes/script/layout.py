@@ -133,7 +133,12 @@ def stated(type: ValueType, word: int = WORD) -> int:
 
 
 def _packed(type: ValueType, word: int) -> tuple[int, int]:
-    """Return (bytes, alignment) of a value in a tuple of bpftrace's."""
+    """Return (bytes, alignment) of a value in a tuple as bpftrace lays it out.
+
+    Args:
+        type: the value's type.
+        word: bytes of an address of the guest's.
+    """
     if isinstance(type, (types.String, types.Buffer)):
         return size_of(type, word), 1
     if isinstance(type, types.Structure):

@@ -102,7 +102,11 @@ def looks_like_a_missing_file(search: str) -> bool:
 
 
 def missing_file_warning(search: str) -> str:
-    """Return the warning for `looks_like_a_missing_file`."""
+    """Return the warning about a search pattern that was probably meant as a file's name.
+
+    Args:
+        search: the pattern, for which looks_like_a_missing_file() is True.
+    """
     return (
         f"WARNING: It appears that '{search}' is a filename but the file does not exist. "
         f"Treating '{search}' as a search pattern."
@@ -161,7 +165,14 @@ class Listing:
                 yield from self._of_kind(kind, words)
 
     def _means(self, pattern: str, kind: str, words: Sequence[str]) -> bool:
-        """Return True where a pattern's first word means a kind of probes."""
+        """Return True where the first word of a pattern means a kind of probes.
+
+        Args:
+            pattern: the word: a kind's name or abbreviation, a glob, or "" for all.
+            kind: a kind.
+            words: the words behind it. A glob means kinds of programs only where there is a guest,
+                or the first of these is a file.
+        """
         if "*" not in pattern and pattern:
             return (_KINDS.get(pattern) or _KINDS.get(pattern.lower())) == kind
         if kind in _USER and self._guest is None and not os.path.exists(words[0]):
@@ -169,7 +180,12 @@ class Listing:
         return fnmatch.fnmatchcase(kind, pattern or "*")
 
     def _of_kind(self, kind: str, words: Sequence[str]) -> Iterator[ListedProbe]:
-        """Yield the probes of a kind. words: of the pattern, behind the kind."""
+        """Yield the probes of a kind that fit a pattern.
+
+        Args:
+            kind: the kind.
+            words: the pattern's words behind the kind: targets and names, which may be globs.
+        """
         if kind in ("interval", "profile"):
             pattern = ":".join(words)
             for timer in _TIMERS:
@@ -188,17 +204,34 @@ class Listing:
             yield from self._functions(kind, words[0] if len(words) > 1 else "*", words[-1])
 
     def _kernel(self, kind: str, pattern: str) -> Iterator[ListedProbe]:
-        """Yield functions of the guest as probes that name no file."""
+        """Yield functions of the guest as probes of a kind that name no file.
+
+        Args:
+            kind: the kind.
+            pattern: a glob of their names.
+        """
         if self._guest is not None:
             yield from _matching(kind, self._guest.names, pattern)
 
     def _functions(self, kind: str, target: str, pattern: str) -> Iterator[ListedProbe]:
-        """Yield functions of programs as probes of a kind."""
+        """Yield functions of programs as probes of a kind.
+
+        Args:
+            kind: the kind.
+            target: the program, a file, or a glob of files.
+            pattern: a glob of the functions' names.
+        """
         for program in self._programs(target):
             yield from _matching(f"{kind}:{program.path}", program.names, pattern)
 
     def _markers(self, target: str, provider: str, name: str) -> Iterator[ListedProbe]:
-        """Yield static tracepoints of programs."""
+        """Yield static tracepoints of programs as usdt probes, sorted.
+
+        Args:
+            target: the program, a file, or a glob of files.
+            provider: a glob of their providers; "": all.
+            name: a glob of their names; "": all.
+        """
         for program in self._programs(target):
             for found in sorted(set(program.names.markers())):
                 fits = fnmatch.fnmatchcase(found[0], provider or "*")
@@ -206,7 +239,14 @@ class Listing:
                     yield ListedProbe(f"usdt:{program.path}:{found[0]}:{found[1]}")
 
     def _programs(self, target: str) -> list[Program]:
-        """Return the programs that a target means: the guest, a file, or files."""
+        """Return the programs that a target means, loaded: the guest, a file, or files.
+
+        Args:
+            target: a path, or a glob of paths.
+
+        Raises:
+            OSError, KprobeError: a file that is named without a glob is none.
+        """
         found = []
         if self._guest is not None and _is_target(self._guest.path, target):
             found.append(self._guest)
@@ -239,7 +279,11 @@ class Listing:
 
 
 def _is_target(path: str, target: str) -> bool:
-    """Return True where an attach point's target means a file: by its path, or by its name alone.
+    """Return True where an attach point's target means a file: by its path, or its name alone.
+
+    Args:
+        path: the file's path.
+        target: the target, which may be a glob; "": all.
     """
     if target in ("", "*"):
         return True
@@ -249,7 +293,13 @@ def _is_target(path: str, target: str) -> bool:
 
 
 def _matching(prefix: str, names: ProgramNames, pattern: str) -> Iterator[ListedProbe]:
-    """Yield the functions whose name fits a glob, in order of name, each name once."""
+    """Yield the functions whose name fits a glob as probes, in order of name, each name once.
+
+    Args:
+        prefix: what stands in front of the name in a probe's text: "uprobe:./a.out".
+        names: the program's functions.
+        pattern: the glob.
+    """
     found = {name: address for name, address in names.functions() if "@" not in name}
     for name in sorted(found):
         if fnmatch.fnmatchcase(name, pattern):

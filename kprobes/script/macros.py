@@ -97,7 +97,13 @@ class _Expansion:
     def _type(
         self, value: tree.TypeName, bindings: Bindings, inside: tuple[str, ...]
     ) -> tree.TypeName:
-        """Return a copy of a type as written."""
+        """Return a copy of a type as written, in which a parameter of the macro is replaced.
+
+        Args:
+            value: the type.
+            bindings: parameter -> argument.
+            inside: names of the macros that are being expanded.
+        """
         bound = bindings.get(value.name)
         if isinstance(bound, tree.TypeArgument):
             inner = bound.type
@@ -109,8 +115,14 @@ class _Expansion:
         return evolve(value, expression=self.copy(value.expression, bindings, inside))
 
     def _sigil(self, value: tree.Variable | tree.MapName, bindings: Bindings) -> Expression:
-        """Return what stands for a variable or map; a variable of the macro's own gets a fresh
-        name.
+        """Return what stands for a variable or map in the macro's body.
+
+        That is the argument, for a parameter. A variable of the macro's own gets a fresh name,
+        which is entered in `bindings`. Other maps are an error.
+
+        Args:
+            value: the variable or map.
+            bindings: name -> what stands for it; changed.
         """
         if value.name in bindings:
             return bindings[value.name]
@@ -178,7 +190,14 @@ class _Expansion:
     def _refuse(
         self, name: str, candidates: list[Macro], arguments: list[Expression], at: Expression
     ) -> None:
-        """Note the error of a call that no macro of the name takes."""
+        """Note the error of a call that no macro of its name takes.
+
+        Args:
+            name: the macro's name.
+            candidates: the macros of that name.
+            arguments: the call's arguments.
+            at: the call.
+        """
         counts = sorted({len(macro.parameters) for macro in candidates})
         if len(arguments) not in counts:
             expected = " or ".join(map(str, counts))

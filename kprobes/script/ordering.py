@@ -26,7 +26,12 @@ _U64 = (1 << 64) - 1
 
 
 def _memory_order(type: ValueType | None, key: Any) -> Any:
-    """Return what orders keys as their bytes do in memory of a little-endian machine."""
+    """Return a sort key that orders keys as their bytes lie in memory of a little-endian machine.
+
+    Args:
+        type: type of the key.
+        key: the key.
+    """
     if isinstance(key, int):
         bits = getattr(type, "bits", 64)
         return (key & ((1 << bits) - 1)).to_bytes(bits // 8, "little")
@@ -42,8 +47,11 @@ def _memory_order(type: ValueType | None, key: Any) -> Any:
 
 
 def _sort_by_key(type: ValueType | None, items: list[Item]) -> list[Item]:
-    """Return items sorted by integers and strings, field by field; fields of other types do not
-    count.
+    """Return items sorted by their keys' integers and strings, field by field.
+
+    Args:
+        type: type of the keys.
+        items: (key, value); those whose keys are equal in these fields keep their order.
     """
     if isinstance(type, (*_INTEGERS, String)):
         return sorted(items, key=lambda item: item[0])

@@ -87,7 +87,12 @@ def _is_stats(type: ValueType) -> bool:
 
 
 def _key_text(shape: MapShape, key: Any) -> str:
-    """Return a key as it stands between brackets: a tuple loses its parentheses."""
+    """Return a key as it stands between brackets: a tuple loses its parentheses.
+
+    Args:
+        shape: the map's name and types.
+        key: the key.
+    """
     assert shape.key is not None
     shown = text(shape.key, key)
     if len(shown) >= 2 and shown.startswith("(") and shown.endswith(")"):
@@ -133,7 +138,8 @@ class ScriptOutput(ABC):
         self._warnings = warnings
 
     def failure(self, text: str) -> None:
-        """Write an error that is at no place of the script, such as a file that is not there."""
+        """Write an error that names no line of the script, such as of a file that does not exist.
+        """
         self._err(f"ERROR: {text}\n")
 
     @abstractmethod
@@ -267,13 +273,13 @@ class TextOutput(ScriptOutput):
         self._out(text)
 
     def _log(self, kind: str, text: str, places: Sequence[SourceReference], context: bool) -> None:
-        """Write a message with the places that it names.
+        """Write a message with the source lines that it names.
 
         Args:
             kind: "ERROR" or "WARNING".
             text: the message.
-            places: see ScriptOutput.message().
-            context: show the source lines of the first place, too.
+            places: the call, then the calls of the macros that it stands in.
+            context: True to show the source lines of the first of these, too.
         """
         text = text.removesuffix("\n")
         for index, place in enumerate(places):
@@ -309,6 +315,15 @@ class TextOutput(ScriptOutput):
         div: int = 1,
         final: bool = False,
     ) -> None:
+        """Write a line for each entry of a map; of a chart, a heading and the chart.
+
+        Args:
+            shape: its name and types.
+            items: (key, value) in the map's own order; a scalar map has at most one.
+            top: how many of the last are shown; 0 for all.
+            div: divides numbers, and counts of `hist()`, before they are shown; 0 is 1.
+            final: True at the script's end, where an unset map is left out.
+        """
         last = _latest(shape, items)
         for key, value in shown_items(shape, items, top, final):
             name = shape.name
@@ -324,6 +339,13 @@ class TextOutput(ScriptOutput):
         self._log("WARNING", RUNTIME_ERRORS[kind], places, context=True)
 
     def helper_error(self, helper: str, result: int, places: Sequence[SourceReference]) -> None:
+        """Write a warning of a helper that failed, with what it returned.
+
+        Args:
+            helper: its name without `bpf_`.
+            result: what it returned: a negative errno, or 0 for a lookup that found nothing.
+            places: the expression, then the calls of the macros that it stands in.
+        """
         said = strerror(-result)
         if helper == "map_update_elem" and result == -_E2BIG:
             said = _MAP_FULL
@@ -337,6 +359,14 @@ class TextOutput(ScriptOutput):
     def test_result(
         self, names: Sequence[str], passed: Sequence[bool], nanoseconds: int, output: str
     ) -> None:
+        """Write the result of a test; before the first a heading, behind the last a summary.
+
+        Args:
+            names: of all tests.
+            passed: results so far; the last is the one to write.
+            nanoseconds: how long it took.
+            output: what it printed, shown if it failed.
+        """
         index = len(passed) - 1
         if index == 0:
             self._out(f"{_green('==========')} Running {len(names)} tests.\n")
@@ -351,7 +381,12 @@ class TextOutput(ScriptOutput):
             self._test_summary(names, passed)
 
     def _test_summary(self, names: Sequence[str], passed: Sequence[bool]) -> None:
-        """Write how many tests there were, and which have failed."""
+        """Write how many tests there were, and which have failed.
+
+        Args:
+            names: of all tests.
+            passed: their results.
+        """
         failed = [name for name, good in zip(names, passed, strict=True) if not good]
         self._out(f"{_green('==========')} {_plural(len(names), 'test')} ran.\n")
         self._out(f"{_green('  PASSED  ')} {_plural(len(names) - len(failed), 'test')}.\n")
@@ -362,6 +397,14 @@ class TextOutput(ScriptOutput):
     def benchmark_result(
         self, names: Sequence[str], index: int, nanoseconds: int, iterations: int
     ) -> None:
+        """Write the result of a benchmark as a line of a table; before the first the table's head.
+
+        Args:
+            names: of all benchmarks.
+            index: which one.
+            nanoseconds: the mean time of an iteration.
+            iterations: how many there were.
+        """
         width = max(40, *map(len, names)) + 1
         if index == 0:
             self._out(f"{'Benchmark':<{width}}{'Time(ns)':<15}Iterations\n")
@@ -383,20 +426,29 @@ def _red(text: str) -> str:
 
 
 def _latest(shape: MapShape, items: Sequence[Item]) -> int | None:
-    """Return the latest interval of a map's time series; None: it has none."""
+    """Return when the latest interval of all time series of a map begins.
+
+    Args:
+        shape: the map's name and types.
+        items: (key, value); values have one series each.
+
+    Returns:
+        Nanoseconds; None: the map has no time series.
+    """
     if not isinstance(shape.value, TimeSeries):
         return None
     return last_start(value for _, value in items)
 
 
 def _value_text(type: ValueType, value: Any, div: int, last: int | None) -> str:
-    """Return a value as text.
+    """Return a value as text; of a histogram or time series, the chart.
 
     Args:
         type: the value's type.
         value: the value.
-        div: divides numbers.
-        last: the latest interval of the map's time series; None: this one's.
+        div: divides numbers, and counts of histograms, before they are shown.
+        last: of a time series, start in nanoseconds of the last interval that is shown: the latest
+            of all series of the map; None: the latest of this one.
     """
     if isinstance(type, (Histogram, LinearHistogram)):
         return histogram_text(rows(type, value, div))
@@ -406,7 +458,15 @@ def _value_text(type: ValueType, value: Any, div: int, last: int | None) -> str:
 
 
 def _value_json(type: ValueType, value: Any, div: int, last: int | None) -> str:
-    """Return a value as JSON; arguments as of _value_text()."""
+    """Return a value as JSON.
+
+    Args:
+        type: the value's type.
+        value: the value.
+        div: divides numbers, and counts of histograms, before they are shown.
+        last: of a time series, start in nanoseconds of the last interval that is shown: the latest
+            of all series of the map; None: the latest of this one.
+    """
     if isinstance(type, (Histogram, LinearHistogram)):
         return histogram_json(rows(type, value, div))
     if isinstance(type, TimeSeries):
@@ -461,6 +521,15 @@ class JsonOutput(ScriptOutput):
         div: int = 1,
         final: bool = False,
     ) -> None:
+        """Write a map as one object; nothing for an unset one, unless its values have a mean.
+
+        Args:
+            shape: its name and types.
+            items: (key, value) in the map's own order; a scalar map has at most one.
+            top: how many of the last are shown; 0 for all.
+            div: divides numbers, and counts of `hist()`, before they are shown; 0 is 1.
+            final: True at the script's end, where an unset map is left out.
+        """
         last = _latest(shape, items)
         shown = shown_items(shape, items, top, final)
         if not shown and (final or not _is_stats(shape.value)):
@@ -499,6 +568,14 @@ class JsonOutput(ScriptOutput):
     def test_result(
         self, names: Sequence[str], passed: Sequence[bool], nanoseconds: int, output: str
     ) -> None:
+        """Write an object with the result of a test.
+
+        Args:
+            names: of all tests.
+            passed: results so far; the last is the one to write.
+            nanoseconds: how long it took.
+            output: what it printed.
+        """
         good = "true" if passed[-1] else "false"
         result = f'{{"duration": {nanoseconds}, "passed": {good}, "output": {json_text(output)}}}'
         self._record("test_result", f"{{{json_text(names[len(passed) - 1])}: {result}}}")
@@ -506,6 +583,14 @@ class JsonOutput(ScriptOutput):
     def benchmark_result(
         self, names: Sequence[str], index: int, nanoseconds: int, iterations: int
     ) -> None:
+        """Write an object with the result of a benchmark.
+
+        Args:
+            names: of all benchmarks.
+            index: which one.
+            nanoseconds: the mean time of an iteration.
+            iterations: how many there were.
+        """
         result = f'{{"average": {nanoseconds}, "iters": {iterations}}}'
         self._record("benchmark_result", f"{{{json_text(names[index])}: {result}}}")
 

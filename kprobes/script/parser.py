@@ -343,8 +343,14 @@ class _Parser(ExpressionParser):
             self.take(";")
 
     def _evaluated(self, expression: Expression, start: int) -> Statement | Expression:
-        """Return a statement of an expression that was read; the expression itself where it ends
-        its block.
+        """Return the statement of an expression that was just read; its `;` is read, too.
+
+        Args:
+            expression: the expression.
+            start: offset in the text where it begins.
+
+        Returns:
+            The expression itself, where it ends its block: it is the block's value.
         """
         span = self.since(start)
         braces = isinstance(expression, tree.Block) or (

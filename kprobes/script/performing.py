@@ -26,8 +26,8 @@ _ENOENT: Final = -2
 class Performer:
     """Does what a script's programs ask for.
 
-    Each kind of action has a method of its name, which takes the action's number, the action, and
-    (type, value) of each of its values.
+    Each kind of action has a method of its name, which takes the action's number (from 0, as in the
+    record), the action, and (type, value) of each of its values.
 
     Attributes:
         status: what exit() was given.
@@ -93,7 +93,13 @@ class Performer:
     def _text(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> str:
-        """Return the text of an action's format with its values."""
+        """Return the text of an action's format with its values.
+
+        Args:
+            number: number of the action; its parsed format is kept.
+            action: the action, whose data have the format.
+            values: (type, value) of each argument.
+        """
         if number not in self._formats:
             self._formats[number] = Format.parse(action.data["format"])
         return self._formats[number].apply(values)
@@ -131,7 +137,13 @@ class Performer:
     def _clear(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Remove all entries of a map."""
+        """Remove all entries of a map.
+
+        Args:
+            number: not used.
+            action: the action, whose data name the map.
+            values: none.
+        """
         name = action.data["map"]
         if name in self._compiled.maps:
             table: Hash = self._compiled.maps[name]  # type: ignore[assignment]
@@ -143,7 +155,13 @@ class Performer:
     def _zero(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Zero all values of a map; its keys stay."""
+        """Zero all values of a map; its keys stay.
+
+        Args:
+            number: not used.
+            action: the action, whose data name the map.
+            values: none.
+        """
         name = action.data["map"]
         if name in self._compiled.maps:
             self._zero_all(self._compiled.maps[name])
@@ -166,7 +184,13 @@ class Performer:
     def _exit(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Note that the script is over; the first exit() counts."""
+        """Set `ended` and `status`; the first exit() counts.
+
+        Args:
+            number: not used.
+            action: the action.
+            values: (type, value) of the status; none: it is 0.
+        """
         if not self.ended:
             self.ended = True
             self.status = (values[0][1] if values else 0) & 255
@@ -174,7 +198,13 @@ class Performer:
     def _time(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write what time() formatted."""
+        """Write what time() formats now.
+
+        Args:
+            number: not used.
+            action: the action, whose data have the format.
+            values: none.
+        """
         text = time_of_day(action.data["format"], time.time())
         if text is not None:
             self._output.time(text)
@@ -182,7 +212,13 @@ class Performer:
     def _cat(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write a file's content."""
+        """Write a file's content, up to max_cat_bytes; or a message that it cannot be opened.
+
+        Args:
+            number: number of the action.
+            action: the action, whose data have the format of the path.
+            values: (type, value) of the format's arguments.
+        """
         path = self._text(number, action, values)
         try:
             with open(path, "rb") as file:
@@ -195,7 +231,13 @@ class Performer:
     def _system(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Run a command of the shell, and write what it prints."""
+        """Run a command of the shell on this computer, wait for it, and write what it prints.
+
+        Args:
+            number: number of the action.
+            action: the action, whose data have the format of the command.
+            values: (type, value) of the format's arguments.
+        """
         import subprocess
 
         done = subprocess.run(

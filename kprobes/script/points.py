@@ -180,7 +180,15 @@ def _plain(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _named(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Parse a probe whose one word is a name, as `bench:NAME`; arguments and result as of _self().
+    """Parse a probe whose one word is a name, as `bench:NAME`.
+
+    Args:
+        point: kind, text and place in the script.
+        words: what stands behind the kind, between colons.
+        found: where errors go.
+
+    Returns:
+        The point with the name; None: it is wrong.
     """
     if len(words) != 1 or not words[0]:
         found.error(f"{point.kind} probe type requires 1 argument, found {len(words)}", point.span)
@@ -209,7 +217,15 @@ def _self(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _function(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Parse a probe of a function, an address or a source line; arguments and result as of _self().
+    """Parse a probe of a function, an address or a source line.
+
+    Args:
+        point: kind, text and place in the script.
+        words: what stands behind the kind, between colons.
+        found: where errors go.
+
+    Returns:
+        The point with image, and function and offset, address, or (file, line); None: it is wrong.
     """
     if not 1 <= len(words) <= 3:
         found.error(
@@ -242,7 +258,16 @@ def _function(point: Point, words: list[str], found: Diagnostics) -> Point | Non
 
 
 def _marker(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Parse a probe of a USDT marker; arguments and result as of _self()."""
+    """Parse a probe of a USDT marker.
+
+    Args:
+        point: kind, text and place in the script.
+        words: what stands behind the kind, between colons.
+        found: where errors go.
+
+    Returns:
+        The point with image, provider and name; None: it is wrong.
+    """
     if not 1 <= len(words) <= 3:
         found.error(f"usdt probe type requires 2 or 3 arguments, found {len(words)}", point.span)
         return None
@@ -252,7 +277,16 @@ def _marker(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Parse a timer; arguments and result as of _self()."""
+    """Parse a timer.
+
+    Args:
+        point: kind, text and place in the script.
+        words: what stands behind the kind, between colons: "10ms", or unit and count.
+        found: where errors go.
+
+    Returns:
+        The point with its period in nanoseconds, and its unit; None: it is wrong.
+    """
     if len(words) == 1 and (match := _DURATION.fullmatch(words[0])):
         return evolve(
             point, period=int(match.group(1)) * _UNITS[match.group(2)], unit=match.group(2)
@@ -277,7 +311,16 @@ def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _watchpoint(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Parse a watchpoint; arguments and result as of _self()."""
+    """Parse a watchpoint.
+
+    Args:
+        point: kind, text and place in the script.
+        words: what stands behind the kind, between colons: address or name, size, access.
+        found: where errors go.
+
+    Returns:
+        The point with address or name, size in bytes, and access; None: it is wrong.
+    """
     if not 3 <= len(words) <= 4:
         found.error(
             f"{point.kind} probe type requires 3 arguments (address, length, mode), found "

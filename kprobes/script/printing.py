@@ -87,7 +87,12 @@ def escaped_buffer(data: bytes, keep_ascii: bool = True) -> str:
 
 
 def _frame(type: Stack, frame: StackFrame) -> str:
-    """Return the line of a frame in a call stack."""
+    """Return the line of a frame in a call stack.
+
+    Args:
+        type: the stack's type, whose mode says what is shown.
+        frame: the frame.
+    """
     if type.mode == "raw":
         return f"{frame.address:x}\n"
     name = f"0x{frame.address:x}"
@@ -147,7 +152,14 @@ def _average_pieces(type: Average, value: tuple[int, int], plus: bool, div: int)
 
 
 def _stats_pieces(type: Stats, value: tuple[int, int], plus: bool, div: int) -> list[str]:
-    """Return the text of count, mean and total; arguments as of pieces()."""
+    """Return the text of count, mean and total, in pieces.
+
+    Args:
+        type: the type of stats().
+        value: (total, count).
+        plus: True where numbers get a plus sign.
+        div: divides the mean.
+    """
     number = Integer(64, type.signed)
     total, count = value
     parts = (
@@ -178,7 +190,14 @@ def _fields_pieces(type: Any, value: Mapping[str, Any], plus: bool, div: int) ->
 
 
 def _tuple_pieces(type: Tuple, value: Sequence[Any], plus: bool, div: int) -> list[str]:
-    """Return the text of a tuple; arguments as of pieces()."""
+    """Return the text of a tuple, in pieces.
+
+    Args:
+        type: the tuple's type.
+        value: its items.
+        plus: True where numbers get a plus sign.
+        div: divides numbers.
+    """
     found = ["("]
     for index, (item_type, item) in enumerate(zip(type.items, value, strict=True)):
         if index:
@@ -189,7 +208,14 @@ def _tuple_pieces(type: Tuple, value: Sequence[Any], plus: bool, div: int) -> li
 
 
 def _array_pieces(type: Array, value: Sequence[Any], plus: bool, div: int) -> list[str]:
-    """Return the text of an array; arguments as of pieces()."""
+    """Return the text of an array, in pieces.
+
+    Args:
+        type: the array's type.
+        value: its elements.
+        plus: True where numbers get a plus sign.
+        div: divides numbers.
+    """
     found = ["["]
     for index, item in enumerate(value):
         if index:
@@ -266,7 +292,13 @@ def _json_fields(type: Any, value: Mapping[str, Any], div: int) -> str:
 
 
 def _json_stats(type: Stats, value: tuple[int, int], div: int) -> str:
-    """Return count, mean and total as JSON."""
+    """Return count, mean and total as a JSON object.
+
+    Args:
+        type: not used.
+        value: (total, count).
+        div: divides the mean.
+    """
     total, count = value
     numbers = (
         ("count", count),

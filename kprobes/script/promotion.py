@@ -36,7 +36,12 @@ def settled(type: ValueType) -> ValueType:
 
 
 def both(a: Integer, b: Integer) -> Integer:
-    """Return the integer type that holds numbers of two; int64 where none does."""
+    """Return the integer type that holds numbers of two; int64 where none does.
+
+    Args:
+        a: the one type; a Flexible takes the sign of the other.
+        b: the other.
+    """
     bits = max(a.bits, b.bits)
     if isinstance(a, Flexible) and isinstance(b, Flexible):
         return Flexible(bits, True)
@@ -52,7 +57,15 @@ def both(a: Integer, b: Integer) -> Integer:
 
 
 def promoted(a: ValueType, b: ValueType) -> ValueType | None:
-    """Return the type that holds values of two types; None: there is none."""
+    """Return the type that holds values of two types.
+
+    Args:
+        a: the one type.
+        b: the other.
+
+    Returns:
+        None: there is none.
+    """
     if a == b:
         return a
     if isinstance(a, Integer) and isinstance(b, Integer):
@@ -102,10 +115,14 @@ def builtin_type(value: object) -> str:
 
 
 def _records(a: types.Record, b: types.Record) -> ValueType | None:
-    """Return the type that holds records of two types with the same names, in the first one's
-    order.
+    """Return the type that holds records of two types, with the fields in the first one's order.
 
-    None: they have other names, or types that do not go together.
+    Args:
+        a: the one type.
+        b: the other.
+
+    Returns:
+        None: the names of their fields differ, or no type holds the values of a field.
     """
     there = {field.name: field.type for field in b.fields}
     if there.keys() != {field.name for field in a.fields}:

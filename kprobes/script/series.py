@@ -74,7 +74,12 @@ def points(type: TimeSeries, values: Mapping[int, int], last: int | None) -> Poi
 
 
 def _clock(nanoseconds: int, unit: TimeUnit) -> str:
-    """Return a time of day, with as many digits of the second as the unit has."""
+    """Return a time of day, with as many digits of the second as the unit has.
+
+    Args:
+        nanoseconds: since 1970.
+        unit: the unit.
+    """
     seconds, rest = divmod(nanoseconds, _BILLION)
     text = time.strftime("%H:%M:%S", time.localtime(seconds))
     if not unit.digits:
@@ -83,7 +88,12 @@ def _clock(nanoseconds: int, unit: TimeUnit) -> str:
 
 
 def _range(numbers: Sequence[int], signed: bool) -> tuple[int, int]:
-    """Return the ends of the chart: one below and one above where all numbers are equal."""
+    """Return (lowest, highest) of the chart: one below and one above where all numbers are equal.
+
+    Args:
+        numbers: what is shown.
+        signed: True for signed numbers, which bound the result.
+    """
     lowest = min(numbers)
     highest = max(numbers)
     if lowest != highest:
@@ -99,7 +109,12 @@ def _column(steps: int, distance: int, length: int) -> int:
 
 
 def series_text(type: TimeSeries, shown: Points) -> str:
-    """Return a chart with a line for each interval."""
+    """Return a chart with a line for each interval; `<no data>` where there are no numbers.
+
+    Args:
+        type: the series' type.
+        shown: the intervals, each with its number or None.
+    """
     numbers = [number for _, number in shown.values if number is not None]
     if not numbers:
         return "<no data>"

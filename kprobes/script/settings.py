@@ -120,7 +120,15 @@ class _Wrong:
 
 
 def _value(name: str, value: str | int | bool) -> object:
-    """Return a value as the variable's type has it; a _Wrong where it is none."""
+    """Return a variable's value converted to the variable's type.
+
+    Args:
+        name: the variable.
+        value: as the script or the environment gives it.
+
+    Returns:
+        A _Wrong, not raised, where the variable cannot have this value.
+    """
     kind = type(getattr(Settings(), name))
     if kind is bool:
         if value in (0, 1, True, False):

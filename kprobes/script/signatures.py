@@ -1,7 +1,7 @@
 """Builtins and functions: what they take, and which type they give.
 
 Functions here take the walk (`inference`) and the call or name (`node`), walk through the
-arguments, note errors, and return the type; None where it is not known yet, or wrong.
+arguments, note errors in the walk, and return the type; None where it is not known yet, or wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,15 @@ _BOOLEAN = types.Boolean()
 
 
 def name(inference: Inference, node: tree.Name) -> ValueType | None:
-    """Return the type of a name: a builtin, an enumerator or a constant."""
+    """Return the type of a name: a builtin, an enumerator or a constant.
+
+    Args:
+        inference: the walk, which takes errors.
+        node: the name.
+
+    Returns:
+        None: it is not known yet, or the name is unknown, which is an error.
+    """
     word = node.name
     definitions = inference.definitions
     if word in definitions.enumerators:
@@ -55,7 +63,10 @@ def name(inference: Inference, node: tree.Name) -> ValueType | None:
 
 
 def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
-    """Check argN and sargN."""
+    """Return the type of argN or sargN, an integer.
+
+    It is an error, noted in `inference`, where the probes of the block have no such `node`.
+    """
     number = int(node.name.lstrip("sarg"))
     kinds = {point.kind for point in inference.probe.points}
     stack = node.name.startswith("sarg")
@@ -80,7 +91,8 @@ def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
 
 
 def _args(inference: Inference, node: tree.Name) -> ValueType | None:
-    """Check args."""
+    """Return the structure that `args` is; an error of `node` in `inference` where it is not known.
+    """
     found = inference.probe.arguments
     if found is None:
         inference.error(
@@ -93,7 +105,13 @@ def _args(inference: Inference, node: tree.Name) -> ValueType | None:
 
 
 def _counted(inference: Inference, node: tree.Call, least: int, most: int) -> bool:
-    """Return True where a call has as many arguments as the function takes; note an error if not.
+    """Return True where a call has as many arguments as the function takes; else note an error.
+
+    Args:
+        inference: the walk.
+        node: the call.
+        least: the fewest arguments.
+        most: the most arguments.
     """
     given = len(node.arguments)
     if least <= given <= most:
@@ -157,7 +175,15 @@ def call(inference: Inference, node: tree.Call, at: tree.Node | None = None) -> 
 
 
 def constant(inference: Inference, node: tree.Expression) -> str | int | None:
-    """Return what an expression is at compile time; None: it is known only when the script runs."""
+    """Return the value that an expression has at compile time.
+
+    Args:
+        inference: the walk, which knows types and settings.
+        node: the expression.
+
+    Returns:
+        None: it is known only when the script runs.
+    """
     if isinstance(node, tree.Number | tree.Truth):
         return int(node.value)
     if isinstance(node, tree.Text):
@@ -204,7 +230,15 @@ PREDICATES: Final[dict[str, Callable[[ValueType], bool]]] = {
 # --- aggregates
 
 def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
-    """Return the type of a map that is assigned by `count()` and its like."""
+    """Return the type of a map that is assigned by `count()` and its like.
+
+    Args:
+        inference: the walk, which takes errors.
+        node: the call.
+
+    Returns:
+        None: it is not known yet, or wrong.
+    """
     word = node.name
     least, most = {"count": (0, 0), "hist": (1, 2), "lhist": (4, 4), "tseries": (3, 4)}.get(
         word, (1, 1)
@@ -256,7 +290,15 @@ def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
 def _linear(
     inference: Inference, node: tree.Call, low: int, high: int, step: int
 ) -> types.Aggregate | None:
-    """Check the limits of lhist(), and return its type."""
+    """Check the limits of lhist(), and return its type; None after an error.
+
+    Args:
+        inference: the walk, which takes errors.
+        node: the call.
+        low: where the first row begins.
+        high: where the last row ends.
+        step: numbers in a row.
+    """
     if step <= 0:
         inference.error(f"lhist() step must be >= 1 ({step} provided)", node)
     elif low < 0:
@@ -324,7 +366,10 @@ def _nothing(inference: Inference, node: tree.Call) -> ValueType:
 
 
 def _format(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check printf() and its like: a literal, and values."""
+    """Check printf() and its like: a literal format, and values that fit it. It gives no value.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if not node.arguments:
         inference.error(f"{node.name}() requires at least one argument (0 provided)", node)
         return None
@@ -354,7 +399,7 @@ def _format(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _print(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check print()."""
+    """Check the call `node` of print(), and note errors in `inference`. It gives no value."""
     if not _counted(inference, node, 1, 3):
         return None
     first = node.arguments[0]
@@ -382,7 +427,7 @@ def _print(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _of_map(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check clear() and zero()."""
+    """Check the call `node` of clear() or zero(), and note errors in `inference`; no value."""
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
@@ -398,7 +443,7 @@ def _of_map(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _exit(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check exit()."""
+    """Check the call `node` of exit(), and note errors in `inference`. It gives no value."""
     if not _counted(inference, node, 0, 1):
         return None
     for argument in node.arguments:
@@ -407,7 +452,7 @@ def _exit(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _time(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check time()."""
+    """Check the call `node` of time(), and note errors in `inference`. It gives no value."""
     if not _counted(inference, node, 0, 1):
         return None
     for argument in node.arguments:
@@ -417,7 +462,10 @@ def _time(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _string(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check str()."""
+    """Return the type of str(): a string as long as a literal length says, or the settings.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 1, 2):
         return None
     kind = inference.type(node.arguments[0])
@@ -451,7 +499,11 @@ def _string(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _buffer(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check buf()."""
+    """Return the type of buf(), a buffer.
+
+    It is as long as a literal length, else as its argument if that is in the script, or as the
+    settings say. Errors in the call `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 1, 2):
         return None
     kind = inference.type(node.arguments[0])
@@ -484,7 +536,10 @@ def _buffer(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _register(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check reg()."""
+    """Return the type of reg(), an integer; the guest must have the register.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
@@ -499,7 +554,10 @@ def _register(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _address(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check kaddr() and uaddr()."""
+    """Return the type of kaddr(), an integer, or uaddr(), a pointer to a number of its size.
+
+    Errors in the call `node` are noted in `inference`, such as a symbol that the guest has not.
+    """
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
@@ -522,7 +580,10 @@ def _address(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _symbol(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check ksym() and usym()."""
+    """Return the type of ksym() or usym(): an address that is shown by its symbol.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 1, 1):
         return None
     kind = inference.type(node.arguments[0])
@@ -532,7 +593,10 @@ def _symbol(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _stack(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check kstack() and ustack()."""
+    """Return the type of kstack() or ustack(): a call stack with its mode and limit.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     user = node.name == "ustack"
     mode, limit = inference.settings.stack_mode, 127
     arguments = list(node.arguments)
@@ -571,7 +635,10 @@ def _stack(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _inet(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check ntop()."""
+    """Return the type of ntop(), an Internet address as text.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 1, 2):
         return None
     kinds = [inference.type(argument) for argument in node.arguments]
@@ -588,7 +655,10 @@ def _inet(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _pton(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check pton()."""
+    """Return the type of pton(): an array of the address's 4 or 16 bytes.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
@@ -608,7 +678,10 @@ def _pton(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _mac(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check macaddr()."""
+    """Return the type of macaddr(), a MAC address as text.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 1, 1):
         return None
     kind = inference.type(node.arguments[0])
@@ -620,7 +693,10 @@ def _mac(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _strftime(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check strftime()."""
+    """Return the type of strftime(), a time as text.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 2, 2):
         return None
     if not isinstance(node.arguments[0], tree.Text):
@@ -640,6 +716,8 @@ def _texts(
         result: the type that it gives.
     """
     def check(inference: Inference, node: tree.Call) -> ValueType | None:
+        """Check the arguments of the call `node`, note errors in `inference`, and return `result`.
+        """
         if not _counted(inference, node, least, most):
             return None
         for number, argument in enumerate(node.arguments):
@@ -662,7 +740,10 @@ def _texts(
 
 
 def _length(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check len()."""
+    """Return the type of len(), an integer; its argument must be a map with keys, or a stack.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
@@ -678,7 +759,11 @@ def _length(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _key(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check delete(), has_key() and find()."""
+    """Return the type of delete(), has_key() and find(), a boolean.
+
+    The type of the map's keys, and of find()'s variable, are widened. Errors in the call `node` are
+    noted in `inference`.
+    """
     arguments = node.arguments
     if node.name == "delete" and len(arguments) == 1:
         first = arguments[0]
@@ -731,7 +816,10 @@ def _key(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _swap(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check bswap()."""
+    """Return the type of bswap(): an unsigned integer as wide as its argument.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 1, 1):
         return None
     number = inference.number(
@@ -748,8 +836,16 @@ def _same(inference: Inference, node: tree.Call) -> ValueType | None:
 def _numbers(
     least: int, most: int, result: ValueType
 ) -> Callable[[Inference, tree.Call], ValueType | None]:
-    """Return the check of a function of numbers or pointers; arguments as of _texts()."""
+    """Return the check of a function whose arguments are numbers or pointers.
+
+    Args:
+        least: the fewest arguments.
+        most: the most arguments.
+        result: the type that the function gives.
+    """
     def check(inference: Inference, node: tree.Call) -> ValueType | None:
+        """Check the arguments of the call `node`, note errors in `inference`, and return `result`.
+        """
         if not _counted(inference, node, least, most):
             return None
         for argument in node.arguments:
@@ -773,7 +869,10 @@ def _predicate(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _assert(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check assert() and static_assert()."""
+    """Check the call `node` of assert() or static_assert(). It gives no value.
+
+    Errors are noted in `inference`; a static_assert() that does not hold is one.
+    """
     if not _counted(inference, node, 2, 2):
         return None
     inference.condition(node.arguments[0])
@@ -789,7 +888,8 @@ def _assert(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _fail(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check fail(), which is an error where it is reached."""
+    """Note an error with the message of the call `node` of fail() in `inference`, in the last walk.
+    """
     if inference.final:
         text = node.arguments[0] if node.arguments else None
         if not isinstance(text, tree.Text):
@@ -811,7 +911,10 @@ def _function(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _result(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check retval."""
+    """Return the type of retval: the function's result, or an integer; an error but at returns.
+
+    Errors of `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 0, 0):
         return None
     if not all(point.returns for point in inference.probe.points):
@@ -832,7 +935,10 @@ def _probe(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _pid(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check pid() and tid()."""
+    """Return the type of pid() and tid(), an integer of 32 bits.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if _counted(inference, node, 0, 1) and node.arguments:
         which = node.arguments[0]
         if not isinstance(which, tree.Name) or which.name not in ("curr_ns", "init"):
@@ -845,7 +951,10 @@ def _pid(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _comm(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check comm()."""
+    """Return the type of comm(), a string; an argument is an error.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if node.arguments:
         inference.error(
             "comm(PID) asks Linux's kernel for another task's name, and there is none here", node
@@ -855,7 +964,10 @@ def _comm(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _nsecs(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check nsecs()."""
+    """Return the type of nsecs(), an integer; an argument must name a clock.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if _counted(inference, node, 0, 1) and node.arguments:
         which = node.arguments[0]
         if not isinstance(which, tree.Name) or which.name not in CLOCKS:
@@ -865,7 +977,10 @@ def _nsecs(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _unsafe_number(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check a function that changes the guest by a number."""
+    """Check the call `node` of a function that changes the guest by a number. It gives no value.
+
+    Errors are noted in `inference`.
+    """
     if _counted(inference, node, 1, 1):
         inference.number(
             node.arguments[0], f"{node.name}() only supports int arguments ({{}} provided)"
@@ -886,7 +1001,10 @@ def _refused(reason: str) -> Callable[[Inference, tree.Call], ValueType | None]:
 
 
 def _concatenation(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check str_concat()."""
+    """Return the type of str_concat(): a string as long as both together, at most 1024 bytes.
+
+    Errors in the call `node` are noted in `inference`.
+    """
     if _texts(2, 2, _NOTHING)(inference, node) is None:
         return None
     sizes = [inference.typing.of.get(argument) for argument in node.arguments]

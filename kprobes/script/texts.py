@@ -1,7 +1,7 @@
 """Code that walks through strings, byte by byte; `g` writes the program.
 
-Places in strings are kept in memory, where the verifier knows nothing of them, so that each round
-of a loop looks the same to it.
+Positions in strings are kept in memory, where the verifier knows nothing of them, so that each
+round of a loop looks the same to it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,14 @@ def _top(g: BlockWriter, top: str, out: str) -> None:
 
 
 def cut(g: BlockWriter, text: Area, size: int, room: int) -> None:
-    """Zero a string from its last byte of `size` on. room: bytes of the area."""
+    """Write code that cuts a string to `size` - 1 bytes: zeros follow up to the end of its area.
+
+    Args:
+        g: writes the program.
+        text: the string's area.
+        size: bytes that stay, the NUL included.
+        room: bytes of the area.
+    """
     first = max(size - 1, 0)
     at = first + 7 & ~7
     g.point(1, text)
@@ -48,7 +55,13 @@ def cut(g: BlockWriter, text: Area, size: int, room: int) -> None:
 
 
 def length(g: BlockWriter, text: Area, size: int) -> None:
-    """Load into r0 the bytes of a string before its NUL. size: bytes of the area."""
+    """Write code that loads into r0 the number of bytes before a string's NUL.
+
+    Args:
+        g: writes the program.
+        text: the string's area.
+        size: bytes of the area.
+    """
     asm = g.asm
     state = g.storage.variable(8)
     g.clear(state, 8)
@@ -70,7 +83,16 @@ def length(g: BlockWriter, text: Area, size: int) -> None:
 def differs(
     g: BlockWriter, left: Area, left_size: int, right: Area, right_size: int, most: int
 ) -> None:
-    """Load into r0 whether two strings differ in their first `most` bytes."""
+    """Write code that loads into r0 whether two strings differ in their first bytes: 0 or 1.
+
+    Args:
+        g: writes the program.
+        left: area of the one string.
+        left_size: bytes of that.
+        right: area of the other.
+        right_size: bytes of that.
+        most: bytes that are compared at most.
+    """
     asm = g.asm
     state = g.storage.variable(16)
     g.clear(state, 16)
@@ -102,7 +124,17 @@ def differs(
 
 
 def position(g: BlockWriter, text: Area, size: int, part: Area, part_size: int) -> None:
-    """Load into r0 where a string first stands in another, or -1; 0 for an empty one."""
+    """Write code that loads into r0 the offset of a string's first occurrence in another.
+
+    It is -1 where there is none, and 0 for an empty string.
+
+    Args:
+        g: writes the program.
+        text: area of the string that is searched.
+        size: bytes of that.
+        part: area of the string that is looked for.
+        part_size: bytes of that.
+    """
     asm = g.asm
     state = g.storage.variable(24)  # place in the text, place in the part, result
     g.clear(state, 16)

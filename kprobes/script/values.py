@@ -130,7 +130,13 @@ class Decoder:
         return None
 
     def _string(self, type: types.String, raw: bytes, word: int) -> bytes:
-        """Return the bytes of a string, with the trailer of one that was cut."""
+        """Return the bytes of a string up to its NUL; one that was cut gets the settings' trailer.
+
+        Args:
+            type: the string's type.
+            raw: its bytes in memory.
+            word: not used.
+        """
         raw = raw[:type.size]
         text, nul, _ = raw.partition(b"\0")
         cut = not nul and len(raw) == type.size
@@ -189,7 +195,12 @@ class Decoder:
         return self._frames[key]
 
     def _text(self, type: types.Text, raw: bytes) -> str:
-        """Return a value that is decoded when it is read."""
+        """Return a value that is shown as text: a time, an Internet or MAC address, or a number.
+
+        Args:
+            type: the value's type, whose kind says what it is.
+            raw: its bytes in memory.
+        """
         if type.kind == "timestamp":
             return self.strftime(self.texts[_word(raw, 8)], _word(raw) + self.since)
         if type.kind == "inet":
@@ -201,7 +212,12 @@ class Decoder:
         return str(_word(raw))
 
     def _aggregate(self, type: types.Aggregate, raw: bytes) -> Any:
-        """Return the value of an aggregate."""
+        """Return the Python value of an aggregate, as `types` describes it.
+
+        Args:
+            type: the aggregate's type.
+            raw: its bytes in memory.
+        """
         words = [_word(raw, at) for at in range(0, len(raw) & ~7, 8)]
         if isinstance(type, types.Count):
             return words[0]
