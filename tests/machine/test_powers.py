@@ -25,5 +25,5 @@ def test_powers_are_values_or_none() -> None:
 def test_calls_in_place_are_complete() -> None:
     wanted = {name for name in {*vars(CallsInPlace), *CallsInPlace.__annotations__} if not name.startswith("_")}
     with UnicornMachine.from_code(b"\xc3", arch="x86_64") as m:
-        for found in (m.call_sites, PaperMachine(b"").call_sites, CallSites(None, int, print, 4096, print)):
+        for found in (m.call_sites, PaperMachine(b"").call_sites, CallSites(None, int, print, 4096, print, int)):
             assert {name for name in wanted if not hasattr(found, name)} == set(), found

@@ -52,7 +52,7 @@ class Stub:
 
 def memory(stub: Stub, system: bool = True) -> RemoteMemory:
     return RemoteMemory(cast(RemoteTarget, stub), cast(RemoteThreads, stub), get("arm64"), lambda addr: addr >= TEXT + 32, system,
-                        lambda addr: addr >= TEXT, DeferredText(stub.write))
+                        lambda addr: addr >= TEXT, DeferredText())
 
 
 def test_breakpoints_are_only_shown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,12 +21,15 @@ from kprobes import (
     OutOfReach,
     Program,
     QemuMachine,
+    RemoteError,
     ThreadsUnseen,
     Unsupported,
 )
 from kprobes.image import read_elf
+from kprobes.machine.remote.trampolines import LockTrampolines
 
 PROGRAMS = Path(__file__).parent / "threads"
+OTHERS = Path(__file__).parent / "other_threads"  # whose second thread stops for no probe
 BARE = Path(__file__).parent / "bare_threads"  # of two threads, where no lock is written
 THREADS, ROUNDS = 3, 60  # of threads.c
 CALLS = [(number, round) for number in range(1, THREADS + 1) for round in range(ROUNDS)]
@@ -209,6 +213,34 @@ def test_one_thread_alone_comes_to_probes(arch: str, tmp_path: Path) -> None:
         assert m.exit_status == 7 and probe.nhit == back.nreturned == 1 and not m.in_turn
 
 
+def other(arch: str, folder: Path, what: str, threads: int) -> QemuMachine:
+    """A process of others.c, whose second thread does `what`."""
+    qemu_for(f"{arch}-O2")
+    copy = folder / arch
+    copy.write_bytes((OTHERS / f"{arch}.elf").read_bytes())
+    copy.chmod(0o755)
+    return QemuMachine.user([copy, what], env={}, timeout=20, threads=threads)
+
+
+@pytest.mark.parametrize("what", ["signals", "exit"])
+@pytest.mark.parametrize("arch", sorted(path.stem for path in OTHERS.glob("*.elf")))
+def test_another_thread_stops_for_something_else(arch: str, what: str, tmp_path: Path) -> None:
+    """threads=1 is said of probes: a signal of another thread reaches it, and its exit() is the process's end."""
+    with other(arch, tmp_path, what, 1) as m, Kprobes(m) as k:
+        k.register(probe := Kprobe(symbol_name="work"))
+        assert m.cpus == len(m.cpu_regs) == 1
+        m.run(timeout=60)
+        assert m.exit_status == 7 and probe.nhit == (what == "signals")
+
+
+def test_two_threads_at_probes_are_not_one(tmp_path: Path) -> None:
+    with other("x86_64", tmp_path, "work", 1) as m, Kprobes(m) as k:
+        k.register(Kprobe(symbol_name="main"))
+        k.register(Kprobe(symbol_name="work"))
+        with pytest.raises(RemoteError, match="more than 1 threads are at probes; pass a larger threads="):
+            m.run(timeout=60)
+
+
 @pytest.mark.parametrize("arch", ["x86_64", "i386"])
 def test_where_no_jump_fits(arch: str, tmp_path: Path) -> None:
     """It is said before a second thread is there; the process is as it was."""
@@ -298,14 +330,66 @@ def test_an_end_that_nobody_tells_of_is_refused(tmp_path: Path, monkeypatch: pyt
         assert m.exit_status == 7
 
 
-def test_a_call_far_from_free_memory_is_refused_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a large libc of riscv64: the reason is said, and closing the machine says nothing else."""
-    def far(locked: object, target: int) -> int:
-        raise OutOfReach("too far")
+def grown(elf: bytes) -> bytes:
+    """A little-endian program with 4 MiB of zeros behind it: no memory is free within reach of riscv64's jumps."""
+    wide = elf[4] == 2
+    table = int.from_bytes(elf[0x20:0x28] if wide else elf[0x1c:0x20], "little")
+    size, count = struct.unpack_from("<HH", elf, 0x36 if wide else 0x2a)
+    field, form = (40, "<Q") if wide else (20, "<I")  # p_memsz
+    last = max(at for at in range(table, table + size * count, size) if elf[at:at + 4] == b"\1\0\0\0")  # PT_LOAD
+    out = bytearray(elf)
+    struct.pack_into(form, out, last + field, struct.unpack_from(form, elf, last + field)[0] + (1 << 22))
+    return bytes(out)
 
-    monkeypatch.setattr("kprobes.machine.remote.trampolines.LockTrampolines.way_out", far)
-    with pytest.raises(Unsupported, match="within a jump's reach"), process("riscv64", tmp_path) as m, Kprobes(m):
+
+@pytest.mark.parametrize("arch", ["riscv32", "riscv64"])
+def test_no_memory_is_free_near_the_call_that_makes_a_thread(arch: str, tmp_path: Path) -> None:
+    """As in the C library of a dynamic program of riscv64: nothing needs any there."""
+    with process(arch, tmp_path, damage=grown) as m, Kprobes(m):
         m.run(timeout=60)
+        assert m.exit_status == 7 and m.in_turn
+
+
+@pytest.mark.parametrize("arch", ["riscv64", "s390x", "x86_64"])
+def test_the_stub_gives_the_lock_back(arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no jump leads to the call that makes the second thread; then threads take turns as always."""
+    way_out = LockTrampolines.way_out
+    refused: list[int] = []
+
+    def first_is_far(trampolines: LockTrampolines, target: int) -> int:
+        if not refused:
+            refused.append(target)
+            raise OutOfReach("too far")
+        return way_out(trampolines, target)
+
+    monkeypatch.setattr(LockTrampolines, "way_out", first_is_far)
+    hits: list[tuple[int, int]] = []
+    with process(arch, tmp_path) as m, Kprobes(m) as k:
+        k.register(Kprobe(symbol_name="work", pre_handler=lambda p, regs: hits.append(arguments(regs))))
+        k.register(back := Kretprobe(symbol_name="work", maxactive=THREADS))
+        m.run(timeout=60)
+        assert m.exit_status == 7 and sorted(hits) == CALLS and back.nreturned == len(CALLS) and refused
+
+
+def test_pages_for_code_are_used_up_before_new_ones_are_taken(tmp_path: Path) -> None:
+    """Also where a page is farther than half of a jump's reach, as below riscv64's C library."""
+    with process("riscv64", tmp_path) as m, Kprobes(m):
+        near = m.symbols["main"].address
+        first = m._sites.take(near, 64)
+        jump = m.arch.jump
+        assert jump is not None
+        far = first + (1 << 20) - m.page_size - 64  # of which a jump still leads there, and back
+        assert jump.encode(far, first) and m._sites.take(far, 64) == first + 64
+
+
+def test_a_second_page_is_taken_below_the_first(tmp_path: Path) -> None:
+    """Where no memory is free above the image within a jump's reach."""
+    with process("riscv64", tmp_path) as m, Kprobes(m):
+        image = m._pages._source.map(0x400000, m.page_size)
+        assert image == 0x400000
+        first = m._pages.map_near(0x400000, 0x1000000, 0x400000)
+        again = m._pages.map_near(0x400000, 0x1000000, 0x400000)
+        assert {first, again} == {0x400000 - m.page_size, 0x400000 - 2 * m.page_size}
 
 
 @pytest.mark.parametrize("arch", sorted(path.stem for path in BARE.glob("*.elf")))

@@ -20,13 +20,8 @@ class DeferredText:
         active: threads take turns, so changes of text are to be kept here.
     """
 
-    def __init__(self, write: Callable[[int, bytes], None]) -> None:
-        """Prepare.
-
-        Args:
-            write: (address, bytes) writes guest memory.
-        """
-        self._write = write
+    def __init__(self) -> None:
+        """Prepare; nothing is kept."""
         self.active = False
         self._due: dict[int, int] = {}  # address -> the byte that is to be written there
         self._shown: dict[int, bytes] = {}  # address of a jump -> the text that reads see there
@@ -63,17 +58,20 @@ class DeferredText:
                 out[at - addr] = byte
         return bytes(out)
 
-    def write_all(self, stops: Iterable[int], jump_at: Callable[[int], bytes],
-                  read: Callable[[int, int], bytes]) -> None:
-        """Write the changes. The guest is about to go on.
+    def take_all(self, stops: Iterable[int], jump_at: Callable[[int], bytes],
+                 read: Callable[[int, int], bytes]) -> list[tuple[int, bytes]]:
+        """Return the changes, which are kept no more. The guest is about to go on.
 
         Args:
-            stops: addresses of breakpoints; jumps are written there instead.
+            stops: addresses of breakpoints; jumps are to be written there instead.
             jump_at: (address) -> that jump; raises Unsupported where none fits.
             read: (address, size) -> memory as reads see it.
+
+        Returns:
+            (address, bytes) of what is to be written.
         """
         if not self._due:
-            return
+            return []
         jumps = {addr: jump_at(addr) for addr in stops}
         shown = {addr: read(addr, len(jump)) for addr, jump in jumps.items()}
         text: dict[int, int] = {}
@@ -86,8 +84,7 @@ class DeferredText:
                 text.update(enumerate(jump, addr))
         self._shown = shown
         self._due = {}
-        for addr, code in _runs(text):
-            self._write(addr, code)
+        return list(_runs(text))
 
 
 def _runs(text: dict[int, int]) -> Iterable[tuple[int, bytes]]:

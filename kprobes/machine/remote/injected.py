@@ -102,7 +102,7 @@ class InjectedCode:
             raise Unsupported(
                 f"{arch.name} has no calling convention", hint="pass scratch=(start, size)"
             )
-        if self._control.depth and len(self._threads.regs) > 1:
+        if self._control.depth and self._threads.cpus > 1:
             raise Unsupported(
                 "a kernel with several processors may move a hit's task while it gives memory",
                 hint="register a probe before the run: it gets memory for many",

@@ -149,15 +149,22 @@ class RemoteMachine(Described):
         interrupt = interrupt or interrupt_of(target, self._threads.name, raw)
         self._vector = auxiliary(raw, arch.bits // 8, arch.order.value)
         self.page_size = self._vector.get(AT_PAGESZ) or PAGE
-        self.cpus = len(self._threads.regs)
+        self.cpus = self._threads.cpus
         self._loads = Loads(self.symbols, self._vector, arch, sysroot)
         self.regions = self._loads.regions
         # code that leads to programs, and where threads stop: what stands in the guest
         view = None
         if not scratch:
             view = view_of(self, target, lambda: self._there, self._fresh, self._loads, system)
-        self._sites = CallSites(view, self.map_code, self.patch, self.page_size, self.unmap_code)
-        deferred = DeferredText(target.write)
+        self._sites = CallSites(
+            view,
+            self.map_code,
+            self.patch,
+            self.page_size,
+            self.unmap_code,
+            self._reaches,
+        )
+        deferred = DeferredText()
         breakpoints: set[int] = set()
         pull = _nothing if view is None else view.pull
         self._lock = lock = ThreadLock(
@@ -343,7 +350,7 @@ class RemoteMachine(Described):
     @property
     def cpu_regs(self) -> list[Regs]:
         """Registers of every CPU: of every thread that has stopped in a hit."""
-        return self._threads.regs
+        return self._threads.regs[:self.cpus]
 
     @property
     def exit_status(self) -> int | None:
@@ -424,6 +431,9 @@ class RemoteMachine(Described):
 
     def _map_near(self, near: int) -> int:
         return self._pages.map_near(near, max(near, self._loads.end(near)), self._loads.start(near))
+
+    def _reaches(self, near: int, page: int) -> bool:
+        return self._pages.reaches(near, page)
 
     def unmap_code(self, page: int, pages: int = 1) -> None:
         """Give a page of map_code() back."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import NoReturn
 from zlib import adler32
@@ -25,6 +25,7 @@ RESENDS = 3
 # bytes of packets sent at once: QEMU 10's user-mode stub reads 256, and answers some twice where
 # there are more
 TOGETHER = 240
+FRAMING = 4  # bytes of a packet beside its payload
 ESCAPED = frozenset(b"}#$*")
 _REPEATS = re.compile(rb"(.)\*([\x20-\x7e])", re.DOTALL)
 _STOPPED = re.compile(rb"[TSWX][0-9a-fA-F]{2}")
@@ -133,13 +134,18 @@ class Connection:
         self._sent = b"".join(map(frame, payloads))
         self._write(self._sent)
 
-    def send_apart(self, first: bytes, then: bytes) -> None:
+    def send_apart(self, first: bytes, then: bytes, before: Sequence[bytes] = ()) -> None:
         """Send two packets of which the other end reads the second when it has served and answered
         the first.
 
         Only where `reads` is known, and what came before has been read.
+
+        Args:
+            first, then: their payloads.
+            before: payloads of packets that are read at once with `first`, and answered before it.
         """
-        self._send_whole(frame(first), 1, frame(then))
+        frames = b"".join(map(frame, (*before, first)))
+        self._send_whole(frames, len(before) + 1, frame(then))
 
     def _send_whole(self, frames: bytes, answers: int, then: bytes = b"") -> None:
         """Send frames so that they are read at once, and acknowledge their answers before they
@@ -196,7 +202,7 @@ class Connection:
         while len(answers) < len(payloads):
             count, size = 0, 0
             for payload in payloads[len(answers):]:
-                size += len(payload) + 4
+                size += len(payload) + FRAMING
                 if count and size > TOGETHER:
                     break
                 count += 1

@@ -285,11 +285,15 @@ class RunControl:
             self._second(step)
         self._detours.going()
         self._threads.send(self._ours)
-        self._lock.go_on()
+        writes = self._lock.go_on()
         thread, signal = self._signals.pop(0) if self._signals else (self._threads.name, 0)
         at = self._threads.flush(going_on=not (signal or step))
         self._target.resume(
-            signal=signal, step=step, thread=thread if signal or step else alone, at=at
+            signal=signal,
+            step=step,
+            thread=thread if signal or step else alone,
+            at=at,
+            writes=writes,
         )
         try:
             stop = self._target.wait(
@@ -459,6 +463,7 @@ class RunControl:
         Returns:
             What `ask` has returned.
         """
+        self._threads.check_cpu()
         regs = self._regs
         cpu = self._threads.current
         regs.at(pc)
@@ -478,7 +483,7 @@ class RunControl:
         """
         pc = self._regs.pc
         fault = self._accesses.fault(stop.code, self._regs, pc)
-        sink = self.sink
+        sink = self.sink if self._threads.is_cpu else None  # a thread that is none is in no hit
         home = None if sink is None else sink.home(pc)
         if sink is not None and self._report(pc, lambda regs: sink.fault(regs, fault)):
             return

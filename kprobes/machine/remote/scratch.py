@@ -218,8 +218,9 @@ class RemotePages:
     def map_near(self, near: int, above: int, below: int = 0) -> int:
         """Map a page for code, as near as possible.
 
-        It is tried beside pages that are near already; then a little above the image; then, if no
-        jump reaches that, below the image; at last the system decides.
+        It is tried above pages that are near already; then a little above the image; then, if no
+        jump reaches that, below the image, and below pages that are there already; at last the
+        system decides.
 
         Args:
             near: address that jumps are to lead to.
@@ -230,26 +231,42 @@ class RemotePages:
             NoMemory: the system gives none.
         """
         first = -(-above // self._page) * self._page
-        beside = [place + self._page for place in self._code if place + self._page not in self._code
-                  and self._reaches(near, place + self._page)]
         page = -1
-        for hint in (
-            *sorted(beside, key=lambda place: abs(place - near))[:2],
-            *(first + gap for gap in GAPS),
-        ):
+        for hint in (*self._beside(near, self._page), *(first + gap for gap in GAPS)):
             if page >= 0:
                 self._source.unmap(page, self._page)
             page = self._source.map(hint & self._arch.mask, self._page)
             if page == hint:
                 break
-        if below and not self._reaches(near, page):
-            lower = self._source.map(below - self._page & -self._page, self._page)
-            page, unused = (lower, page) if self._reaches(near, lower) else (page, lower)
-            self._source.unmap(unused, self._page)
+        if below and not self.reaches(near, page):
+            page = self._map_below(near, below, page)
         self._code.add(page)
         return page
 
-    def _reaches(self, near: int, page: int) -> bool:
+    def _map_below(self, near: int, below: int, page: int) -> int:
+        """Map a page in place of `page`, which is too far away; return `page` where there is none.
+
+        Args:
+            near, below: as of map_near().
+            page: address of a mapped page.
+        """
+        for hint in (below - self._page & -self._page, *self._beside(near, -self._page)):
+            lower = self._source.map(hint, self._page)
+            reaches = self.reaches(near, lower)
+            self._source.unmap(page if reaches else lower, self._page)
+            if reaches:
+                return lower
+        return page
+
+    def _beside(self, near: int, way: int) -> list[int]:
+        """Return addresses of two pages at a distance `way` from those for code, the nearest to
+        `near` first. Both are within reach of it.
+        """
+        pages = {place + way for place in self._code} - self._code
+        reached = [page for page in pages if self.reaches(near, page)]
+        return sorted(reached, key=lambda page: abs(page - near))[:2]
+
+    def reaches(self, near: int, page: int) -> bool:
         """Return True where jumps lead from all of the page to `near`, and back."""
         jump, end = self._arch.jump, page + self._page - 16
         if jump is None:

@@ -236,6 +236,7 @@ class CallSites:
         patch: Callable[[int, bytes], None],
         page: int,
         unmap_page: Callable[[int], None],
+        reaches: Callable[[int, int], bool],
     ) -> None:
         """Prepare; nothing is mapped.
 
@@ -245,11 +246,14 @@ class CallSites:
             patch: (address, code) writes there.
             page: bytes.
             unmap_page: takes a page of map_page() away.
+            reaches: (address, page) -> True where jumps lead from there to all of that page, and
+                back.
         """
         self.unmap_calls = unmap_page
         self._given = view
         self._map_page = map_page
         self._patch = patch
+        self._reaches = reaches
         self.call_area = page if view else 0
         self._plain: dict[int, bytes] = {}  # call site -> the bytes beneath the library's jump
         # call site -> executions before the programs that run there now
@@ -430,7 +434,7 @@ class CallSites:
         """
         size = -(-size // 16) * 16
         found = next((n for n, (start, end) in enumerate(self._room) if end - start >= size
-                      and abs(start - near) < 1 << 19), None)
+                      and self._reaches(near, start & -self.call_area)), None)
         if found is None:
             page = self._map_page(near)
             self._room.append((page, page + self.call_area))

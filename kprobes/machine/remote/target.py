@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 from ...arch._stub import Slot
 from ...errors import GuestFault, RemoteError
 from .breakpoints import StubBreakpoints
-from .packets import Connection, unescape
+from .packets import FRAMING, TOGETHER, Connection, unescape
 from .stopreplies import THREAD, StopReply, stop_of
 
 FEATURES = b"qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;xmlRegisters=i386"
@@ -294,7 +294,13 @@ class RemoteTarget:
         return self._takes_pc and thread == self._stopped_last
 
     def resume(
-        self, *, signal: int = 0, step: bool = False, thread: str = "", at: int | None = None
+        self,
+        *,
+        signal: int = 0,
+        step: bool = False,
+        thread: str = "",
+        at: int | None = None,
+        writes: Sequence[tuple[int, bytes]] = (),
     ) -> None:
         """Let the guest run.
 
@@ -304,29 +310,46 @@ class RemoteTarget:
             thread: runs alone, where the stub can do that; with a signal it gets that, and the
                 others run as well.
             at: address where the thread that stopped goes on; None: at its pc. See goes_on().
+            writes: (address, a few bytes) of memory that is written just before, the last ones
+                together with the resuming packet, where it is known how much the stub reads.
         """
+        before = [b"M%x,%x:%s" % (to, len(data), data.hex().encode()) for to, data in writes]
         self._thread = ""  # the stub chooses anew
         self._file = b""
         self._resumed = step, thread
         if at is not None:
-            self._go(b"c%x" % at)
+            self._go(b"c%x" % at, before)
             return
         action = b"s" if step else b"c"
         if signal:
             action = b"%b%02x" % (action.upper(), signal)
         if thread and self.resumes_threads:
             others = b";c" if signal and not step else b""
-            self._go(b"vCont;%s:%s%s" % (action, thread.encode(), others))
+            self._go(b"vCont;%s:%s%s" % (action, thread.encode(), others), before)
         else:
-            self._go(action)
+            self._go(action, before)
 
-    def _go(self, packet: bytes) -> None:
-        """Send a packet that lets the guest run, and ask for its registers at the next stop."""
+    def _go(self, packet: bytes, before: Sequence[bytes] = ()) -> None:
+        """Send a packet that lets the guest run, and ask for its registers at the next stop.
+
+        Args:
+            packet: its payload.
+            before: payloads of packets that write memory, served before that one.
+        """
         self._asked = bool(self.link.reads)
-        if self._asked:
-            self.link.send_apart(packet, b"g")
-        else:
+        first = len(before)
+        size = len(packet) + FRAMING
+        while self._asked and first and size + len(before[first - 1]) + FRAMING <= TOGETHER:
+            first -= 1
+            size += len(before[first]) + FRAMING
+        for early in before[:first]:
+            self._accepted(early, "write memory")
+        if not self._asked:
             self.link.send(packet)
+            return
+        self.link.send_apart(packet, b"g", before[first:])
+        for _ in before[first:]:
+            self.link.answer()
 
     def wait(self, patience: float | None, console: Callable[[bytes], None]) -> StopReply:
         """Return the next stop. Children are let go, and system calls that were not asked for

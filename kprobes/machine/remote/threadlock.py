@@ -37,7 +37,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...arch._detours import Saving
-from ...errors import NoMemory, OutOfReach, RemoteError, Unsupported
+from ...errors import KprobeError, OutOfReach, RemoteError, Unsupported
 from ...regs import Regs
 from .._base import Sink
 from .deferred import DeferredText
@@ -102,6 +102,7 @@ TABLE: dict[tuple[LockState, LockEvent], LockState] = {
     (_T.CLONING, _S.OTHER_CALL): _T.ALONE,
     (_T.CLONING, _S.SECOND): _T.UNLOCKED,
     (_T.UNLOCKED, _S.ARRIVE): _T.HELD,
+    # also where the second thread has just been made, and the first stands behind that call
     (_T.UNLOCKED, _S.REST): _T.LENT,
     (_T.UNLOCKED, _S.GO_ON): _T.UNLOCKED,
     (_T.HELD, _S.ARRIVE): _T.HELD,
@@ -186,6 +187,7 @@ class ThreadLock:
         self._sink: Sink | None = None
         self._lock = 0  # address of the lock
         self._entry = 0  # address where the program begins
+        self._awaited = -1  # address behind the call that makes the second thread; -1: unknown
         self._keeper = ""  # name of the thread that keeps the lock in a slot; "": none does
         self._first = ""  # name of the first thread, until another one has stopped
         self._one_comes = False  # only one thread comes to probes: threads take no turns
@@ -286,7 +288,6 @@ class ThreadLock:
         Raises:
             NoMemory: there is no room for the lock.
             RemoteError: the call does not end.
-            Unsupported: no memory within a jump's reach of the call is free.
         """
         self._remove_breakpoints()
         at, mode, code = self._second_thread.catch(step, keep)
@@ -295,21 +296,19 @@ class ThreadLock:
         self.place = self._entry
         try:
             self._take_turns(sink)
-            self._guest.write(self._lock, (1).to_bytes(4, self._arch.order.value))
-            # this thread has the lock, so that the new one cannot stop before this one has gone on
-            self._change(LockEvent.ARRIVE)
-            self._threads.move(self.way(at | mode))
-        except (NoMemory, OutOfReach) as error:
+        except KprobeError:
             self._target.link.close()  # else the new thread would wait for ever
-            if isinstance(error, NoMemory):
-                raise
-            raise Unsupported(
-                "threads cannot take turns: no memory is free within a jump's reach of the call "
-                "that makes the second",
-                address=at,
-                symbol=self._guest.symbols.describe(at),
-                hint="the machine is gone; threads=1 says that one thread alone comes to probes",
-            ) from error
+            raise
+        self._lend()  # the new thread cannot stop before this one has gone on
+        self._awaited = at
+        try:
+            out = self.trampolines.way_out(at | mode)
+        except OutOfReach:  # the stub gives the lock back, in go_on()
+            self._threads.move(at | mode)
+            return
+        self._change(LockEvent.ARRIVE)
+        self.onward = at | mode
+        self._threads.move(out)
 
     def _remove_breakpoints(self) -> None:
         """Take out all breakpoints of the stub's: other threads would come to them, too."""
@@ -460,6 +459,7 @@ class ThreadLock:
     def serve(self, sink: Sink | None) -> None:
         """Report what the current thread, which has the lock, has stopped for, and send it on."""
         threads = self._threads
+        threads.check_cpu()
         cpu = threads.current
         regs = threads.regs[cpu]
         at = onward = self.stops[regs.pc]
@@ -538,15 +538,19 @@ class ThreadLock:
                 )
         self._change(LockEvent.REST)
 
-    def go_on(self) -> None:
-        """Prepare to run: write the changes of text that were kept, and give the lock back.
+    def go_on(self) -> list[tuple[int, bytes]]:
+        """Prepare to run: have the changes of text written that were kept, and the lock given back.
+
+        Returns:
+            (address, bytes) of guest memory to be written as the guest goes on, in this order:
+            another thread may then stop at once.
 
         Raises:
             Unsupported: a breakpoint is where no jump fits; or programs run in the guest, and
                 nothing tells when it ends.
         """
         if not self.several:
-            return
+            return []
         if among_all(self._arch) and self._sites.runs_programs and not self._notices_end:
             raise Unsupported(
                 "nobody tells when this process of several threads ends: it has no symbol _exit, "
@@ -558,15 +562,16 @@ class ThreadLock:
             for addr in (*self._breakpoints, *self._run_ends, *self.exits)
             if not self._is_own(addr)
         ]
-        self._deferred.write_all(in_text, self._jump_in_text, self._guest.read)
         stops_at_probes = any(addr not in self._slot_ends for addr in self._breakpoints)
         told = bool(self._run_ends) or self._sites.calls or stops_at_probes
         if told is not self._told:  # where threads stop for the library, none may for its end
             self._target.report_calls(() if told else told_ends(self._arch)[1:])
             self._told = told
+        writes = self._deferred.take_all(in_text, self._jump_in_text, self._guest.read)
+        # the new thread waits for this one, and then runs on
+        writes.sort(key=lambda write: write[0] <= self._awaited < write[0] + len(write[1]))
         if self.state is LockState.LENT:
-            self._guest.write(self._lock, bytes(4))
-            self._change(LockEvent.GO_ON)
-        else:
-            keeps = bool(self._keeper) and self.state is not LockState.UNLOCKED
-            self._change(LockEvent.GO_ON_IN_SLOT if keeps else LockEvent.GO_ON)
+            writes.append((self._lock, bytes(4)))
+        keeps = bool(self._keeper) and self.state in (LockState.HELD, LockState.IN_SLOT)
+        self._change(LockEvent.GO_ON_IN_SLOT if keeps else LockEvent.GO_ON)
+        return writes

@@ -20,10 +20,14 @@ CALLING = (("orig_rax", "rax", 64), ("orig_eax", "eax", 32))
 
 
 class RemoteThreads:
-    """As many CPUs as threads may stand in a hit at once.
+    """As many CPUs as threads may stand in a hit at once, and one more for other stops.
+
+    A thread for which no CPU is left may stop for a signal or a system call. Its registers are then
+    those of `regs[cpus]`, which the core does not know.
 
     Attributes:
-        regs: registers of each CPU.
+        cpus: number of the CPUs that the core knows.
+        regs: registers of each CPU, and of the one more.
         current: index of the CPU whose thread stopped last.
         apart: True where the other threads run while one is looked at.
         slots: name -> register of the stub's.
@@ -54,7 +58,10 @@ class RemoteThreads:
         self._target = target
         self._arch = arch
         self.slots = slots
-        self._files = [StubRegisterFile(target, arch, slots, where) for _ in names or range(most)]
+        self.cpus = len(names) or most
+        self._files = [
+            StubRegisterFile(target, arch, slots, where) for _ in range(self.cpus + 1)
+        ]
         for file, name in zip(self._files, names, strict=False):
             file.thread = name
         self.regs = [
@@ -101,8 +108,9 @@ class RemoteThreads:
         Returns:
             False where no thread is there.
         """
-        first = self.current + 1 if every else self.current
-        cpus = [(first + n) % len(self.regs) for n in range(len(self.regs) if every else 1)]
+        cpus = [self.current]
+        if every:
+            cpus = [(self.current + 1 + n) % self.cpus for n in range(self.cpus)]
         found = next((cpu for cpu in cpus if inside(self.regs[cpu].pc)), None)
         if found is not None:
             self.current = found
@@ -113,18 +121,16 @@ class RemoteThreads:
 
         Args:
             thread: as the stub names it.
-
-        Raises:
-            RemoteError: more threads have stopped than there are CPUs.
         """
         for file in self._used:
             file.forget()
             file.away = self.apart and file.thread != thread
-        if self._files[self.current].thread == thread:
+        if self._files[self.current].thread == thread and self.current < self.cpus:
             return self.regs[self.current]
-        known = next((cpu for cpu, file in enumerate(self._files) if file.thread == thread), None)
+        cpus = self._files[:self.cpus]
+        known = next((cpu for cpu, file in enumerate(cpus) if file.thread == thread), None)
         if known is None:
-            known = next((cpu for cpu, file in enumerate(self._files) if file.thread is None), None)
+            known = next((cpu for cpu, file in enumerate(cpus) if file.thread is None), None)
         if known is None:
             known = self._reclaim()
         if self._files[known].thread != thread:
@@ -264,11 +270,25 @@ class RemoteThreads:
             file.thread = None
         self._used = []
 
+    @property
+    def is_cpu(self) -> bool:
+        """True where the current thread is a CPU to the core."""
+        return self.current < self.cpus
+
+    def check_cpu(self) -> None:
+        """Check that the current thread is a CPU to the core.
+
+        Raises:
+            RemoteError: more threads are at probes than there are CPUs.
+        """
+        if not self.is_cpu:
+            raise RemoteError(
+                f"more than {self.cpus} threads are at probes", hint="pass a larger threads="
+            )
+
     def _reclaim(self) -> int:
-        """Return the index of a CPU whose thread has ended. RemoteError: all live."""
-        for cpu, file in enumerate(self._files):
+        """Return the index of a CPU whose thread has ended, or that of no CPU where all live."""
+        for cpu, file in enumerate(self._files[:self.cpus]):
             if self._target.link.ask(b"T%s" % (file.thread or "").encode()) != b"OK":
                 return cpu
-        raise RemoteError(
-            f"more than {len(self._files)} threads are at probes", hint="pass a larger threads="
-        )
+        return self.cpus

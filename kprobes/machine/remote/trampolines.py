@@ -84,7 +84,15 @@ class LockTrampolines:
         self.stops[place + len(self.trap)] = addr
 
     def way_out(self, target: int) -> int:
-        """Return the address of the exit trampoline that leads to `target`, mode bits included."""
+        """Return the address of the exit trampoline that leads to `target`.
+
+        Args:
+            target: address, mode bits included.
+
+        Raises:
+            NoMemory: there is no room for the trampoline.
+            OutOfReach: no jump leads to `target` from memory that is free.
+        """
         if target not in self._exits:
             code = self._saving.around(self._saving.turn(self._lock)[1])
             place = self._take(target, len(code) + ROOM)

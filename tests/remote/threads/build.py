@@ -1,6 +1,6 @@
-"""Builds the program of threads for every architecture that takes turns, and that of children for some: static, with the
-C library that zig brings, which is built first: some two minutes for each architecture. `python build.py [ARCH ...]`;
-needs llvm-objcopy."""
+"""Builds the program of threads for every architecture that takes turns, and those of children and of other threads for
+some: static, with the C library that zig brings, which is built first: some two minutes for each architecture.
+`python build.py [ARCH ...]`; needs llvm-objcopy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,15 @@ TARGETS = {
     "ppc64": "powerpc64-linux-musl", "ppc64le": "powerpc64le-linux-musl"}
 MORE = dict.fromkeys(("arm", "armeb"), ("-marm",))  #: detours are not written for Thumb
 CHILDREN = {"x86_64", "i386", "arm64", "arm", "riscv64", "s390x", "mipsel", "ppc64le"}
+OTHERS = {"x86_64", "arm64", "riscv64"}
 
 for name in sys.argv[1:] or TARGETS:
-    for source in (HERE / "threads.c", HERE.parent / "children" / "children.c")[:2 if name in CHILDREN else 1]:
+    sources = [HERE / "threads.c"]
+    if name in CHILDREN:
+        sources.append(HERE.parent / "children" / "children.c")
+    if name in OTHERS:
+        sources.append(HERE.parent / "other_threads" / "others.c")
+    for source in sources:
         made = source.with_name(f"{name}.elf")
         subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", TARGETS[name], *MORE.get(name, ()), "-O1",
                         "-static", "-o", made, source], check=True)
