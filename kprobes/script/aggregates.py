@@ -203,8 +203,8 @@ def _linear(g: BlockWriter, kind: types.LinearHistogram) -> None:
 def _series(g: BlockWriter, kind: types.TimeSeries) -> None:
     """Write code that adds r0 to the present interval of a time series.
 
-    An entry has four words: the interval's number plus 1, total or number, count, and one that is
-    not used.
+    An entry has four words: the interval's number plus 1, total or number, count, and the time of
+    the last number, which only tests that give the time themselves look at.
 
     Args:
         g: writes the program.
@@ -213,6 +213,8 @@ def _series(g: BlockWriter, kind: types.TimeSeries) -> None:
     asm = g.asm
     place = g.push()
     _time(g)
+    timed = bool(g.settings.dummy_ts_map)
+    moment = g.push() if timed else 0
     asm.set(1, kind.interval)
     asm.compute("/", 0, 1)  # the interval's number
     asm.move(2, 0)
@@ -225,6 +227,9 @@ def _series(g: BlockWriter, kind: types.TimeSeries) -> None:
     asm.compute_with("<<", 2, 5)
     asm.compute("+", _POINTER, 2)
     asm.compute_with("+", 0, 1)
+    if timed:
+        asm.load(1, 10, moment, 8)
+        asm.store(_POINTER, 24, 1, 8)
     asm.load(1, _POINTER, 0, 8)
     asm.load(3, 10, place, 8)
     asm.jump_if("==", 1, 0, same)
@@ -250,6 +255,8 @@ def _series(g: BlockWriter, kind: types.TimeSeries) -> None:
     asm.store_number(_POINTER, 16, 1, 8)
     asm.place(done)
     asm.place(out)
+    if timed:
+        g.pop(moment, 0)
     g.pop(place, 0)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import evolve
 
-from ..errors import KprobeError, ProgramError, Unsupported
+from ..errors import KprobeError, ProgramError
 from . import tree
 from .compiler import Front
 from .guest import GuestWorld
@@ -360,7 +360,7 @@ def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, eng
     for number, point in enumerate(probe.points):
         if point.kind in OUTSIDE:
             continue
-        if point.kind in _WATCHED:
+        if point.kind in _WATCHED and not _is_breakpoint(kprobes, point):
             yield _watch(kprobes, point, program, clock, engine, woken, number)
         else:
             assert point.address is not None
@@ -375,29 +375,30 @@ def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, eng
             )
 
 
+def _is_breakpoint(kprobes: Probed, point: Point) -> bool:
+    """Tell whether a watchpoint is a probe instead: one of execution, where no accesses are seen.
+    """
+    return point.access == "x" and kprobes.machine.watching is None
+
+
 def _watch(kprobes: Probed, point: Point, program: Program, clock: Any, engine: str | None,
            woken: Callable[[str], None], number: int) -> Watchpoint:
     """Set a watchpoint whose handler runs a program at accesses to memory, and return it.
 
     Args:
         kprobes: the Kprobes of the guest.
-        point: the attach point: address, size in bytes and access ("r", "w", "rw").
+        point: the attach point: address, size in bytes and access ("r", "w", "rw", "x").
         program: the program.
         clock: what nsecs reads: a name or a function, as of Kprobes.attach().
         engine: name of the engine that runs the program; None: the best.
         woken: called with a text when the program wants Python to read the ring.
         number: number of the attach point in its block: the program's cookie.
-
-    Raises:
-        Unsupported: `point.access` has an "x": execution is not watched.
     """
     from ..programs.atprobe import AtProbe, ContextReader
     from ..programs.attach import clock_of
     from ..programs.fitting import fits, words
 
     machine = kprobes.machine
-    if "x" in point.access:
-        raise Unsupported("watchpoints of execution are breakpoints", hint="use kprobe:ADDRESS")
     fits(program.code, machine)
     place = AtProbe(kprobes, False, number, clock_of(machine, clock).now)
     contexts = ContextReader(machine.arch, words(program, machine))

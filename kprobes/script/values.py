@@ -235,7 +235,8 @@ class Decoder:
         Args:
             type: of the series.
             words: four words for each interval that is kept: its number plus 1 (0: it is empty),
-                the total or the last value, how many values, and one that is not used.
+                the total or the last value, how many values, and the time of the last value where
+                a map says the time.
 
         Returns:
             Start of an interval in ns since 1970 -> its value, by time.
@@ -243,12 +244,14 @@ class Decoder:
         found = dict[int, int]()
         since = 0 if self.settings.dummy_ts_map else self.since
         for at in range(0, len(words), 4):
-            number, total, count, _ = words[at:at + 4]
+            number, total, count, moment = words[at:at + 4]
             if not number:
                 continue
             value = _signed(total, type.signed)
             if type.aggregation == "avg" and count:
                 value = abs(value) // count * (1 if value >= 0 else -1)
+            if self.settings.dummy_ts_map and type.aggregation is None and not moment:
+                value = 0  # bpftrace takes a last value of time 0 for none
             start = (number - 1) * type.interval
             found[start + since // type.interval * type.interval] = value
         return dict(sorted(found.items()))

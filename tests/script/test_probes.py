@@ -159,6 +159,16 @@ def test_watchpoints(demo: Kprobes) -> None:
     assert s.maps[""] is None  # this was not the guest's
 
 
+def test_watchpoints_of_execution(demo: Kprobes) -> None:
+    """Without a breakpoint: the code stays as it is."""
+    address = demo.machine.symbols["fib"].address
+    before = demo.machine.read(address, 4)
+    with demo.script(f"watchpoint:{address:#x}:4:x {{ @[reg(\"x0\")] = count(); @code = *(uint32 *)reg(\"pc\"); }}") as s:
+        demo.machine.call("fib", 3)
+    assert s.maps[""] == {3: 1, 2: 1, 1: 1}
+    assert s.maps["code"] == int.from_bytes(before, "little")
+
+
 def test_arguments_by_name() -> None:
     with Kprobes(UnicornMachine.load("examples/notes.arm64")) as k:
         known = [one for one in k.machine.symbols if one.kind == "func" and k.machine.debug.parameters(one.address)]

@@ -63,6 +63,17 @@ def test_a_time_series_by_the_scripts_own_time(monkeypatch: pytest.MonkeyPatch) 
         ("1970-01-01 00:00:01.000000000", 1), ("1970-01-01 00:00:01.100000000", 3)]
 
 
+@pytest.mark.parametrize(("aggregation", "first"), [("", 0), (', "sum"', 5)])
+def test_a_last_value_of_time_zero_is_none(monkeypatch: pytest.MonkeyPatch, aggregation: str, first: int) -> None:
+    """As in bpftrace, where each processor has one and the latest is taken, later than 0."""
+    program = f"""begin {{ @t = (uint64)0; @s = tseries(5, 100ms, 10{aggregation}); @t = 100ms;
+        @s = tseries(6, 100ms, 10{aggregation}); clear(@t); }}"""
+    monkeypatch.setenv("BPFTRACE_DUMMY_TS_MAP", "@t")
+    lines = command("-q", "-f", "json", "-e", program).stdout.splitlines()
+    (series,) = [found["data"]["@s"] for found in map(json.loads, lines) if found["type"] == "tseries"]
+    assert [point["value"] for point in series] == [first, 6]
+
+
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
