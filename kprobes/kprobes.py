@@ -528,15 +528,23 @@ class Kprobes(Uncopied):
 
     def watchpoint(self, where: str | int, size: int, access: str = "w",
                    handler: WatchHandler | None = None) -> Watchpoint:
-        """Call handler(w, regs) at each access of the guest's to `size` bytes (1 to 65536) at an address or symbol.
+        """Call a handler at each access of the guest's to some bytes of memory.
 
-        access: "r", "w" or "rw"; "x": call it before each instruction that is executed there. Nothing is written to
-            guest memory then, as a probe's breakpoint is, so that code that copies or checksums itself sees nothing. A
-            function's name is its code then, as for a kprobe, and what the handler raises leaves pc there.
+        Args:
+            where: address or symbol of the first byte.
+            size: bytes, 1 to 65536.
+            access: "r", "w" or "rw"; "x": before each instruction that is executed there. Nothing
+                is written to guest memory then, as a probe's breakpoint is, so that code that
+                copies or checksums itself sees nothing. A function's name is its code then, as for
+                a kprobe, and what the handler raises leaves pc there.
+            handler: (watchpoint, regs) is called; None: the accesses are only counted.
 
-        Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol; GuestFault where nothing is mapped; Unsupported
-        where the engine cannot report accesses without changing what the guest does; MachineBusy while another thread
-        runs the machine.
+        Raises:
+            BadLocation, BadArgument: an argument makes no sense.
+            UnknownSymbol, AmbiguousSymbol: there is no such symbol, or there are several.
+            GuestFault: nothing is mapped there.
+            Unsupported: the engine cannot report accesses without changing what the guest does.
+            MachineBusy: another thread runs the machine.
         """
         from .events._watchpoint import Watchpoint
 

@@ -397,7 +397,18 @@ class _Copies(dict[str, "Writer"]):
 
 
 def read_cstr(memory: Memory, addr: int, limit: int = 4096) -> bytes:
-    """A NUL-terminated string, read in pieces that never cross a 256-byte line, so that it may end a mapping."""
+    """Return the bytes of guest memory up to the first NUL, which is left out.
+
+    It reads pieces that never cross a 256-byte line, so a string may end where mapped memory ends.
+
+    Args:
+        memory: the guest's.
+        addr: address of the first byte.
+        limit: the most bytes to return.
+
+    Raises:
+        GuestFault: memory ends before a NUL or the limit.
+    """
     out = bytearray()
     while len(out) < limit:
         piece = memory.read(addr + len(out), min(256 - (addr + len(out)) % 256, limit - len(out)))

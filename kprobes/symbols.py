@@ -56,7 +56,16 @@ class Symbols:
 
     def add(self, name: str, address: int, size: int = 0, module: str = "", mode: int = 0,
             kind: str = "func") -> Symbol:
-        """Add a symbol and return it. size in bytes (0: up to the next one)."""
+        """Add a symbol, unless the same one is there, and return it.
+
+        Args:
+            name: without a module.
+            address: without mode bits.
+            size: in bytes; 0: it reaches to the next symbol.
+            module: the image's name; "" for the main one.
+            mode: mode bits of the code there.
+            kind: "func", "object", "ifunc" or another kind that a file tells.
+        """
         symbol = Symbol(name, address, size, module, mode, kind)
         known = self._by_name.setdefault(name, [])
         if symbol not in known:
@@ -147,7 +156,15 @@ class Symbols:
         return found
 
     def _add_names(self, names: Iterable[Symbol], data: bytes, bias: int, module: str, path: str) -> None:
-        """Add what a file names, `bias` bytes above what it says."""
+        """Add the symbols that a file names, and the file itself if it says more than names.
+
+        Args:
+            names: the symbols, with the file's addresses.
+            data: the file; b"": it says no more than names.
+            bias: bytes that guest memory is above the file's addresses.
+            module: that they are to belong to; "": the one that each symbol tells.
+            path: of the file.
+        """
         self.add_file(data, bias, module, path)
         for s in names:
             mode = s.mode or (s.address & self.mode_bits if s.kind != "object" else 0)
@@ -180,8 +197,18 @@ class Symbols:
         self.layouts = (*self.layouts, layout)
 
     def add_loaded(self, parts: Iterable[tuple[int, int, int]], bias: int, module: str = "") -> None:
-        """Note where parts of a file were loaded to: (offset in it, link address, bytes), in the order in
-        which they are asked."""
+        """Note where the parts of a file lie in guest memory, for in_file(). An earlier note of the
+        module is lost.
+
+        Args:
+            parts: (offset in the file, link address, bytes), in the order in which they are to be
+                searched.
+            bias: bytes that guest memory is above link addresses.
+            module: the image's name; "" for the main one.
+
+        Raises:
+            BadArgument: `parts` is something else.
+        """
         try:
             self._loaded[module] = [(offset, address + bias, size) for offset, address, size in parts]
         except (TypeError, ValueError):
@@ -382,6 +409,9 @@ class Symbols:
         return f"{addr:#x}" if found is None else f"{found.name}+{addr - found.address:#x}"
 
     def _hint(self, name: str) -> str:
+        """Return what to do about a name that is not there: names that are like it, or where names
+        are.
+        """
         import difflib  # errors alone want it
 
         near = difflib.get_close_matches(name.rpartition(":")[2], list(self._by_name), 3)

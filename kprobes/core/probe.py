@@ -92,6 +92,7 @@ class Probe:
             setting.admit(self)
 
     def _repr_html_(self) -> str:
+        """Return a table of place, state and hits, for a notebook."""
         state = "enabled" if self.enabled else "disabled"
         if not self.registered:
             state = "not registered"

@@ -96,7 +96,15 @@ _OF: dict[type, tuple[Setting[Any], ...]] = {}
 
 
 def handler(name: str, value: Any) -> Any:
-    """Check a handler: a callable, or None."""
+    """Return a handler, after a check that it can be called or is None.
+
+    Args:
+        name: of the attribute that is set.
+        value: the handler.
+
+    Raises:
+        BadArgument: it cannot be called.
+    """
     if value is not None and not callable(value):
         raise BadArgument(
             f"{name} is {value!r}, which cannot be called", hint="pass a function, or None"
@@ -105,7 +113,15 @@ def handler(name: str, value: Any) -> Any:
 
 
 def mirror(name: str, value: Any) -> Any:
-    """Check a jprobe's entry: a callable, a guest function's address or name, or None."""
+    """Return a jprobe's entry, after a check that it can be one.
+
+    Args:
+        name: of the attribute that is set.
+        value: a callable, a guest function's address or name, or None.
+
+    Raises:
+        BadLocation: it is none of these.
+    """
     if value is None or callable(value) or isinstance(value, int | str):
         return value
     raise BadLocation(

@@ -93,6 +93,10 @@ class Sink(Protocol):
     def fault(self, regs: Regs, fault: Fault) -> bool:
         """Handle a fault of the guest's at regs.pc.
 
+        Args:
+            regs: the registers of the CPU.
+            fault: what has failed.
+
         Returns:
             True where it is handled, and the guest goes on at regs.pc. False: the engine reports
             it; regs.pc is then the original address.

@@ -40,8 +40,11 @@ class BlockCounts(Protocol):
 
 
 def refuses(reason: str, hint: str) -> Callable[..., Any]:
-    """Make a stand-in for a method of a power that the machine lacks; a call of it raises
-    Unsupported.
+    """Return a stand-in for a method of a power that a machine lacks: each call raises Unsupported.
+
+    Args:
+        reason: text of the error.
+        hint: what to do instead.
     """
 
     def refuse(*args: Any, **more: Any) -> Any:

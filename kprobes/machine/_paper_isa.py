@@ -87,7 +87,15 @@ _ATOMIC = {10: Atomic.OPENS, 11: Atomic.CLOSES}
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """Arch.decode of PAPER."""
+    """Decode an instruction of PAPER, as Arch.decode does.
+
+    Args:
+        code: bytes from `addr` on; more than the instruction's may be there.
+        addr: address of the instruction.
+
+    Returns:
+        The instruction; one marked as truncated or undefined where the bytes are none.
+    """
     length = LENGTHS.get(code[0] if code else 0, 0)
     if not code or len(code) < length:
         return Insn.truncated(addr, code[:1])
@@ -164,8 +172,17 @@ PAPER = Arch(
 def execute(
     regs: Regs, values: dict[str, int], fetch: Callable[[int], bytes], pc: int, op: bytes
 ) -> int:
-    """Effect of an instruction on registers and their values; the next pc. fetch: gives the bytes
-    of another one.
+    """Execute one instruction of PAPER, and return the next pc.
+
+    Args:
+        regs: the CPU's registers, for accesses to memory.
+        values: the same registers, name -> value; they are changed.
+        fetch: (address) -> bytes of the instruction there, for a delay slot.
+        pc: address of the instruction.
+        op: its bytes.
+
+    Raises:
+        GuestFault: it faults, or is a system call.
     """
     insn = decode(op + b"\x02\x02\x02", pc)
     kind, a = op[0], NAMES[op[1] % 12] if len(op) > 1 else ""

@@ -33,7 +33,15 @@ class Passing:
     """
 
     def __init__(self, memory: ArgumentMemory, arguments: Sequence[Argument]) -> None:
-        """Raises BadArgument."""
+        """Check the arguments of a call, and convert them. Nothing is written to the guest.
+
+        Args:
+            memory: the guest's, where buffers and strings will be copied to.
+            arguments: as UnicornMachine.call() takes them.
+
+        Raises:
+            BadArgument: one cannot be passed.
+        """
         self._memory = memory
         self._arch = memory.arch
         self._arguments = [
@@ -42,8 +50,17 @@ class Passing:
         self._copies: list[tuple[int, bytearray | None, int]] = []
 
     def set_up(self, regs: Regs) -> None:
-        """Registers and stack as at function entry, but for the return address. Raises Unsupported,
-        NoMemory.
+        """Set registers and stack as at function entry, but for the return address.
+
+        Buffers and strings are copied into new guest memory.
+
+        Args:
+            regs: the registers to set.
+
+        Raises:
+            Unsupported: the architecture has no calling convention, or there are more pointers than
+                it passes in registers.
+            NoMemory: there is no room for a copy.
         """
         abi, linkage = self._arch.abi, self._arch.linkage
         if abi is None or linkage is None:
@@ -63,7 +80,14 @@ class Passing:
             regs[name] = pointer
 
     def _make_room(self, regs: Regs, abi: Abi, pushed: int, spilled: int) -> None:
-        """The stack as at function entry, with so many bytes of arguments on it."""
+        """Move the stack pointer to where it stands at function entry, aligned as the ABI asks for.
+
+        Args:
+            regs: the registers; sp is set.
+            abi: the architecture's calling convention.
+            pushed: bytes of the return address that a call pushes.
+            spilled: bytes of arguments that go on the stack.
+        """
         room, align = BELOW + abi.stack_args + spilled, abi.stack_align
         if abi.upwards:
             regs.sp = -(-(regs.sp + room) // align) * align
@@ -96,6 +120,13 @@ class Passing:
         self._copies.clear()
 
     def _word(self, value: int | bytes | bytearray) -> int:
+        """Return an argument as one word: a number as it is, a buffer as the address of a copy.
+
+        The copy is in new guest memory, with a NUL behind it.
+
+        Args:
+            value: a number, or what to copy.
+        """
         if isinstance(value, int):
             return value
         addr = self._memory.alloc(len(value) + 1)
@@ -139,7 +170,16 @@ def are_numbers(arguments: Sequence[Argument], mask: int) -> bool:
 
 
 def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray:
-    """An argument as it is passed: a register's value, or what to copy. BadArgument."""
+    """Return an argument as it is passed: a register's value, or the bytes to copy.
+
+    Args:
+        arch: the guest's architecture.
+        place: number of the argument, from 1 on, for the error.
+        value: the argument. None is 0; text becomes UTF-8.
+
+    Raises:
+        BadArgument: it is of a wrong kind, or does not fit into a register.
+    """
     if isinstance(value, str):
         try:
             return value.encode()
@@ -163,7 +203,15 @@ def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray
 
 
 def code_pointer(value: int, bits: int) -> int:
-    """A function's address, as it is given. BadArgument where it is none."""
+    """Return a function's address, after a check that it is one.
+
+    Args:
+        value: what the user has given.
+        bits: of an address.
+
+    Raises:
+        BadArgument: it is no integer from 0 to the highest address.
+    """
     if type(value) is not int:
         look("the address", value)
     if not 0 <= value < 1 << bits:
@@ -174,7 +222,15 @@ def code_pointer(value: int, bits: int) -> int:
 
 
 def check_bounds(timeout: float | None, max_insns: int | None) -> None:
-    """BadArgument for what cannot bound a run."""
+    """Check that values can bound a run.
+
+    Args:
+        timeout: seconds; None: no bound.
+        max_insns: instructions; None: no bound.
+
+    Raises:
+        BadArgument: one is negative, or no number.
+    """
     try:
         if timeout is not None and not timeout >= 0:  # NaN is neither
             raise BadArgument(f"timeout={timeout!r} is no time", hint="pass seconds, 0 or more")

@@ -29,10 +29,25 @@ def close(thing: object, keeps: frozenset[str] = frozenset()) -> None:
 
 @cache
 def _closed(kind: type, keeps: frozenset[str]) -> type:
+    """Return a subclass of a class, whose objects raise MachineClosed for nearly every use.
+
+    Args:
+        kind: the class.
+        keeps: attributes that can be used still. Names that begin with "_" can be, too.
+    """
+
     def refuse(*_: Any) -> NoReturn:
         raise MachineClosed("this machine is closed", hint="make another one")
 
     def guarded(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a method that gets, sets or deletes the attributes that are kept, and refuses
+        others.
+
+        Args:
+            name: of the method.
+            otherwise: the method of the class, for attributes that are kept.
+        """
+
         def access(self: object, attribute: str, *value: Any) -> Any:
             return (
                 refuse()

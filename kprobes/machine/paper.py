@@ -96,10 +96,6 @@ class PaperCalls:
 class PaperMachine:
     """The toy engine: of PAPER, or of an instruction set that no other engine has.
 
-    arch: the instruction set; execute(regs, insn): the effect of those of its instructions that
-    have no simulation; breaks(regs, insn): whether an instruction is a breakpoint, and executed;
-    None: the bytes of its breakpoints are.
-
     Attributes:
         before: called with (machine, cpu) before each instruction; may change registers (an
             interrupt, say).
@@ -131,6 +127,19 @@ class PaperMachine:
         execute: Callable[[Regs, Insn], object] | None = None,
         breaks: Callable[[Regs, Insn], bool] | None = None,
     ) -> None:
+        """Make a machine with code at `base`, a page of stack and the page where calls return to.
+
+        Args:
+            code: the guest's code.
+            base: address of its first byte.
+            symbols: name -> address, or (address, size in bytes).
+            cpus: number of CPUs.
+            arch: the instruction set.
+            execute: (regs, instruction): carries out an instruction that has no simulation, of
+                another set than PAPER; None: such an instruction is a fault.
+            breaks: (regs, instruction) -> True where the instruction is a breakpoint, and is
+                executed; None: the bytes of the architecture's breakpoints say it.
+        """
         self.arch = arch
         self.cpus = cpus
         self._effect = execute
@@ -164,6 +173,7 @@ class PaperMachine:
             self.symbols.add(name, addr, size)
 
     def _view(self, cpu: int) -> Regs:
+        """Return the registers of a CPU, as handlers get them."""
         values = self._values[cpu]
         readers = {name: partial(values.__getitem__, name) for name in values}
         writers = {
@@ -195,12 +205,31 @@ class PaperMachine:
             self._code.add(page)
 
     def _access(self, addr: int, access: str) -> bytearray:
+        """Return the page of guest memory that an address is in.
+
+        Args:
+            addr: the address.
+            access: what the guest does there, for the error: "read", "write".
+
+        Raises:
+            GuestFault: memory is not mapped there.
+        """
         page = self._pages.get(addr & -PAGE)
         if page is None:
             raise GuestFault("memory is not mapped", address=addr, access=access)
         return page
 
     def _views(self, addr: int, size: int, access: str) -> Iterator[memoryview]:
+        """Yield views of guest memory, one of each page that a range touches, by address.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+            access: what is done there, for the error: "read", "write".
+
+        Raises:
+            GuestFault: a page is not mapped.
+        """
         end = addr + size
         while addr < end:
             page, at = self._access(addr, access), addr % PAGE
@@ -208,7 +237,15 @@ class PaperMachine:
             addr += PAGE - at
 
     def read(self, addr: int, size: int) -> bytes:
-        """Guest memory; GuestFault where it is not mapped."""
+        """Return guest memory.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+
+        Raises:
+            GuestFault: it is not mapped.
+        """
         return b"".join(self._views(addr, size, "read"))
 
     def write(self, addr: int, data: bytes) -> None:
@@ -234,7 +271,15 @@ class PaperMachine:
         return [(page, page + PAGE) for page in sorted(self._pages)]
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
-        """Return an executable page."""
+        """Map an executable page between 0x4000 and 0xC000, and return its address.
+
+        Args:
+            near: not used: every page is near enough.
+            pages: must be 1.
+
+        Raises:
+            NoMemory: all of these pages are mapped.
+        """
         assert pages == 1
         for page in range(0x4000, 0xC000, PAGE):
             if page not in self._pages:
@@ -276,8 +321,20 @@ class PaperMachine:
     # --- running
 
     def call(self, function: str | int, *args: int, cpu: int | None = None) -> int:
-        """Call guest code; registers are put back afterwards, or left where it failed until the
-        next call.
+        """Call a guest function and return its integer result.
+
+        Registers are put back afterwards. If an outermost call fails, they stay as they are where
+        it failed, until the next call.
+
+        Args:
+            function: symbol or address.
+            args: integers.
+            cpu: number of the CPU that runs it; None: the one that ran last.
+
+        Raises:
+            GuestFault: the guest has failed, and no handler has handled that.
+            GuestTimeout: 100,000 steps are made.
+            ReentryError: 16 runs are nested.
         """
         target = self.symbols[function].address if isinstance(function, str) else function
         cpu = self._cpu if cpu is None else cpu
@@ -322,8 +379,18 @@ class PaperMachine:
     def run(
         self, start: int | None = None, until: int = EXIT, *, cpu: int = 0, limit: int = 100_000
     ) -> None:
-        """Execute until `until`. GuestFault for a fault, GuestTimeout after `limit` steps,
-        ReentryError beyond 16 nested runs.
+        """Run the guest on one CPU until it comes to an address.
+
+        Args:
+            start: address where it starts; None: where the CPU stands.
+            until: address where the run ends, before the instruction there.
+            cpu: number of the CPU.
+            limit: the most steps; an instruction or a report is one.
+
+        Raises:
+            GuestFault: the guest has failed, and no handler has handled that.
+            GuestTimeout: `limit` steps are made.
+            ReentryError: 16 runs are nested.
         """
         if self._depth >= 16:
             raise ReentryError(
@@ -382,12 +449,25 @@ class PaperMachine:
             )
 
     def _moved(self, cpu: int) -> None:
-        """pc was written outside of any report."""
+        """Send a CPU to where its registers say, if pc was written outside of any report.
+
+        Args:
+            cpu: number of the CPU.
+        """
         if (target := self._regs[cpu].target) is not None:
             self._values[cpu][self._pc] = target
             self._regs[cpu].at(None)
 
     def _fetch(self, pc: int) -> bytes:
+        """Return the bytes of the instruction at `pc`; of another set than PAPER, bytes that begin
+        with it.
+
+        Args:
+            pc: address.
+
+        Raises:
+            GuestFault: the page is not executable, or the bytes are no instruction of PAPER.
+        """
         if pc & -PAGE not in self._code:
             raise GuestFault("not executable", address=pc, pc=pc, access="fetch")
         if self.arch is not PAPER:
@@ -405,7 +485,16 @@ class PaperMachine:
         return any(code.startswith(trap) for trap in self._traps)
 
     def _perform(self, cpu: int, pc: int, code: bytes) -> int:
-        """Effect of an instruction of another instruction set than PAPER; the next pc."""
+        """Execute an instruction of another instruction set than PAPER, and return the next pc.
+
+        Args:
+            cpu: number of the CPU.
+            pc: address of the instruction.
+            code: bytes that begin with it.
+
+        Raises:
+            GuestFault: it faults, or nothing says what it does.
+        """
         regs, insn = self._regs[cpu], self.arch.decode(code, pc)
         if insn.decoded is not Decoded.WHOLE:
             raise GuestFault(insn.reject, address=pc, pc=pc, access="undefined")
@@ -423,7 +512,14 @@ class PaperMachine:
 
     @contextmanager
     def _reporting(self, cpu: int, pc: int) -> Iterator[Regs]:
-        """Something is reported at `pc`; then the CPU goes where it was sent."""
+        """Let a report at `pc` see a CPU's registers, inside a with block; then send the CPU on.
+
+        It goes where the report has sent it; it stays at its pc otherwise.
+
+        Args:
+            cpu: number of the CPU.
+            pc: address that the registers show.
+        """
         regs = self._regs[cpu]
         outer = regs.reported, regs.target
         regs.at(pc)
@@ -435,7 +531,16 @@ class PaperMachine:
             regs.reported, regs.target = outer
 
     def _serve(self, cpu: int, pc: int) -> bool:
-        """Call the service of a call site; True if it moves the guest."""
+        """Call the service of a call site.
+
+        Args:
+            cpu: number of the CPU.
+            pc: address of the call site.
+
+        Returns:
+            True where the service has sent the guest elsewhere; False: the instruction at the call
+            site is to be executed.
+        """
         assert self.sink is not None
         service = self.sink.services.get(pc)
         if service is None and self.arch.bundles is not None:

@@ -60,13 +60,27 @@ class BreakpointHandover:
         )
 
     def _before(self, point: Probepoint, p: Probe) -> UsualHit | None:
-        """Describe the call of the pre-handler; None: there is none."""
+        """Return a description of the pre-handler's call, for the machine; None: there is no
+        pre-handler.
+
+        Args:
+            point: the probepoint whose breakpoint is handed over.
+            p: the only probe there.
+        """
         if p._pre is None:
             return None
         cb = self._handlers.blocks[0]
 
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
-            """Finish a hit whose pre-handler has returned `result` or raised `error`."""
+            """Finish a hit whose pre-handler has diverted or raised: divert, or execute the
+            instruction.
+
+            Args:
+                regs: the registers at the hit.
+                _instance: not used.
+                result: what the handler has returned; true: the guest goes to regs.pc.
+                error: what the handler has raised; None: nothing.
+            """
             diverted = (
                 bool(result) if error is None else self._entries.failed(p, point, regs, error)
             )
@@ -82,12 +96,29 @@ class BreakpointHandover:
         return UsualHit(address=point.address, probe=p, handler=p._pre, rest=rest)
 
     def _after(self, point: Probepoint, p: Probe) -> UsualHit | None:
-        """Describe the call of the post-handler; None: there is none."""
+        """Return a description of the post-handler's call, for the machine; None: there is no such
+        handler.
+
+        Args:
+            point: the probepoint whose breakpoint is handed over.
+            p: the only probe there.
+        """
         if p._post is None:
             return None
 
         def rest(regs: Regs, _instance: Any, _result: Any, error: BaseException | None) -> None:
-            """Finish a hit whose post-handler has moved the guest or raised `error`."""
+            """Finish a hit whose post-handler has moved the guest or raised: ask the fault_handler,
+            go there.
+
+            Args:
+                regs: the registers behind the instruction.
+                _instance: not used.
+                _result: not used.
+                error: what the handler has raised; None: nothing.
+
+            Raises:
+                BaseException: `error`, if the probe's fault_handler has not handled it.
+            """
             try:
                 if error is not None and not isinstance(error, Exception):
                     raise error

@@ -200,6 +200,22 @@ class CallsUnderWay:
         return self._followed(self.tasks.get(regs.task, []), regs.sp)
 
     def _followed(self, calls: Instances, sp: int) -> Iterator[Followed]:
+        """Yield the followed calls of a task that are still under way, the youngest first.
+
+        Calls that share a frame (several return probes, tail calls) are one item.
+
+        Args:
+            calls: the task's calls, the oldest first.
+            sp: the stack pointer; calls whose frames lie beyond it are over, and are left out.
+        """
+        """Yield the followed calls of a task that are still under way, the youngest first.
+
+        Calls that share a frame (several return probes, tail calls) are one item.
+
+        Args:
+            calls: the task's calls: those set aside, then the others from the oldest on.
+            sp: the stack pointer. Calls whose frames it has left behind are over, and are left out.
+        """
         sharing = list[KretprobeInstance]()
         for ri in reversed(calls):
             if not self._gone(ri, sp):
@@ -276,7 +292,13 @@ class CallsUnderWay:
         return instances
 
     def _put_back(self, regs: Regs, frame: int, target: int) -> None:
-        """Write the true return address wherever the trampoline's address stands in its place."""
+        """Write a true return address over the trampoline's address, wherever that stands for it.
+
+        Args:
+            regs: the registers of the CPU that returns.
+            frame: the call's frame: the stack pointer at its entry.
+            target: the true return address, mode bits included.
+        """
         restore, link = self._linkage.returning.restore, self._links[regs.cpu]
         if restore is not None:
             restore(regs, frame, target)
@@ -355,11 +377,16 @@ class CallsUnderWay:
     # --- calls that will not return
 
     def reap(self, calls: Instances, regs: Regs) -> None:
-        """Set aside the calls whose frames are gone, as a call begins without a free instance.
+        """Set aside the calls whose frames are gone, so that their probes get instances again.
 
-        A frame is gone below the stack pointer, and also at it: the call that begins has that
-        frame now. The exception is a tail call, whose caller shares the frame; there the return
-        address is the trampoline's.
+        This happens as a call begins for which no instance is free. A frame is gone below the stack
+        pointer, and also at it: the call that begins has that frame now. The exception is a tail
+        call, whose caller shares the frame; there the return address is the trampoline's.
+
+        Args:
+            calls: the calls of the task that runs; those that are set aside are moved to their
+                front.
+            regs: the registers at the entry of the call that begins.
         """
         jumped = self._linkage.get(regs) == self.trampoline
         alive = regs.sp if jumped or self._linkage.returning.shares_frames else regs.sp + self._way

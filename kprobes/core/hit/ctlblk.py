@@ -131,6 +131,12 @@ class ControlBlock:
             self.state = new
 
     def _illegal(self, event: HitEvent, point: Probepoint | None) -> ReentryError:
+        """Return the error for an event that may not happen in the present state.
+
+        Args:
+            event: what has happened.
+            point: the probepoint where it has happened; None: none is known.
+        """
         return ReentryError(
             f"{event.name} while {self.state.name} ({self.state.value})",
             address=point.address if point else None,

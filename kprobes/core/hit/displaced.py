@@ -34,7 +34,11 @@ class Displaced:
     def waits(self, cb: ControlBlock, regs: Regs) -> int | None:
         """Return the target of the branch whose delay slot is executed out of line at regs.pc.
 
-        None: there is no such branch.
+        None: no instruction in a branch's delay slot is executed out of line there.
+
+        Args:
+            cb: the control block of the CPU: it knows the target of a branch that was simulated.
+            regs: the registers of the CPU.
         """
         found = self.at(regs.pc)
         if found is None or not self._delayed(regs.pc, *found[1:3]):

@@ -70,6 +70,24 @@ class Entries:
         simulated = point.insn.simulate is not None and not point.native
 
         def serve(regs: Regs) -> None:
+            """Serve a hit: run the pre-handlers, then divert the guest or let the detour go on.
+
+            A hit within a hit is counted as missed. `regs.target` is None afterwards where the
+            detour goes on.
+
+            Args:
+                regs: the registers at the call site.
+            """
+            """Serve a hit: run the pre-handlers, then send the guest on where a handler has
+            diverted it.
+
+            Where the instruction is simulated, this is done here, too. Otherwise `regs.target` is
+            None afterwards, and the guest goes on in the detour. A hit within a hit is counted as
+            missed.
+
+            Args:
+                regs: the registers at the call site.
+            """
             cb = handlers.blocks[regs.cpu]
             if cb.state is not HitState.IDLE:
                 point.missed()
@@ -113,7 +131,14 @@ class Entries:
         assert detour is not None
 
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
-            """Finish a hit whose handler has returned `result` or raised `error`."""
+            """Finish a hit whose handler has diverted or raised, or has had the jump taken out.
+
+            Args:
+                regs: the registers at the call site.
+                _instance: not used.
+                result: what the handler has returned; true: the guest goes to regs.pc.
+                error: what the handler has raised; None: nothing.
+            """
             cb.probes = (p,)
             diverted = bool(result) if error is None else self.failed(p, point, regs, error)
             if diverted:
@@ -139,7 +164,15 @@ class Entries:
             return self._handlers.pre_counted(cb, probes, regs)
 
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
-            """Finish a hit whose handlers have returned `result` or raised `error`."""
+            """Finish a hit of several probes after a handler that has diverted or raised, or had
+            the jump taken out.
+
+            Args:
+                regs: the registers at the call site.
+                _instance: not used.
+                result: true: a handler has diverted, and the guest goes to regs.pc.
+                error: what a handler has raised and no fault_handler has handled; None: nothing.
+            """
             cb.probes = probes
             if error is not None:  # no fault_handler has handled it
                 regs.go(point.address | point.insn.mode)
@@ -173,7 +206,14 @@ class Entries:
         def rest(
             regs: Regs, ri: KretprobeInstance, result: Any, error: BaseException | None
         ) -> None:
-            """Finish an entry whose handler has returned `result` or raised `error`."""
+            """Finish the entry of a followed call, whose entry handler was called by the machine.
+
+            Args:
+                regs: the registers at the call site.
+                ri: the instance; it goes back to its pool where the call is not followed.
+                result: what the entry handler has returned; true: the call is not followed.
+                error: what a handler has raised; None: nothing.
+            """
             cb.probes = probes
             declined = True
             diverted = False
@@ -241,8 +281,15 @@ class Entries:
     def failed(self, p: Probe, point: Probepoint, regs: Regs, error: BaseException) -> bool:
         """Ask a probe's fault_handler about an exception that its handler has raised.
 
+        Args:
+            p: the probe.
+            point: where it is.
+            regs: the registers at the hit; pc is at the probepoint.
+            error: what its handler has raised.
+
         Returns:
-            True if the fault_handler has handled it and sent the guest elsewhere.
+            True where the fault_handler has handled it and sent the guest elsewhere; False where it
+            has handled it and the guest stays at the probepoint.
 
         Raises:
             BaseException: `error`, which was not handled. The guest is at the probepoint.
@@ -257,7 +304,12 @@ class Entries:
         return regs.pc != point.address
 
     def _divert(self, point: Probepoint, regs: Regs) -> None:
-        """Let the guest go where a pre_handler has sent it; the probepoint becomes a breakpoint.
+        """Let the guest go where a pre_handler has sent it. The probepoint's jump becomes a
+        breakpoint.
+
+        Args:
+            point: the probepoint.
+            regs: the registers; pc is where the guest goes.
 
         Raises:
             BadLocation: flush_optimizer() made the jump: the user has asked for it explicitly, and
@@ -275,7 +327,15 @@ class Entries:
         self._handlers.check_diverted(point, regs)
 
     def _simulate(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        """Simulate the instruction; a fault in it is reported as if it had faulted at home."""
+        """Simulate the probed instruction, and send the guest on.
+
+        A fault in it is reported as if the instruction had been executed at its original address.
+
+        Args:
+            cb: the control block of the CPU.
+            point: the probepoint.
+            regs: the registers, as the instruction finds them.
+        """
         try:
             regs.go(simulated(point.insn, regs))
         except GuestFault as error:
@@ -306,6 +366,17 @@ class Entries:
         ran = self._rooms.sites_in_place.ran
 
         def serve(regs: Regs) -> None:
+            """Finish a hit whose probes' programs have run, or serve it in Python if they have not.
+
+            Args:
+                regs: the registers at the call site.
+            """
+            """Serve a hit: by the entry of the return probe alone where programs have run, else as
+            a whole.
+
+            Args:
+                regs: the registers at the call site.
+            """
             if not ran(call):
                 whole(regs)
                 return

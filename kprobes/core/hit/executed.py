@@ -29,8 +29,13 @@ class ExecutedBreakpoints:
 
         The guest then executes the instruction at regs.pc again.
 
+        Args:
+            cb: the control block of the CPU.
+            regs: the registers where the guest has trapped.
+
         Returns:
-            False where it is no EXECUTE, or its target is not probed.
+            False where the instruction is no EXECUTE, or its target is not probed: nothing was
+            done.
         """
         executing = self._rooms.arch.executing
         if executing is None:

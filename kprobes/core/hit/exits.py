@@ -37,6 +37,12 @@ class Exits:
         calls = self._calls
 
         def serve(regs: Regs) -> None:
+            """Serve a return at the trampoline: run the return handlers of its calls, and send the
+            guest on.
+
+            Args:
+                regs: the registers at the trampoline.
+            """
             if handlers.paused[0] and handlers.blocks[regs.cpu].state is HitState.IDLE:
                 handlers.resume_hits()
             sp = regs.sp
@@ -66,7 +72,19 @@ class Exits:
         def rest(
             regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None
         ) -> None:
-            """Finish a return whose handler has moved the guest or raised `error`."""
+            """Finish a return whose handler has moved the guest or raised `error`; send the guest
+            on.
+
+            Args:
+                regs: the registers at the trampoline.
+                ri: the call's instance; None: no handler ran, but the caller's return address has
+                    changed.
+                _result: not used.
+                error: what the handler has raised; None: nothing.
+
+            Raises:
+                BaseException: `error`, if the probe's fault_handler has not handled it.
+            """
             if error is not None:
                 if not isinstance(error, Exception):
                     raise error
@@ -112,7 +130,15 @@ class Exits:
         def rest(
             regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None
         ) -> None:
-            """Finish a return after which the guest goes elsewhere, or raise `error`."""
+            """Finish a return of several probes after which the guest goes elsewhere, or raise
+            `error`.
+
+            Args:
+                regs: the registers at the trampoline.
+                ri: the instance of the call.
+                _result: not used.
+                error: what a handler has raised and no fault_handler has handled; None: nothing.
+            """
             if error is not None:
                 raise error  # no fault_handler has handled it
             assert ri is not None
@@ -158,7 +184,16 @@ class Exits:
             self._calls.recycle(instances)
 
     def _call(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
-        """Call the return handlers of one frame's instances, in order, and count the returns."""
+        """Call the return handlers of one frame's instances, in order, and count the returns.
+
+        An exception of a handler goes to its probe's fault_handler, and is raised if that has not
+        handled it. Probes that were unregistered meanwhile are left out.
+
+        Args:
+            cb: the control block of the CPU; its `child` becomes the probe whose handler runs.
+            instances: the calls that return, youngest first.
+            regs: the registers as the function has returned.
+        """
         for ri in instances:
             rp = ri.rp
             if ri.pool is not rp._pool or rp._point is None:

@@ -23,7 +23,11 @@ STEP, SLOT_END, NO_STEP, DONE = HitEvent.STEP, HitEvent.SLOT_END, HitEvent.NO_ST
 
 
 def simulated(insn: Insn, regs: Regs) -> int:
-    """Simulate an instruction; its accesses to memory are the guest's own meanwhile.
+    """Simulate an instruction; its accesses to memory count as the guest's own meanwhile.
+
+    Args:
+        insn: an instruction that has a simulation.
+        regs: the registers that it reads and writes.
 
     Returns:
         The address where the guest continues.
@@ -85,11 +89,19 @@ class Handlers:
             cb.step(DONE)
 
     def simulate(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> int | None:
-        """Simulate the probed instruction.
+        """Simulate the probed instruction, again and again while a fault_handler mends its faults.
+
+        Args:
+            cb: the control block of the CPU.
+            point: the probepoint.
+            regs: the registers, as the instruction finds them.
 
         Returns:
             The address where the guest continues. None: the instruction faulted, and a
             fault_handler has sent the guest elsewhere; the hit is over.
+
+        Raises:
+            GuestFault: no fault_handler has handled a fault.
         """
         while True:
             try:
@@ -101,7 +113,16 @@ class Handlers:
     def fault_at_home(
         self, cb: ControlBlock, point: Probepoint, regs: Regs, error: GuestFault
     ) -> bool:
-        """Serve a fault of a simulated instruction as if it had been executed where it stands.
+        """Serve a fault of a simulated instruction as if it had been executed at its original
+        address.
+
+        The fault_handlers of the hit's probes are asked. In a missed hit none is.
+
+        Args:
+            cb: the control block of the CPU.
+            point: the probepoint.
+            regs: the registers; pc becomes the probepoint's address.
+            error: the fault.
 
         Returns:
             True: simulate the instruction again. False: a fault_handler has sent the guest
@@ -157,7 +178,14 @@ class Handlers:
             regs.fault = None
 
     def ask_about_exception(self, p: Probe, regs: Regs, error: Exception) -> None:
-        """Ask a probe's fault_handler about an exception that its own handler has raised.
+        """Ask a probe's fault_handler about an exception that another handler of it has raised.
+
+        The fault_handler finds the exception in regs.exception.
+
+        Args:
+            p: the probe.
+            regs: the registers at the hit.
+            error: what the handler has raised.
 
         Raises:
             Exception: `error`, which was not handled.
@@ -173,7 +201,19 @@ class Handlers:
             raise error
 
     def pre(self, cb: ControlBlock, regs: Regs) -> bool:
-        """Run the pre-handlers of cb.probes; return True if one of them has set pc itself."""
+        """Run the pre-handlers of cb.probes, and count the hit for each of these probes.
+
+        Args:
+            cb: the control block of the CPU; its `child` becomes the probe whose handler runs.
+            regs: the registers at the hit.
+
+        Returns:
+            True where a handler has diverted: it has returned a true value, or its fault_handler
+            has changed pc. The handlers after it are not run.
+
+        Raises:
+            Exception: a handler has raised it, and the probe's fault_handler has not handled it.
+        """
         for p in cb.probes:
             if p._active:  # a handler that ran before may have unregistered it
                 cb.child = p
@@ -193,8 +233,14 @@ class Handlers:
     def pre_counted(self, cb: ControlBlock, probes: tuple[Probe, ...], regs: Regs) -> bool:
         """Run pre-handlers at a hit that the machine has counted already for each of `probes`.
 
+        Args:
+            cb: the control block of the CPU.
+            probes: the probes whose pre-handlers are run; those after one that diverts lose the
+                count.
+            regs: the registers at the hit.
+
         Returns:
-            True if one of them has set pc itself.
+            True where a handler has diverted: the guest goes to regs.pc.
         """
         cb.probes = probes
         for p in probes:
@@ -204,8 +250,12 @@ class Handlers:
     def check_diverted(self, point: Probepoint, regs: Regs) -> None:
         """Let the guest go where a pre-handler has sent it.
 
+        Args:
+            point: the probepoint.
+            regs: the registers; pc is where the guest goes.
+
         Raises:
-            BadLocation: it was sent to its own breakpoint, which it would hit for ever.
+            BadLocation: pc is still the probepoint, a breakpoint: the guest would hit it for ever.
         """
         if regs.pc == point.address and point.state is ARMED:
             raise BadLocation(
@@ -251,10 +301,16 @@ class Handlers:
     # --- the rest of a hit
 
     def execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        """Execute the probed instruction, after its pre-handlers.
+        """Execute the probed instruction, after its pre-handlers, and end the hit if that is all.
 
-        What is simulated of it is simulated here; then the guest goes to the slot with the body,
-        or past the instruction where it has none.
+        What is simulated of the instruction is simulated here. If it has a body to be executed, the
+        guest goes to the slot with it, whose end slot_end() serves. Otherwise the guest goes past
+        the instruction, and the post-handlers run.
+
+        Args:
+            cb: the control block of the CPU.
+            point: the probepoint.
+            regs: the registers, as the instruction finds them.
         """
         if point.native:
             regs.target = point.slot_target
@@ -287,7 +343,13 @@ class Handlers:
             self.post(cb, point, regs)
 
     def post(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        """Run the post-handlers of cb.probes, and end the hit. pc is at the next instruction."""
+        """Run the post-handlers of cb.probes, and end the hit, also where one raises.
+
+        Args:
+            cb: the control block of the CPU.
+            point: the probepoint; it is not used.
+            regs: the registers; pc is at the next instruction.
+        """
         try:
             for p in cb.probes:
                 handler = p._post
@@ -303,6 +365,11 @@ class Handlers:
 
     def slot_end(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         """Serve the trap behind the body in a slot: go to the next instruction, run post-handlers.
+
+        Args:
+            cb: the control block of the CPU.
+            point: the probepoint that the slot belongs to.
+            regs: the registers at the trap.
         """
         if cb.point is not point or cb.state not in (HIT_SS, REENTER):
             # the guest was in the slot when its end changed, or when the hit was given up

@@ -89,12 +89,23 @@ def _biased(
 ) -> tuple[Callable[[], int], Callable[[int], Any], Callable[[int, int], int]]:
     """Return get, put and swap for a register that holds the return address minus `bias`.
 
-    These are on every hit; comparing with `mask` is quicker than cutting by it.
+    They run on every hit; comparing with `mask` is quicker than cutting by it.
+
+    Args:
+        read: () -> the register's value.
+        write: (value): sets the register.
+        bias: bytes that the return address is above the register's value.
+        mask: the largest address.
+
+    Returns:
+        get() -> the return address; put(address): sets it; swap(frame, address): sets it and
+        returns the one before (`frame` is not used).
     """
     last = -1
     raw = 0
 
     def swap(frame: int, target: int) -> int:
+        """Set the return address, and return the one before. `frame` is not used."""
         nonlocal last, raw
         if target is not last:  # the trampoline's address: nearly always the same object
             last = target

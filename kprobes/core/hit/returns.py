@@ -101,7 +101,14 @@ class Returns:
             )
 
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
-        """Make the trampoline: a call site where the machine serves such, else breakpoints."""
+        """Make the trampoline, to which followed calls return, and store its address in `calls`.
+
+        It is a call site where the machine serves such, else one or two breakpoints.
+
+        Args:
+            linkage: how the architecture calls and returns.
+            near: address that the trampoline is to be near to.
+        """
         rooms = self._rooms
         if linkage.back and rooms.serves:
             address, _ = rooms.calls.take(near, partial(self._write_back, linkage))
@@ -206,6 +213,18 @@ class Returns:
         skip = link.skip
 
         def enter(rp: Kretprobe, regs: Regs) -> int:
+            """Serve the entry of a probed function: have the call return to the trampoline.
+
+            The call is not followed where no instance is free (it is counted as missed) or the
+            entry handler returns a true value. Its exceptions are raised.
+
+            Args:
+                rp: the probe.
+                regs: the registers at the function's entry.
+
+            Returns:
+                0: the guest goes on in the function.
+            """
             if following and top[0] != bottom:
                 followed.catch_up()
             task = cpu

@@ -147,10 +147,15 @@ class TrapDriver:
         """Serve a guest fault at regs.pc.
 
         A fault in a displaced instruction is reported at the original address, and the fault
-        handlers of its probes are asked.
+        handlers of its probes are asked. Other faults are not handled here; the hit that is under
+        way on the CPU is given up.
+
+        Args:
+            regs: the registers at the fault.
+            fault: what has failed.
 
         Returns:
-            True where one has handled it: the guest goes on at regs.pc. False: regs.pc is the
+            True where a handler has handled it: the guest goes on at regs.pc. False: regs.pc is the
             original address.
         """
         cb = self.blocks[regs.cpu]
@@ -245,7 +250,16 @@ class TrapDriver:
     # --- a hit
 
     def _hit(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        """Serve the breakpoint of a probepoint: run the pre-handlers, execute the instruction."""
+        """Serve the breakpoint of a probepoint: run the pre-handlers, execute the instruction.
+
+        A hit within a hit is counted as missed, and its instruction is executed without handlers.
+        After the first usual hit of a lone probe, the machine may serve the next ones.
+
+        Args:
+            cb: the control block of the CPU.
+            point: the probepoint.
+            regs: the registers at the breakpoint.
+        """
         if cb.state is not IDLE:
             if cb.state is HIT_SS and cb.point is point:
                 cb.reset()  # the guest was sent out of the slot, and has come back to the start
@@ -283,10 +297,14 @@ class TrapDriver:
         self._handlers.check_diverted(point, regs)
 
     def _reenter(self, cb: ControlBlock, point: Probepoint) -> None:
-        """Count a hit within a hit as missed.
+        """Push the hit that is under way, and count the new one as missed on every probe there.
+
+        Args:
+            cb: the control block of the CPU.
+            point: the probepoint that is hit within the other hit.
 
         Raises:
-            ReentryError: it is the third level. The hits in their slots are given up.
+            ReentryError: it is the third level. The hits under way are given up.
         """
         try:
             cb.begin(point)

@@ -44,7 +44,12 @@ def under_way(calls: CallsUnderWay) -> UnderWay | None:
 
 
 def cannot_resume(calls: CallsUnderWay, then: object | None) -> str:
-    """Return why the calls of a snapshot cannot be followed again; "": they can."""
+    """Return why the calls of a snapshot cannot be followed again; "": they can.
+
+    Args:
+        calls: the calls of the present Kprobes.
+        then: what the snapshot has kept of calls; None: there were none.
+    """
     if not isinstance(then, UnderWay) or (
         then.calls is calls and then.trampoline == calls.trampoline
     ):

@@ -51,7 +51,12 @@ def copied_patch(rooms: Rooms, pc: int) -> str:
 def _trap_at(rooms: Rooms, point: Probepoint, pc: int) -> float:
     """Return how alike the text around `pc` and around a probepoint is, from 0 to 1.
 
-    0 where the probepoint's breakpoint is not at `pc`.
+    0 where the bytes at `pc` are not the probepoint's breakpoint, or `pc` is the probepoint itself.
+
+    Args:
+        rooms: the parts of the Kprobes.
+        point: a probepoint with a breakpoint.
+        pc: where the guest has trapped.
     """
     place, trap, mask = rooms.arch.trap_for(point.insn)
     if pc == point.address or mask or _read(rooms, pc + place - point.address, len(trap)) != trap:
@@ -63,6 +68,11 @@ def _jumped(rooms: Rooms, point: Probepoint, pc: int) -> float:
     """Return how alike the text around a probepoint's jump and around a copy of it is, 0 to 1.
 
     The copy is the one that leads to `pc`; 0 where there is none.
+
+    Args:
+        rooms: the parts of the Kprobes.
+        point: the probepoint.
+        pc: where the guest has failed.
     """
     if point.detour is None or point.patch is None or pc == point.detour.call or point.patch.mask:
         return 0.0
@@ -89,6 +99,13 @@ def _alike(rooms: Rooms, start: int, copy: int, size: int) -> float:
 
 
 def _read(rooms: Rooms, addr: int, size: int) -> bytes:
+    """Return guest memory as it is, patches included; b"" where it is not mapped.
+
+    Args:
+        rooms: the parts of the Kprobes.
+        addr: address; it is cut to the architecture's width.
+        size: bytes.
+    """
     try:
         return rooms.machine.read(addr & rooms.arch.mask, size)
     except GuestFault:

@@ -42,7 +42,14 @@ def inside(opening: Insn, decode: Callable[[int], Insn]) -> set[int]:
 
 
 def _after(insn: Insn, decode: Callable[[int], Insn]) -> list[int]:
-    """List the addresses to which an instruction may lead within the sequence."""
+    """Return the addresses to which an instruction may lead within an exclusive sequence.
+
+    None where the sequence ends: at a call, a computed jump, or an unknown instruction.
+
+    Args:
+        insn: the instruction.
+        decode: (address) -> the instruction there.
+    """
     if insn.decoded is not Decoded.WHOLE or insn.links or insn.indirect:
         return []
     if insn.delay_slot and decode(insn.addr + insn.size).atomic is not None:

@@ -296,6 +296,16 @@ class Optimizer:
     def _build(self, point: Probepoint, region: Region, demanded: bool) -> Detour:
         """Write the detour of a probepoint: a buffer if the region needs one, then the call site.
 
+        The jump to the detour is not written here.
+
+        Args:
+            point: the probepoint.
+            region: the instructions that the jump will replace.
+            demanded: True where the user has asked for the jump (flush_optimizer).
+
+        Returns:
+            The detour, with the bytes of the jump that leads to it.
+
         Raises:
             NotOptimizable, OutOfReach, NoMemory: it cannot be written.
         """
@@ -308,7 +318,7 @@ class Optimizer:
         on = buffer if buffer is not None else point.slot
 
         def fill(call: int) -> bytes:
-            """Write the call site; return the jump that leads to it."""
+            """Write the call site at `call`, and return the jump that leads to it."""
             if on is not None:
                 rooms.machine.patch(call, jump.encode(call, on))
             return rooms.arch.jump_for(
@@ -324,9 +334,18 @@ class Optimizer:
         return Detour(call=call, buffer=buffer, jump=patch, size=region.size, demanded=demanded)
 
     def _move(self, point: Probepoint, region: Region) -> int | None:
-        """Displace a region into a buffer, and return the buffer's address.
+        """Displace a region into a new buffer, and return the buffer's address.
 
-        None: the only instruction cannot reach its operands from there, but it is simulated.
+        Args:
+            point: the probepoint at the region's start.
+            region: the instructions.
+
+        Returns:
+            The address; None: the only instruction cannot reach its operands from a buffer, but it
+            is simulated, so it needs none.
+
+        Raises:
+            NotOptimizable, OutOfReach, NoMemory: the region cannot be displaced.
         """
         try:
             return self._rooms.buffers.take(
@@ -338,7 +357,12 @@ class Optimizer:
             return None
 
     def _displace(self, point: Probepoint, region: Region, to: int) -> None:
-        """Write a region's instructions to `to`, relocated, and a jump back.
+        """Write a region's instructions to `to`, relocated, and a jump back behind them.
+
+        Args:
+            point: the probepoint at the region's start.
+            region: the instructions.
+            to: address of the buffer.
 
         Raises:
             NotOptimizable: they cannot be displaced, or not with so little room.

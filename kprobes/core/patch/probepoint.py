@@ -154,6 +154,13 @@ class Probepoint:
             self._take_slot()
 
     def _name(self, symbol: str, offset: int, module: str) -> None:
+        """Set the attributes that say where the probepoint is: symbol, offset, module, where.
+
+        Args:
+            symbol: name of the function; "" where unknown.
+            offset: bytes from its start.
+            module: name of the image; "" where unknown.
+        """
         self.symbol = symbol
         self.offset = offset
         self.module = module
@@ -331,7 +338,16 @@ class Probepoint:
             self.patch = None
 
     def reload(self, insn: Insn, symbol: str, offset: int, module: str) -> None:
-        """Begin anew with the instruction that is there now, after the former text was unloaded."""
+        """Begin anew with the instruction that is there now, after the former text was unloaded.
+
+        Takes a slot for the instruction if it needs one.
+
+        Args:
+            insn: the instruction.
+            symbol: name of the function; "" where unknown.
+            offset: bytes from its start.
+            module: name of the image; "" where unknown.
+        """
         self._change(Change.RELOAD)
         self._name(symbol, offset, module)
         self.insn = insn

@@ -35,7 +35,11 @@ class Region:
 
 
 def region_of(first: Insn, rooms: Rooms) -> Region:
-    """Return the region of a jump at an instruction.
+    """Return the region of a jump: the instructions that a jump at `first` would replace.
+
+    Args:
+        first: the probed instruction.
+        rooms: the parts of the Kprobes.
 
     Raises:
         NotOptimizable: no jump may stand there.
@@ -95,7 +99,16 @@ def _check_follower(insn: Insn) -> None:
 
 
 def _check_bundle(first: Insn, bundles: Bundles, rooms: Rooms) -> None:
-    """Check that a jump has room in its bundle, and that no other probe is armed there."""
+    """Check that a jump has room in its bundle, and that no other probe is armed there.
+
+    Args:
+        first: the probed instruction.
+        bundles: how the architecture puts instructions together.
+        rooms: the parts of the Kprobes.
+
+    Raises:
+        NotOptimizable: it has no room, or another probe is armed there.
+    """
     why = bundles.no_jump(first)
     start = bundles.start(first.addr)
     for other in rooms.sites.between(start, start + bundles.size):
@@ -106,7 +119,16 @@ def _check_bundle(first: Insn, bundles: Bundles, rooms: Rooms) -> None:
 
 
 def _check_executed(start: int, region: Region, rooms: Rooms) -> None:
-    """Check that no instruction executes a part of the region out of its place."""
+    """Check that no instruction elsewhere executes a part of the region (s390x: EXECUTE).
+
+    Args:
+        start: address of the region.
+        region: its instructions.
+        rooms: the parts of the Kprobes.
+
+    Raises:
+        NotOptimizable: one may.
+    """
     if rooms.arch.executing is None:
         return
     symbol = rooms.machine.symbols.covering(start)
@@ -118,8 +140,18 @@ def _check_executed(start: int, region: Region, rooms: Rooms) -> None:
 
 
 def _check_surroundings(first: Insn, region: Region, rooms: Rooms) -> None:
-    """Check that the region lies in one function, has no other probe and no data, and that nothing
-    jumps into its middle.
+    """Check that nothing but execution from its start can use the text of a region.
+
+    That is: it lies in one function, has no other probe and no data, and nothing jumps into its
+    middle.
+
+    Args:
+        first: the probed instruction, the region's first.
+        region: the instructions that the jump would replace.
+        rooms: the parts of the Kprobes.
+
+    Raises:
+        NotOptimizable: this is not so, or not known.
     """
     symbols = rooms.machine.symbols
     start = first.addr

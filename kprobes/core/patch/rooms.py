@@ -118,10 +118,14 @@ def _slot_size(arch: Arch) -> int:
 
 
 def _call_size(arch: Arch, sites: CallsInPlace | None) -> int:
-    """Return the bytes of a call site.
+    """Return the bytes of a call site, a multiple of 8.
 
     It has a jump to displaced instructions; the trampoline's has the code that returns to the
     caller, or two jumps to that code.
+
+    Args:
+        arch: the guest's architecture.
+        sites: the machine's power to call services in place; None: it has none.
     """
     jumps = (arch.jump.size if arch.jump else 0) * (
         1 if sites is None or sites.delays_in_calls else 2

@@ -74,7 +74,10 @@ class SiteTable(dict[int, Site]):
     def between(self, start: int, end: int) -> list[Point]:
         """Return the probepoints in [start, end), by address.
 
-        The range should be short: every 64 bytes of it are looked up.
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte. The range should be short: every 64 bytes are looked
+                up.
         """
         stretches = self._stretches
         found: list[Point] = []

@@ -112,9 +112,20 @@ class SlotCache:
         return self._take_new(near, fill)
 
     def _take_new(self, near: int, fill: Callable[[int], T]) -> tuple[int, T]:
-        """Take a slot of a new area.
+        """Map a new area, and take its first slot.
 
         The area has one unit where a larger one has no room, or is out of reach.
+
+        Args:
+            near: address that the slot is to be near to.
+            fill: (slot's address) -> anything: writes the slot. It raises OutOfReach where it
+                cannot.
+
+        Returns:
+            (the slot's address, what `fill` has returned).
+
+        Raises:
+            NoMemory, OutOfReach: there is no room near enough.
         """
         count = 1
         if self._source.several:
@@ -127,6 +138,18 @@ class SlotCache:
         return self._take_at(self._new_area(near, 1), fill)
 
     def _take_at(self, start: int, fill: Callable[[int], T]) -> tuple[int, T]:
+        """Take the first slot of a new area; give the area back if it is out of reach.
+
+        Args:
+            start: address of the area.
+            fill: (slot's address) -> anything: writes the slot.
+
+        Returns:
+            (the slot's address, what `fill` has returned).
+
+        Raises:
+            OutOfReach: `fill` has raised it.
+        """
         try:
             return self._taken(start, self._areas[start], start, fill(start))
         except OutOfReach:
@@ -134,7 +157,14 @@ class SlotCache:
             raise
 
     def _taken(self, start: int, area: _Area, slot: int, made: T) -> tuple[int, T]:
-        """Note that a slot is in use; return (the slot, `made`)."""
+        """Note that a slot is in use, and return (the slot, `made`).
+
+        Args:
+            start: address of the slot's area.
+            area: the area.
+            slot: address of the slot, which was the next free one.
+            made: what has been written to it.
+        """
         if area.free:
             area.free.pop()
         else:
@@ -224,6 +254,11 @@ class SlotCache:
         return start
 
     def _drop(self, start: int) -> None:
+        """Give an area of slots back to where it was taken from.
+
+        Args:
+            start: address of the area.
+        """
         count = self._areas.pop(start).count
         self._open.pop(start, None)
         self._starts.remove(start)

@@ -112,9 +112,16 @@ class Survey:
         return evolve(insn, boostable=False) if self._conditioned(insn, symbol) else insn
 
     def _check_bytes(self, walk: Walk, insn: Insn) -> None:
-        """Check that no instruction uses these bytes as data or executes them out of their place.
+        """Check that no instruction would see a breakpoint among these bytes.
 
-        It would see the breakpoint.
+        One would that uses them as data, or executes them out of their place.
+
+        Args:
+            walk: the walk of the function that the instruction is in.
+            insn: the instruction that is to be probed.
+
+        Raises:
+            Unprobeable, NotAnInstruction: one would.
         """
         addr, end = insn.addr, insn.addr + insn.size
         if walk.reader(addr, end) == addr:
@@ -129,6 +136,11 @@ class Survey:
     def _check_data(self, walk: Walk, start: int, end: int) -> None:
         """Check that no instruction uses [start, end) as data.
 
+        Args:
+            walk: the walk of the function that the range is in.
+            start: address of the first byte.
+            end: address behind the last byte.
+
         Raises:
             NotAnInstruction: one does.
         """
@@ -141,7 +153,15 @@ class Survey:
         raise NotAnInstruction(what, address=start, hint=hint)
 
     def _check_place(self, walk: Walk, insn: Insn) -> None:
-        """Check that an instruction is in no delay slot and in no exclusive sequence."""
+        """Check that an instruction is in no delay slot and in no exclusive sequence.
+
+        Args:
+            walk: the walk of the function that the instruction is in.
+            insn: the instruction.
+
+        Raises:
+            Unprobeable: it is.
+        """
         if walk.mark(insn.addr) == DELAY_SLOT:
             raise Unprobeable(
                 f"{insn.name} is in a delay slot",
@@ -157,6 +177,10 @@ class Survey:
 
     def _check_neighbours(self, insn: Insn, symbol: Symbol | None) -> None:
         """Check pairs of instructions that an architecture reserves: the second would fault.
+
+        Args:
+            insn: the instruction that is to be probed.
+            symbol: its function's; None: none is known.
 
         Raises:
             Unprobeable: the instruction is the second of such a pair, or the first; without its
@@ -202,9 +226,13 @@ class Survey:
         )
 
     def _conditioned(self, insn: Insn, symbol: Symbol | None) -> bool:
-        """Tell whether an earlier instruction may make this one conditional (Thumb's IT).
+        """Return True where an earlier instruction may make this one conditional (Thumb's IT).
 
         A jump behind it would be conditional, too.
+
+        Args:
+            insn: the instruction.
+            symbol: its function's; None: none is known.
         """
         conditioned = self._arch.walking.conditioned
         return (
@@ -258,7 +286,12 @@ class Survey:
         return walk.code[:size] != self._bytes(walk.start, size)
 
     def _flow_of(self, walk: Walk, end: int) -> FunctionFlow:
-        """Return the flow of a function, from a walk that has reached its end."""
+        """Return the flow of a function: where its branches lead, and what of that is not known.
+
+        Args:
+            walk: a walk of the function, which has reached its end or cannot go on.
+            end: address behind the function.
+        """
         # what only looked like a jump table has entries that lead to no instruction
         tables = {
             jump: targets for jump, targets in walk.tables.items() if all(map(walk.mark, targets))
@@ -273,15 +306,26 @@ class Survey:
         return FunctionFlow(targets, end, unknown, walk.executed)
 
     def _leaves(self, walk: Walk, jump: int, targets: frozenset[int]) -> bool:
-        """Tell whether a computed jump leaves the function: it is a return, or a tail call.
+        """Return True where a computed jump leaves the function: it is a return, or a tail call.
 
         The instructions before it prove that, unless a branch leads to the middle of them.
+
+        Args:
+            walk: the walk of the function.
+            jump: address of the computed jump.
+            targets: addresses that the function's branches lead to.
         """
         first = walk.leaving.get(jump)
         return first is not None and not any(first < target <= jump for target in targets)
 
     def data_in(self, start: int, end: int, symbol: Symbol) -> str:
-        """Return why [start, end) of a function holds data; "": as far as is known it does not."""
+        """Return why [start, end) of a function holds data; "": as far as is known it holds none.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+            symbol: the function's.
+        """
         marked = next((addr for addr in range(start, end) if self._symbols.data_end(addr)), None)
         if marked is not None:
             return f"the jump would cover data, at {marked:#x}"
@@ -305,7 +349,13 @@ class Survey:
     def _walked(self, addr: int, mode: int, symbol: Symbol | None) -> Walk:
         """Return a walk that has passed an address, and later instructions that may refer to it.
 
-        A walk that cannot get so far is returned as well (Walk.stopped).
+        A walk that cannot get so far is returned as well (Walk.stopped). A remembered walk is made
+        anew where the text has changed.
+
+        Args:
+            addr: the address.
+            mode: mode bits of the code.
+            symbol: the function's; None: none is known.
         """
         start, end, until = self._stretch(addr, symbol)
         walk = self._walk(start, end, mode)
@@ -323,6 +373,10 @@ class Survey:
 
         That is the function; of a long one a piece, where decoding may start anywhere. Without a
         symbol it is the instruction alone; its neighbours, too, where decoding may start anywhere.
+
+        Args:
+            addr: the address.
+            symbol: the function's; None: none is known.
 
         Returns:
             (where the walk starts, where it must end, the address that it must at least reach).
@@ -344,7 +398,15 @@ class Survey:
         return start, end, min(addr + _AHEAD, end - 1)
 
     def _walk(self, start: int, end: int, mode: int) -> Walk:
-        """Return the walk of [start, end), a new one if it is not remembered."""
+        """Return the walk of [start, end), a new one if none is remembered.
+
+        Where very many are remembered, some are forgotten first.
+
+        Args:
+            start: address of the first instruction.
+            end: address behind the text.
+            mode: mode bits of the code.
+        """
         walk = self._walks.get((start, end, mode))
         if walk is None:
             if len(self._walks) >= self._most:
@@ -368,7 +430,12 @@ class Survey:
         self._compared.pop(walk, None)
 
     def _bytes(self, addr: int, size: int) -> bytes:
-        """Return original bytes, fewer where mapped memory ends."""
+        """Return original text, fewer bytes than asked for where mapped memory ends.
+
+        Args:
+            addr: address of the first byte.
+            size: the most bytes.
+        """
         while size > 0:
             try:
                 return self._text.read(addr, size)

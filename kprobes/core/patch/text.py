@@ -109,7 +109,11 @@ class Text:
             self._on.setdefault(addr & -machine.page_size, set()).add(addr)
 
     def read(self, addr: int, size: int) -> bytes:
-        """Read original text.
+        """Return guest text as it would be without the library's patches.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
 
         Raises:
             GuestFault: memory is not mapped there.
@@ -132,10 +136,15 @@ class Text:
         return bytes(out)
 
     def generation(self, addr: int, size: int) -> int:
-        """Return a number that grows whenever somebody else writes the pages of [addr, addr+size).
+        """Return a number that grows whenever somebody else writes the pages of [addr, addr +
+        size).
 
-        The pages are compared with the patches in them: unlike original(), this takes no longer
-        where there are many patches.
+        The pages are compared, patches included, with what they were at the last call: this takes
+        no longer where there are many patches.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
         """
         page_size = self._machine.page_size
         total = 0
@@ -155,6 +164,10 @@ class Text:
         """Write guest text, and note for generation() that the change is the core's own.
 
         If somebody else has changed the bytes there before, their page counts as changed.
+
+        Args:
+            addr: address of the first byte.
+            data: what to write.
         """
         page_size = self._machine.page_size
         end = addr + len(data)
@@ -171,7 +184,12 @@ class Text:
         self._machine.patch(addr, data)
 
     def _touching(self, addr: int, size: int) -> list[Patch]:
-        """Return the patches with a byte in [addr, addr + size)."""
+        """Return the patches that have a byte in [addr, addr + size), in no order.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+        """
         # look at the addresses or at the patches, whichever are fewer
         if size + self._longest < len(self._patches):
             near = (

@@ -178,10 +178,14 @@ class Walk:
         return None
 
     def data_user(self, start: int, end: int) -> tuple[int, str] | None:
-        """Find the instruction that tells that [start, end) holds data.
+        """Find an instruction that shows that [start, end) holds data.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
 
         Returns:
-            (the instruction, what it does with the data); None: no instruction tells.
+            (address of the instruction, what it does with the data); None: no instruction shows it.
         """
         reader = self.reader(start, end)
         if reader is not None:

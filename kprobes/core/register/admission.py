@@ -100,7 +100,11 @@ class Admission:
 
 
 def typed(probe: P, kind: type[P]) -> P:
-    """Return a probe, as one of a kind.
+    """Return a probe, after a check that it is of a kind.
+
+    Args:
+        probe: what the user has passed.
+        kind: the class that it must be of.
 
     Raises:
         BadLocation: it is not of that kind, or no probe at all.

@@ -31,6 +31,11 @@ def alone(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P],
 
     @wraps(method)
     def whole(self: S, /, *args: P.args, **named: P.kwargs) -> R:
+        """Call the method while this thread holds the machine's lock.
+
+        Raises:
+            MachineBusy: another thread holds it.
+        """
         if not self.busy.acquire(False):
             raise MachineBusy("another thread runs this machine, or changes its probes",
                               hint="wait until it has finished, or change them in a handler")

@@ -31,6 +31,14 @@ STACK_COPY = 512
 def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Regs], int]:
     """Return the pre-handler that runs a jprobe's mirror.
 
+    Args:
+        jp: the jprobe; its `entry` is the mirror.
+        machine: runs the guest.
+        text: reads guest text without breakpoints.
+
+    Returns:
+        (jprobe, regs) -> 0, as a pre-handler is called.
+
     Raises:
         BadLocation: the mirror is neither callable nor guest code.
         NotText, NotFunctionEntry: it is an address, but not a guest function's.
@@ -49,7 +57,16 @@ def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Re
 
 
 def _check_function(place: Location, machine: Machine) -> None:
-    """Check that a guest mirror is a function."""
+    """Check that a guest mirror is a function.
+
+    Args:
+        place: where the mirror is.
+        machine: runs the guest.
+
+    Raises:
+        NotText: the guest cannot execute the memory there.
+        NotFunctionEntry: it is inside a function.
+    """
     if not machine.executable(place.address):
         raise NotText("a mirror must be guest code", address=place.address,
                       hint="pass a guest function, or a Python one")
@@ -62,6 +79,7 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
     """Return the hook that calls a guest function at `target`, mode bits included."""
 
     def hook(jp: Jprobe, regs: Regs) -> int:
+        """Run the mirror, then put back the registers and the top of the stack; return 0."""
         sp, stack = _top_of_stack(machine, regs)
         try:
             machine.invoke(target)
@@ -73,9 +91,14 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
 
 
 def _top_of_stack(machine: Machine, regs: Regs) -> tuple[int, bytes]:
-    """Return (address, bytes) of the caller's stack, as much as a guest mirror may overwrite.
+    """Read the part of the caller's stack that a guest mirror may overwrite.
 
-    It is less where mapped memory ends.
+    Args:
+        machine: runs the guest.
+        regs: the registers at the probed function's entry.
+
+    Returns:
+        (address of the first byte, the bytes): 512 of them, or fewer where mapped memory ends.
     """
     sp = regs.sp
     size = STACK_COPY
@@ -89,7 +112,15 @@ def _top_of_stack(machine: Machine, regs: Regs) -> tuple[int, bytes]:
 
 
 def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jprobe, Regs], int]:
-    """Return the hook that calls a Python function with as many arguments as it has parameters."""
+    """Return the hook that calls a Python function with as many arguments as it has parameters.
+
+    Args:
+        entry: the mirror. Parameters' annotations say how arguments are converted.
+        machine: runs the guest.
+
+    Raises:
+        Unsupported: an argument cannot be read as its annotation says.
+    """
     try:
         parameters = inspect.signature(entry, eval_str=True).parameters.values()
     except (NameError, SyntaxError, TypeError, ValueError):
@@ -179,10 +210,17 @@ def _is_pointer(annotation: Any) -> bool:
 
 
 def _converter(annotation: Any, arch: Arch) -> Convert | None:
-    """Return the function that makes of an argument word what an annotation asks for.
+    """Return the function that converts an argument word as an annotation asks for.
 
     Integers of ctypes are cut to their width, with their sign; strings are read where the word
-    points to. None: the word is passed as it is.
+    points to.
+
+    Args:
+        annotation: of the mirror's parameter.
+        arch: the guest's.
+
+    Returns:
+        (regs, word) -> what the mirror gets; None: the word is passed as it is.
 
     Raises:
         Unsupported: the annotation is of something that is not passed as one integer word.

@@ -82,6 +82,11 @@ def _entry(machine: Machine, text: Text, value: int) -> Entry:
 
     That depends on marks in the text, such as a descriptor or a landing pad. Unmapped memory has
     none.
+
+    Args:
+        machine: runs the guest.
+        text: reads guest text without breakpoints.
+        value: the address, as pointers have it.
     """
     try:
         return machine.arch.pointers.code_address(value, text.read)
@@ -105,7 +110,17 @@ def extent(machine: Machine, text: Text, symbol: Symbol) -> tuple[int, int]:
 
 
 def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Location:
-    """Resolve a place `offset` bytes behind a symbol."""
+    """Return the location `offset` bytes behind a symbol.
+
+    Args:
+        machine: runs the guest.
+        text: reads guest text without breakpoints.
+        symbol: of a function.
+        offset: bytes.
+
+    Raises:
+        BadLocation: the offset is negative, or leads behind the symbol's end.
+    """
     if offset < 0:
         raise BadLocation(
             f"offset {offset} is negative",
@@ -140,7 +155,16 @@ def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Loc
 
 
 def _at_address(machine: Machine, text: Text, addr: int) -> Location:
-    """Resolve an address, which may have mode bits."""
+    """Return the location of an address, which may have mode bits.
+
+    Args:
+        machine: runs the guest.
+        text: reads guest text without breakpoints.
+        addr: the address.
+
+    Raises:
+        BadLocation: the mode bits say another mode than the symbol's there.
+    """
     entry = _entry(machine, text, addr)
     symbol = machine.symbols.covering(entry.addr)
     if symbol is None:

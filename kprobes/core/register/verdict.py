@@ -62,6 +62,7 @@ class Verdict:
         return partial(Verdict, **facts | {"line": self.line}), ()
 
     def _repr_html_(self) -> str:
+        """Return a table of the instruction and what a probe there would be, for a notebook."""
         cost = self.how
         if not self.probeable:
             cost = "refused"

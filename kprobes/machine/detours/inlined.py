@@ -32,6 +32,17 @@ def bodies(arch: Arch, returns: bytes, calls: Sequence[Call]) -> list[Call]:
 
 
 def _body(arch: Arch, returns: bytes, text: bytes) -> bytes:
+    """Return a program's instructions without the return at the end, so that they run on behind it.
+
+    Args:
+        arch: the architecture of the code.
+        returns: the bytes of its return instruction.
+        text: the program's code. Other returns in it become jumps to its end, where these have the
+            size of a return.
+
+    Returns:
+        The code; b"" where it does not end in a return, or an instruction must not be moved.
+    """
     end = len(text) - len(returns)
     if text[end:] != returns:
         return b""

@@ -30,10 +30,16 @@ Where = int | tuple[int, int]
 def model(
     code: bytes, *, base: int = 0x1000, symbols: dict[str, Where] | None = None, cpus: int = 1
 ) -> PaperMachine:
-    """Return a machine with this code at `base`: 64 KiB of memory, a stack that grows down and a
-    backing store that grows up.
+    """Return a machine with this code: 64 KiB of memory, a stack that grows down and a backing
+    store that grows up.
 
-    symbols: name -> address, or (address, size), of code. m.call() makes a frame of eight inputs.
+    m.call() makes a frame of eight inputs.
+
+    Args:
+        code: bundles.
+        base: address of the first byte.
+        symbols: name -> address, or (address, size in bytes), of code.
+        cpus: number of CPUs.
     """
     machine = PaperMachine(code, base=base, symbols=symbols, cpus=cpus,
                            arch=get("ia64"), execute=_execute, breaks=_breaks)
@@ -48,8 +54,14 @@ def _breaks(regs: Regs, insn: Insn) -> bool:
 
 
 def _execute(regs: Regs, insn: Insn) -> None:
-    """The effect of an instruction that does not branch. GuestFault for one that the model does not
-    know.
+    """Execute an instruction that does not branch, if its predicate holds.
+
+    Args:
+        regs: the CPU's registers.
+        insn: the instruction.
+
+    Raises:
+        GuestFault: the model does not know it.
     """
     word, (template, slots) = word_of(insn), bundle.parts(insn.raw)
     if not holds(regs, word & 63) and insn.name not in ALWAYS:

@@ -49,6 +49,12 @@ def set_f(regs: Regs, n: int, value: int) -> None:
 
 
 def set_p(regs: Regs, values: dict[int, bool]) -> None:
+    """Set predicate registers.
+
+    Args:
+        regs: the CPU's registers.
+        values: number of the predicate -> its value. Predicate 0 stays true.
+    """
     pr = regs["pr"]
     for n, value in values.items():
         pr = pr & ~(1 << n) | value << n
@@ -94,7 +100,15 @@ TO_ZERO: tuple[Relation, ...] = (
 
 
 def conclude(regs: Regs, kind: int, result: bool, u: int, v: int) -> None:
-    """A parallel compare: and, or, or.andcm."""
+    """Write the predicates of a parallel compare: and, or, or.andcm.
+
+    Args:
+        regs: the CPU's registers.
+        kind: 0 (and), 1 (or), 2 (or.andcm).
+        result: of the comparison.
+        u: number of the first predicate.
+        v: number of the second one.
+    """
     if kind == 0 and not result:
         set_p(regs, {u: False, v: False})
     elif kind == 1 and result:
@@ -125,6 +139,25 @@ def cmp(
     q: int,
     **_: int,
 ) -> None:
+    """Execute a compare of registers, or of a register and a number, of 32 or 64 bits.
+
+    The fields are those of formats A6 to A8 (volume 3).
+
+    Args:
+        op: the relation, an index of RELATIONS; for a parallel compare, the kind that conclude()
+            takes.
+        regs: the CPU's registers.
+        b: of a number, its sign; else 1: a parallel compare of zero with register `t`.
+        x: 2 is set where a number is compared, 1 where 32 bits are.
+        a: 1: a parallel compare for equality; in a compare with zero, a half of the relation.
+        v: number of the second predicate.
+        t: number of the right register.
+        s: number of the left register, or the number's low seven bits.
+        c: of a plain compare, 1: both predicates become false where `q` does not hold; of a
+            parallel one, it turns the relation round.
+        u: number of the first predicate.
+        q: number of the qualifying predicate.
+    """
     imm, bits = x >> 1, 32 if x & 1 else 64
     left = signed(b << 7 | s, 8) if imm else g(regs, s)
     left, right = left & (1 << bits) - 1, g(regs, t) & (1 << bits) - 1
@@ -139,6 +172,20 @@ def cmp(
 def tbit(
     regs: Regs, b: int, a: int, v: int, t: int, p: int, c: int, u: int, q: int, **_: int
 ) -> None:
+    """Execute a test of a bit: write two predicates.
+
+    Args:
+        regs: the CPU's registers.
+        b: with `a`, the kind of test. Where both are 0, the test is plain.
+        a: 1 alone is "or", with `b` it is "or.andcm"; `b` alone is "and".
+        v: number of the second predicate.
+        t: number of the register.
+        p: number of its bit.
+        c: of a plain test, 1: both predicates become false where `q` does not hold; of a parallel
+            one, the bit that is tested for.
+        u: number of the first predicate.
+        q: number of the qualifying predicate.
+    """
     bit = bool(g(regs, t) >> p & 1)
     if not a and not b:
         plainly(regs, not bit, c, u, v, q)
@@ -180,7 +227,16 @@ def load(regs: Regs, z: int, t: int, d: int, **_: int) -> None:
 def load_step(
     regs: Regs, z: int, t: int, d: int, i: int | None = None, s: int = 0, **_: int
 ) -> None:
-    """With the base updated, by a number or a register."""
+    """Execute a load that updates its base register, by a number or a register.
+
+    Args:
+        regs: the CPU's registers.
+        z: log2 of the bytes that are loaded.
+        t: number of the base register.
+        d: number of the register that gets the value.
+        i: what is added to the base, in 9 bits; None: a register is.
+        s: number of that register.
+    """
     step = g(regs, s) if i is None else signed(i, 9)
     value, base = regs.word(g(regs, t), 1 << z), g(regs, t) + step
     set_g(regs, d, value)
@@ -193,6 +249,15 @@ def store(regs: Regs, z: int, t: int, s: int, i: int = 0, **_: int) -> None:
 
 
 def cmpxchg(regs: Regs, z: int, t: int, s: int, d: int, **_: int) -> None:
+    """Execute a compare and exchange: store register `s` if memory holds what ar_ccv does.
+
+    Args:
+        regs: the CPU's registers.
+        z: log2 of the bytes.
+        t: number of the register with the address.
+        s: number of the register with the new value.
+        d: number of the register that gets the old value.
+    """
     addr, size = g(regs, t), 1 << z
     old, new = regs.word(addr, size), g(regs, s)
     regs.set_word(addr, new if old == regs["ar_ccv"] else old, size)
@@ -206,6 +271,16 @@ def xchg(regs: Regs, z: int, t: int, s: int, d: int, **_: int) -> None:
 
 
 def fetchadd(regs: Regs, z: int, t: int, s: int, i: int, d: int, **_: int) -> None:
+    """Execute a fetch and add: add 1, 4, 8 or 16 to memory, or subtract it.
+
+    Args:
+        regs: the CPU's registers.
+        z: 0: four bytes; 1: eight.
+        t: number of the register with the address.
+        s: 1: subtract.
+        i: which number: 0 is 16, 1 is 8, 2 is 4, 3 is 1.
+        d: number of the register that gets the old value.
+    """
     by, size = (16, 8, 4, 1)[i], 4 << z
     old = regs.word(g(regs, t), size)
     regs.set_word(g(regs, t), old - by if s else old + by, size)
@@ -237,6 +312,18 @@ def to_rotating(regs: Regs, i: int, **_: int) -> None:
 
 
 def alloc(regs: Regs, r: int, m: int, n: int, d: int, **_: int) -> None:
+    """Execute alloc: give the register stack's frame another shape.
+
+    Args:
+        regs: the CPU's registers.
+        r: number of rotating registers, divided by 8.
+        m: number of inputs and locals.
+        n: number of registers of the frame.
+        d: number of the register that gets the old ar_pfs.
+
+    Raises:
+        GuestFault: no frame has that shape.
+    """
     before, pfs, stacked = regs["cfm"], regs["ar_pfs"], frames.physical(regs)
     if m > n or r * 8 > n or (r * 8 != frames.sor(before) and any(frames.rrb(before))):
         raise GuestFault("alloc of a frame that cannot be", access="undefined")

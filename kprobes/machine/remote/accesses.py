@@ -63,6 +63,7 @@ class Accesses:
         )
 
     def _readable(self, addr: int) -> bool:
+        """Return True where guest memory can be read at an address."""
         try:
             return bool(self._read(addr, 1))
         except GuestFault:
@@ -91,13 +92,24 @@ class Accesses:
         """
         try:
             m = self._engine = self._engine or UnicornMachine.from_code(b"", arch=self._arch.name)
-            return self._again(m, regs, pc, address)
+            return self._replay(m, regs, pc, address)
         except KprobeError:  # there is no such engine, or it does not take such a state
             return None
 
-    def _again(self, m: UnicornMachine, regs: Regs, pc: int, address: int) -> str | None:
-        """Execute the instruction in an engine, giving it the guest's pages one by one, until it
-        fails at `address`.
+    def _replay(self, m: UnicornMachine, regs: Regs, pc: int, address: int) -> str | None:
+        """Execute the guest's instruction in the engine, page by page, until it fails at `address`.
+
+        The engine gets each page of guest memory that the instruction accesses before, and loses
+        them all afterwards. Nothing is written to the guest.
+
+        Args:
+            m: the engine.
+            regs: the guest's registers.
+            pc: address of the instruction.
+            address: address of the access that has failed in the guest.
+
+        Returns:
+            "read" or "write"; None where the instruction does not fail there.
         """
         given: dict[int, bytes] = {}
         values = {name: regs[name] for name in regs.names if name != self._arch.regs.pc}
@@ -124,7 +136,16 @@ class Accesses:
             m.write(page, data)
 
     def _once(self, m: UnicornMachine, values: dict[str, int], start: int) -> GuestFault | None:
-        """Execute the instruction at `start` with these registers, and return how it failed."""
+        """Execute the instruction at `start` in the engine, and return how it failed.
+
+        Args:
+            m: the engine.
+            values: the guest's registers: name -> value.
+            start: address of the instruction, mode bits included.
+
+        Returns:
+            The fault; None: it has not failed.
+        """
         for name, value in values.items():
             with suppress(KprobeError):  # i386: selectors of tables that are the system's
                 m.regs[name] = value

@@ -21,8 +21,15 @@ Spans = tuple[tuple[int, int], ...]
 
 
 def kind_of(arch: Arch, symbols: Symbols, read: Read, addr: int) -> int:
-    """Return GDB's kind of a breakpoint at an address: bytes of the instruction, on most
-    architectures.
+    """Return the number by which GDB tells a stub what kind of breakpoint to insert at an address.
+
+    On most architectures it is the size of the instruction in bytes.
+
+    Args:
+        arch: the guest's architecture.
+        symbols: say in which mode the code there is.
+        read: (address, size) -> guest memory without breakpoints.
+        addr: address of the breakpoint.
     """
     kinds = facts_of(arch).kinds
     if not kinds:
@@ -113,7 +120,13 @@ class StubBreakpoints:
 
     @contextmanager
     def away(self, start: int, end: int) -> Iterator[None]:
-        """Take the breakpoints in [start, end) out, inside a with block."""
+        """Take the breakpoints in [start, end) out, inside a with block; insert them again
+        afterwards.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+        """
         there = [(addr, kind) for addr, (kind, _) in self._there.items() if start <= addr < end]
         for addr, kind in there:
             self._take_out(addr, kind)
@@ -165,7 +178,12 @@ class StubBreakpoints:
         return bytes(out)
 
     def _insert(self, addr: int, kind: int) -> None:
-        """Have the stub insert a breakpoint: in memory, or by hardware where that does not stand.
+        """Have the stub insert a breakpoint: in memory, or by hardware where it does not stay in
+        memory.
+
+        Args:
+            addr: address.
+            kind: its kind, as of kind_of().
 
         Raises:
             NoBreakpoint: the stub does not insert it.

@@ -68,7 +68,15 @@ class GuestCalls:
 
     def _run(self, start: int | str | None, until: int | str | None, timeout: float | None,
              max_insns: int | None) -> None:
-        """Do as run(), while this thread has the machine."""
+        """Run the guest to an address, a stop() or the program's end, while this thread has the
+        machine.
+
+        Args:
+            start: address or symbol; None: where the guest stands.
+            until: address or symbol; None: nowhere.
+            timeout: seconds; None: no bound.
+            max_insns: instructions of the current thread; None: no bound.
+        """
         regs = self._threads.regs[self._threads.current]
         end = None
         if until is not None:

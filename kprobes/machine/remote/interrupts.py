@@ -84,10 +84,14 @@ def interrupt_of(target: RemoteTarget, thread: str, auxiliary: bytes) -> Interru
 
 
 def _is_here(pid: int, auxiliary: bytes) -> bool:
-    """Tell whether the stub's process is one of this computer.
+    """Return True where the stub's process is one of this computer.
 
     It is if a process here has the same number, is traced, and has the same auxiliary vector: that
     has random addresses.
+
+    Args:
+        pid: number of the process, as the stub tells it.
+        auxiliary: the auxiliary vector that the stub shows, or its beginning.
     """
     try:
         traced = b"TracerPid:\t0\n" not in (PROC / str(pid) / "status").read_bytes()
@@ -195,9 +199,13 @@ class RemoteInterrupts:
                 self.signals.append((stop.thread, stop.code))
 
     def _is_interrupt(self, stop: StopReply, breakpoints: set[int]) -> bool:
-        """Tell whether a stop is that of the interrupt just sent.
+        """Return True where a stop is that of the interrupt just sent.
 
-        A breakpoint's stop may be the same signal.
+        A breakpoint's stop may be the same signal: it is told apart by pc.
+
+        Args:
+            stop: the stop reply.
+            breakpoints: addresses of the core's breakpoints.
         """
         if stop.code not in self._interrupt.signals or stop.call is not None:
             return False

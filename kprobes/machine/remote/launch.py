@@ -203,11 +203,14 @@ class Child:
 
     def target(self, timeout: float, takes_pc: bool = False, reads: int = 0,
                traps: tuple[int, int] | None = None) -> RemoteTarget:
-        """Return its stub.
+        """Connect to the stub of this QEMU, and return it.
 
         Args:
             timeout: seconds that it may take for an answer.
-            takes_pc, reads, traps: as of RemoteTarget.
+            takes_pc: True where resume() may be told where the thread that stopped goes on.
+            reads: bytes that the stub reads at once; 0: not known.
+            traps: (the signal of a trap instruction, bytes from there to pc); None: a trap
+                instruction does not stop the guest.
 
         Raises:
             RemoteError: QEMU has ended, or does not answer.

@@ -215,8 +215,14 @@ class RemoteMachine(Described):
         add_symbols(self.symbols, symbols)
 
     def _take_members(self, lock: ThreadLock, children: Children, view: RemoteView | None) -> None:
-        """Take the parts' own methods for what the core calls of its contract,
-        machine._base.Machine.
+        """Set, on this machine, the methods and powers of its parts that the core uses.
+
+        Together with the methods below they make the contract that machine._base.Machine describes.
+
+        Args:
+            lock: adds and drops breakpoints, by which threads take turns.
+            children: follows processes that the guest forks.
+            view: the guest, for programs that are compiled into it; None: it runs no programs.
         """
         self.stop_at = lock.add
         self.release = lock.drop
@@ -230,7 +236,12 @@ class RemoteMachine(Described):
     def _source(
         self, scratch: tuple[int, int] | None, system: bool
     ) -> ProcessPages | AreaPages | KernelPages:
-        """Return where executable memory comes from."""
+        """Return what gives the library executable memory in the guest.
+
+        Args:
+            scratch: (start, bytes) of memory that the user has set aside; None: there is none.
+            system: the guest is a whole machine: its kernel is asked. False: a process is.
+        """
         if scratch is not None:
             return AreaPages(*scratch, self.page_size, self._target.read, self._target.write)
         if system:

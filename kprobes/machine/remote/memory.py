@@ -65,6 +65,10 @@ class RemoteMemory:
     def read(self, addr: int, size: int) -> bytes:
         """Return guest memory as the core has left it, breakpoints included.
 
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+
         Raises:
             GuestFault: there is no such memory.
         """
@@ -104,10 +108,15 @@ class RemoteMemory:
         self._jumps = {at: was for at, was in self._jumps.items() if not addr <= at < addr + size}
 
     def patch(self, addr: int, code: bytes) -> None:
-        """Replace code.
+        """Replace guest code, or let reads show other code there.
 
-        In a whole machine's text a patch is only shown, but for jumps to pages of the library's; a
-        patch by what is there ends that.
+        In a whole machine's text nothing is written, but for jumps to the library's own pages:
+        reads only show the new code. A patch by the bytes that are in memory ends that. While
+        threads take turns, a change of text may be put off.
+
+        Args:
+            addr: address of the first byte.
+            code: the new bytes.
         """
         if self.deferred.active and not self.ours(addr):
             self.deferred.patch(addr, code)

@@ -135,13 +135,13 @@ class Connection:
         self._write(self._sent)
 
     def send_apart(self, first: bytes, then: bytes, before: Sequence[bytes] = ()) -> None:
-        """Send two packets of which the other end reads the second when it has served and answered
-        the first.
+        """Send two packets so that the other end reads the second after it has answered the first.
 
-        Only where `reads` is known, and what came before has been read.
+        Use it only where `reads` is known, and all answers to earlier packets have been read.
 
         Args:
-            first, then: their payloads.
+            first: payload of the first packet.
+            then: payload of the second one.
             before: payloads of packets that are read at once with `first`, and answered before it.
         """
         frames = b"".join(map(frame, (*before, first)))
@@ -198,6 +198,12 @@ class Connection:
                               hint="wait until it has finished")
 
     def _ask_all(self, payloads: list[bytes]) -> list[bytes]:
+        """Send packets, and return their answers in order. Several go out together, up to TOGETHER
+        bytes.
+
+        Args:
+            payloads: what the packets hold.
+        """
         answers: list[bytes] = []
         while len(answers) < len(payloads):
             count, size = 0, 0
@@ -324,6 +330,12 @@ class Connection:
         self._buffer += data
 
     def _write(self, data: bytes) -> None:
+        """Send acknowledgements that are due, and data behind them.
+
+        Raises:
+            RemoteError: the other end is gone, or takes no data in time; the connection is then
+                closed.
+        """
         channel = self._open()
         try:
             self._limit_to(channel, self.timeout)
@@ -336,8 +348,10 @@ class Connection:
     def _limit_to(self, channel: socket.socket, seconds: float) -> None:
         """Set how long the channel waits, if that changes: it is a system call.
 
-        Within a hundredth of the connection's limit, or beyond it, that limit is kept; longer waits
-        are several.
+        Args:
+            channel: the socket.
+            seconds: how long. Where this is within a hundredth of the connection's limit, or beyond
+                it, that limit is set: longer waits are several.
         """
         limit = self.timeout if seconds > 0.99 * self.timeout else seconds
         if channel.gettimeout() != limit:
@@ -352,6 +366,16 @@ class Connection:
 
 
 def _connected(address: str, timeout: float) -> socket.socket:
+    """Return a socket that is connected to a stub.
+
+    Args:
+        address: "host:port", or the path of a socket, with a slash in it.
+        timeout: seconds that connecting may take, and each wait afterwards.
+
+    Raises:
+        ValueError: the address is neither.
+        OSError: nothing answers there.
+    """
     if "/" in address:
         channel = socket.socket(socket.AF_UNIX)
         channel.settimeout(timeout)

@@ -203,8 +203,12 @@ def places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
 
 
 def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
-    """Return the stub's registers by name: as it describes them, or as they are known for the
-    architecture.
+    """Return the stub's registers by name: as the stub describes them, or as GDB knows the
+    architecture's.
+
+    Args:
+        target: the stub.
+        arch: the guest's architecture.
 
     Raises:
         RemoteError: neither is there, or registers are missing that probes need.
@@ -228,8 +232,15 @@ def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
 def accessors(
     file: StubRegisterFile, slots: Mapping[str, Slot], arch: Arch
 ) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
-    """Return (readers, writers) by name of those of an architecture's registers that the stub
-    shows, for Regs.
+    """Return functions that read and write an architecture's registers, for Regs.
+
+    Args:
+        file: reads and writes the stub's registers.
+        slots: the stub's registers, by name.
+        arch: the guest's architecture.
+
+    Returns:
+        (name -> reader, name -> writer), of those registers that the stub shows.
     """
     parts = parts_of(arch, slots)
     readers: dict[str, Callable[[], int]] = {}

@@ -150,8 +150,13 @@ class ReturnAddresses:
         return self._arch.bits // 8 + (0 if self._arch.abi is None else self._arch.abi.reserve)
 
     def _places_of(self, word: bytes, sp: int, last: int) -> Iterator[int]:
-        """Yield where a word is on the stack, from the youngest frame to the one that begins at
-        `last`.
+        """Yield the addresses on the stack where a word stands, from the youngest frame to an older
+        one.
+
+        Args:
+            word: the bytes of the word.
+            sp: the stack pointer.
+            last: address of the oldest frame that is searched.
         """
         way, size = self._arch.callers, len(word)
         reach = min(max((last - sp) * way, 0) + self._room, DEEPEST) & -size

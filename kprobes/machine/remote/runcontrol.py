@@ -213,7 +213,16 @@ class RunControl:
         self._stopping = True
 
     def _serve_until(self, end: int | None, deadline: float | None, max_insns: int | None) -> None:
-        """Resume the guest and answer its stops until the run is over; arguments as of run()."""
+        """Resume the guest and answer its stops until the run is over.
+
+        Args:
+            end: address where the run ends; None: it ends at no address.
+            deadline: time.monotonic() at which the run ends; None: no bound.
+            max_insns: the most instructions; None: no bound.
+
+        Raises:
+            GuestTimeout: a bound has come.
+        """
         done = 0  # instructions
         alone = self._threads.name if self._alone else ""
         while self.exit_status is None and not self._stopping:

@@ -82,6 +82,14 @@ class ProcessPages:
             self._call(self._calls.unmap, [addr, size], b"")
 
     def _call(self, number: int, args: list[int], laid: bytes) -> int:
+        """Have a thread of the guest make a system call, and return its result.
+
+        Args:
+            number: of the call.
+            args: its arguments.
+            laid: bytes for the stack, where the call takes its arguments as a block there; else
+                b"".
+        """
         calls = self._calls
         code = calls.code
         values = dict(zip(calls.args, args, strict=False))
@@ -113,7 +121,16 @@ class AreaPages:
         self._free = list(range(first, (start + size) // page * page, page))[::-1]
 
     def map(self, hint: int, size: int) -> int:
-        """Hand out a page, and return its address. NoMemory."""
+        """Hand out a page of the area, and return its address.
+
+        Args:
+            hint: not used.
+            size: bytes; it must be one page.
+
+        Raises:
+            NoMemory: no page is left, the memory keeps its bytes when it is written, or `size` is
+                no page.
+        """
         if size != self._page or not self._free:
             raise NoMemory("the scratch area is used up", hint="pass a larger scratch=")
         if self._free[-1] not in self._tried:
@@ -150,7 +167,16 @@ class KernelPages:
         self._free: list[int] = []
 
     def map(self, hint: int, size: int) -> int:
-        """Hand out a page, or memory of any other size. NoMemory, Unsupported."""
+        """Hand out a page, or memory of any other size, and return its address.
+
+        Args:
+            hint: not used.
+            size: bytes. Pages are taken from the kernel many at a time.
+
+        Raises:
+            NoMemory: the kernel gives none.
+            Unsupported: nothing is known of the kernel's allocator.
+        """
         if size != self._page:
             return self._take(size)
         if not self._free:

@@ -161,6 +161,7 @@ class RemoteView:
         ]
 
     def _has(self, addr: int) -> bool:
+        """Return True where guest memory can be read at an address."""
         try:
             return bool(self.read(addr, 1))
         except GuestFault:

@@ -81,8 +81,15 @@ class RemoteTarget:
     # --- what it is
 
     def transfer(self, kind: str, annex: str = "", chunk: int = CHUNK) -> bytes:
-        """Return what a qXfer object holds, read in pieces of `chunk` bytes; b"" where the stub has
-        none.
+        """Return what a qXfer object holds; b"" where the stub has none.
+
+        Args:
+            kind: the object's name, as "features" or "auxv".
+            annex: which one of that kind, as "target.xml".
+            chunk: bytes that are asked for at a time.
+
+        Raises:
+            RemoteError: it has no end.
         """
         out = b""
         while len(out) < LARGEST:
@@ -207,7 +214,15 @@ class RemoteTarget:
     # --- memory
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return guest memory without breakpoints. GuestFault (access "read"): there is none."""
+        """Return guest memory without breakpoints.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+
+        Raises:
+            GuestFault: it is not mapped (access "read").
+        """
         out = bytearray()
         starts = range(addr, addr + size, CHUNK)
         for answer in self.link.ask_all(
@@ -220,7 +235,15 @@ class RemoteTarget:
         return self.stops.over(addr, bytes(out[:size]))
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory, read-only parts too. GuestFault (access "write"): there is none."""
+        """Write guest memory, read-only parts too. Breakpoints in it are taken out meanwhile.
+
+        Args:
+            addr: address of the first byte.
+            data: what to write.
+
+        Raises:
+            GuestFault: it is not mapped, or the stub does not write there (access "write").
+        """
         if self.stops.shown(addr, addr + len(data)):
             with self.stops.away(addr, addr + len(data)):
                 self.write(addr, data)
@@ -392,8 +415,13 @@ class RemoteTarget:
         return stop
 
     def _part(self, stop: StopReply, forked: Callable[[StopReply], None]) -> None:
-        """Let a child go that has begun, and its parent go on: alone, while the child runs in its
-        memory.
+        """Let a child that has begun go, and resume its parent.
+
+        The parent goes on alone while the child runs in its memory.
+
+        Args:
+            stop: the stop that tells of the child.
+            forked: is called with it before, to let the child go.
         """
         step, thread = self._resumed
         self._look_anew()
@@ -467,8 +495,14 @@ class RemoteTarget:
         self.link.send(b"k")
 
     def _bytes(self, answer: bytes, what: str) -> bytes:
-        """Return the bytes of hexadecimal digits. What is neither those nor an error closes the
-        connection.
+        """Return the bytes that an answer's hexadecimal digits stand for.
+
+        Args:
+            answer: the answer. If it is neither digits nor an error, the connection is closed.
+            what: what was asked for, for the error.
+
+        Raises:
+            RemoteError: the answer is an error, or is not digits.
         """
         try:
             if not _refused(answer):
