@@ -130,6 +130,8 @@ class GuestWorld:
                 fields.append(types.Field(member.name, kind, member.offset, shift, member.bits))
             else:
                 fields.append(types.Field(member.name, kind, member.offset))
+        # `members` has those of anonymous structures and unions first
+        fields.sort(key=lambda field: field.offset)
         return types.Structure(type.name, type.size, tuple(fields))
 
     # --- names

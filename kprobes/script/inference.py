@@ -793,7 +793,7 @@ class Inference(ABC):
                 return _BOOLEAN
         elif operator == "*":
             if isinstance(result, types.Pointer):
-                return result.target
+                return self.completed(result.target)
             if isinstance(result, Integer):
                 return _UINT64
             if isinstance(result, types.Structure) and isinstance(node.operand, tree.Name):
@@ -1085,6 +1085,10 @@ class Inference(ABC):
             return None
         return fields[node.name]
 
+    def completed(self, of: ValueType) -> ValueType:
+        """Return what a pointer points at: a structure with its fields, another type as it is."""
+        return self.complete(of) if isinstance(of, types.Structure) else of
+
     def complete(self, of: types.Structure) -> types.Structure:
         """Return a structure with its fields, where only its name was known."""
         if of.fields:
@@ -1142,7 +1146,7 @@ class Inference(ABC):
                 )
             return of.element
         if isinstance(of, types.Pointer):
-            return of.target
+            return self.completed(of.target)
         if isinstance(of, types.String):
             return Integer(8, True)
         self.error(f"The array index operator [] cannot be used on type '{name_of(of)}'", node)

@@ -5,13 +5,16 @@ import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from arches import RUNNABLE, integer, programs_of, results
 
 from kprobes import Kprobes, UnicornMachine
+from kprobes.debug.types import Member
 from kprobes.errors import GuestStopped, KprobeError
 from kprobes.script import ScriptError
+from kprobes.script.guest import GuestWorld
 from kprobes.script.script import Script
 
 DEMO = "examples/demo.arm64"
@@ -125,6 +128,24 @@ def test_the_structure_around_a_member(demo: Kprobes) -> None:
     assert s.output == "{ .n = 1, .i = { .a = 2, .b = 3 } }\n1\n\n\n"
     with pytest.raises(ScriptError, match="container_of"):
         demo.script("kprobe:crc32 { container_of(arg1, 4, i); }")
+
+
+def test_a_whole_structure_of_debug_information() -> None:
+    """By a pointer, whose type knows no more than the structure's name."""
+    with Kprobes(UnicornMachine.load("examples/notes.arm64")) as k:
+        text = "fentry:book_trim { print(*args.book); print(args.book[0]); @ = *args.book; print(sizeof(*args.book)); }"
+        with k.script(text) as s:
+            k.machine.call("book_trim", (0).to_bytes(8, "little") + (7).to_bytes(8, "little"))
+    assert s.output == "{ .first = 0x0, .count = 7 }\n" * 2 + "16\n\n\n@: { .first = 0x0, .count = 7 }\n"
+
+
+def test_members_of_an_anonymous_union_stand_where_it_does() -> None:
+    word = SimpleNamespace(kind="int", name="int", size=4, signed=True)
+    members = [Member("within", word, 4), Member("first", word, 0), Member("last", word, 8)]
+    of = SimpleNamespace(kind="struct", name="struct s", size=12, members={one.name: one for one in members})
+    with Kprobes(UnicornMachine.load("examples/notes.arm64")) as k:
+        found = GuestWorld(k.machine).converted(of)  # type: ignore[arg-type]
+    assert [field.name for field in found.fields] == ["first", "within", "last"]
 
 
 @ENGINES
