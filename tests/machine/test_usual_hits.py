@@ -40,6 +40,7 @@ from kprobes import (
     native,
     override_function_with_return,
 )
+from kprobes.core.hit.ctlblk import HitState
 from kprobes.machine.unicorn.host import hostcode
 
 SEEDS = int(os.environ.get("KPROBES_SEEDS", "3"))  #: random scenes of each kind
@@ -354,6 +355,46 @@ def test_what_handlers_hold_is_let_go(optimize: bool) -> None:
     del handler, p, r, k
     gc.collect()
     assert [what() for what in gone] == [None] * 4
+
+
+@pytest.mark.host_code
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("act", ["nothing", "another hit", "raises", "goes elsewhere", "closes"])
+def test_no_reference_is_lost_or_left(act: str, optimize: bool) -> None:
+    """The block's states are lent to it, without references of their own: however a hit ends, as many are left."""
+    m = worlds.Machine("x86_64").machine
+
+    def pre(p: Any, regs: Any) -> Any:
+        if act == "another hit":
+            m.call("tiny", 1, 2)
+        elif act == "raises":
+            raise Oops
+        elif act == "goes elsewhere":
+            override_function_with_return(regs)
+            return DIVERTED
+        elif act == "closes":
+            k[0].close()
+        return None
+
+    k: list[Any] = [None]
+
+    def hits(count: int) -> None:
+        for _ in range(count):
+            k[0] = Kprobes(m)
+            k[0].register(Kprobe(symbol_name="tiny", pre_handler=pre, optimize=optimize))
+            with suppress(Oops):
+                m.call("loop", 5, worlds.K)
+            k[0].close()
+
+    def counts() -> list[int]:
+        gc.collect()
+        return [sys.getrefcount(state) for state in HitState]
+
+    hits(5)
+    before = counts()
+    hits(60)
+    grown = [after - once for once, after in zip(before, counts(), strict=True)]
+    assert grown == [0] * len(grown)
 
 
 @pytest.mark.host_code

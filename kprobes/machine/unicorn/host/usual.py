@@ -38,6 +38,9 @@ class SharedHits:
     def begin(self, block: object, idle: object, active: object) -> None:
         """Have hits use this control block, and these states of it: see machine._base.Hits.begin.
         """
+        if self._kept.get("active") is not active:
+            # call_handler() of hits.c puts it into the block without a reference of its own
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(active))
         self._keep(block=block, idle=idle, active=active)
 
     def _keep(self, **objects: object) -> None:
@@ -49,7 +52,8 @@ class SharedHits:
 class Usual:
     """The words of one place's usual hit (struct usual).
 
-    They live while the library may be about to use them.
+    They live while the library may be about to use them, and keep what they name as long. Host
+    code holds no more than `owner` while it calls a handler.
 
     Attributes:
         address: of the words.
@@ -78,7 +82,7 @@ class Usual:
             address: what regs.pc shows; at a return it is where that leads.
             pool: instances that no call has; of return probes.
             held: instances of calls that were asked about at entry; of return probes.
-            owner: lives as long as the words; None: this object.
+            owner: keeps this object as long as it lives; None: this object.
             asked: entries take instances; of a return.
         """
         places = words("usual")
