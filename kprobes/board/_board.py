@@ -136,7 +136,16 @@ class Board:
         return machine
 
     def load_image(self, file: str | os.PathLike[str] | bytes, name: str | None = None) -> UnicornMachine:
-        """Load a file as machine() does, with nothing around the CPU yet: fit() puts it there."""
+        """Make a machine with the image of a file, with no memory or devices of the board yet:
+        fit() adds these.
+
+        Raises ImageError, NoMemory, BadArgument (a raw image without an architecture), as machine()
+        does.
+
+        Args:
+            file: its path, or its bytes.
+            name: of the image; None: the file's base name.
+        """
         from ..machine.unicorn.machine import UnicornMachine
 
         if self.base is None:
@@ -254,7 +263,14 @@ class Fitted:
 
 
 def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None:
-    """Map what is not mapped yet of a range, which is rounded to whole pages: an image may lie in it already."""
+    """Map the part of a range that is not mapped yet: an image may lie in it already.
+
+    Args:
+        machine: gets the memory.
+        start: first address; rounded down to a page.
+        size: bytes; the end is rounded up to a page.
+        perms: of "rwx".
+    """
     page = machine.page_size
     at, end = start & -page, start + size + page - 1 & -page
     for first, last in [*sorted(machine.regions()), (end, end)]:
@@ -266,7 +282,13 @@ def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None
 
 
 def _unknown(peripherals: Iterable[Peripheral], taken: list[tuple[int, int]]) -> list[Device]:
-    """Devices for peripherals that have no model here. Of those that overlap the first one counts."""
+    """Return a device that reads 0 for each peripheral that has no model; of those that overlap,
+    for the first one.
+
+    Args:
+        peripherals: all that the SVD file names.
+        taken: (start, end) of the board's other devices.
+    """
     out: list[Device] = []
     for p in sorted(peripherals, key=lambda p: p.start):
         end = p.start + p.size
@@ -281,6 +303,7 @@ def _overlaps(start: int, end: int, ranges: Iterable[tuple[int, int]]) -> bool:
 
 
 def _contents(file: str | os.PathLike[str]) -> bytes:
+    """Return a file's bytes; raise ImageError where it cannot be read or is empty."""
     try:
         data = Path(file).read_bytes()
     except OSError as error:
@@ -319,6 +342,13 @@ def _board_of(said: dict[str, Any], folder: Path) -> Board:
 
 
 def _part_of(said: dict[str, Any], folder: Path) -> Part:
+    """Return the device that a table of a board file describes; raise BadArgument where it does so
+    wrongly.
+
+    Args:
+        said: the table: key -> value.
+        folder: what the file named by `input` is relative to.
+    """
     settings = {name: value for name, value in said.items() if name not in ("kind", "start", "input", "interrupt")}
     if "interrupt" in said:
         settings["line"] = said["interrupt"]
@@ -328,6 +358,9 @@ def _part_of(said: dict[str, Any], folder: Path) -> Part:
 
 
 def _tables(said: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the tables `[[name]]` of a board file, [] where there are none; raise BadArgument
+    where it is no list of tables.
+    """
     tables = said.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
         raise BadArgument(f"{name} is no list of tables", hint=f"write [[{name}]]")
@@ -335,6 +368,7 @@ def _tables(said: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _check_keys(said: dict[str, Any], known: set[str], what: str) -> None:
+    """Raise BadArgument where a table has a key that is not known; `what` names the table."""
     for name in said:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)

@@ -59,6 +59,8 @@ class Bus:
             device.connect(machine)
 
     def _find(self, address: int) -> Device | None:
+        """Return the device at an address; None where there is none, which is counted in `between`.
+        """
         at = bisect.bisect_right(self._starts, address) - 1
         if at >= 0 and address < self.devices[at].start + self.devices[at].size:
             return self.devices[at]
@@ -66,6 +68,14 @@ class Bus:
         return None
 
     def _read(self, base: int, offset: int, size: int) -> int:
+        """Read from the device at `base` + `offset` and count that; return 0 where there is no
+        device.
+
+        Args:
+            base: address of the first page of the devices' range.
+            offset: bytes from `base`.
+            size: bytes of the access.
+        """
         device = self._find(base + offset)
         if device is None:
             return 0
@@ -75,6 +85,15 @@ class Bus:
         return device.read(at, size)
 
     def _write(self, base: int, offset: int, size: int, value: int) -> None:
+        """Write to the device at `base` + `offset` and count that; do nothing where there is no
+        device.
+
+        Args:
+            base: address of the first page of the devices' range.
+            offset: bytes from `base`.
+            size: bytes of the access.
+            value: unsigned.
+        """
         device = self._find(base + offset)
         if device is None:
             return

@@ -45,7 +45,14 @@ class Clint(Device):
         return 0
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Change a register, or a part of it."""
+        """Change a register or a part of it: raise or end the software interrupt, set mtimecmp or
+        mtime.
+
+        Args:
+            offset: from the device's start.
+            size: bytes that are written.
+            value: unsigned.
+        """
         at = 8 * (offset & 7)
         part = (1 << 8 * size) - 1 << at
         if offset == MSIP:

@@ -81,7 +81,13 @@ KINDS: dict[str, Callable[..., Device]] = {"unknown": Unknown, "power": Power}
 
 
 def make_device(kind: str, start: int, settings: Mapping[str, object]) -> Device:
-    """Make a device by its kind's name. Raises BadArgument: an unknown kind or setting."""
+    """Make a device by its kind's name; raise BadArgument for an unknown kind or setting.
+
+    Args:
+        kind: one of KINDS.
+        start: address of the device.
+        settings: what else the model takes: "size", "line", "name" and its own.
+    """
     if kind not in KINDS:
         raise BadArgument(f"{kind!r} is no device", hint=f"there are {', '.join(KINDS)}")
     try:

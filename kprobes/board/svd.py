@@ -82,6 +82,9 @@ def read_svd(path: str | os.PathLike[str]) -> tuple[Peripheral, ...]:
 
 
 def _peripherals(root: Any) -> Iterator[Peripheral]:
+    """Yield the peripherals of a device description; what one does not say it has from that it is
+    derived from.
+    """
     elements = {element.findtext("name", ""): element for element in root.iterfind("peripherals/peripheral")}
     for name, element in elements.items():
         base = elements.get(element.get("derivedFrom", ""))
@@ -98,7 +101,14 @@ def _peripherals(root: Any) -> Iterator[Peripheral]:
 
 
 def _registers(parent: Any, at: int, prefix: str, bits: int) -> Iterator[Register]:
-    """Registers and clusters of a peripheral or a cluster; arrays of them as many times as they say."""
+    """Yield the registers of a peripheral or a cluster, those of arrays one by one.
+
+    Args:
+        parent: the element that holds registers and clusters.
+        at: offset of the parent, in bytes.
+        prefix: of the names: "" or "CLUSTER_".
+        bits: of a register that does not say how many it has.
+    """
     for element in parent:
         if element.tag not in ("register", "cluster"):
             continue
@@ -125,7 +135,13 @@ def _array(element: Any) -> Iterator[tuple[str, int]]:
 
 
 def _indices(text: str, many: int) -> list[str]:
-    """The indices of an array: "0-3", "A,B,C", or none given."""
+    """Return the indices of an array of `many` elements as text.
+
+    Args:
+        text: "0-3", "A,B,C" or "" as the file has it; where it does not name `many`, numbers from 0
+            are taken.
+        many: how many elements there are.
+    """
     numbers = re.fullmatch(r"(\d+)-(\d+)", text)
     names = text.split(",") if text and not numbers else []
     if numbers is not None and int(numbers[2]) - int(numbers[1]) + 1 == many:

@@ -53,7 +53,13 @@ class SystemControl(Device):
         return self._read(offset & ~3) >> 8 * (offset & 3)
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Change a register, or a part of it."""
+        """Change a register or a part of it.
+
+        Args:
+            offset: from the device's start.
+            size: bytes that are written.
+            value: unsigned.
+        """
         for first, last in ((0x400, 0x4EF), (0xD18, 0xD23)):  # priorities, a byte each
             if first <= offset <= last:
                 for n in range(size):
@@ -67,6 +73,7 @@ class SystemControl(Device):
             self._write(offset & ~3, self._read(offset & ~3) & ~part | value << at)
 
     def _read(self, offset: int) -> int:
+        """Return the 32-bit register at an offset, a multiple of 4."""
         if 0x10 <= offset < 0x20:
             return self._read_timer(offset)
         if offset in (CPUID, 0x4):
@@ -76,6 +83,9 @@ class SystemControl(Device):
         return self._read_nvic(offset, self.nvic)
 
     def _read_nvic(self, offset: int, nvic: Nvic) -> int:
+        """Return the 32-bit register at an offset, of interrupts, priorities and exceptions; 0
+        where there is none.
+        """
         bits = {0x100: "enabled", 0x180: "enabled", 0x200: "ready", 0x280: "ready", 0x300: "active"}
         if (kind := bits.get(offset & ~0x1F)) is not None or offset & ~0x7F in bits:
             numbers = getattr(nvic, kind or bits[offset & ~0x7F])
@@ -108,6 +118,9 @@ class SystemControl(Device):
         self.nvic.set_priority(self._exception(offset), value)
 
     def _write(self, offset: int, value: int) -> None:
+        """Write the 32-bit register at an offset, a multiple of 4: this may pend or withdraw
+        exceptions, or stop the run (reset).
+        """
         nvic = self.nvic
         if 0x10 <= offset < 0x20:
             self._write_timer(offset, value)
@@ -131,7 +144,13 @@ class SystemControl(Device):
             self._kept[offset] = value
 
     def _write_bits(self, offset: int, value: int) -> None:
-        """ISER, ICER, ISPR, ICPR: a bit for each interrupt."""
+        """Enable, disable, pend or withdraw the interrupts whose bits are set (ISER, ICER, ISPR,
+        ICPR), and look for one to take.
+
+        Args:
+            offset: of a 32-bit register: 0x100 to 0x2FF.
+            value: a bit for each of 32 interrupts.
+        """
         nvic, kind = self.nvic, offset & ~0x7F
         for n in range(32):
             if value >> n & 1:
@@ -149,6 +168,9 @@ class SystemControl(Device):
     # --- SysTick
 
     def _read_timer(self, offset: int) -> int:
+        """Return a register of SysTick, at offsets 0x10 to 0x1F; reading the control register
+        clears COUNTFLAG.
+        """
         if offset == 0x10:
             value = self._control | (COUNTFLAG if self._counted else 0)
             self._counted = False
@@ -160,6 +182,9 @@ class SystemControl(Device):
         return 0
 
     def _write_timer(self, offset: int, value: int) -> None:
+        """Write a register of SysTick, at offsets 0x10 to 0x1F; any value written to the counter
+        starts it again.
+        """
         if offset == 0x10:
             started = value & ~self._control & ENABLE
             self._control = value & 7
@@ -179,6 +204,9 @@ class SystemControl(Device):
             self._cancel = self.wires.interrupts.after(self._reload + 1, self._tick)
 
     def _tick(self) -> None:
+        """Set COUNTFLAG as the counter reaches 0, pend the interrupt where it is enabled, and count
+        again.
+        """
         self._counted = True
         if self._control & TICKINT:
             self.wires.interrupts.pend(SYS_TICK - FIRST)

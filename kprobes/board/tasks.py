@@ -55,6 +55,9 @@ class TaskPointer:
         taken: dict[str, int] = {}
 
         def task(regs: Regs) -> str:
+            """Return the running task's name, followed by its block's address where it has none or
+            another task has it; BEFORE while the pointer is 0.
+            """
             block = int.from_bytes(machine.read(place, size), order.value)
             if not block:
                 return BEFORE
@@ -67,6 +70,9 @@ class TaskPointer:
         return task
 
     def _name(self, machine: UnicornMachine, block: int) -> str:
+        """Read a task's name from its control block at address `block`; return "" where it has none
+        or it cannot be read.
+        """
         if self.name is None:
             return ""
         try:

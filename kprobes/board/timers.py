@@ -67,7 +67,13 @@ class _Counter:
                 RAW: int(self.raised), MASKED: int(self.interrupting)}.get(register, 0)
 
     def write(self, register: int, value: int, wires: Wires) -> None:
-        """Change a register."""
+        """Change a register: load a count, start, stop, or clear `raised`.
+
+        Args:
+            register: its offset in this timer.
+            value: 32 bits.
+            wires: give the time, and call when the count reaches 0.
+        """
         now = wires.interrupts.now
         if register in (LOAD, BACKGROUND):
             self._load = value
@@ -83,6 +89,9 @@ class _Counter:
             self.raised = False
 
     def _count_from(self, value: int, wires: Wires) -> None:
+        """Begin to count down from a value now, where the timer is enabled; keep the value where it
+        is not.
+        """
         self._cancel()
         self._base = value
         self._begun = wires.interrupts.now
@@ -91,6 +100,7 @@ class _Counter:
             self._cancel = wires.interrupts.after(steps * self._step, lambda: self._reach_zero(wires))
 
     def _reach_zero(self, wires: Wires) -> None:
+        """Set `raised` as the count reaches 0; count again, or stand still after one shot."""
         self.raised = True
         if self._control & ONCE:
             self._base = 0
@@ -123,7 +133,9 @@ class Sp804(Device):
         self._update()
 
     def read(self, offset: int, size: int) -> int:
-        """Return a register."""
+        """Return the register at `offset` from the device's start, whatever the `size` of the
+        access.
+        """
         if offset >= 0xFE0:
             return IDENTITY[(offset - 0xFE0) // 4]
         if offset >= TIMERS:

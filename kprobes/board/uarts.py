@@ -59,7 +59,9 @@ class SimpleUart(Uart):
         self.update()
 
     def read(self, offset: int, size: int) -> int:
-        """Return a register."""
+        """Return the register at `offset`, whatever the `size` of the access; reading data takes a
+        received byte.
+        """
         if offset == 0:
             return 2 | bool(self.received)
         if offset != 4:
@@ -96,7 +98,9 @@ class Pl011(Uart):
         return self._ready | (self.RECEIVED | self.TIMEOUT if self.received else 0)
 
     def read(self, offset: int, size: int) -> int:
-        """Return a register."""
+        """Return the register at `offset`, whatever the `size` of the access; reading DR takes a
+        received byte.
+        """
         if offset == self.DR:
             value = self.take()
             self.update()
@@ -109,7 +113,9 @@ class Pl011(Uart):
         return registers.get(offset, self._kept.get(offset, 0))
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Change a register."""
+        """Write `value` to the register at `offset`, whatever the `size` of the access; writing DR
+        sends a byte.
+        """
         if offset == self.DR:
             self.send(value)
             self._ready = self.SENT
@@ -152,7 +158,10 @@ class Uart16550(Uart):
         return 1
 
     def read(self, offset: int, size: int) -> int:
-        """Return a register."""
+        """Return the register at `offset`, whatever the `size` of the access.
+
+        Reading data takes a received byte; reading IIR ends the interrupt of an empty transmitter.
+        """
         number = offset // self.stride & 7
         if number < 2 and self._registers[3] & 0x80:
             return self._divisor[number]
@@ -171,7 +180,9 @@ class Uart16550(Uart):
         return value
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Change a register."""
+        """Write the low byte of `value` to the register at `offset`, whatever the `size` of the
+        access; writing data sends a byte.
+        """
         number = offset // self.stride & 7
         value &= 0xFF
         if number < 2 and self._registers[3] & 0x80:
@@ -211,7 +222,9 @@ class Stm32F4Usart(Uart):
         return self.EMPTY | self._sent | (self.RECEIVED if self.received else 0)
 
     def read(self, offset: int, size: int) -> int:
-        """Return a register."""
+        """Return the register at `offset`, whatever the `size` of the access; reading DR takes a
+        received byte.
+        """
         if offset == self.STATUS:
             return self._status()
         if offset != self.DATA:
@@ -221,7 +234,9 @@ class Stm32F4Usart(Uart):
         return value
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Change a register."""
+        """Write `value` to the register at `offset`, whatever the `size` of the access; writing DR
+        sends a byte.
+        """
         if offset == self.DATA:
             self.send(value)
             self._sent = self.SENT
@@ -255,6 +270,8 @@ class Stm32L4Usart(Stm32F4Usart):
     SENDING_READY, RECEIVING_READY = 1 << 21, 1 << 22  #: TEACK and REACK, of ISR
 
     def _status(self) -> int:
+        """Return the status register: that of the F4, and whether sender and receiver are enabled.
+        """
         control = self._kept[self.CR1]
         enabled = control if control & self.ENABLED else 0
         sends = self.SENDING_READY if enabled & self.SENDS else 0
@@ -262,7 +279,9 @@ class Stm32L4Usart(Stm32F4Usart):
         return super()._status() | sends | receives
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Change a register."""
+        """Write `value` to the register at `offset`, whatever the `size` of the access; writing TDR
+        sends a byte.
+        """
         if offset == self.ICR:
             self._clear(value & self.SENT)
         elif offset == self.RQR and value & self.FLUSH:

@@ -136,7 +136,12 @@ def quick(base: Class, kind: str) -> Class:
 
 @cache
 def _made(base: Class, kind: str) -> Class:
-    """Make the subclass, once for each class."""
+    """Make the quicker subclass of a class in C; once for each class and structure.
+
+    Args:
+        base: the class in Python.
+        kind: name of the C structure: "regs", "instance" or "block".
+    """
     make = _library().make_type
     make.argtypes = ctypes.py_object, ctypes.py_object, ctypes.c_char_p, ctypes.c_char_p
     make.restype = ctypes.py_object

@@ -115,9 +115,14 @@ def _functions(ir: str) -> Iterator[str]:
 
 
 def _support(bits: int, guest: bool, swapped: bool) -> Output:
-    """A file of support.c's functions.
+    """Return how to make a file of support.c's functions, as LLVM IR.
 
     The IR depends on the size of a pointer only, not on the target's byte order or CPU.
+
+    Args:
+        bits: width of a pointer, 32 or 64.
+        guest: True where the code runs in a guest, False where it runs in this process.
+        swapped: True where the program's byte order is not that of the memory that it runs in.
     """
     defined = (f"-DGUEST={int(guest)}", f"-DSWAPPED={int(swapped)}")
     target = "aarch64-freestanding" if bits == 64 else "arm-freestanding"
