@@ -109,8 +109,13 @@ def get(name: str) -> Arch:
 
 
 def _running(machine: int, bits: int, order: str) -> list[Arch]:
-    """Return the architectures of ours that run ELF files of an e_machine, class and byte order;
-    those that other distributions bring where we have none.
+    """Return the architectures of this package that run ELF files with a header; where there are
+    none, those that other distributions bring.
+
+    Args:
+        machine: e_machine.
+        bits: 32 or 64, the ELF class.
+        order: "little" or "big".
     """
     ours = [
         arch
@@ -126,10 +131,19 @@ def _running(machine: int, bits: int, order: str) -> list[Arch]:
 def of_elf(
     machine: int, bits: int, order: str, flags: int = 0, profile: str = "", name: str | None = None
 ) -> Arch:
-    """Return the architecture that runs an ELF file of this e_machine, class, byte order ("little"
-    or "big"), e_flags and CPU profile.
+    """Return the architecture that runs an ELF file.
 
-    name: the one to choose of those that run such a header. Unsupported where none does.
+    Args:
+        machine: e_machine.
+        bits: 32 or 64, the ELF class.
+        order: "little" or "big".
+        flags: e_flags.
+        profile: the CPU's profile that the file names ("M": a microcontroller), or "".
+        name: of the architecture to choose, of those that run such a header; None: the flags and
+            the profile decide.
+
+    Raises:
+        Unsupported: no architecture runs the file, or not the one that is named.
     """
     running = _running(machine, bits, order)
     what = f"ELF machine {machine}, {bits} bit, {order} endian"

@@ -47,6 +47,13 @@ def following(use_of: Callable[[Insn], Use], bits: int,
     mask = (1 << bits) - 1
 
     def follow(insn: Insn, known: dict[int, int]) -> tuple[int, int] | None:
+        """Return (address, bytes read or written there; 0: the instruction completes it), or None;
+        bring `known` up to date.
+
+        Args:
+            insn: the instruction.
+            known: register -> the address that it holds.
+        """
         if not known and not begins(insn):
             return None
         use, at = use_of(insn), None

@@ -134,8 +134,15 @@ class Jump:
     modes: Mapping[int, Jump] = field(factory=dict)
 
     def back(self, frm: int, insn: Insn) -> bytes:
-        """From behind an instruction's copy to what follows it at home. What may skip that may skip
-        this jump: then a second one follows. Raises OutOfReach.
+        """Return a jump from `frm`, behind a copy of an instruction, to what follows the original;
+        raise OutOfReach.
+
+        What the instruction may skip may skip this jump: then a second jump follows, to behind what
+        is skipped.
+
+        Args:
+            frm: address behind the copy.
+            insn: the instruction at its original address.
         """
         if insn.onward is not None:
             return insn.onward(frm)

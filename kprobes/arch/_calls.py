@@ -55,7 +55,12 @@ class Abi:
     enter: Callable[[Regs, int], None] | None = None
 
     def argument(self, regs: Regs, n: int) -> int:
-        """Return the n-th integer argument at function entry."""
+        """Return an integer argument, read from registers or the stack.
+
+        Args:
+            regs: registers at a function's entry.
+            n: the argument's number, from 0 on.
+        """
         if n < 0:
             raise ValueError("arguments are counted from 0")
         if n < len(self.args):

@@ -25,9 +25,16 @@ def comparing(
 ) -> tuple[Branch, Branch, Branch, Branch, Branch, Branch]:
     """Return the simulations of BEQ, BNE, BLT, BGE, BLTU and BGEU, which compare registers `s` and
     `t`.
+
+    Args:
+        unsigned: (regs, number of a register) -> its unsigned value.
+        signed: (regs, number of a register) -> its signed value.
     """
 
     def branch(holds: Callable[[int, int], bool], read: Read) -> Branch:
+        """Return the simulation of a branch that is taken where `holds`(first value, second value).
+        """
+
         def simulate(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
             return taken(insn) if holds(read(regs, s), read(regs, t)) else insn.next
 

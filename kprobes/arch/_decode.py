@@ -170,6 +170,7 @@ class DecodeTable:
         self._buckets = _Buckets(ordered, self._top)
 
     def _check(self) -> None:
+        """Raise ValueError where two rows may match one encoding and neither is more specific."""
         for i, a in enumerate(self.rows):
             for b in self.rows[i + 1 :]:
                 meet = not (a.value ^ b.value) & a.mask & b.mask
@@ -197,12 +198,16 @@ class DecodeTable:
 
 
 def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
-    """`Arch.decode` for an ISA with one instruction width and one byte order for code ("little" or
-    "big").
+    """Return `Arch.decode` for an ISA whose instructions all have the table's width.
+
+    Args:
+        table: its rows.
+        order: byte order of code, "little" or "big".
     """
     size = table.bits // 8
 
     def decode(code: bytes, addr: int) -> Insn:
+        """Return the instruction at the start of `code`; `addr` is its address."""
         raw = bytes(code[:size])
         if len(raw) < size:
             return Insn.truncated(addr, raw)
@@ -214,14 +219,23 @@ def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
 
 def with_delay_slots(table: DecodeTable, order: Literal["little", "big"], *, nop: bytes,
                      may_stand: str = "") -> Callable[[bytes, int], Insn]:
-    """`Arch.decode` of an ISA with one instruction width: a branch is refused with what it has in
-    its delay slot, unless that may run anywhere.
+    """Return `Arch.decode` for an ISA with one instruction width and delay slots.
 
-    may_stand: the row of an instruction that may although it is refused: it faults, and at home.
+    A branch is refused with what it has in its delay slot, unless that may run anywhere.
+
+    Args:
+        table: its rows.
+        order: byte order of code.
+        nop: the instruction that does nothing; a delay slot with it has no body.
+        may_stand: row of an instruction that is allowed in a delay slot though its row refuses it;
+            it faults there, and the fault is reported at the original address.
     """
     alone = fixed_width(table, order)
 
     def decode(code: bytes, addr: int) -> Insn:
+        """Return the instruction at the start of `code`, at address `addr`; its delay slot follows
+        it.
+        """
         insn = alone(code, addr)
         if not insn.delay_slot or insn.reject:
             return insn

@@ -112,7 +112,13 @@ class Insn:
 
     @classmethod
     def truncated(cls, addr: int, raw: bytes, mode: int = 0) -> Insn:
-        """Mapped memory ends within the instruction."""
+        """Return the Insn where mapped memory ends within the instruction: it is refused.
+
+        Args:
+            addr: address, mode bits stripped.
+            raw: the bytes that there are.
+            mode: mode bits of the code.
+        """
         return cls(
             addr=addr,
             raw=bytes(raw) or b"\0",
@@ -126,8 +132,13 @@ class Insn:
     def undefined(
         cls, addr: int, raw: bytes, reject: str = "undefined instruction", mode: int = 0
     ) -> Insn:
-        """No instruction has this encoding. `raw`: as much as is passed over where decoding may go
-        on.
+        """Return the Insn of an encoding that no instruction has: it is refused.
+
+        Args:
+            addr: address, mode bits stripped.
+            raw: the bytes that are passed over where decoding goes on behind them.
+            reject: why it is refused.
+            mode: mode bits of the code.
         """
         return cls(
             addr=addr,

@@ -122,7 +122,14 @@ class InterruptRules:
 
 
 def line_number(name: int | str, numbers: range, names: Mapping[str, int]) -> int:
-    """Return the number of an interrupt that is given by name or number. Raises BadArgument."""
+    """Return the number of an interrupt that is given by its name or number; raise BadArgument
+    where the CPU has no such interrupt.
+
+    Args:
+        name: a name in any case, or a number.
+        numbers: of the interrupts that there are.
+        names: name in lower case -> number.
+    """
     number = names.get(name.lower()) if isinstance(name, str) else name
     if isinstance(number, int) and not isinstance(number, bool) and number in numbers:
         return number

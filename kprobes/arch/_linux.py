@@ -104,9 +104,9 @@ class KernelRegisters:
 
     Attributes:
         marks: members of which no other architecture's structure has one.
-        names: member -> register, where they are called otherwise.
-        array: member that is an array of registers, which are called by `prefix` and their number.
-        prefix: see `array`.
+        names: member -> register, where the register has another name than the member.
+        array: member that is an array of registers; the register of element n is `prefix` and n.
+        prefix: of the registers in `array`.
     """
 
     marks: tuple[str, ...]
@@ -115,7 +115,14 @@ class KernelRegisters:
     prefix: str = ""
 
     def register(self, member: str) -> str:
-        """Return the register that a member is, as `Registers` calls it if it is there."""
+        """Return the name, or the alias, of the register that a member of the structure holds.
+
+        The name is not checked: it may be none of the architecture's registers (a member such as
+        orig_rax).
+
+        Args:
+            member: as C writes it: "ip", "regs[3]".
+        """
         name, bracket, number = member.partition("[")
         if bracket and name == self.array:
             member = f"{self.prefix}{number.removesuffix(']')}"

@@ -55,7 +55,13 @@ def row(arch: Arch, kind: type[T]) -> T | None:
 
 @cache
 def _rows(package: str, module: str) -> Mapping[str, Any]:
-    """Import a package's rows of one kind: name of an architecture -> row."""
+    """Import a module of rows and return its ROWS: name of an architecture -> row; {} where there
+    is no such module.
+
+    Args:
+        package: the architecture's package, such as "kprobes.arch.arm".
+        module: name of the module in it, such as "linux".
+    """
     name = f"{package}.{module}"
     try:
         rows: Mapping[str, Any] = importlib.import_module(name).ROWS

@@ -22,11 +22,15 @@ class Table:
     order: Literal["little", "big"] = "little"
 
     def targets(self, read: Callable[[int, int], bytes], start: int, end: int) -> list[int]:
-        """List the targets of the entries, up to the first that leads out of the function, [start,
-        end), or to an odd address.
+        """List the targets of a jump table's entries, up to the first that leads out of the
+        function or to an odd address.
 
-        No entry stands where another one leads. read: gives fewer bytes where memory ends. A value:
-        its own address.
+        No entry stands where another one leads. Of a value the only target is its own address.
+
+        Args:
+            read: (address, bytes) -> these bytes, fewer where memory ends.
+            start: address of the function.
+            end: address behind the function.
         """
         if self.base is None:
             return [self.start]
