@@ -1,5 +1,9 @@
-"""Alpha's branches and jumps in another place: code that goes where they go, and links their home's
-addresses.
+"""Alpha's branches and jumps in another place: code that goes where they go, and links the
+addresses that they link.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address, and raises OutOfReach where there is no such
+code. Its other parameters are the instruction's fields, by the letters of the row.
 """
 
 from __future__ import annotations
@@ -62,8 +66,9 @@ def br(insn: Insn, to: int, a: int, **_: int) -> bytes:
 
 
 def branch(insn: Insn, to: int, **_: int) -> bytes:
-    """The opposite branch skips a BR: op bit 28 turns BEQ into BNE, BLT into BGE, BLE into BGT,
-    BLBC into BLBS, FBEQ into FBNE ...
+    """Return the opposite branch, which skips a BR to the target: `insn`'s code at address `to`.
+
+    Op bit 28 turns BEQ into BNE, BLT into BGE, BLE into BGT, BLBC into BLBS, FBEQ into FBNE ...
     """
     assert insn.target is not None
     skip = int.from_bytes(insn.raw, "little") & 0xFFE00000 ^ 1 << 28 | 1

@@ -210,8 +210,12 @@ LDAH_GP, LDA_GP = 0x27BB, 0x23BD  # upper halves of LDAH gp, n(pv) and LDA gp, n
 
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """`Pointers.code_address`: calls from code with the same gp enter behind the two instructions
-    that set it.
+    """Return the entry of a function: calls from code with the same gp enter behind the two
+    instructions that set it.
+
+    Args:
+        addr: address of the function's first instruction.
+        read: (address, bytes) -> original bytes; raises GuestFault.
     """
     try:
         start = read(addr, 8)

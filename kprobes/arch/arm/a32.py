@@ -3,6 +3,12 @@
 Sections name DDI 0406C. An instruction of which PC is an operand or the destination is simulated,
 or refused where the manual leaves its effect open; a word without a row is straight line and runs
 out of line under its own condition.
+
+Functions that begin with `regs` and `insn` simulate: they change registers and memory as the
+instruction does, and return the target to go to next. Functions that begin with `insn` add facts to
+it, or refuse it, and return it. Parameters of one letter are fields of the row's picture: c
+condition, p pre-indexed, u upwards, b byte, w write back, f load, n base, t or d the register that
+is transferred, m index, i immediate, y kind of shift, r register list.
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ from .shared import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, here, n
 
 
 def conditional(simulate: Callable[..., int]) -> Callable[..., int]:
-    """Nothing happens where the condition does not hold."""
+    """Return a simulation that does nothing where the condition `c` does not hold."""
 
     @wraps(simulate)
     def run(regs: Regs, insn: Insn, c: int, **fields: int) -> int:
@@ -45,7 +51,11 @@ def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **r
 def transfer(
     regs: Regs, insn: Insn, p: int, u: int, b: int, w: int, f: int, n: int, t: int, offset: int
 ) -> int:
-    """LDR, STR and their byte forms; f = 1 loads."""
+    """Simulate LDR, STR and their byte forms.
+
+    Args:
+        offset: bytes that are added to the base (`u` 1), or subtracted.
+    """
     base, size = r(regs, insn, n), 1 if b else 4
     moved = base + (offset if u else -offset) & MASK
     address = moved if p else base
@@ -80,6 +90,9 @@ def transfer_rules(
     m: int | None = None,
     **_: int,
 ) -> Insn:
+    """Give a load or store its pc-relative operand, and its target facts where it loads PC; refuse
+    what is UNPREDICTABLE.
+    """
     unprivileged = w and not p
     if m == PC or (n == PC and (w or not p)) or (t == PC and (b or unprivileged)):
         return refuse(insn, UNPREDICTABLE)
@@ -91,7 +104,12 @@ def transfer_rules(
 
 
 def short(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, offset: int) -> int:
-    """LDRH, LDRSB, LDRSH, LDRD, STRH, STRD relative to PC; f and o choose."""
+    """Simulate LDRH, LDRSB, LDRSH, LDRD, STRH and STRD relative to PC, which `f` and `o` choose
+    among.
+
+    Args:
+        offset: bytes that are added to PC (`u` 1), or subtracted.
+    """
     address = here(insn) + (offset if u else -offset) & MASK
     if f:
         size = 1 if o == 2 else 2
@@ -136,7 +154,11 @@ def short_rules(
     j: int = 0,
     **_: int,
 ) -> Insn:
-    """j: reserved bits."""
+    """Give LDRH and its kin their pc-relative operand; refuse what is UNPREDICTABLE.
+
+    Args:
+        j: reserved bits, which must be 0.
+    """
     dual = o > 1 and not f
     fine = (
         n == PC and p and not w and PC not in (t, m) and not (dual and (t & 1 or t == LR)) and not j
@@ -152,7 +174,7 @@ def short_rules(
 
 
 def stm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
-    """STM with PC in the list."""
+    """Simulate STM with PC in the list; `r` is the list without PC."""
     base, length = regs[R[n]], 4 * r.bit_count() + 4
     values = [regs[R[k]] for k in range(15) if r >> k & 1] + [here(insn)]
     for k, value in enumerate(values):

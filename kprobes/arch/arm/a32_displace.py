@@ -1,4 +1,10 @@
-"""A32's branches and PC readers in another place, each under its own condition."""
+"""A32's branches and PC readers in another place, each under its own condition.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address, and raises OutOfReach where there is no such
+code. Its other parameters are the instruction's fields, by the letters of the row: c condition, o
+opcode, s whether it sets flags, n and m operands, d destination.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +58,8 @@ def process(
     y: int = 0,
     **_: int,
 ) -> bytes:
-    """PC as an operand is put into the destination first, if that is not the other operand; an
-    address added to that, in pieces.
+    """Return data processing that reads PC: code that puts PC's value into the destination first,
+    if that is not the other operand; an ADD of PC to its own destination, in pieces.
     """
     operands = {m} if o in MOVES else {n, m}
     if PC not in operands:

@@ -1,5 +1,8 @@
 """`Walking.follow` of ARM: ADR, MOVW and MOVT, additions of constants and of PC, and loads and
 stores through what these set. Sections as in shared.py.
+
+_a32, _t16 and _t32 take an instruction and its encoding as a number (in T32 the first halfword is
+the high one), and return what it does with a base register.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ def _elements(word: int) -> Use:
 
 
 def _a32(insn: Insn, word: int) -> Use:
+    """Return the effect of an A32 instruction on a base register."""
     n, d, low = word >> 16 & 15, word >> 12 & 15, word & 0xFFF
     up = 1 if word >> 23 & 1 else -1
     if insn.operand is not None and not insn.data:
@@ -77,6 +81,7 @@ def _sum(n: int, d: int, word: int) -> Use:
 
 
 def _t16(insn: Insn, word: int) -> Use:
+    """Return the effect of a 16-bit T32 instruction on a base register."""
     d, n, five = word & 7, word >> 3 & 7, word >> 6 & 31
     named = word >> 8 & 7
     if insn.operand is not None and not insn.data:
@@ -106,6 +111,7 @@ def _t16(insn: Insn, word: int) -> Use:
 
 
 def _t32(insn: Insn, word: int) -> Use:
+    """Return the effect of a 32-bit T32 instruction on a base register."""
     n, t, d, low = word >> 16 & 15, word >> 12 & 15, word >> 8 & 15, word & 0xFFF
     up = 1 if word >> 23 & 1 else -1
     imm12 = word >> 15 & 0x800 | word >> 4 & 0x700 | word & 0xFF

@@ -25,8 +25,9 @@ def b(frm: int, to: int, c: int = ALWAYS) -> bytes:
 
 
 def b_wide(frm: int, to: int) -> bytes:
-    """T32, B.W (T4): 16 MiB either way; J1 and J2 are the two bits below the sign, inverted if S is
-    0.
+    """Return T32's B.W (T4) from address `frm` to `to`, 16 MiB either way; raise OutOfReach beyond.
+
+    J1 and J2 are the two bits below the sign, inverted if S is 0.
     """
     field = displacement(frm + 4, to, 24, 2, MASK)
     s, i1, i2 = (field >> bit & 1 for bit in (23, 22, 21))
@@ -56,7 +57,14 @@ def _halves(low: int, high: int, value: int) -> Iterator[tuple[int, int]]:
 
 
 def add(d: int, value: int, c: int = ALWAYS) -> bytes:
-    """A32, ADD (A1) of as many immediates as it takes: eight bits at an even place."""
+    """Return A32's ADD (A1) of a value to a register, as many as it takes: eight bits at an even
+    place each.
+
+    Args:
+        d: number of the register.
+        value: 32 bits.
+        c: condition.
+    """
     code = b""
     while value:
         place = (value & -value).bit_length() - 1 & ~1
@@ -73,8 +81,12 @@ def add(d: int, value: int, c: int = ALWAYS) -> bytes:
 
 
 def add_wide(d: int, value: int) -> bytes:
-    """T32, ADD.W (T3) of as many immediates as it takes: eight bits of which the first is one, or
-    the low eight.
+    """Return T32's ADD.W (T3) of a value to a register, as many as it takes: eight bits of which
+    the first is one, or the low eight.
+
+    Args:
+        d: number of the register.
+        value: 32 bits.
     """
     code = b""
     while value:

@@ -23,7 +23,13 @@ def masked(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Bank CPSR and the return address, and go to the vector."""
+    """Take an interrupt: bank CPSR and the return address, and return the vector's address with the
+    Thumb bit.
+
+    Args:
+        cpu: the CPU between two instructions.
+        line: IRQ or FIQ.
+    """
     cpsr, back = cpu.regs["cpsr"], (cpu.regs.pc & ~1) + 4
     control = cpu.system("sctlr")
     base = 0xFFFF0000 if control & HIGH_VECTORS else cpu.system("vbar")

@@ -52,6 +52,7 @@ M_REGISTERS = Registers(names=(*R, "xpsr", *D[:16], "fpscr"), pc="pc", sp="sp", 
 
 
 def decode_a32(code: bytes, addr: int) -> Insn:
+    """Return the A32 instruction at the start of `code`, at address `addr`."""
     raw = bytes(code[:4])
     if len(raw) < 4:
         return Insn.truncated(addr, raw)
@@ -62,6 +63,13 @@ def decode_a32(code: bytes, addr: int) -> Insn:
 
 
 def decode_thumb(table: DecodeTable, code: bytes, addr: int) -> Insn:
+    """Return the T32 instruction at the start of `code`, at address `addr`, without mode bits.
+
+    Args:
+        table: rows of the 32-bit instructions.
+        code: its bytes and what follows.
+        addr: its address.
+    """
     first = int.from_bytes(code[:2], "little")
     wide = is_wide(first)
     raw = bytes(code[: 4 if wide else 2])
@@ -92,8 +100,12 @@ def same_mode(regs: Regs, pc: int) -> int:
 
 
 def conditioned(insn: Insn, before: bytes) -> bool:
-    """Return True where one of the halfwords before may be an IT whose block (at most four
-    instructions) reaches this far.
+    """Return True where a halfword before a T32 instruction may be an IT whose block (at most four
+    instructions) reaches it.
+
+    Args:
+        insn: the instruction; never True for A32.
+        before: up to 16 original bytes before it.
     """
     for distance in range(1, min(len(before) // 2, 7) + 1) if insn.mode else ():
         halfword = int.from_bytes(before[len(before) - 2 * distance :][:2], "little")
@@ -118,8 +130,16 @@ def of_profile(_: int, profile: str) -> Arch:
 
 
 def be8(flags: int, profile: str) -> Arch:
-    """`Files.choose`: EF_ARM_BE8. Without it code is big endian, too: BE32, and object files that
-    no linker has seen.
+    """Return `armeb` for a big-endian file whose code is little-endian (`Files.choose`).
+
+    Without EF_ARM_BE8 code is big endian, too: BE32, and object files that no linker has seen.
+
+    Args:
+        flags: e_flags.
+        profile: "M" for the M profile, or "".
+
+    Raises:
+        Unsupported: big-endian code, or the M profile.
     """
     if profile == "M":
         raise Unsupported(

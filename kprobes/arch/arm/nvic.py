@@ -89,8 +89,12 @@ class Nvic:
         self._edges.discard(line + FIRST)
 
     def set_level(self, line: int, on: bool) -> None:
-        """Make a line pending for as long as it is on. A level that stays is pending again once its
-        handler has returned.
+        """Make an interrupt pending for as long as its line is on. A line that stays on is pending
+        again once its handler has returned.
+
+        Args:
+            line: number of the interrupt, from 0 on for the board's.
+            on: True: the line is on from now on.
         """
         if on:
             self._levels.add(line + FIRST)

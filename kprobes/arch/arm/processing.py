@@ -1,4 +1,8 @@
 """A32's data processing (DDI 0406C, A5.2.1 to A5.2.3), where PC is an operand or the destination.
+
+Functions that begin with `regs` and `insn` simulate, and return the target to go to next.
+Parameters of one letter are fields of the row's picture: o opcode, s whether it sets flags, n and m
+operands, d destination, i immediate, a rotation, e register of a shift.
 """
 
 from __future__ import annotations
@@ -27,8 +31,13 @@ def add_with_carry(x: int, y: int, carry: int) -> tuple[int, int, int]:
 
 
 def shift(value: int, kind: int, amount: int, carry: int) -> tuple[int, int]:
-    """Shift_C by an immediate (A8.4.3): value and carry; LSL, LSR, ASR, ROR; amount 0 is LSL 0, LSR
-    32, ASR 32, RRX.
+    """Shift a value by an immediate amount (Shift_C, A8.4.3): return (value, carry).
+
+    Args:
+        value: 32 bits.
+        kind: 0 LSL, 1 LSR, 2 ASR, 3 ROR.
+        amount: bits; 0 is LSL 0, LSR 32, ASR 32 and RRX.
+        carry: the carry flag before, 0 or 1.
     """
     if kind == 0:
         return (value << amount & MASK, value >> 32 - amount & 1) if amount else (value, carry)
@@ -42,7 +51,12 @@ def shift(value: int, kind: int, amount: int, carry: int) -> tuple[int, int]:
 def process(
     regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, y: int, shifted_out: int
 ) -> int:
-    """A data-processing instruction on its second operand and the shifter's carry."""
+    """Simulate a data-processing instruction, whose second operand is known.
+
+    Args:
+        y: the second operand's value.
+        shifted_out: the shifter's carry.
+    """
     x, flags = r(regs, insn, n), regs.flags
     if o in SUMS:
         invert_x, invert_y, carry = SUMS[o]
@@ -67,13 +81,16 @@ def process_register(
 def process_immediate(
     regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, a: int, i: int
 ) -> int:
+    """Simulate a data-processing instruction on an immediate, `i` rotated right by 2 * `a`."""
     value = (i << 32 | i) >> 2 * a & MASK  # ARMExpandImm_C (A5.2.4)
     return process(regs, insn, o, s, n, d, value, value >> 31 if a else regs.flags >> 29 & 1)
 
 
 def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0, e: int = 0, **_: int) -> bool:
-    """`when`: MOV and MVN have no first operand, compares no destination, and compares that set no
-    flags are other instructions.
+    """Return True where PC takes part: the `when` of rows.
+
+    MOV and MVN have no first operand, compares no destination; compares that set no flags are other
+    instructions.
     """
     if o in COMPARES:
         return bool(s) and PC in (n, m, e)
@@ -91,6 +108,9 @@ def adr(insn: Insn, o: int, s: int, n: int, i: int, a: int | None = None, **_: i
 def process_rules(
     insn: Insn, c: int, o: int, s: int, n: int, d: int, i: int, m: int = 0, **fields: int
 ) -> Insn:
+    """Give a data-processing instruction its facts (operand of ADR, a jump where PC is the
+    destination); refuse reserved forms and exception returns.
+    """
     if (d and o in COMPARES) or (n and o in (MOV, MVN)):
         return refuse(insn, arm.RESERVED)
     if d != PC:

@@ -3,6 +3,11 @@ interwork, VFP transfers.
 
 Sections name the Arm Architecture Reference Manual, ARMv7-A and ARMv7-R edition (DDI 0406C). A
 *target* has bit 0 set for T32.
+
+Functions that begin with `regs` and `insn` simulate: they return the target to go to next.
+Parameters of one letter are fields of a row's picture: p pre-indexed, u upwards, w write back, f
+load, n base, t the register that is transferred, r register list, i immediate; h, d, z of VFP as
+below.
 """
 
 from __future__ import annotations
@@ -60,7 +65,13 @@ def holds(flags: int, c: int) -> bool:
 
 
 def set_nz(regs: Regs, result: int, carry: int, overflow: int) -> None:
-    """The condition flags after a data-processing instruction."""
+    """Set the condition flags as a data-processing instruction does.
+
+    Args:
+        result: 32 bits; N and Z follow from it.
+        carry: 0 or 1.
+        overflow: 0 or 1.
+    """
     regs.flags = (
         regs.flags & 0x0FFFFFFF
         | result & 1 << 31
@@ -86,8 +97,12 @@ def it_advance(state: int) -> int:
 
 
 def put(regs: Regs, insn: Insn, t: int, value: int) -> int:
-    """A loaded word goes to a register; to PC it is a branch that interworks (LoadWritePC, A2.3.1).
-    Returns the next target.
+    """Put a loaded word into a register, and return the next target; to PC it is a branch that
+    interworks (LoadWritePC, A2.3.1).
+
+    Args:
+        t: number of the register.
+        value: the word; to PC, a target.
     """
     if t == PC:
         return value
@@ -129,7 +144,7 @@ def hint(regs: Regs, insn: Insn, **_: int) -> int:
 
 
 def ldm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
-    """LDM of the registers in r, and PC: the lowest register from the lowest address."""
+    """Simulate LDM of the registers in `r`, and PC: the lowest register from the lowest address."""
     base, length = regs[R[n]], 4 * r.bit_count() + 4
     start = block_start(base, length, p, u)
     *words, target = [regs.word(start + offset) for offset in range(0, length, 4)]
@@ -149,7 +164,9 @@ def block_start(base: int, length: int, p: int, u: int) -> int:
 def vfp_literal(
     regs: Regs, insn: Insn, p: int, u: int, h: int, f: int, d: int, z: int, i: int
 ) -> int:
-    """VLDR, VSTR (p = 1) and VLDM, VSTM (p = 0) relative to PC; f = 1 loads."""
+    """Simulate VLDR and VSTR (`p` 1), or VLDM and VSTM (`p` 0), relative to PC; with `f` 1 it
+    loads.
+    """
     base = here(insn) & ~3
     start = base
     if p:
@@ -167,8 +184,14 @@ def vfp_literal(
 
 
 def vfp_registers(p: int, h: int, d: int, z: int, i: int) -> tuple[int, int]:
-    """(first register, count): doubles are numbered D:Vd, singles Vd:D; h is the bit that the
-    manual calls D.
+    """Return (first register, count): doubles (`z` 1) are numbered D:Vd, singles Vd:D.
+
+    Args:
+        p: 1: one register; 0: as many as `i` has words.
+        h: the bit that the manual calls D.
+        d: the field Vd.
+        z: 1: doubles.
+        i: the immediate, in words.
     """
     first = h << 4 | d if z else d << 1 | h
     if p:
@@ -199,8 +222,12 @@ def pc_used(**fields: int) -> bool:
 def to(
     offset: Callable[..., int], align: int = 1, *, exchanges: bool = False
 ) -> Callable[..., Insn]:
-    """`extra` of a direct branch: its target is `offset(**fields)` from PC, which is aligned first
-    for BLX.
+    """Return the `extra` of a direct branch, which sets its target.
+
+    Args:
+        offset: (**fields) -> bytes from PC to the target.
+        align: PC is rounded down to a multiple of that first (BLX: 4).
+        exchanges: True: the target is in the other instruction set.
     """
     return lambda insn, **fields: evolve(
         insn, target=(here(insn) & -align) + offset(**fields) & MASK, exchanges=exchanges
@@ -236,7 +263,13 @@ def stays(insn: Insn) -> OutOfReach:
 
 
 def msr_rules(insn: Insn, q: int, k: int, m: int = 0, **_: int) -> Insn:
-    """q = 1: SPSR. Of CPSR, mask bits 0 and 1 are the control and extension bytes."""
+    """Refuse an MSR that changes more than the condition flags.
+
+    Args:
+        q: 1: it writes SPSR.
+        k: mask of CPSR's bytes; bits 0 and 1 are the control and the extension byte.
+        m: the source register; 0 for an immediate.
+    """
     if q:
         return refuse(insn, BANKED)
     if k & 3:
@@ -248,6 +281,7 @@ def vfp_rules(doubles: int) -> Callable[..., Insn]:
     """`extra` of VFP transfers relative to PC: the registers exist."""
 
     def extra(insn: Insn, p: int, u: int, h: int, d: int, z: int, i: int, **_: int) -> Insn:
+        """Give a VFP load or store its pc-relative operand; refuse what is UNPREDICTABLE."""
         first, count = vfp_registers(p, h, d, z, i)
         if not 0 < count <= (16 if z else 32) or first + count > (doubles if z else 32):
             return refuse(insn, UNPREDICTABLE)
@@ -266,11 +300,14 @@ def not_pc(insn: Insn, **fields: int) -> Insn:
 def coprocessor(
     row: Callable[..., Row], prefix: str, doubles: int, *, based: bool
 ) -> Iterator[Row]:
-    """Coprocessor and VFP instructions that name a general register (A7.5 to A7.9), the same in A32
-    and T32.
+    """Yield the rows of coprocessor and VFP instructions that name a general register (A7.5 to
+    A7.9), the same in A32 and T32.
 
-    doubles: number of double-precision registers. based: PC may be the base of VSTR, VLDM and VSTM
-    (A32).
+    Args:
+        row: makes a row of a picture and a name.
+        prefix: the picture's bits in front.
+        doubles: number of double-precision registers.
+        based: True: PC may be the base of VSTR, VLDM and VSTM (A32).
     """
     transfer, rules = prefix + "110 p u h 0 f 1111 dddd 101 z iiiiiiii", vfp_rules(doubles)
     yield row(

@@ -19,7 +19,13 @@ from .addresses import use
 
 
 def table(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
-    """Return a jump's table. order: of data."""
+    """Return the jump table that a computed jump goes through; None where none is found.
+
+    Args:
+        order: byte order of data.
+        jump: the jump.
+        before: instructions that always precede it.
+    """
     pair = _thumb(jump, before) if jump.mode else _arm(jump)
     for register, distance in () if pair is None else (pair, pair[::-1]):
         start = _start(before, register, distance)
@@ -31,6 +37,9 @@ def table(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
 
 
 def _word(insn: Insn) -> int:
+    """Return an instruction's encoding as a number; of 32 bits in T32 the first halfword is the
+    high one.
+    """
     low = int.from_bytes(insn.raw[:2], "little")
     if insn.mode:
         return low << 16 | int.from_bytes(insn.raw[2:], "little") if insn.size == 4 else low
@@ -38,7 +47,12 @@ def _word(insn: Insn) -> int:
 
 
 def _thumb(jump: Insn, before: Sequence[Insn]) -> tuple[int, int] | None:
-    """BX of a register to which another one was added: both."""
+    """Return (register, register that was added to it) of a BX; None for any other jump.
+
+    Args:
+        jump: the jump.
+        before: instructions that always precede it.
+    """
     if jump.name != "BX":
         return None
     register = _word(jump) >> 3 & 15
@@ -56,7 +70,14 @@ def _arm(jump: Insn) -> tuple[int, int] | None:
 
 
 def _start(before: Sequence[Insn], register: int, distance: int) -> int | None:
-    """Return the address in a register from which, at an index, the distance was loaded."""
+    """Return the address in `register` from which `distance` was loaded at an index; None where
+    none was.
+
+    Args:
+        before: instructions that always precede the jump.
+        register: number of the register with the table's address.
+        distance: number of the register with the entry.
+    """
     loaded = False
     for insn in reversed(before):
         word = _word(insn)
@@ -100,7 +121,12 @@ def entries(jump: Insn, before: Sequence[Insn]) -> int | None:
 
 
 def _compared(insn: Insn, word: int) -> tuple[int, int] | None:
-    """(register, constant below 256) of CMP; None for any other instruction (A8.8.37)."""
+    """Return (register, constant below 256) of CMP; None for any other instruction (A8.8.37).
+
+    Args:
+        insn: the instruction, of T32.
+        word: its encoding as a number.
+    """
     if insn.size == 2:
         return (word >> 8 & 7, word & 0xFF) if word >> 11 == 0b00101 else None
     # the constant is not shifted or repeated

@@ -63,6 +63,9 @@ def ldrd_literal(regs: Regs, insn: Insn, u: int, t: int, e: int, i: int, **_: in
 
 
 def ldr_pc(regs: Regs, insn: Insn, n: int, i: int, p: int = 1, u: int = 1, w: int = 0) -> int:
+    """Simulate LDR of PC; return the target that it loads. Fields: p pre-indexed, u upwards, w
+    write back.
+    """
     base = regs[R[n]]
     moved = base + (i if u else -i) & MASK
     target = regs.word(moved if p else base)
@@ -102,6 +105,9 @@ def ldrd_rules(insn: Insn, u: int, t: int, e: int, w: int, i: int, **_: int) -> 
 
 
 def ldr_pc_rules(insn: Insn, n: int, m: int = 0, **_: int) -> Insn:
+    """Say of LDR of PC where it goes: a return where the base is SP; refuse it where the index is
+    PC.
+    """
     return (
         refuse(insn, UNPREDICTABLE)
         if m == PC

@@ -22,10 +22,15 @@ from .shared import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, literal
 
 
 def in_block(simulate: Callable[..., int]) -> Callable[..., int]:
-    """In an IT block: only where the condition holds, then ITAdvance (A2.5.2)."""
+    """Return a simulation that happens in an IT block only where the condition holds, then
+    ITAdvance (A2.5.2).
+    """
 
     @wraps(simulate)
     def run(regs: Regs, insn: Insn, **fields: int) -> int:
+        """Simulate where the block's condition holds, and move ITSTATE on; outside of a block
+        simulate.
+        """
         flags = regs.flags
         state = arm.it_state(flags)
         if not state & 15:

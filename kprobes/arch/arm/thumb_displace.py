@@ -1,5 +1,9 @@
 """T32's branches and PC readers in another place. None of them is in an IT block: the core does not
 displace such.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address, and raises OutOfReach where there is no such
+code. Its other parameters are the instruction's fields, by the letters of the row.
 """
 
 from __future__ import annotations

@@ -1,5 +1,10 @@
 """Branches and PC-relative addresses of A64 in another place: code that goes where the branch goes,
-and leaves its home's addresses.
+and leaves the addresses that it leaves at its original address.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address, and raises OutOfReach where there is no such
+code. Its other parameters are the instruction's fields, by the letters of the row: n register, d
+destination, c condition, i and j parts of an immediate.
 """
 
 from __future__ import annotations
@@ -18,7 +23,9 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def set_address(d: int, value: int) -> bytes:
-    """MOVZ, and MOVK for every other halfword that is not zero."""
+    """Return MOVZ, and MOVK for every other halfword that is not zero: `value` into register number
+    `d`.
+    """
     code = b""
     for n in range(4):
         half = value >> 16 * n & 0xFFFF
@@ -53,6 +60,9 @@ def b_cond(insn: Insn, to: int, c: int, **fields: int) -> bytes:
 
 
 def blr(insn: Insn, to: int, n: int) -> bytes:
+    """Return code that sets X30 to the original next address and branches to register `n`;
+    OutOfReach for X30.
+    """
     if n == 30:
         raise OutOfReach(
             "BLR X30 needs its register for both addresses",
@@ -67,6 +77,7 @@ def adr(insn: Insn, to: int, i: int, j: int, d: int) -> bytes:
 
 
 def adrp(insn: Insn, to: int, i: int, j: int, d: int) -> bytes:
+    """Return code that puts the page's address into register `d`; b"" for XZR."""
     return (
         set_address(d, (insn.addr & ~0xFFF) + (signed(i << 2 | j, 21) << 12) & MASK)
         if d < 31

@@ -22,7 +22,15 @@ def masked(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Save PSTATE and the return address, and go to the vector of EL1."""
+    """Take an interrupt to EL1: save PSTATE and the return address, and return the vector's
+    address.
+
+    Raises Unsupported above EL1.
+
+    Args:
+        cpu: the CPU between two instructions.
+        line: IRQ or FIQ.
+    """
     pstate = cpu.system("pstate")
     level = pstate >> 2 & 3
     if level > 1:

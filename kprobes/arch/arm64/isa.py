@@ -69,8 +69,12 @@ def label(insn: Insn, i: int, bits: int) -> int:
 
 
 def holds(regs: Regs, c: int) -> bool:
-    """ConditionHolds (C1.2.4): odd conditions invert the even one below, but 1111 is always, as
-    1110 is.
+    """Return True where a condition holds (ConditionHolds, C1.2.4): odd conditions invert the even
+    one below, but 1111 is always, as 1110 is.
+
+    Args:
+        regs: read for NZCV.
+        c: the condition's number, 0 to 15.
     """
     n, z, c_flag, v = (regs["nzcv"] >> bit & 1 for bit in (31, 30, 29, 28))
     even = (z, c_flag, n, v, c_flag and not z, n == v, n == v and not z, True)[c >> 1]
@@ -276,8 +280,12 @@ ROWS = (
 
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """A function that starts with BTI (any of its four forms) may be entered behind it, where
-    PACIASP then stands.
+    """Return the entry of a function: one that starts with BTI (any of its four forms) may be
+    entered behind it, where PACIASP then stands.
+
+    Args:
+        addr: address of the function's first instruction.
+        read: (address, bytes) -> original bytes; raises GuestFault.
     """
     try:
         first = int.from_bytes(read(addr, 4), "little")

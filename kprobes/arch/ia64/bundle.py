@@ -47,7 +47,12 @@ def units(template: int) -> str:
 
 
 def only(bundle: bytes, kept: Sequence[int]) -> bytes:
-    """Return the bundle with nothing but these of its instructions, in their slots; its stops stay.
+    """Return the bundle with only some of its instructions, in their slots, nops in the others; its
+    stops stay.
+
+    Args:
+        bundle: 16 bytes.
+        kept: numbers of the slots that stay.
     """
     template, slots = parts(bundle)
     kinds = units(template)
@@ -100,7 +105,14 @@ def near(word: int, frm: int, to: int, pieces: Pieces) -> int:
 
 
 def far(word: int, frm: int, to: int) -> bytes:
-    """BRL with its displacement of 60 bits: everywhere."""
+    """Return a bundle with BRL, whose displacement of 60 bits reaches everywhere; raise OutOfReach
+    where the target is no bundle's start.
+
+    Args:
+        word: the instruction, with any displacement.
+        frm: address of the bundle or of an instruction in it.
+        to: the target.
+    """
     if to % SIZE:
         raise OutOfReach("a branch leads to the start of a bundle", address=to, hint="go to slot 0")
     offset = (to - (frm & -SIZE) & MASK) >> 4

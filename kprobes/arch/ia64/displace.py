@@ -1,4 +1,9 @@
-"""Instructions in another place than home, in a bundle of their own."""
+"""Instructions in another place than their original address, in a bundle of their own.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns a bundle that does at
+address `to` what the instruction does at its original address, and raises OutOfReach where there is
+no such bundle. Its other parameters are the instruction's fields, by the letters of the row.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,12 @@ def br_cond(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def near(insn: Insn, to: int, pieces: bundle.Pieces = BRANCH, **_: int) -> bytes:
-    """Branches that count and rotate have no long form, nor have checks."""
+    """Return the same branch to its target, for branches that count and rotate, and checks: they
+    have no long form.
+
+    Args:
+        pieces: where the displacement's bits stand in the instruction.
+    """
     assert insn.target is not None
     slot = insn.addr % SIZE
     return bundle.only(
@@ -45,7 +55,7 @@ def brl_cond(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def mov_ip(insn: Insn, to: int, d: int, q: int) -> bytes:
-    """MOVL of home's address."""
+    """Return MOVL of the original bundle's address into register `d`, under predicate `q`."""
     value = insn.addr & -SIZE
     word = (
         6 << 37

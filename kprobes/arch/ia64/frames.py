@@ -45,8 +45,12 @@ def physical(regs: Regs) -> Values:
 
 
 def show(regs: Regs, cfm: int, stacked: Values) -> None:
-    """Make another CFM the current one; `stacked`: the physical registers from its frame's bottom
-    on.
+    """Make another CFM the current one: rename the stacked registers, rotate f32 to f127 and the
+    predicates.
+
+    Args:
+        cfm: the current frame marker from now on.
+        stacked: the physical registers from the bottom of its frame on.
     """
     before, now = rrb(regs["cfm"]), rrb(cfm)
     _write(regs, STACKED, _turned(stacked[: sor(cfm)], now[0]) + stacked[sor(cfm) :])

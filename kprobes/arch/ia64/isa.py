@@ -52,6 +52,7 @@ def decode(code: bytes, addr: int) -> Insn:
     1 << 11
 )  # the model decodes an instruction at each step, with those that follow it in its bundle
 def _decoded(raw: bytes, addr: int) -> Insn:
+    """Return the instruction at an address, the bundle's plus 0, 1 or 2; `raw` is the bundle."""
     slot = addr % SIZE
     if len(raw) < SIZE:
         return evolve(Insn.truncated(addr, raw), span=SIZE - slot)
@@ -65,7 +66,14 @@ def _decoded(raw: bytes, addr: int) -> Insn:
 
 
 def _alone(raw: bytes, addr: int, units: str, words: list[int]) -> Insn:
-    """Decode an instruction without its neighbours."""
+    """Decode an instruction without its neighbours.
+
+    Args:
+        raw: the bundle.
+        addr: the bundle's address plus the slot.
+        units: unit of each slot, a letter each, "MLX" with a long instruction.
+        words: the three slots.
+    """
     slot = addr % SIZE
     unit = units[slot]
     word = words[2 if unit == "X" else slot]
@@ -74,8 +82,13 @@ def _alone(raw: bytes, addr: int, units: str, words: list[int]) -> Insn:
 
 
 def _complete(insn: Insn, units: str) -> Insn:
-    """Give an instruction its body, alone in a bundle; where others follow it, they go along with a
-    boost, or there is none.
+    """Give an instruction its body, alone in a bundle; where others follow it in its bundle, they
+    go along with a boost (`onward`), or there is none.
+
+    Args:
+        insn: the instruction as _alone() decodes it; one that is refused or simulated is returned
+            as it is.
+        units: unit of each slot, a letter each.
     """
     if insn.reject or insn.simulate is not None:
         return insn

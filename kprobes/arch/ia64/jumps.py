@@ -79,6 +79,14 @@ def home(insn: Insn, to: int, places: Sequence[int]) -> bytes:
 
 
 def _near(insn: Insn, to: int, places: Sequence[int]) -> bytes:
+    """Return the bundle in which an instruction is a BR to `to`, and each behind it a BR to where
+    it is displaced.
+
+    Args:
+        insn: the instruction.
+        to: the jump's target.
+        places: addresses at which those behind it are executed.
+    """
     slot, start, (template, words) = insn.addr % SIZE, insn.addr & -SIZE, bundle.parts(insn.raw)
     words[slot] = bundle.near(BR | predicate(insn), start, to, BRANCH)
     for n in range(slot + 1, 3):  # L+X behind it is one
@@ -87,6 +95,9 @@ def _near(insn: Insn, to: int, places: Sequence[int]) -> bytes:
 
 
 def _far(insn: Insn, to: int) -> bytes:
+    """Return the bundle in which an instruction is a BRL to `to`; what stands in slot 0 before it
+    stays.
+    """
     template, words = bundle.parts(insn.raw)
     _, (nop, upper, word) = bundle.parts(bundle.far(BRL | predicate(insn), insn.addr, to))
     return bundle.join(

@@ -25,8 +25,8 @@ IA32 = "goes on with IA-32 code"
 
 
 def near(insn: Insn, i: int, **fields: int) -> Insn:
-    """A displacement of 21 bits; checks, which must not be probed, may stand elsewhere all the
-    same.
+    """Set the target of a branch with a displacement of `i` bundles, 21 bits; a check, which must
+    not be probed, gets its `displace` all the same.
     """
     always = not fields.get("q") and not insn.links and insn.name == "br.cond"
     target = (insn.addr & -SIZE) + (signed(i, 21) << 4) & MASK

@@ -1,7 +1,11 @@
 """Simulates what reads or changes IP ("Instruction Reference", volume 3: br, brl, mov ip).
 
-A breakpoint has its instruction's qualifying predicate, so that is true at a hit; who asks without
-may find it false.
+A breakpoint has its instruction's qualifying predicate, so that is true at a hit; a caller that
+simulates without a hit may find it false.
+
+Each simulation changes registers as its instruction does, and returns the target to go to next.
+Parameters of one letter are fields of the row's picture: q qualifying predicate, a branch register
+that is written, b branch register that is read.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ def br_cond_b(regs: Regs, insn: Insn, b: int, q: int, **_: int) -> int:
 
 
 def br_call(regs: Regs, insn: Insn, a: int, q: int, **_: int) -> int:
+    """Simulate br.call: make the callee's frame, set the return link, and go to the target."""
     if not holds(regs, q):
         return insn.next
     frames.call(regs)
@@ -45,6 +50,7 @@ def br_call(regs: Regs, insn: Insn, a: int, q: int, **_: int) -> int:
 
 
 def br_call_b(regs: Regs, insn: Insn, a: int, b: int, q: int) -> int:
+    """Simulate br.call through a branch register."""
     if not holds(regs, q):
         return insn.next
     target = regs[f"b{b}"] & -SIZE  # first: both may be the same
@@ -54,6 +60,7 @@ def br_call_b(regs: Regs, insn: Insn, a: int, b: int, q: int) -> int:
 
 
 def br_ret(regs: Regs, insn: Insn, b: int, q: int) -> int:
+    """Simulate br.ret: bring the caller's frame back, and go where the branch register says."""
     if not holds(regs, q):
         return insn.next
     frames.ret(regs)
@@ -61,6 +68,7 @@ def br_ret(regs: Regs, insn: Insn, b: int, q: int) -> int:
 
 
 def br_cloop(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate br.cloop: count AR.LC down and branch until it is 0."""
     if not regs["ar_lc"]:
         return insn.next
     regs["ar_lc"] -= 1
@@ -97,6 +105,9 @@ def _counted(regs: Regs) -> bool:
 
 
 def _while(regs: Regs, predicate: int) -> bool:
+    """Rotate the registers where `predicate` holds, else drain the epilogue; return whether the
+    loop goes on.
+    """
     if not holds(regs, predicate):
         return _drain(regs)
     _p63(regs, 0)

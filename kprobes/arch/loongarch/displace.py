@@ -1,5 +1,10 @@
 """LoongArch's branches and pc-relative addresses in another place: code that goes where they go,
-and makes their home's addresses.
+and makes the addresses that they make at their original address.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address, and raises OutOfReach where there is no such
+code. Its other parameters are the instruction's fields, by the letters of the row: d destination, s
+source.
 """
 
 from __future__ import annotations
@@ -27,8 +32,15 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def set_address(to: int, d: int, value: int) -> bytes:
-    """PCADDU12I and ADDI.D where they reach, 2 GiB either way; else the 64 bits in four pieces.
+    """Return code that puts a value into a register: PCADDU12I and ADDI.D where they reach, 2 GiB
+    either way; else the 64 bits in four pieces.
+
     ADDI.D's twelve bits are signed.
+
+    Args:
+        to: address of the code.
+        d: number of the register.
+        value: 64 bits.
     """
     try:
         field = displacement(to, value + 0x800 & MASK, 32, 1, MASK)
@@ -40,6 +52,7 @@ def set_address(to: int, d: int, value: int) -> bytes:
 
 
 def _absolute(d: int, value: int) -> bytes:
+    """Return code that puts a value of 64 bits into register number `d`, in four pieces."""
     return (
         word(LU12I_W | (value >> 12 & 0xFFFFF) << 5 | d)
         + word(ORI | (value & 0xFFF) << 10 | d << 5 | d)
@@ -79,7 +92,9 @@ def branch_flag(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def jirl(insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
-    """The return address goes to rd before the jump through rj."""
+    """Return code that puts the return address into register `d` before the jump through register
+    `s`; OutOfReach where both are one.
+    """
     if d and s == d:
         raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr,
                          hint="it is simulated")

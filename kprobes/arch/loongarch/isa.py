@@ -166,10 +166,14 @@ TABLE = DecodeTable(ROWS)
 _decode = fixed_width(TABLE, "little")
 
 def paired(insn: Insn, following: int) -> Insn:
-    """PCADDU12I or PCALAU12I of half an address, of which the next instruction has the other half:
-    what it loads or stores is data.
+    """Return PCADDU12I or PCALAU12I with the operand that it makes together with the next
+    instruction, which has the other half: what that loads or stores is data.
 
     What the instruction itself does is bound to its own half already.
+
+    Args:
+        insn: the instruction, whose operand is its own half.
+        following: encoding of the next instruction.
     """
     assert insn.operand is not None
     base, opcode = int.from_bytes(insn.raw, "little") & 31, following >> 22
@@ -193,8 +197,12 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """`Walking.leaves`: PCADDU18I and JIRL of its register are a jump to a function out of B's
-    reach.
+    """Return the PCADDU18I that a JIRL completes: together they are a jump to a function out of B's
+    reach; None: they are not (`Walking.leaves`).
+
+    Args:
+        jump: the JIRL.
+        before: instructions that always precede it.
     """
     pair = before[-1] if before else None
     register = int.from_bytes(jump.raw, "little") >> 5 & 31

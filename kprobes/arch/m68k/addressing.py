@@ -63,11 +63,22 @@ def indexed(word: int) -> int:
 class OperandShape:
     """The words behind an opcode word, as `extra` of a row; it makes the Insn.
 
-    words: bytes before the effective address's. sized: and an immediate operand of size `z`. ea:
-    the modes allowed, None without an effective address. operand: bytes of an immediate effective
-    address, 0: by size `z`. data: bytes of one in memory, 0: only its address counts; None: as many
-    as of an immediate one. move: the field `d` is a destination. floating: the first word is a
-    coprocessor command that says more.
+    Methods take fields of the row's picture by their letters: `e` the effective address (mode and
+    register), `z` the operand's size (0 byte, 1 word, 2 long word), `d` the destination of MOVE,
+    `s` a displacement of 8 bits.
+
+    Attributes:
+        words: bytes between the opcode word and the effective address's words.
+        sized: an immediate operand of size `z` follows these.
+        ea: the addressing modes allowed; None: there is no effective address.
+        operand: bytes of an immediate effective address; 0: by size `z`.
+        data: bytes of an operand in memory; 0: only its address counts; None: as many as of an
+            immediate one.
+        move: the field `d` is a destination.
+        floating: the first word is a coprocessor command that says more.
+        predicate: the second word is a floating-point condition.
+        indirect: a jump: the effective address is its target.
+        relative: a branch: its displacement is in the words, in `s` where it has 8 bits.
     """
 
     words: int = 0
@@ -89,7 +100,12 @@ class OperandShape:
         return not self.move or mode(destination(d)) in DATA_ALTERABLE
 
     def place(self, code: bytes, z: int) -> tuple[int, int, frozenset[int] | None]:
-        """(offset of the effective address's words, bytes of an immediate one, the modes allowed).
+        """Return (offset of the effective address's words in the instruction, bytes of an immediate
+        one, the modes allowed).
+
+        Args:
+            code: the instruction's bytes and what follows.
+            z: its size field.
         """
         if self.floating:
             return floating_operand(half(code, 2))
@@ -100,7 +116,9 @@ class OperandShape:
         )
 
     def length(self, code: bytes, e: int = 0, z: int = 0, d: int = 0, **_: int) -> int:
-        """Bytes of the instruction; -1: undefined."""
+        """Return the bytes of the instruction at the start of `code`; -1 where it is undefined.
+        Other parameters are fields.
+        """
         at, operand, allowed = self.place(code, z)
         if self.predicate and half(code, 2) > 31:
             return -1
@@ -150,7 +168,13 @@ class OperandShape:
 
     def address(self, addr: int, raw: bytes, e: int = 0, z: int = 0, **others: int) -> int | None:
         """Return the address of a source operand at (d16,PC), or the target of a jump to one or to
-        an absolute address.
+        an absolute address; None for other modes.
+
+        Args:
+            addr: the instruction's address.
+            raw: its bytes.
+            e: its effective address.
+            z: its size field.
         """
         at, _, allowed = self.place(raw, z)
         kind = mode(e)

@@ -45,7 +45,13 @@ def _value(e: int, code: bytes, at: int, bits: int, addr: int) -> Value | None:
 
 
 def find(code: bytes, addr: int) -> Comparison | None:
-    """CMP, CMPA of long words, CMPM, CMPI, TST."""
+    """Return what an instruction compares: CMP, CMPA of long words, CMPM, CMPI, TST; None for
+    others.
+
+    Args:
+        code: its bytes and what follows.
+        addr: its address.
+    """
     word = half(code, 0)
     line, e = word >> 12, word & 63
     size = word >> 6 & 3

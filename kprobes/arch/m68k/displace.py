@@ -3,6 +3,10 @@ codes.
 
 Every displacement has 32 bits and reaches everywhere. A return address is pushed by PEA, before
 anything else changes.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address. Its other parameters are the instruction's
+fields, by the letters of the row: c condition, e effective address.
 """
 
 from __future__ import annotations
@@ -17,14 +21,23 @@ def long(value: int) -> bytes:
 
 
 def jump(frm: int, to: int) -> bytes:
-    """JMP (xxx).L, which the engine follows at once; at a BRA to another page it leaves its loop.
+    """Return JMP (xxx).L to address `to`; `frm`, where it will stand, is not needed.
+
+    It is not BRA: at a BRA to another page the engine leaves its loop, and it follows this JMP at
+    once.
     """
     return b"\x4e\xf9" + long(to)
 
 
 def reaching(raw: bytes, at: int, home: int, to: int) -> bytes:
-    """Return an instruction with a pc-relative operand, whose extension word is at offset `at`: PC
-    with index, full format.
+    """Return an instruction for address `to` with its pc-relative operand where it was: PC with
+    index, full format.
+
+    Args:
+        raw: its bytes.
+        at: offset of the operand's extension word in it.
+        home: its original address.
+        to: its new address.
     """
     here, there, word = home + at, to + at, half(raw, at)
     if mode(raw[1] & 0x3F) == PC_DISPLACED:
@@ -62,7 +75,7 @@ def bra(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def distance(insn: Insn, to: int) -> bytes:
-    """From a branch at `to` to the target."""
+    """Return the 32-bit displacement of a branch at address `to` to the instruction's target."""
     assert insn.target is not None
     return long(insn.target - to - 2)
 
@@ -78,7 +91,9 @@ def fbcc(insn: Insn, to: int, c: int) -> bytes:
 
 
 def dbcc(insn: Insn, to: int, **_: int) -> bytes:
-    """Skip, by the instruction itself, a BRA.S that skips the jump to its target."""
+    """Return the instruction itself, which skips, where it branches, a BRA.S that skips the jump to
+    its target.
+    """
     return insn.raw[:2] + b"\0\4\x60\6" + bra(insn, to + 6)
 
 
@@ -94,8 +109,8 @@ def jmp(insn: Insn, to: int, e: int) -> bytes:
 
 
 def jsr(insn: Insn, to: int, e: int) -> bytes:
-    """PEA and JMP, unless the address depends on what PEA changes, or is read from memory, where it
-    may fault.
+    """Return PEA and JMP; raise OutOfReach where the address depends on what PEA changes, or is
+    read from memory, where it may fault.
     """
     if _depends(insn.raw, e):
         raise OutOfReach(
@@ -111,6 +126,9 @@ def jsr(insn: Insn, to: int, e: int) -> bytes:
 
 
 def _depends(raw: bytes, e: int) -> bool:
+    """Return True where an effective address `e` uses A7, or is read from memory; `raw` has its
+    extension word behind the opcode.
+    """
     kind, word = mode(e), half(raw, 2)
     indexed = kind in (6, PC_INDEXED)
     return (kind < 7 and e & 7 == 7) or (

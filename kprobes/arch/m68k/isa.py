@@ -99,6 +99,19 @@ def row(
     falls_through: bool = True,
     **shape: Any,
 ) -> Row:
+    """Return the row of an instruction with an operand.
+
+    Args:
+        picture: bits of the opcode word.
+        name: the manual's mnemonic.
+        ea: addressing modes allowed; None: there is no effective address.
+        simulate: (regs, insn, **fields) -> next target; None: it runs out of line.
+        reject: why it must not be probed; "": it may.
+        displace: (insn, to, **fields) -> code that does the same at `to`; None: there is none.
+        links: True where it keeps the next address.
+        falls_through: False where it never goes on to the next address.
+        shape: what else OperandShape takes.
+    """
     made = OperandShape(ea=ea, **shape)
     when = made.allows if ea is not None or made.relative else None
     return Row(picture, name, simulate=simulate, reject=reject, displace=displace, links=links,
@@ -242,7 +255,7 @@ TABLE = DecodeTable(ROWS)
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """`Arch.decode`."""
+    """Return the instruction at the start of `code`, at address `addr` (`Arch.decode`)."""
     if len(code) < 2:
         return Insn.truncated(addr, code)
     word = half(code, 0)

@@ -1,4 +1,8 @@
 """m68k's branches in Python, named after the manual's instructions (M68000PM/AD, sections 3 to 5).
+
+A function that takes `regs` and `insn` changes registers and memory as the instruction does, and
+returns the target to go to next, where it is no helper. Parameters of one letter are fields of the
+row's picture: c condition, r number of a register, e effective address.
 """
 
 from __future__ import annotations
@@ -61,6 +65,9 @@ def fbcc(regs: Regs, insn: Insn, c: int, **_: int) -> int:
 
 
 def dbcc(regs: Regs, insn: Insn, c: int, r: int, **_: int) -> int:
+    """Simulate DBcc: where the condition is false, count the low word of Dn down and branch until
+    it is -1.
+    """
     if conditional(regs["ccr"], c):
         return insn.next
     counter = regs[D[r]]
@@ -112,7 +119,7 @@ def pop(regs: Regs, size: int) -> int:
 
 
 def address(regs: Regs, insn: Insn, e: int) -> int:
-    """Return the effective address of JMP and JSR."""
+    """Return the address that JMP's or JSR's effective address `e` names; memory may be read."""
     kind, raw, r = mode(e), insn.raw, e & 7
     if kind == 2:
         return regs[A[r]]
@@ -125,8 +132,13 @@ def address(regs: Regs, insn: Insn, e: int) -> int:
 
 
 def indexed_address(regs: Regs, raw: bytes, base: int) -> int:
-    """Compute the address of an indexed operand from the extension word at offset 2: brief format,
+    """Return the address of an indexed operand from the extension word at offset 2: brief format,
     or full format with memory indirection before or after indexing.
+
+    Args:
+        regs: read for the index; memory is read for indirection.
+        raw: the instruction's bytes.
+        base: value of the base register, or of PC.
     """
     word = half(raw, 2)
     index = regs[(A if word >> 15 else D)[word >> 12 & 7]]
