@@ -28,6 +28,7 @@ class NumberOption(click.ParamType):  # type: ignore[type-arg]  # of some versio
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the integer that the option's text is. Fail, as click does, where it is none."""
         if isinstance(value, int):
             return value
         with contextlib.suppress(ValueError):
@@ -42,6 +43,7 @@ class RegionOption(click.ParamType):  # type: ignore[type-arg]  # of some versio
     name = "start:size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Return (start, bytes) of START:SIZE. Fail where the text is no region."""
         if isinstance(value, tuple):
             return value
         start, colon, size = value.partition(":")
@@ -59,6 +61,7 @@ class FileAt(click.ParamType):  # type: ignore[type-arg]  # of some versions onl
     name = "file@address"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Return (file, address) of FILE@ADDRESS. Fail where the text is something else."""
         if isinstance(value, tuple):
             return value
         file, at, address = value.rpartition("@")
@@ -73,6 +76,7 @@ class RegisterAs(click.ParamType):  # type: ignore[type-arg]  # of some versions
     name = "name=value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Return (register, value) of NAME=VALUE. Fail where the text is something else."""
         if isinstance(value, tuple):
             return value
         name, equals, number = value.partition("=")
@@ -87,6 +91,10 @@ class DeviceAt(click.ParamType):  # type: ignore[type-arg]  # of some versions o
     name = "kind@address"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Part:
+        """Return the device of KIND@ADDRESS[,KEY=VALUE]... Fail where the text is something else.
+
+        `interrupt` is the setting `line` of a device's model.
+        """
         from ..board import Part
 
         if isinstance(value, Part):
@@ -131,7 +139,16 @@ class BoardOptions:
         return self.board is not None and self.board.base is not None
 
     def load(self, file: str, arch: str | None) -> UnicornMachine:
-        """A machine with the command line's file in it."""
+        """Load an image into a machine with this board, and add names.
+
+        Args:
+            file: path of the image.
+            arch: the architecture's name; None: the file's header tells it.
+
+        Raises:
+            UsageError: options contradict each other.
+            KprobeError: the file or the board is wrong.
+        """
         from ..machine.unicorn.machine import UnicornMachine
 
         if self.board is None and self.fed is None:
@@ -141,7 +158,11 @@ class BoardOptions:
         return self._load_onto_board(file, arch)
 
     def name(self, machine: UnicornMachine | QemuMachine) -> None:
-        """Add the names that --symbols brings, and separate debug information."""
+        """Add the names of --symbols and of separate debug information to a machine.
+
+        Raises:
+            UsageError: --debuginfod was given, and $DEBUGINFOD_URLS names no server.
+        """
         if self.symbols is not None:
             machine.symbols.load(self.symbols)
         for path in self.debug_files:
@@ -152,6 +173,15 @@ class BoardOptions:
         machine.symbols.find_debug(servers=servers)
 
     def _load_onto_board(self, file: str, arch: str | None) -> UnicornMachine:
+        """Load an image into a machine that has the board's memory and devices, and add names.
+
+        Args:
+            file: path of the image.
+            arch: the architecture's name; None: the file's header or the board tells it.
+
+        Raises:
+            UsageError: a raw image has no architecture, or --input no serial port.
+        """
         from ..board import Board
 
         board = (self.board or Board()).with_more(arch=arch)
@@ -176,7 +206,13 @@ class BoardOptions:
             fitted.uarts[0].feed(_contents(self.fed))
 
     def explain(self, error: GuestFault) -> None:
-        """Add to a firmware's access to nothing which options put something there."""
+        """Append to an error's message the options that put memory or a device at its address.
+
+        Nothing is appended without a board, or for errors other than reads and writes of no memory.
+
+        Args:
+            error: what the guest's access raised; its `plain` is changed.
+        """
         if self.board is not None and error.access in ("read", "write") and error.address is not None:
             page = error.address & -0x1000
             error.plain += f"; --ram {page:#x}:0x1000 puts memory there, --mmio {page:#x}:0x1000 a device of zeros"
@@ -194,7 +230,11 @@ class Lines:
     _line: bytes = b""
 
     def add(self, data: bytes) -> None:
-        """Take what was sent."""
+        """Take a byte that was sent. Print the line when a newline ends it, or it is too long.
+
+        Args:
+            data: what was sent, a byte at a time.
+        """
         self._line += data
         if data == b"\n" or len(self._line) >= 1 << 12:
             text = self._line.decode(errors="backslashreplace")
@@ -202,7 +242,7 @@ class Lines:
             click.echo(text.rstrip("\r\n").translate(CONTROLS), err=True)
 
     def end(self) -> None:
-        """Print what is left."""
+        """Print the line that no newline has ended."""
         if self._line:
             self.add(b"\n")
 
@@ -219,6 +259,7 @@ def show_accesses(fitted: Fitted | None) -> None:
 
 
 def _contents(file: str) -> bytes:
+    """Return the bytes of a file, or of stdin for "-". Raises ImageError: it cannot be read."""
     if file == "-":
         return sys.stdin.buffer.read()
     try:
@@ -229,7 +270,14 @@ def _contents(file: str) -> bytes:
 
 
 def with_board(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a board; it gets Around, as `around`."""
+    """Give a command the options of a board; it is called with `around`, a BoardOptions.
+
+    Args:
+        command: the function below the decorator.
+
+    Returns:
+        The function to be decorated further.
+    """
     @functools.wraps(command)
     def wrapped(**options: Any) -> None:
         said = {name: options.pop(name) for name in NAMES}
@@ -242,6 +290,14 @@ def with_board(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _board(board: str | None, mmio: tuple[tuple[int, int], ...], device: tuple[Part, ...], **more: Any) -> Board | None:
+    """Make the board that the options describe; None: none of them was given.
+
+    Args:
+        board: a file with a board, to which the other options add; None: none.
+        mmio: (start, bytes) of devices of which nothing is known.
+        device: devices with a model.
+        more: the other options, by Board's names.
+    """
     if board is None and not (mmio or device) and not any(value is not None and value != () for value in more.values()):
         return None
     from ..board import Board, Part, TaskPointer

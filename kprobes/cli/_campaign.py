@@ -111,6 +111,26 @@ def _resumption(done: int, count: int, output: Path | None) -> str:
 def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Sequence[Path], events: tuple[str, ...],
               coverage: bool, dataset: str | None, arch: str | None,
               max_insns: int | None) -> tuple[Callable[[Any], Any], list[Path], str]:
+    """Make the job of a campaign that calls a function with each input.
+
+    Args:
+        image: the file with the function.
+        call: the call, with @input and len for the input; None: an error.
+        before: calls that are made once, before all.
+        inputs: files, and folders whose files are inputs.
+        events: definitions of events whose hits are counted.
+        coverage: True: executed blocks are counted.
+        dataset: folder that hits are recorded into; None: none.
+        arch: the architecture's name; None: the file's header tells it.
+        max_insns: instructions that a call may take; None: no limit.
+
+    Returns:
+        (job, inputs, the command that repeats an input, but for the input).
+
+    Raises:
+        UsageError: --call or --inputs is missing.
+        BadArgument: there are no inputs, or the call is none.
+    """
     if call is None or not inputs:
         raise click.UsageError("give --call 'NAME(@input, len)' and --inputs DIRECTORY; or `check` and --files 'GLOB'")
     from ..calltext import parse_call
@@ -131,6 +151,18 @@ def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Seq
 
 
 def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any], Any], list[Path], str]:
+    """Make the job of a campaign that checks files.
+
+    Args:
+        files: glob patterns of files.
+        arch: the architecture's name; None: each file's header tells it.
+
+    Returns:
+        (job, files, the command that repeats a file, but for the file).
+
+    Raises:
+        BadArgument: no file matches.
+    """
     from ..campaign import Checks
 
     items = [Path(name) for pattern in files for name in sorted(glob.glob(pattern, recursive=True))
@@ -142,7 +174,19 @@ def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any]
 
 
 def cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManager[tuple[Executor, int]]:
-    """Return a cluster's executor, and how many workers that has unless `jobs` says."""
+    """Return a context manager that connects to a dask cluster.
+
+    Args:
+        address: of the scheduler, HOST:PORT or tcp://HOST:PORT.
+        jobs: number of workers that are counted on; None: as many threads as the cluster has.
+
+    Returns:
+        A context manager that yields (executor, number of workers), or raises BadArgument: no
+        scheduler answers.
+
+    Raises:
+        Unsupported: the package distributed is not installed.
+    """
     try:
         from distributed import Client
     except ImportError:
@@ -150,6 +194,8 @@ def cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManager
 
     @contextlib.contextmanager
     def connected() -> Iterator[tuple[Executor, int]]:
+        """Connect; yield (executor, number of workers). Raises BadArgument: no scheduler answers.
+        """
         client: Any = Client
         try:
             connection = client(address, timeout=CONNECT)
@@ -164,19 +210,23 @@ def cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManager
 
 
 def _kept(journal: Journal | None, items: Sequence[Path]) -> list[JournalEntry]:
+    """Return the entries that a journal has of these items; none without a journal."""
     return [journal.entries[str(item)] for item in items if str(item) in journal.entries] if journal else []
 
 
 @contextlib.contextmanager
 def progress(count: int, more: Callable[[], str] = str) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
-    """Say how far it is: yields what outcomes go through.
+    """Show on stderr how far a campaign is: a bar on a terminal, else a line now and then.
+
+    Yields a function. The caller passes the campaign's outcomes through it, and each one that comes
+    out moves the bar on.
 
     Args:
-        count: of outcomes to come.
-        more: says what else there is to say, or "".
+        count: number of outcomes to come.
+        more: returns a text to be shown beside, such as "3 crashes", or "".
     """
     if not sys.stderr.isatty():
-        yield lambda outcomes: _told(outcomes, count, more)
+        yield lambda outcomes: _with_lines(outcomes, count, more)
         return
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -194,7 +244,7 @@ def progress(count: int, more: Callable[[], str] = str) -> Iterator[Callable[[It
         yield follow
 
 
-def _told(outcomes: Iterable[Any], count: int, more: Callable[[], str]) -> Iterator[Any]:
+def _with_lines(outcomes: Iterable[Any], count: int, more: Callable[[], str]) -> Iterator[Any]:
     """Yield the outcomes, and print now and then to stderr how many are done.
 
     A line comes at most every LINES seconds, and none after the last outcome.
@@ -226,6 +276,15 @@ def _countable(result: Any) -> Any:
 
 
 def _show(total: dict[str, Any], count: int, failed: Sequence[JournalEntry], again: str, as_json: bool) -> None:
+    """Print what a campaign has counted, to stdout, and its failures, to stderr.
+
+    Args:
+        total: the sums; a set of blocks is replaced by its size.
+        count: number of items.
+        failed: items with an error.
+        again: the command that repeats an item, but for the item.
+        as_json: True: one JSON object instead of tables.
+    """
     if "blocks" in total:
         total["blocks"] = len(total["blocks"])
     if as_json:

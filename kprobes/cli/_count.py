@@ -89,7 +89,7 @@ def top(
                 guest.start(machine, prints=True)
             finally:
                 if not isinstance(sys.exc_info()[1], BrokenPipeError):
-                    shown.last(clear=not guest.wanted)  # the call's result stays
+                    shown.show_last(clear=not guest.wanted)  # the call's result stays
                     if verbose:
                         left_out(recording.skipped, verbose)
 
@@ -126,17 +126,26 @@ class _Top:
         self._rates: dict[str, float] = {}
 
     def counter(self, function: str) -> Callable[[Any, int, Sequence[int]], None]:
+        """Return the function that counts a hit of a function, and now and then shows the table.
+
+        Args:
+            function: its name, as the table has it.
+
+        Returns:
+            A function of (values, return address, stack), none of which it uses.
+        """
         counts = self._counts
         counts[function] = 0
 
-        def told(values: Any, return_address: int, stack: Sequence[int]) -> None:
+        def count(values: Any, return_address: int, stack: Sequence[int]) -> None:
+            """Count a hit. Every 64 hits look whether a table is due, or a key was typed."""
             counts[function] += 1
             self._calls += 1
             if not self._calls % 64:
                 now = time.perf_counter()
                 if now > self._due or (now > self._looked + LOOKING and self._typed(now)):
                     self.show()
-        return told
+        return count
 
     def _typed(self, now: float) -> bool:
         """Read the keys typed so far. Return True where they change the order."""
@@ -149,15 +158,25 @@ class _Top:
                 self._order = next((order for order, sorts in ORDERS.items() if sorts == key), self._order)
         return was != (self._order, self._reversed)
 
-    def last(self, clear: bool) -> None:
-        """Show the table of the end: its rates are those of the whole run."""
+    def show_last(self, clear: bool) -> None:
+        """Show the table of the whole run: its rates are hits by the seconds since the beginning.
+
+        Keys are not read any more.
+
+        Args:
+            clear: True: the screen is cleared first; False: the table comes below what is there.
+        """
         self._before = {}
         self._shown = self._begun
         self._keys = None
         self.show(clear)
 
     def show(self, clear: bool = True) -> None:
-        """Show the table as it is now. clear: alone on the screen."""
+        """Show the table as it is now, and set the time of the next one.
+
+        Args:
+            clear: True: a terminal is cleared first; False: the table comes below what is there.
+        """
         now, rows = time.perf_counter(), self._rows
         self._due, spent = now + self._interval, max(now - self._begun, 1e-9)
         if now - self._shown > self._interval / 2 or not self._before:  # a key's table has the rates of the one before

@@ -30,7 +30,16 @@ sysroot_option = click.option("--sysroot", type=click.Path(exists=True, file_oka
 
 @frozen
 class File:
-    """A file to be looked at, as on_file() gives it."""
+    """A file to be looked at, as on_file() gives it.
+
+    Attributes:
+        name: path of the file.
+        arch: the architecture's name; None: the file's header tells it.
+        qemu: True: it is looked at as a Linux process under qemu-user.
+        sysroot: folder with the process's linker and libraries; None: none was given.
+        around: the board and the files with names.
+        discover: True: functions without names are looked for, and named.
+    """
 
     name: str
     arch: str | None
@@ -40,7 +49,14 @@ class File:
     discover: bool = False
 
     def loaded(self) -> Any:
-        """A machine that has it; of a process under QEMU nothing runs but its dynamic linker."""
+        """Return a machine that has the file.
+
+        Under QEMU it is a process, of which nothing has run but the dynamic linker.
+
+        Raises:
+            UsageError: options contradict each other.
+            KprobeError: the file cannot be loaded.
+        """
         if self.qemu:
             self.around.check_unused()
             machine: Any = process([self.name], self.arch, self.sysroot)
@@ -54,7 +70,14 @@ class File:
 
 
 def on_file(command: Callable[..., None]) -> Callable[..., None]:
-    """FILE and options that say what it is: a File, which the command gets first."""
+    """Give a command the argument FILE, and options that say what it is; it gets a File first.
+
+    Args:
+        command: the function below the decorator.
+
+    Returns:
+        The function to be decorated further.
+    """
     @functools.wraps(command)
     def wrapped(
         file: str,
@@ -65,6 +88,7 @@ def on_file(command: Callable[..., None]) -> Callable[..., None]:
         around: BoardOptions,
         **options: Any,
     ) -> None:
+        """Make the File of FILE and its options, and call the command."""
         command(File(file, arch, qemu, sysroot, around, discover), **options)
 
     under_qemu = click.option("--qemu", is_flag=True, help="Look at it as a Linux process under qemu-user.")
@@ -80,12 +104,13 @@ def find_functions(machine: Any, file: str) -> None:
 
 
 def process(argv: Sequence[str], arch: str | None, sysroot: str | None, reads: bool = False) -> QemuMachine:
-    """A Linux process under QEMU, at its first own instruction.
+    """Start a Linux process under QEMU, and run it to its first own instruction.
 
     Args:
         argv: path of the program, and its arguments.
-        arch, sysroot: see QemuMachine.user().
-        reads: its standard input is the command's; it is empty otherwise.
+        arch: the architecture's name; None: the program's header tells it.
+        sysroot: folder with the dynamic linker and the libraries; None: none was given.
+        reads: True: its standard input is the command's; False: it is empty.
     """
     from ..machine.remote import QemuMachine
 
@@ -102,6 +127,6 @@ def _standard_input() -> int | None:
 
 
 def check_sysroot(sysroot: str | None) -> None:
-    """Refuse a sysroot where nothing runs under QEMU."""
+    """Raise UsageError if --sysroot was given to a command that runs nothing under QEMU."""
     if sysroot is not None:
         raise click.UsageError("--sysroot is where QEMU finds libraries: give --qemu as well")

@@ -38,6 +38,7 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
     name = "bytes"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number of bytes. Fail where it is no power of two from 256 to 8388608."""
         size = NumberOption().convert(value, param, ctx)
         if size < 1 << 8 or size > 1 << 23 or size & size - 1:
             self.fail(f"{value!r} is no size of a map; write a power of two, 256 to 8388608", param, ctx)
@@ -221,13 +222,25 @@ def _serve(
     map_size: int | None,
     new: bool,
 ) -> None:
-    """Do what afl-fuzz asks for. It never returns where there is no fork server."""
+    """Run inputs for afl-fuzz, as its fork server where it asks for one, and end the process.
+
+    Without a server one input runs, and the process dies of the signal that stands for its end.
+
+    Args:
+        named: the target.
+        path: of the file that AFL++ writes inputs into; None: they come by shared memory or stdin.
+        counted: the code whose edges are counted.
+        comparisons: True: equal bytes of comparisons are counted as well.
+        map_size: bytes of the map of edges; None: as AFL++ says.
+        new: True: greet as AFL++ 4.20 and newer do.
+    """
     from ..fuzz import server
     from ..fuzz.bench import Bench
 
     size = server.wanted_size(map_size)
 
     def bench() -> Bench:
+        """Load the target, and make what runs inputs with AFL's map."""
         target = named.load()
         return Bench(target, server.map_of_afl(size), counted.spans(target), comparisons)
 
@@ -241,7 +254,17 @@ def _serve(
 
 def _run_one(named: PythonTarget | CallTarget, path: str, timeout: float, max_input: int | None,
              as_json: bool) -> None:
-    """Run an input, and say what came of it."""
+    """Run one input, and print what came of it: a crash, a hang, or that nothing went wrong.
+
+    The command's exit status is GUEST_FAILED after a crash or a hang.
+
+    Args:
+        named: the target.
+        path: of the input.
+        timeout: seconds that the run may take.
+        max_input: bytes that an input may have; None: LARGEST.
+        as_json: True: one JSON object instead of text.
+    """
     from ..fuzz.bench import Bench
     from ..fuzz.crash import examine
     from ..fuzz.replay import LARGEST, input_at
@@ -263,7 +286,12 @@ def _run_one(named: PythonTarget | CallTarget, path: str, timeout: float, max_in
 
 
 def _words(named: PythonTarget | CallTarget, max_input: int | None) -> list[str]:
-    """The words of a command that runs an input, but for the input."""
+    """Return the words of the command that runs an input, but for the input.
+
+    Args:
+        named: the target.
+        max_input: of --max-input; None: it was not given.
+    """
     bound = [] if max_input is None else ["--max-input", str(max_input)]
     return ["kprobes", "fuzz", *named.words, *bound]
 
@@ -291,6 +319,7 @@ def _apart(as_json: bool) -> Iterator[None]:
 
 
 def _said(error: BaseException | None) -> str:
+    """Return an error's text for the command line."""
     return str(getattr(error, "plain", error))
 
 
@@ -299,7 +328,26 @@ def _said(error: BaseException | None) -> str:
 def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None, coverage: str | None,
             sarif: Path | None, jobs: int | None, dask: str | None, timeout: float, max_input: int | None,
             memory: int, map_size: int | None, as_json: bool) -> None:
-    """Run all inputs of a folder."""
+    """Run all inputs of a folder; print, and on demand write, what was found.
+
+    The command's exit status is GUEST_FAILED if any input has crashed, hung or failed, and STOPPED
+    after Ctrl-C.
+
+    Args:
+        named: the target.
+        folder: of inputs; AFL++'s output is known by its files.
+        output: folder for crashes, corpus, reports and the journal by which a stopped replay goes
+            on; None: nothing is kept.
+        coverage: file for the coverage of the minimal corpus; None: none.
+        sarif: file for the findings as SARIF; None: none.
+        jobs: number of processes; None: one for each processor.
+        dask: address of a scheduler whose workers run the inputs; None: processes here.
+        timeout: seconds that a run may take.
+        max_input: bytes that an input may have; None: LARGEST.
+        memory: MiB that a run may take beyond what its process has.
+        map_size: bytes of the map of edges; None: SIZE.
+        as_json: True: one JSON object instead of tables.
+    """
     from ..campaign import Journal, run
     from ..campaign._journal import entry_of
     from ..fuzz.findings import JOURNAL, Findings, check_folder
@@ -356,7 +404,17 @@ def _stamp(named: PythonTarget | CallTarget) -> str:
 
 
 def _entries(journal: Journal | None, items: Sequence[Path], found: Findings, path: Path | None) -> list[JournalEntry]:
-    """Return what the journal at `path` has of these inputs; its findings are noted."""
+    """Return what a journal has of these inputs, and note its findings in `found`.
+
+    Args:
+        journal: of the folder that is gone on with; None: there is none, and nothing is returned.
+        items: the inputs.
+        found: gets the findings.
+        path: the output folder, for the error.
+
+    Raises:
+        BadArgument: the journal has results that no replay writes.
+    """
     from ..fuzz.replay import smallest
 
     if journal is None:
@@ -380,7 +438,19 @@ def _how_to_go_on(output: Path | None) -> str:
 
 def _sum_up(entries: Sequence[JournalEntry], found: Findings, output: Path | None, as_json: bool, sarif: Path | None,
             stopped: bool) -> list[str]:
-    """Write reports, and say what was found. Returns the minimal corpus."""
+    """Write reports, SARIF and the minimal corpus, and print what was found.
+
+    Args:
+        entries: what came of each input that was run.
+        found: the findings.
+        output: folder for reports and corpus; None: nothing is written.
+        as_json: True: one JSON object instead of tables.
+        sarif: file for the findings as SARIF; None: none.
+        stopped: True: inputs are left, so no corpus is written.
+
+    Returns:
+        The minimal corpus: paths of inputs that together cover all edges.
+    """
     from ..fuzz.findings import write, write_corpus
     from ..fuzz.replay import edges_in, smallest
     from ..fuzz.reports import headline, sarif_of, typed
@@ -413,7 +483,15 @@ def _sum_up(entries: Sequence[JournalEntry], found: Findings, output: Path | Non
 
 
 def _cover(job: Any, items: Sequence[str]) -> None:
-    """Write the coverage of a corpus, in a process of its own: an input may end that."""
+    """Write the coverage of a corpus, in a process of its own, since an input may end the process.
+
+    Args:
+        job: the Cover to be done.
+        items: paths of the inputs.
+
+    Raises:
+        BadArgument: it could not be written.
+    """
     from ..campaign import run
 
     for outcome in run(job, [tuple(items)], jobs=1):

@@ -43,6 +43,7 @@ class GuestCommand(click.Command):
     """A command whose words behind `--` are the guest's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the words behind `--` aside, as ctx.meta[PROGRAM], and parse the others."""
         own, found, rest = args, "--" in args, list[str]()
         if found:
             at = args.index("--")
@@ -81,7 +82,15 @@ class GuestOptions:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[Any, Kprobes]]:
-        """(machine, Kprobes), ready to be run."""
+        """Load the guest, check the calls, and yield (machine, Kprobes); nothing has run yet.
+
+        At the end print which devices were accessed, and with --syscalls what the guest has
+        written.
+
+        Raises:
+            UsageError: not exactly one of --call and --run was given, or there is no entry point.
+            KprobeError: the file cannot be loaded, or there is no such function.
+        """
         from ..kprobes import Kprobes
 
         process = self.arguments is not None or (self.qemu and not self.call)
@@ -107,7 +116,12 @@ class GuestOptions:
                     _show_output(machine.system_calls)
 
     def loaded(self) -> Any:
-        """The machine, with the file in it; nothing has run."""
+        """Return a machine with the file and its libraries in it; nothing of it has run.
+
+        Raises:
+            UsageError: options contradict each other.
+            KprobeError: the file cannot be loaded.
+        """
         if self.qemu and (self.preload or self.syscalls):
             raise click.UsageError("--preload and --syscalls are for Unicorn: QEMU has both by itself")
         if self.qemu:
@@ -130,11 +144,18 @@ class GuestOptions:
         return machine
 
     def start(self, machine: Any, prints: bool = False) -> None:
-        """Run it, and print what each call returns. The bounds are those of each call.
+        """Run the guest: its entry point, or the calls of --call one after the other.
+
+        What each call returns is printed to stderr. --timeout and --max-insns bound each call.
 
         Args:
-            machine: with the file in it.
-            prints: something comes to stdout meanwhile.
+            machine: has the file.
+            prints: True: something else is printed to stdout meanwhile, so that no spinner is shown
+                there.
+
+        Raises:
+            GuestFault: the guest has failed.
+            GuestTimeout: a bound was reached.
         """
         bounds: dict[str, Any] = {"timeout": self.timeout}
         if self.max_insns is not None:
@@ -154,7 +175,11 @@ class GuestOptions:
 
 
 def _show_output(calls: Any) -> None:
-    """Show what the guest has written, on stderr: stdout is the command's own."""
+    """Print on stderr what the guest has written, and its exit status: stdout is the command's.
+
+    Args:
+        calls: the machine's system calls.
+    """
     for descriptor in (1, 2):
         text = bytes(calls.output[descriptor]).decode("utf-8", "replace")
         for line in text.splitlines():
@@ -165,9 +190,10 @@ def _show_output(calls: Any) -> None:
 
 @contextlib.contextmanager
 def warnings_said() -> Iterator[None]:
-    """Print the library's warnings of the body as lines of the command, behind everything else.
+    """Collect the library's warnings while the body runs, and print each text once at its end.
 
-    Each text once. ReturnMissed and TextOverwritten come always, others as Python's filters say.
+    ReturnMissed and TextOverwritten come always, others as Python's filters say. Nothing is printed
+    after a BrokenPipeError.
     """
     from ..core.hit.returns import ReturnMissed
     from ..core.patch.text import TextOverwritten
@@ -179,6 +205,7 @@ def warnings_said() -> Iterator[None]:
             warnings.simplefilter("always", kind)
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            """Keep a warning of the library's; hand any other one on."""
             if issubclass(category, RuntimeWarning) and category.__module__.partition(".")[0] == "kprobes":
                 said[str(message)] = None
             else:
@@ -194,7 +221,14 @@ def warnings_said() -> Iterator[None]:
 
 
 def on_guest(command: Callable[..., None]) -> Callable[..., None]:
-    """FILE and the options that make a Guest, which the command gets first."""
+    """Give a command FILE and the options that run it; it gets a GuestOptions first.
+
+    Args:
+        command: the function below the decorator.
+
+    Returns:
+        The function to be decorated further.
+    """
     @functools.wraps(command)
     def wrapped(**options: Any) -> None:
         words = click.get_current_context().meta.get(PROGRAM)
@@ -255,6 +289,7 @@ def on_events(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapped(*args: Any, words: tuple[str, ...], texts: tuple[str, ...], include: tuple[str, ...],
                 **options: Any) -> None:
+        """Put all events together, and call the command. Raises UsageError: there are none."""
         definitions = [*words, *texts, *(f"p {pattern}" for pattern in include)]
         if not definitions:
             raise click.UsageError("give an event, as in -e 'p crc32 len=$arg3', or -i 'GLOB'")
@@ -276,7 +311,11 @@ def on_events(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def on_clock(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """--clock."""
+    """Return a decorator that gives a command the option --clock.
+
+    Args:
+        default: the clock without the option: "counter", "host" or "instructions".
+    """
     return click.option("--clock", type=click.Choice(["counter", "host", "instructions"]), default=default,
                         help="Timestamp source: counter (none), host (ns), or instructions (the guest's, slow). "
                              f"Default: {default}.")
@@ -284,8 +323,15 @@ def on_clock(default: str) -> Callable[[Callable[..., None]], Callable[..., None
 
 @contextlib.contextmanager
 def to_file(path: str, binary: bool = False) -> Iterator[IO[Any]]:
-    """A file to write, or stdout for "-". It is there when the body has ended, with what has been written, however the
-    body ended; but what was there before stays where writing has failed, and where the body failed before it wrote."""
+    """Yield an open file that replaces `path` when the body ends; stdout for "-".
+
+    If the body fails, what it has written stays after a KprobeError or Ctrl-C. Otherwise, and if it
+    has written nothing, the file that was there before stays.
+
+    Args:
+        path: of the file, or "-".
+        binary: True: open for bytes; False: for text.
+    """
     if path == "-":
         yield sys.stdout.buffer if binary else sys.stdout
         return
@@ -302,11 +348,11 @@ on_verbose = click.option("-v", "--verbose", is_flag=True,
 
 
 def left_out(skipped: Sequence[tuple[str, str]], verbose: bool) -> None:
-    """Say what is not probed.
+    """Print on stderr which functions are not probed, and why.
 
     Args:
-        skipped: function, and why.
-        verbose: all of them, not only the first ones.
+        skipped: (function, why) of each.
+        verbose: True: all of them; False: the first FIRST, and how many more there are.
     """
     shown = skipped if verbose else skipped[:FIRST]
     for place, why in shown:
@@ -316,7 +362,11 @@ def left_out(skipped: Sequence[tuple[str, str]], verbose: bool) -> None:
 
 
 def counted(events: Sequence[tuple[str, Probe | Watchpoint]]) -> None:
-    """The table of hits and misses, one row for each event's name."""
+    """Print the table of hits and misses to stderr, one row for each event's name.
+
+    Args:
+        events: (event's name, its probe); several probes may have one name.
+    """
     from ..events._place import counts_of
 
     rows: dict[str, list[int]] = {}

@@ -75,7 +75,13 @@ def heap(
 
 
 def _show(checking: HeapCheck, output: str | None, as_json: bool) -> None:
-    """Print what was found, and write it to a file."""
+    """Print what a heap check has found, and write it to a file.
+
+    Args:
+        checking: the heap check.
+        output: file for the findings as JSON; None: none.
+        as_json: True: one JSON object a line for each finding, instead of text.
+    """
     if output is not None:
         with NewFile(output, binary=True) as new:
             new.file.write(checking.json().encode() + b"\n")

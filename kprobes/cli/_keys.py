@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def typed() -> Iterator[Callable[[], str] | None]:
-    """Give keys as they are typed, without a line's end and without showing them.
+    """Make a terminal give keys as they are typed, without a line's end and without showing them.
 
-    Yields:
-        What returns the keys that have been typed since it was last asked, and waits for none. None where stdin or
-        stdout is no terminal. Ctrl-C and Ctrl-Z do what they always do.
+    Yields a function that returns the keys typed since its last call, and does not wait; None where
+    stdin or stdout is no terminal, or the command runs in the background. Ctrl-C and Ctrl-Z do what
+    they always do. At the end the terminal is as it was.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         yield None
@@ -48,7 +48,11 @@ def _in_background(keyboard: int) -> bool:
 
 
 def _waiting(keyboard: int) -> str:
-    """The keys that wait at a file descriptor; none where it was closed."""
+    """Return the keys that can be read without waiting; "" where there are none.
+
+    Args:
+        keyboard: file descriptor of the terminal.
+    """
     if not select.select([keyboard], [], [], 0)[0]:
         return ""
     try:

@@ -65,7 +65,13 @@ def check(file: File, place: str | None, texts: tuple[str, ...], as_json: bool) 
 
 
 def _verdicts(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[dict[str, Any]]:
-    """Yield the object that `check --json` prints for each instruction of `place` (None: of all functions)."""
+    """Yield the objects that `check --json` prints, one for each instruction.
+
+    Args:
+        machine: has the file.
+        k: the Kprobes that checks.
+        place: SYMBOL or SYMBOL+OFFSET; None: all functions.
+    """
     disassemble = disassembler(machine.arch)
     for symbol, addresses in _places(machine, k, place):
         for address in addresses:
@@ -77,7 +83,15 @@ def _verdicts(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterato
 
 
 def _event(k: Kprobes, text: str, as_json: bool) -> None:
-    """A line for each of an event's places: what makes a record of a hit there."""
+    """Print for each place of an event what records a hit there: a program, or Python and why.
+
+    The event is armed for that, and removed.
+
+    Args:
+        k: the Kprobes.
+        text: the event's definition.
+        as_json: True: one JSON object a line.
+    """
     event = k.event(text)
     for place in event.places:
         why = place.why or event.why_python or k.check(place.definition.target).why_not_optimized
@@ -125,6 +139,16 @@ def symbols(file: File, pattern: str, format_: str | None, as_json: bool) -> Non
 
 
 def _export(file: File, pattern: str, format_: str) -> None:
+    """Print the symbols that a glob names in a format of machine.symbols.export().
+
+    Args:
+        file: the file.
+        pattern: a shell glob.
+        format_: the format.
+
+    Raises:
+        UnknownSymbol: the glob names nothing.
+    """
     with file.loaded() as machine:
         if not any(fnmatch.fnmatchcase(s.name, pattern) for s in machine.symbols):
             raise UnknownSymbol("names nothing", symbol=pattern,
@@ -133,6 +157,17 @@ def _export(file: File, pattern: str, format_: str) -> None:
 
 
 def _symbols(file: File, pattern: str, as_json: bool) -> None:
+    """Print the functions that a glob names and that can be probed, by address.
+
+    Args:
+        file: the file.
+        pattern: a shell glob.
+        as_json: True: one JSON object a line.
+
+    Raises:
+        ImageError: the file has no names of functions.
+        UnknownSymbol: the glob names no function that can be probed.
+    """
     from ..kprobes import Kprobes
 
     with file.loaded() as machine, Kprobes(machine) as k:
@@ -198,7 +233,16 @@ def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
 
 
 def _markers(file: File, pattern: str, as_json: bool) -> None:
-    """A row for each place of the markers that a glob names: PROVIDER:NAME, or NAME."""
+    """Print a row for each place of the static tracepoints (USDT) that a glob names.
+
+    Args:
+        file: the file.
+        pattern: a shell glob of PROVIDER:NAME, or of NAME.
+        as_json: True: one JSON object a line.
+
+    Raises:
+        UnknownSymbol: the glob names none.
+    """
     with file.loaded() as machine:
         found = [m for m in machine.debug.markers()
                   if fnmatch.fnmatchcase(f"{m.provider}:{m.name}", pattern) or fnmatch.fnmatchcase(m.name, pattern)]
@@ -215,12 +259,23 @@ def _markers(file: File, pattern: str, as_json: bool) -> None:
 
 
 def _first_line(die: Any, lowest: int) -> int:
+    """Return the line that a function is declared in.
+
+    Args:
+        die: the function's debug information.
+        lowest: line that is returned where it does not tell.
+    """
     declared = die.attributes.get("DW_AT_decl_line")
     return declared.value if declared is not None and isinstance(declared.value, int) else lowest
 
 
 def _source(path: str, line: int) -> str:
-    """A line's text where the file is here, else where it would be."""
+    """Return the text of a source line; `PATH:LINE` where this computer has no such file.
+
+    Args:
+        path: of the source file.
+        line: number of the line, from 1.
+    """
     with contextlib.suppress(OSError, ValueError):
         if os.path.getsize(path) < 1 << 24:
             return linecache.getline(path, line).rstrip() or f"{path}:{line}"

@@ -39,11 +39,15 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Have SIGTERM (`timeout`, CI) and SIGHUP (the terminal is gone) do what Ctrl-C does meanwhile: what has been
-    recorded is written. Signals that are ignored (`nohup`), or are somebody else's, stay so."""
+    """Make SIGTERM and SIGHUP raise Terminated in the body, as Ctrl-C raises KeyboardInterrupt.
+
+    So `timeout`, CI and a terminal that goes end a command after it has written what it has
+    recorded. Signals that are ignored (`nohup`), or have another handler, keep that.
+    """
     mine = os.getpid()
 
     def end(number: int, frame: object) -> None:
+        """Raise Terminated; in a process that was forked meanwhile, die of the signal."""
         if os.getpid() == mine:
             raise Terminated(number)
         # a process that was forked meanwhile, a campaign's
@@ -95,6 +99,10 @@ class Commands(click.Group):
     """Turns every failure that is not click's own into a message and an exit status."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Print a failure as one message, and exit with the failure's status.
+
+        Statuses are in the package's docstring.
+        """
         open_closed_streams()
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # guest text in a terminal that cannot show it
@@ -124,6 +132,13 @@ class Commands(click.Group):
 
 
 def _leave(ctx: click.Context, message: str, status: int) -> NoReturn:
+    """Print a message to stderr, and exit.
+
+    Args:
+        ctx: click's context.
+        message: the text.
+        status: the exit status.
+    """
     click.echo(f"kprobes: {message.translate(_LINES)}", err=True)
     ctx.exit(status)
 

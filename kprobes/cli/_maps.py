@@ -28,7 +28,13 @@ def is_data(name: str) -> bool:
 
 
 def lines(name: str, m: Map, describe: Describe) -> Iterator[str]:
-    """Yield the lines that show a map: its entries by their values, as bpftrace has them; histograms drawn."""
+    """Yield the lines that show a map as bpftrace does: entries by their values, histograms drawn.
+
+    Args:
+        name: the map's name.
+        m: the map; of a kind that has no entries, such as a ring buffer, there are no lines.
+        describe: a guest address -> its name, for stack traces.
+    """
     if isinstance(m, StackTraces):
         for number in sorted(m):
             yield f"{name}[{number}]:"
@@ -51,7 +57,11 @@ def lines(name: str, m: Map, describe: Describe) -> Iterator[str]:
 
 
 def _ordered(m: Any) -> list[tuple[Any, Any]]:
-    """The entries of a map that are shown: those of arrays that are not 0; numbers by their values."""
+    """Return the entries of a map that are shown, at most the last MOST, as (key, value).
+
+    Arrays keep their order, without entries that are 0. Of other maps numbers are sorted by value,
+    all else by key.
+    """
     found = [(key, m[key]) for key in list(m)]
     if m.type in (MapType.ARRAY, MapType.PERCPU_ARRAY):
         found = [(key, value) for key, value in found if m.max_entries == 1 or not _is_zero(value)]
@@ -63,6 +73,7 @@ def _ordered(m: Any) -> list[tuple[Any, Any]]:
 
 
 def _is_zero(value: Any) -> bool:
+    """Return True for a value whose bytes are all 0; of a list, all values."""
     if isinstance(value, list):
         return all(_is_zero(one) for one in value)
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
@@ -85,7 +96,12 @@ def _slots(value: Any) -> list[int] | None:
 
 
 def _drawn(name: str, counts: list[int]) -> Iterator[str]:
-    """Yield a histogram by powers of two: row n counts numbers from 2**n on, the first those below 2."""
+    """Yield the lines of a histogram by powers of two.
+
+    Args:
+        name: the histogram's name.
+        counts: number n counts values from 2**n on, number 0 those below 2.
+    """
     used = [n for n, count in enumerate(counts) if count]
     yield f"{name}:"
     if not used:
@@ -98,12 +114,14 @@ def _drawn(name: str, counts: list[int]) -> Iterator[str]:
 
 
 def _power(exponent: int) -> Bound:
+    """Return the bound 2**exponent of a row, shown as in "4K"."""
     decade, rest = divmod(exponent, 10)
     return Bound(1 << exponent, f"{1 << rest}{_SUFFIXES[min(decade, 6)]}", False)
 
 
 def text(value: Any) -> str:
-    """A key or value: structures by their members, bytes as text where they are one."""
+    """Return a key or value as text: structures by their members, bytes as text if they are text.
+    """
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
         members = ", ".join(f".{name} = {text(getattr(value, name))}" for name in _shown(value))
         return f"{{ {members} }}"
@@ -129,7 +147,7 @@ def _bytes(raw: bytes) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A key or value for JSON."""
+    """Return a key or value for json.dumps(): structures as dicts, bytes as text."""
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
         return {name: plain(getattr(value, name)) for name in _shown(value)}
     if isinstance(value, (list, ctypes.Array)):
@@ -138,7 +156,13 @@ def plain(value: Any) -> Any:
 
 
 def as_json(name: str, m: Any, describe: Describe) -> str | None:
-    """A map as an object of one line; None: it has no entries to show."""
+    """Return a map as a JSON object of one line; None: it is of a kind that has no entries.
+
+    Args:
+        name: the map's name.
+        m: the map.
+        describe: a guest address -> its name, for stack traces.
+    """
     if isinstance(m, StackTraces):
         data: Any = {str(number): [describe(address) for address in m[number]] for number in sorted(m)}
     elif isinstance(m, Mapping):
@@ -149,9 +173,16 @@ def as_json(name: str, m: Any, describe: Describe) -> str | None:
 
 
 def record_type(types: Mapping[str, Any], size: int) -> Any:
-    """The structure that records of a size are of: the only one of that size, or of several the one called an event.
+    """Return the structure that records of a size are: the only one of that size.
 
-    None: it is not known.
+    Of several, it is the only one whose name has "event", "data" or "record" in it.
+
+    Args:
+        types: name -> structure, of the object's debug information.
+        size: bytes of a record.
+
+    Returns:
+        The structure; None: it is not known.
     """
     fitting = [types[name] for name in types if ctypes.sizeof(types[name]) == size]
     if len(fitting) > 1:

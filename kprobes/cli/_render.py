@@ -24,6 +24,8 @@ DEMANGLED = "kprobes.demangled"  #: whether names are, in click's context
 
 
 def _wanted(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Note in click's context whether names are demangled. Raises Unsupported: nothing can do it.
+    """
     if wanted and not can_demangle():
         raise Unsupported("nothing here reads C++ and Rust names", hint="pip install 'kprobes[dwarf]'")
     ctx.meta[DEMANGLED] = wanted
@@ -35,13 +37,18 @@ on_names = click.option("-C", "--demangle", is_flag=True, expose_value=False, ca
 
 
 def named(text: str) -> str:
-    """Text as it is shown: with -C, its names readable."""
+    """Return a text with its C++ and Rust names demangled if -C was given, else the text."""
     ctx = click.get_current_context(silent=True)
     return readable(text) if ctx is not None and ctx.meta.get(DEMANGLED) else text
 
 
 class NamedFile:
-    """A file whose text is written as named() has it; of JSON, with JSON's escapes."""
+    """A file for text whose mangled names are written demangled.
+
+    Args:
+        file: where the text goes.
+        as_json: True: the text is JSON, and names get its escapes.
+    """
 
     def __init__(self, file: IO[str], as_json: bool) -> None:
         self._file, self._shown = file, _escaped if as_json else str
@@ -54,7 +61,12 @@ class NamedFile:
 
 
 def naming(file: IO[str], as_json: bool = False) -> IO[str]:
-    """The file, or with -C what writes to it."""
+    """Return a file that demangles names if -C was given, else the file itself.
+
+    Args:
+        file: open for text.
+        as_json: True: JSON is written to it.
+    """
     wanted = click.get_current_context().meta.get(DEMANGLED)
     return cast("IO[str]", NamedFile(file, as_json)) if wanted else file
 
@@ -66,7 +78,13 @@ def _escaped(name: str) -> str:
 
 
 def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bool = False) -> None:
-    """A table: rich's on a terminal, plain columns elsewhere; numbers are right-aligned."""
+    """Print a table: by rich on a terminal, as plain columns elsewhere. Numbers are right-aligned.
+
+    Args:
+        heads: names of the columns.
+        rows: a value for each column; names are shown as named() has them.
+        to_stderr: True: to stderr; False: to stdout.
+    """
     sides = [">" if rows and isinstance(value, int) else "<" for value in (rows[0] if rows else heads)]
     cells = [heads, *(tuple(named(str(value)).translate(CONTROLS) for value in row) for row in rows)]
     if not (sys.stderr if to_stderr else sys.stdout).isatty():
@@ -88,7 +106,11 @@ def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bo
 
 @contextlib.contextmanager
 def patience(text: str) -> Iterator[None]:
-    """Say on a terminal that work goes on which takes longer than a second; then the line is gone again."""
+    """Show a spinner on stderr while the body runs, from its first second on; only on a terminal.
+
+    Args:
+        text: what is being done.
+    """
     if not sys.stderr.isatty():
         yield
         return
@@ -115,7 +137,7 @@ on_json = click.option("--json", "as_json", is_flag=True, help="One JSON object 
 
 
 def objects(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print an object a line, with its texts as named() has them."""
+    """Print each row as a JSON object of one line; texts as named() has them."""
     import json
 
     for facts in rows:
@@ -124,7 +146,14 @@ def objects(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def number(value: int, bits: int) -> str:
-    """A return value: whether it is signed, and an int or a word, nobody knows; so all that it may be."""
+    """Return a value as text in hexadecimal, and in decimal in each way that it may be meant.
+
+    These are signed of the guest's width, and of 32 bits.
+
+    Args:
+        value: the unsigned value of a register.
+        bits: the width of the guest's registers.
+    """
     readings = dict.fromkeys([value - (value >> bits - 1 << bits), *([value - (1 << 32)] if value >> 31 == 1 else [])])
     return f"{value:#x} ({' or '.join(map(str, readings))})"
 
@@ -150,6 +179,11 @@ def stack_lines(machine: Any, stack: Sequence[int]) -> str:
 
 
 def describe(verdict: Verdict) -> str:
+    """Return what a probe at an instruction does: "boosted", "stepped", "refused: WHY" ...
+
+    Args:
+        verdict: what Kprobes.check() says of the instruction.
+    """
     if not verdict.probeable:
         return f"refused: {verdict.reason}"
     if verdict.boostable:
@@ -158,7 +192,16 @@ def describe(verdict: Verdict) -> str:
 
 
 def disassembler(arch: Arch) -> Callable[[bytes, int, int], str]:
-    """(bytes, address, mode bits) -> text; empty where capstone is absent or does not know."""
+    """Return a function that disassembles one instruction by capstone.
+
+    Args:
+        arch: the guest's architecture.
+
+    Returns:
+        A function of (the instruction's bytes, its address, mode bits) that returns the text; ""
+        where capstone is not installed, or does not know the architecture or the instruction. Mode
+        bit 0 chooses the other instruction set where there is one (Thumb).
+    """
     from ..arch._assembly import AssemblyText
     from ..arch._rows import row
 

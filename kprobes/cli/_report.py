@@ -25,6 +25,7 @@ PICTURES = ["flame", "timeline", "heat", "histogram", "callgraph"]
 
 
 def _read(path: str) -> Trace:
+    """Load a recording. Raises what Trace.load() raises."""
     from ..tracing.trace import Trace
 
     return Trace.load(path)
@@ -64,6 +65,15 @@ def report(recording: str, by: str, as_json: bool, flame: str | None) -> None:
 
 
 def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
+    """Return the text that a record is counted under.
+
+    Args:
+        trace: the recording.
+        by: "event", "function", "caller", "task" or "stack".
+        info: the record's event.
+        task: its task.
+        row: the record as a Row: its caller is row[5], its stack row[7].
+    """
     if by == "caller":
         stack = addresses_of(row[7])
         caller = row[5] or (stack[1] if len(stack) > 1 else 0)
@@ -74,7 +84,12 @@ def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
 
 
 def _stack(trace: Trace, stack: Sequence[int]) -> str:
-    """`insert (a.c:12) < main (b.c:3)`, innermost first."""
+    """Return a stack as `insert (a.c:12) < main (b.c:3)`, innermost first; "" of an empty one.
+
+    Args:
+        trace: names addresses, and knows their source lines.
+        stack: code addresses, as a record keeps them.
+    """
     frames = (f"{trace.name(address).partition('+')[0]}{f' ({line})' if line else ''}"
               for address, line in zip(stack, trace.lines(stack), strict=True))
     return " < ".join(frames)

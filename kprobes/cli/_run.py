@@ -77,7 +77,7 @@ def run(
                     where = attachment.probes[name]
                     click.echo(f"{name}: at {where.symbol or where.place()}: {why or 'host code'}", err=True)
         try:
-            with shown.as_they_come(machine.cpus):
+            with shown.as_they_come():
                 guest.start(machine, prints=output == "-")
         finally:
             if not isinstance(sys.exc_info()[1], BrokenPipeError):
@@ -91,7 +91,7 @@ def run(
 
 
 def _place(text: str) -> tuple[str, tuple[str, int]]:
-    """(program, (function, offset)) of --attach."""
+    """Return (program, (function, offset in bytes)) of an --attach. Raises UsageError."""
     name, equals, place = text.partition("=")
     match = re.fullmatch(r"(.+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?", place)
     if not equals or not name or match is None:
@@ -100,6 +100,16 @@ def _place(text: str) -> tuple[str, tuple[str, int]]:
 
 
 def _set(program: Any, text: str) -> None:
+    """Set a global variable of a program's object before it is loaded, as --set says.
+
+    Args:
+        program: has the object's variables.
+        text: NAME=NUMBER.
+
+    Raises:
+        UsageError: the text is something else, there is no such variable, or the number does not
+            fit.
+    """
     name, equals, value = text.partition("=")
     try:
         number = int(value, 0)
@@ -115,13 +125,19 @@ def _set(program: Any, text: str) -> None:
 
 
 def _attached(k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: Any) -> Iterator[Any]:
-    """Attach what can be, and say what cannot. ProgramError: nothing can be.
+    """Attach the programs of an object one after the other, and yield their attachments.
+
+    Print on stderr which programs are not attached, and why.
 
     Args:
         k: the Kprobes.
-        program: all that the object has.
-        by_hand: name of a program -> function and offset.
-        how: see Kprobes.attach().
+        program: the object's programs.
+        by_hand: name of a program -> (function, offset in bytes), of --attach.
+        how: further arguments of Kprobes.attach().
+
+    Raises:
+        ProgramError: no program can be attached.
+        UsageError: --attach names a program that there is not.
     """
     from ..programs.sections import target_of
 
@@ -154,7 +170,7 @@ def _attached(k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: 
 
 
 class _ProgramOutput:
-    """Writes what programs say."""
+    """Writes what programs print, their records, and at the end their maps and variables."""
 
     def __init__(self, program: Any, out: Any, as_json: bool, describe: Callable[[int], str]) -> None:
         """
@@ -175,14 +191,14 @@ class _ProgramOutput:
         self._out.flush()
 
     def printed(self, line: str) -> None:
-        """A line of bpf_printk()."""
+        """Write a line that a program has printed by bpf_printk(), behind the records so far."""
         with self._lock:
             self.records()
             line = line.removesuffix("\n")
             self._write(json.dumps({"type": "printk", "data": line}) if self._json else line)
 
     def records(self) -> None:
-        """Write the records that have come."""
+        """Write the records that have come to ring buffers since the last call."""
         from ..programs.maps import Ring
         from . import _maps
 
@@ -197,12 +213,17 @@ class _ProgramOutput:
                                 else f"{name}: {_maps.text(value)}")
 
     @contextlib.contextmanager
-    def as_they_come(self, cpus: int) -> Iterator[None]:
-        """Look at ring buffers from time to time meanwhile."""
+    def as_they_come(self) -> Iterator[None]:
+        """Write records from a thread every _EVERY seconds while the body runs.
+
+        Raises:
+            OSError, ValueError: the output could not be written.
+        """
         over = threading.Event()
         failed: list[BaseException] = []
 
         def look() -> None:
+            """Write records until the body is over; keep an error for the main thread."""
             while not over.wait(_EVERY):
                 try:
                     self.records()
@@ -221,10 +242,13 @@ class _ProgramOutput:
             raise failed[0]
 
     def maps(self, wanted: tuple[str, ...]) -> None:
-        """Write maps and variables.
+        """Write maps and variables at the end of a run.
 
         Args:
             wanted: their names; (): all that have something to show.
+
+        Raises:
+            UsageError: there is no map or variable of such a name.
         """
         from . import _maps
 

@@ -152,8 +152,18 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
 
 def _sorted_out(names: tuple[str, ...], text: str | None, listed: bool,
                 command: str | None) -> tuple[str | None, str, str | None, list[str]]:
-    """Sort out which of the words is the guest and which the script: (guest, script's name, its text, words
-    that are left)."""
+    """Tell which of a command's words is the guest and which the script, and read the script.
+
+    Args:
+        names: the words in front of `--`.
+        text: the script of -e; None: a word names its file, or is "-" for stdin.
+        listed: True: probes are listed; the word behind the guest is a pattern.
+        command: the guest and its arguments, of -c; None: a word names the guest.
+
+    Returns:
+        (guest's file or None, script's name, script's text or pattern or None, words that are
+        left).
+    """
     rest = list(names)
     file: str | None = None
     name = "stdin"
@@ -176,6 +186,7 @@ def _sorted_out(names: tuple[str, ...], text: str | None, listed: bool,
 
 
 def _is_elf(path: str) -> bool:
+    """Return True for an ELF file; False where it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(4) == _ELF
@@ -184,6 +195,10 @@ def _is_elf(path: str) -> bool:
 
 
 def _text_of(path: str) -> str:
+    """Return the text of a script's file, or of stdin for "-"; exit with 1 if there is none.
+
+    Bytes that are no UTF-8 stay, as surrogates.
+    """
     if path == "-":
         return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
     try:
@@ -219,7 +234,14 @@ def _options_of(parameters: Any) -> None:
 
 
 def _writer(closing: contextlib.ExitStack, output: str) -> Callable[[str], object]:
-    """Writes text as it is: bytes of the guest's that are no UTF-8 come out unchanged."""
+    """Open the output, and return a function that writes a text to it at once.
+
+    Bytes of the guest's that are no UTF-8 come out unchanged.
+
+    Args:
+        closing: closes the file.
+        output: path, or "-" for stdout.
+    """
     file = closing.enter_context(to_file(output, binary=True))
 
     def write(text: str) -> None:
@@ -229,9 +251,17 @@ def _writer(closing: contextlib.ExitStack, output: str) -> Callable[[str], objec
 
 
 def _output(form: str, write: Callable[[str], object], warnings: bool = True) -> ScriptOutput:
+    """Make what formats a script's output.
+
+    Args:
+        form: "text" or "json".
+        write: takes the output's text.
+        warnings: True: warnings are printed to stderr, where errors go.
+    """
     from ..script.output import JsonOutput, TextOutput
 
     def complain(text: str) -> None:
+        """Print a text to stderr."""
         sys.stderr.write(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
         sys.stderr.flush()
     return (JsonOutput if form == "json" else TextOutput)(write, complain, warnings)
@@ -249,7 +279,13 @@ def _looked_at(guest: GuestOptions) -> Iterator[tuple[Any, Any]]:
 
 
 def _list(guest: GuestOptions | None, pattern: str, verbose: bool) -> None:
-    """Show the probes that a pattern, or a script's file, names."""
+    """Print the probes that a pattern names, or the probes of a script's file.
+
+    Args:
+        guest: the guest whose functions can be named; None: there is none.
+        pattern: a probe with wildcards, or the path of a script (.bt).
+        verbose: True: with the arguments' types.
+    """
     from ..errors import KprobeError
     from ..script.compiler import read
     from ..script.folding import Parameters
@@ -264,6 +300,7 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool) -> None:
     from ..script.source import Source
 
     def names(path: str) -> MachineNames:
+        """Return the names in another file that a pattern has."""
         from ..machine.unicorn.machine import UnicornMachine
 
         return MachineNames(UnicornMachine.load(path))
@@ -286,7 +323,16 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool) -> None:
 
 
 def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:
-    """Verify the programs; with `dump`, write their instructions."""
+    """Verify a script's programs, as --dry-run does; write their instructions if `dump`.
+
+    Args:
+        made: the script.
+        dump: True: write the instructions.
+        write: takes the text.
+
+    Raises:
+        ProgramError: a program is not safe.
+    """
     from ..programs.disassembly import disassemble
     from ..programs.isa import steps
 
@@ -299,7 +345,16 @@ def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:
 
 
 def _start(made: Script, guest: GuestOptions, machine: Any) -> None:
-    """Run the guest; where the script's exit() has stopped it, that is all."""
+    """Run the guest. A guest that the script's exit() has stopped is no error.
+
+    Args:
+        made: the script.
+        guest: the options that say what runs.
+        machine: has the guest.
+
+    Raises:
+        GuestStopped: something else has stopped it.
+    """
     from ..errors import GuestStopped
 
     try:
@@ -332,7 +387,15 @@ def _run_tests(made: Script, output: ScriptOutput, caught: io.StringIO) -> int:
 
 
 def _run_benchmarks(made: Script, output: ScriptOutput) -> int:
-    """Run each of a script's benchmarks for a while and say how long one run takes. Returns the exit status."""
+    """Run each of a script's benchmarks for _LONG ns or more, and write how long one run takes.
+
+    Args:
+        made: the script.
+        output: takes the results.
+
+    Returns:
+        The exit status.
+    """
     benchmarks = made.named("bench")
     names = [name for name, _ in benchmarks]
     results: list[tuple[int, int]] = []
@@ -353,7 +416,18 @@ def _run_benchmarks(made: Script, output: ScriptOutput) -> int:
 
 
 def _run(made: Script, guest: GuestOptions | None, machine: Any, write: Callable[[str], object], verbose: bool) -> int:
-    """Run a script to its end, however that comes; the exit status."""
+    """Run a script to its end; what it has gathered is printed, also if the guest fails.
+
+    Args:
+        made: the script.
+        guest: the options that say what runs; None: no guest, and the script waits for signals.
+        machine: has the guest.
+        write: writes a text to the output.
+        verbose: True: print what runs each program.
+
+    Returns:
+        The exit status.
+    """
     from ..programs.attach import Attachment
 
     try:

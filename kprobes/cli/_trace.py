@@ -72,6 +72,16 @@ def trace(
 
 def _recording(k: Kprobes, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool,
                clock: str = "counter") -> Any:
+    """Make the recording of a command's events.
+
+    Args:
+        k: the Kprobes.
+        definitions: of the events.
+        exclude: globs of functions that are not probed.
+        condition: a filter in ftrace's language; "": every hit.
+        stack: True: each hit has its stack.
+        clock: "counter", "host" or "instructions".
+    """
     from ..tracing.recorder import Recording
 
     return Recording(k, definitions, stack=stack, filter=condition, exclude=exclude, clock=clock)
@@ -93,7 +103,16 @@ class _Flushed:
 
 @contextlib.contextmanager
 def _counting(recording: Any, verbose: bool, out: IO[str] | None = None) -> Any:
-    """Record, and print the table of hits and misses, whatever happens but that nobody reads."""
+    """Record while the body runs; then print the table of hits and misses, and what was left out.
+
+    These are printed after errors, too, but not after a BrokenPipeError: nobody reads the output
+    then.
+
+    Args:
+        recording: the Recording; yields its trace.
+        verbose: True: all functions that are not probed are named, not only the first ones.
+        out: the file that hits were written to, which is flushed before; None: there is none.
+    """
     with recording as trace:
         try:
             yield trace
@@ -106,6 +125,15 @@ def _counting(recording: Any, verbose: bool, out: IO[str] | None = None) -> Any:
 
 
 def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) -> Emit:
+    """Return the function that prints a hit of an event.
+
+    Args:
+        k: the Kprobes.
+        event: the event.
+        out: open for text.
+        as_json: True: a JSON object a line.
+        now: returns the time of a hit; None: lines have none.
+    """
     import json
 
     from ..events import locate
@@ -118,6 +146,7 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) ->
         return _numbers(k, event, out)
 
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
+        """Print a hit: its values, and its stack if there is one."""
         if as_json:
             facts = for_json(event.as_dict(values, return_address)) | ({} if now is None else {"time": now()})
             if stack:
@@ -131,7 +160,12 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) ->
 
 
 def _stamper(machine: Any, now: Any) -> Callable[[], str]:
-    """Return what a line begins with: its time, if there is one."""
+    """Return a function that returns the beginning of a hit's line, `TIME: `; "" without a clock.
+
+    Args:
+        machine: the guest, which has a clock of instructions.
+        now: returns the time; None: there is no clock.
+    """
     from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK
     from ..tracing.clocks import stamp
 
@@ -142,13 +176,22 @@ def _stamper(machine: Any, now: Any) -> Callable[[], str]:
 
 
 def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
-    """Return what prints a hit of an event that fetches nothing but numbers: a line is one format."""
+    """Return the function that prints a hit of an event that fetches only numbers.
+
+    A line is one %-format, which is quicker than Event.format().
+
+    Args:
+        k: the Kprobes.
+        event: the event.
+        out: open for text.
+    """
     machine, write = k.machine, out.write
     head = event.format([0] * len(event.args)).partition(") ")[0].removesuffix(")").replace("%", "%%")
     forms = {"x": "%#x", "u": "%d", "s": "%d"}
     line = f"{head}){''.join(f' {arg.name}={forms[arg.type.style]}' for arg in event.args)}\n"
 
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
+        """Print a hit: its values, and its stack if there is one."""
         try:
             write(line % values)
         except TypeError:  # (fault)
@@ -204,7 +247,15 @@ def record(
 
 
 def format_of(output: str, format: str | None) -> str:
-    """The format of a trace's file: `format`, or what the file's name tells. Raises UsageError: it tells none."""
+    """Return the format of a trace's file: `format`, or the one that the file's name ends in.
+
+    Args:
+        output: path of the file.
+        format: the format, or None.
+
+    Raises:
+        UsageError: `format` is None, and the name's end stands for no format.
+    """
     kind = format or KINDS.get(output.rpartition(".")[2].lower())
     if kind is None:
         raise click.UsageError(f"{output}: the name tells no format; give --format, or end it in one of: "
@@ -213,7 +264,17 @@ def format_of(output: str, format: str | None) -> str:
 
 
 def save(trace: Trace, output: str, format: str | None) -> None:
-    """Write a trace in a format, or in that which the file's name tells."""
+    """Write a trace to a file.
+
+    Args:
+        trace: the trace.
+        output: path of the file.
+        format: the format; None: the file's name tells it.
+
+    Raises:
+        UsageError: the name's end stands for no format.
+        OSError: the file cannot be written.
+    """
     kind = format_of(output, format)
     if kind == "arrow":
         trace.save(output)
@@ -261,10 +322,17 @@ def stat(
 
 
 def _function(event: Event) -> str:
+    """Return the name that an event's hits are counted under: a symbol, or an address."""
     return event.symbol or f"{event.target:#x}"
 
 
 def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
+    """Return the function that counts a hit of an event.
+
+    Args:
+        counts: (event, function) -> hits; is changed.
+        key: of the event.
+    """
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
         counts[key] += 1
     return emit

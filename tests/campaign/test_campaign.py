@@ -451,7 +451,7 @@ def test_how_far_it_is_in_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [Outcome(n, n, ValueError() if n == 1 else None, 0.0) for n in range(8)]
     lines: list[str] = []
     monkeypatch.setattr(_campaign.click, "echo", lambda text, err: lines.append(text))
-    assert [*_campaign._told(found, 8, str)] == found
+    assert [*_campaign._with_lines(found, 8, str)] == found
     assert lines == ["3 of 8 items, 1 failed, about 20 s left", "6 of 8 items, 1 failed, about 8 s left"]
 
 
