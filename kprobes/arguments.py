@@ -1,4 +1,4 @@
-"""Checks of public functions' arguments by their annotations, before anything happens; the wrong one is named."""
+"""Checks of public functions' arguments by their annotations; an error names the wrong one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @frozen
 class Sort:
-    """Values of a kind. exact: types that are surely of it. fits: whether another value is. said: what to pass."""
+    """A kind of values that an annotation stands for.
+
+    Attributes:
+        exact: types whose values are surely of the kind; they are not looked at further.
+        fits: returns True for another value that is of the kind.
+        said: what to pass, for messages: "an integer".
+    """
 
     exact: frozenset[type]
     fits: Callable[[Any], bool]
@@ -26,11 +32,19 @@ class Sort:
 
 
 def _sort(said: str, *kinds: type, fits: Callable[[Any], bool] | None = None) -> Sort:
+    """Make a Sort.
+
+    Args:
+        said: what to pass, for messages.
+        kinds: types whose values are of the kind.
+        fits: returns True for another value that is of it; None: only instances of `kinds` are.
+    """
     return Sort(frozenset(kinds), fits or (lambda value: isinstance(value, kinds)), said)
 
 
 def _class(name: str) -> Sort:
-    """A class by its name: what checks arguments knows no class of ours."""
+    """Make the Sort of a class's instances, by the class's name: its module need not be imported.
+    """
     return _sort(f"a {name}", fits=lambda value: any(kind.__name__ == name for kind in type(value).__mro__))
 
 
@@ -55,7 +69,14 @@ SORTS = {
 
 
 def sort_of(annotation: str) -> Sort | None:
-    """The sort of values that an annotation admits; None where one of its alternatives is not in SORTS."""
+    """Return the values that an annotation admits.
+
+    Args:
+        annotation: as source text, `int | None`.
+
+    Returns:
+        A Sort of all its alternatives; None: one of these is not in SORTS, and nothing can be said.
+    """
     found = [SORTS.get(one.strip().partition("[")[0].removeprefix("unicorn.")) for one in _alternatives(annotation)]
     sorts = [one for one in found if one is not None]
     if not found or len(sorts) < len(found):
@@ -65,7 +86,8 @@ def sort_of(annotation: str) -> Sort | None:
 
 
 def _alternatives(annotation: str) -> list[str]:
-    """`a | b[c | d]` -> a, b[c | d]."""
+    """Split an annotation at each `|` that is in no brackets: `a | b[c | d]` -> ["a", "b[c | d]"].
+    """
     depth, out = 0, [""]
     for letter in annotation:
         depth += (letter in "[(") - (letter in "])")
@@ -77,7 +99,10 @@ def _alternatives(annotation: str) -> list[str]:
 
 
 def shown(value: object) -> str:
-    """A value in a message: short, and whatever its repr does."""
+    """Return a value as a message shows it: its repr, cut to 60 characters.
+
+    It is the type's name where repr raises.
+    """
     try:
         text = repr(value)
     except Exception:
@@ -90,13 +115,29 @@ MOST = 1 << 16  #: words or bytes that one access may be about
 
 
 def look(name: str, value: object, sort: Sort = INTEGER) -> None:
-    """Raises BadArgument unless a value is of a sort."""
+    """Raise BadArgument unless a value is of a kind.
+
+    Args:
+        name: the parameter's name, for the message.
+        value: what was passed.
+        sort: the kind.
+    """
     if type(value) not in sort.exact and not sort.fits(value):
         raise BadArgument(f"{name} is {shown(value)}", hint=f"pass {sort.said}")
 
 
 def blame(error: Exception, **values: object) -> Exception:
-    """For functions too hot to look first: BadArgument for the value that is no integer, else the error itself."""
+    """Return the error to raise for a call that failed: it names the value that is no integer.
+
+    For functions that are too hot to check their arguments before.
+
+    Args:
+        error: what the call raised; it is returned where all values are integers.
+        values: parameter's name -> what was passed.
+
+    Returns:
+        A BadArgument for the first value that is no integer, else `error`.
+    """
     for name, value in values.items():
         try:
             look(name, value)
@@ -105,8 +146,16 @@ def blame(error: Exception, **values: object) -> Exception:
     return error
 
 
-def place(name: str, value: int) -> int:
-    """How many, or which of many: BadArgument unless it is from 0 to MOST."""
+def count_or_index(name: str, value: int) -> int:
+    """Return a count or an index, if it is an integer from 0 to MOST.
+
+    Args:
+        name: the parameter's name, for the message.
+        value: what was passed.
+
+    Raises:
+        BadArgument: it is no integer, negative, or more than MOST.
+    """
     look(name, value)
     if not 0 <= value <= MOST:
         raise BadArgument(f"{name} is {shown(value)}", hint=f"pass 0 to {MOST}")
@@ -114,7 +163,15 @@ def place(name: str, value: int) -> int:
 
 
 def key(name: str, value: T) -> T:
-    """Check a key to be found by: BadArgument unless it can be hashed."""
+    """Return a value that is to be a key, if it can be hashed.
+
+    Args:
+        name: the parameter's name, for the message.
+        value: what was passed.
+
+    Raises:
+        BadArgument: it cannot be hashed.
+    """
     try:
         hash(value)
     except TypeError:
@@ -124,12 +181,21 @@ def key(name: str, value: T) -> T:
 
 
 def checked(*hot: str) -> Callable[[type[T]], type[T]]:
-    """A class whose public methods, and setters, look at what they are given; but for those named, which see to it
-    themselves."""
+    """Return a class decorator that makes public methods and setters check their arguments first.
+
+    Args:
+        hot: names of methods that are left as they are: they check by themselves.
+    """
     return lambda kind: _checked(hot, kind)
 
 
 def _checked(hot: Container[str], kind: type[T]) -> type[T]:
+    """Make a class's public methods and setters check their arguments. Return the class.
+
+    Args:
+        hot: names of methods that are left as they are.
+        kind: the class; it is changed.
+    """
     made: dict[Any, Any] = {}  # a method's other names are its own
     for name, member in [*vars(kind).items()]:
         if name in hot or (name.startswith("_") and name != "__init__"):
@@ -144,7 +210,15 @@ def _checked(hot: Container[str], kind: type[T]) -> type[T]:
 
 
 def looking(function: F, name: str = "") -> F:
-    """A function that looks at its arguments first. name: of the only one, where it is a property's value."""
+    """Return a function that checks its arguments by their annotations, then calls `function`.
+
+    Args:
+        function: the function; it is returned itself where no annotation says anything.
+        name: the parameter's name in messages, for a property's setter; "": as in the signature.
+
+    Raises:
+        BadArgument: when called: an argument is not of the kind that its annotation says.
+    """
     parameters = inspect.signature(function).parameters.values()
     sorts = {p.name: sort for p in parameters if isinstance(p.annotation, str)
              and (sort := sort_of(p.annotation)) is not None}

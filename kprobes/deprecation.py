@@ -27,11 +27,11 @@ FORMER: Final[dict[str, Renamed]] = {}
 
 
 def warn(former: str, renamed: Renamed, level: int) -> None:
-    """Tell the caller of a former name.
+    """Issue a DeprecationWarning for the use of a former name.
 
     Args:
         former: the name that was used.
-        renamed: where it leads.
+        renamed: the present name, and when the former one goes.
         level: how many frames above this function's the user's line is.
     """
     said = f"{former} is called {renamed.now}; the former name goes in kprobes {renamed.goes}"

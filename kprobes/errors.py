@@ -51,12 +51,22 @@ class KprobeError(OSError):
         return str(self.strerror)
 
     def __reduce__(self) -> Any:
-        """Copies and pickles of every class, whatever its constructor takes: errors come out of other processes
-        (`kprobes.campaign`)."""
-        return _again, (type(self), self.args, self.strerror, self.__dict__)
+        """Make copies and pickles of every class possible, whatever its constructor takes.
+
+        Errors come out of other processes (`kprobes.campaign`).
+        """
+        return _unpickled, (type(self), self.args, self.strerror, self.__dict__)
 
 
-def _again(cls: type[KprobeError], args: tuple[Any, ...], said: str, state: dict[str, Any]) -> KprobeError:
+def _unpickled(cls: type[KprobeError], args: tuple[Any, ...], said: str, state: dict[str, Any]) -> KprobeError:
+    """Make a copy of an error without calling its constructor, for copy and pickle.
+
+    Args:
+        cls: the error's class.
+        args: of OSError: errno and text.
+        said: the text that the error's str() gives.
+        state: the error's attributes.
+    """
     error = cls.__new__(cls)
     OSError.__init__(error, *args)
     error.strerror = said

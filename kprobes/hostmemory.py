@@ -12,10 +12,13 @@ SMALL: Final = 1 << 21
 
 
 def zeroed(size: int, filled: bool = False) -> mmap.mmap:
-    """`size` bytes, private: a process that is forked has memory of its own.
+    """Return `size` bytes of zeros, private: a process that is forked has memory of its own.
 
-    filled: from the start towards the end. What lies behind the first SMALL bytes then comes in huge pages, where the
-    system has them: a small page takes 2 us when it is first touched, 40 ns for each record of 64 bytes; a huge one 3.
+    Args:
+        size: number of bytes.
+        filled: True: the memory is filled from the start towards the end. What lies behind the
+            first SMALL bytes then comes in huge pages, where the system has them: a small page
+            takes 2 us when it is first touched, 40 ns for each record of 64 bytes; a huge one 3.
     """
     if sys.platform == "win32":
         return mmap.mmap(-1, size)

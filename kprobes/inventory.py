@@ -40,13 +40,27 @@ def engines(arch: Arch) -> tuple[str, ...]:
 
 
 def functions(machine: UnicornMachine, pattern: str = "*") -> list[Symbol]:
-    """Named functions, by address; `pattern`: a shell glob of their names."""
+    """Return the named functions of a machine, by address.
+
+    Args:
+        machine: has the image.
+        pattern: a shell glob of their names.
+    """
     named = [symbol for symbol in machine.symbols if symbol.kind in ("func", "ifunc")]
     return sorted((s for s in named if fnmatch.fnmatchcase(s.name, pattern)), key=lambda s: (s.address, s.name))
 
 
 def instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterator[int]:
-    """Addresses of a function's instructions, one after the other, data amid them as far as it is known left out."""
+    """Yield the addresses of a function's instructions, one after the other.
+
+    Data between them is left out as far as it is known. A function without a size reaches to the
+    next symbol, or to where memory ends.
+
+    Args:
+        machine: has the image.
+        k: the Kprobes, which tells how long instructions are.
+        symbol: the function.
+    """
     from .core.register.locate import code_of
 
     entry = machine.arch.pointers.code_address(symbol.address | symbol.mode, machine.read)
@@ -57,6 +71,7 @@ def instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterato
 
 
 def _mapped(machine: UnicornMachine, address: int) -> bool:
+    """Return True if the guest has memory at an address."""
     try:
         machine.read(address, 1)
     except GuestFault:

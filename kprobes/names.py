@@ -31,6 +31,7 @@ _RUNTIMES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib")
 
 @cache
 def _library(name: str) -> Any:
+    """Import a module, and return it; None: it is not installed."""
     try:
         return import_module(name)
     except ImportError:
@@ -53,6 +54,11 @@ def _runtime() -> tuple[Any, Any] | None:
 
 
 def _cpp(name: str) -> str | None:
+    """Return a C++ name demangled; None: it is none, there is no C++ library, or it is too long.
+
+    Args:
+        name: the mangled name, from `_Z` on.
+    """
     runtime = _runtime()
     if runtime is None or not _is_bounded(name):
         return None
@@ -67,7 +73,13 @@ def _cpp(name: str) -> str | None:
 
 
 def _is_bounded(name: str) -> bool:
-    """True for names that are not too long when they are written out: a guest's may be made to be."""
+    """Return True for a name that does not become too long when it is demangled.
+
+    A guest's name may be made to be longer than memory.
+
+    Args:
+        name: the mangled name, from `_Z` on.
+    """
     references = len(_REFERENCE.findall(name))
     if references <= _FEW:
         return True
@@ -82,7 +94,12 @@ def _is_bounded(name: str) -> bool:
 
 
 def _size(node: Any, known: dict[int, int]) -> int:
-    """Characters of a parsed name, about. known: those of nodes by identity: one may stand in many places."""
+    """Return about how many characters a parsed name has when it is written out.
+
+    Args:
+        node: of the parsed name: a text, or a tuple of nodes.
+        known: identity of a node -> its size; is filled, since one node may stand in many places.
+    """
     if isinstance(node, str):
         return len(node)
     if not isinstance(node, tuple):
@@ -93,6 +110,7 @@ def _size(node: Any, known: dict[int, int]) -> int:
 
 
 def _rust(name: str) -> str | None:
+    """Return a Rust name demangled, without its hash; None: rust_demangler is not installed."""
     library = _library("rust_demangler")
     if library is None:
         return None
@@ -102,8 +120,11 @@ def _rust(name: str) -> str | None:
 
 
 def demangle(name: str) -> str:
-    """`_ZN5Table6insertEPKci` -> `Table::insert(char const*, int)`; what is no mangled name, or cannot be read, as it
-    is."""
+    """Return a mangled C++ or Rust name as source has it.
+
+    `_ZN5Table6insertEPKci` -> `Table::insert(char const*, int)`. What is no mangled name, or cannot
+    be read, is returned as it is.
+    """
     if len(name) > LONGEST:
         return name
     try:
@@ -120,18 +141,25 @@ _cached = lru_cache(1 << 12)(demangle)
 
 
 def can_demangle() -> bool:
-    """False where neither C++ nor Rust names can be read."""
+    """Return True where C++ or Rust names can be read on this computer."""
     return _runtime() is not None or _library("rust_demangler") is not None
 
 
 def readable(text: str, shown: Callable[[str], str] = lambda name: name) -> str:
-    """Text with its mangled names as people write them, as c++filt has it. shown: what is done to each, such as JSON's
-    escapes."""
+    """Return a text with its mangled names demangled, as c++filt does.
+
+    Args:
+        text: the text.
+        shown: what is done to each demangled name, such as JSON's escapes.
+    """
     return _MANGLED.sub(lambda found: shown(_cached(found[0])), text)
 
 
 def plain(name: str) -> str:
-    """A demangled name without its parameters: `Table::insert`. That of a copy of a function (`[clone`) as it is."""
+    """Return a demangled name without its parameters: `Table::insert`.
+
+    The name of a copy of a function (`[clone`) is returned as it is.
+    """
     end = name.rfind(")") + 1
     if not end or name[end:] not in _BEHIND:
         return name
@@ -144,8 +172,11 @@ def plain(name: str) -> str:
 
 
 def spellings(name: str) -> tuple[str, ...]:
-    """A C++ or Rust name as people write it: with its parameters and without, with the result's type that templates
-    have in front and without; nothing of other names."""
+    """Return the ways in which people write a mangled C++ or Rust name; () of other names.
+
+    They are: with its parameters and without, and of both without the type of the result, which
+    templates have in front.
+    """
     if not name.startswith(("_Z", "_R", "__Z")):
         return ()
     whole = re.sub(r" \[clone [^\]]*\]", "", demangle(name))

@@ -19,6 +19,7 @@ class _Named(io.FileIO):
         self._path = path
 
     def write(self, data: Any) -> int:
+        """Write data; an OSError names the file that it is to be."""
         try:
             return super().write(data)
         except OSError as error:
@@ -39,7 +40,16 @@ class NewFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, binary: bool, keep: bool = False) -> None:
-        """Open it. binary: else UTF-8, with escapes for what that has not. Raises OSError: it cannot be written."""
+        """Open the file beside `path`.
+
+        Args:
+            path: of the file that is replaced at the end.
+            binary: True: it takes bytes; False: text, in UTF-8, with escapes for what that has not.
+            keep: True: what was written becomes the file even if the body raises.
+
+        Raises:
+            OSError: it cannot be written.
+        """
         self.keep = keep
         self._path = os.fspath(path)
         self._target = os.path.realpath(self._path)  # a link stays one
@@ -49,7 +59,14 @@ class NewFile:
                                                                  newline="\n")
 
     def _open(self) -> int:
-        """A descriptor of the file to be written."""
+        """Open the file to be written, and return its descriptor.
+
+        It is a new one beside `path`, or `path` itself where that is no regular file or its folder
+        cannot be written.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
         # Windows would write \r\n for \n
         flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
         there = os.path.lexists(self._target)
@@ -87,7 +104,7 @@ class NewFile:
                     os.unlink(self._part)
 
     def _finish(self) -> None:
-        """Close the file, and give it its name. Raises OSError."""
+        """Close the file, and rename it to `path`. Raises OSError, which names `path`."""
         try:
             self.file.close()
             if self._part:

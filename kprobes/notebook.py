@@ -9,7 +9,13 @@ from .controls import CONTROLS
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table whose cells are text, never markup."""
+    """Return a table of HTML. Cells are text, never markup.
+
+    Args:
+        caption: text above the table.
+        heads: names of the columns.
+        rows: a value for each column.
+    """
     from html import escape  # its table of entities takes a command as long to load as five modules of ours
 
     def cells(values: Sequence[Any], tag: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .arguments import blame, checked, look, place
+from .arguments import blame, checked, count_or_index, look
 from .errors import Unsupported
 
 if TYPE_CHECKING:
@@ -201,13 +201,13 @@ class Regs:
         try:
             read = self._args[n]
         except (KeyError, TypeError):
-            return int(self._abi().argument(self, place("n", n)))
+            return int(self._abi().argument(self, count_or_index("n", n)))
         return read()
 
     def set_arg(self, n: int, value: int) -> None:
         """Replace the n-th (from 0) integer argument, valid at function entry."""
         look("value", value)
-        self._abi().set_argument(self, place("n", n), value)
+        self._abi().set_argument(self, count_or_index("n", n), value)
 
     @property
     def return_value(self) -> int:
@@ -277,7 +277,7 @@ class Regs:
             if not size and self._store_word is not None:
                 self._store_word(addr & self._mask, value & self._mask)
                 return
-            size = place("size", size) or self._word
+            size = count_or_index("size", size) or self._word
             self._store(addr & self._mask, (value & (1 << 8 * size) - 1).to_bytes(size, self._order))
         except TypeError as error:
             raise blame(error, addr=addr, value=value) from None

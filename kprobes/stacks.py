@@ -50,10 +50,18 @@ class Step(NamedTuple):
 
 
 def is_incomplete(kept: Sequence[int]) -> bool:
-    """Return True where a stack of a record ends before the outermost caller."""
+    """Return True if a stack as records keep it ends before the outermost caller.
+
+    Args:
+        kept: what Stack.kept() gives.
+    """
     return bool(kept) and kept[-1] == INCOMPLETE
 
 
 def addresses_of(kept: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the code addresses of a stack of a record."""
+    """Return the code addresses of a stack as records keep it, without INCOMPLETE at its end.
+
+    Args:
+        kept: what Stack.kept() gives, innermost first.
+    """
     return kept[:-1] if is_incomplete(kept) else kept

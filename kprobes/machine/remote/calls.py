@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...arch._base import Arch
-from ...arguments import place
+from ...arguments import count_or_index
 from ...errors import BadArgument, Unsupported
 from ...symbols import Symbols
 from .._ends import ending_at
@@ -29,7 +29,7 @@ def check_limits(timeout: float, threads: int = 1) -> None:
     """
     if not 0 < timeout < LONGEST:
         raise BadArgument(f"timeout is {timeout!r}", hint="pass seconds, more than 0")
-    if not place("threads", threads):
+    if not count_or_index("threads", threads):
         raise BadArgument("threads is 0", hint="pass 1 or more")
 
 
